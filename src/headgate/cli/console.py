@@ -1,0 +1,178 @@
+"""What a person or a script sees: data on stdout, talk on stderr."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import click
+
+from headgate.errors import HeadgateError
+
+FORMATS = ("text", "json", "yaml", "markdown")
+SCHEMA_VERSION = 1
+SECONDS_BETWEEN_LINES = 3.0
+
+
+def plain(value: object) -> Any:
+    """The JSON form of a report: dataclasses and pydantic models become mappings."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(v) for v in cast("Sequence[object]", value)]
+    return value
+
+
+def as_json(value: object) -> str:
+    import orjson
+
+    body = plain(value)
+    wrapped = body if isinstance(body, dict) else {"items": body}
+    return orjson.dumps(
+        {"schema_version": SCHEMA_VERSION, **wrapped}, default=str, option=orjson.OPT_INDENT_2
+    ).decode()
+
+
+def as_yaml(value: object) -> str:
+    import io
+
+    from ruamel.yaml import YAML
+
+    stream = io.StringIO()
+    import orjson
+
+    YAML().dump(orjson.loads(as_json(value)), stream)
+    return stream.getvalue().rstrip("\n")
+
+
+def as_table(rows: Sequence[Mapping[str, object]], markdown: bool = False) -> str:
+    """Rows as an aligned table; the first row gives the columns."""
+    if not rows:
+        return "(nothing)"
+    names = list(rows[0])
+    cells = [[("" if row[n] is None else str(row[n])) for n in names] for row in rows]
+    widths = [max(len(n), *(len(line[i]) for line in cells)) for i, n in enumerate(names)]
+    if markdown:
+        lines = [names, ["-" * w for w in widths], *cells]
+        return "\n".join(
+            "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
+            for line in lines
+        )
+    lines = [[n.upper() for n in names], *cells]
+    return "\n".join(
+        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+class Console:
+    """One place that prints. `format` and `debug` are set once, by the root command."""
+
+    def __init__(self) -> None:
+        self.format = "text"
+        self.debug = False
+
+    @property
+    def colour(self) -> bool:
+        return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+    def data(self, value: object, text: str | None = None) -> None:
+        """Print the result: `text` is how it reads for a person, else rows become a table."""
+        if self.format == "json":
+            click.echo(as_json(value))
+        elif self.format == "yaml":
+            click.echo(as_yaml(value))
+        elif text is not None and self.format == "text":
+            click.echo(text)
+        else:
+            body = plain(value)
+            rows = body if isinstance(body, list) else [{"name": k, "value": v} for k, v in body.items()]
+            click.echo(as_table(rows, markdown=self.format == "markdown"))
+
+    def say(self, words: str) -> None:
+        click.echo(words, err=True)
+
+    def done(self, words: str) -> None:
+        click.echo(self._styled("✓ ", "green") + words, err=True)
+
+    def warn(self, words: str) -> None:
+        click.echo(self._styled("! ", "yellow") + words, err=True)
+
+    def error(self, error: HeadgateError) -> None:
+        click.echo(self._styled(f"error {error.code}: ", "red") + error.what, err=True)
+        for label, words in (("why", error.why), ("do", error.fix)):
+            for line in words.splitlines():
+                click.echo(f"  {label}: {line}", err=True)
+
+    def _styled(self, words: str, colour: str) -> str:
+        return click.style(words, fg=colour) if self.colour else words
+
+    @contextmanager
+    def progress(self, words: str, total: int | None = None) -> Iterator[Progress]:
+        """Progress with rate and time left: a live line on a terminal, else a line every few seconds."""
+        bar = Progress(self, words, total)
+        try:
+            yield bar
+        finally:
+            bar.close()
+
+
+class Progress:
+    """Counts up; the console decides how it is shown."""
+
+    def __init__(self, console: Console, words: str, total: int | None) -> None:
+        self._console, self._words, self.total = console, words, total
+        self._start = self._last = time.monotonic()
+        self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = False
+        self.done = 0
+
+    def advance(self, n: int = 1) -> None:
+        self.update(self.done + n)
+
+    def update(self, done: int, words: str | None = None) -> None:
+        self.done = done
+        self._words = words or self._words
+        now = time.monotonic()
+        if now - self._last >= (0.1 if self._live else SECONDS_BETWEEN_LINES):
+            self._last = now
+            self._show()
+
+    def line(self) -> str:
+        elapsed = max(time.monotonic() - self._start, 1e-6)
+        rate = self.done / elapsed
+        parts = [f"{self._words}: {self.done:,}"]
+        if self.total:
+            parts[0] += f" of {self.total:,} ({100 * self.done / self.total:.0f}%)"
+        if rate >= 1:
+            parts.append(f"{rate:,.0f}/s")
+        if self.total and rate > 0 and self.done < self.total:
+            parts.append(f"{(self.total - self.done) / rate:.0f} s left")
+        else:
+            parts.append(f"{elapsed:.1f} s")
+        return ", ".join(parts)
+
+    def _show(self) -> None:
+        self._shown = True
+        if self._live:
+            sys.stderr.write("\r\x1b[2K" + self.line())
+            sys.stderr.flush()
+        else:
+            self._console.say(self.line())
+
+    def close(self) -> None:
+        if self._live and self._shown:
+            sys.stderr.write("\r\x1b[2K" + self.line() + "\n")
+            sys.stderr.flush()
+
+
+console = Console()

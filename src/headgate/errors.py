@@ -1,0 +1,124 @@
+"""What can go wrong, and whether trying again helps.
+
+HeadgateError
+├── OperationError         it ran and failed                                 (exit 1, no retry)
+│   └── BatchRefusedError  a batch does not join up with what is committed   (exit 1, no retry)
+├── UsageError             the command was called wrongly                    (exit 2, no retry)
+├── DeclarationError       a manifest, rule set or filter is not valid       (exit 3, no retry)
+├── SettingsError          a variable is missing or contradicts another      (exit 3, no retry)
+├── DifferenceError        a check found a difference                        (exit 5, no retry)
+├── ConflictError          someone else changed or holds it                  (exit 6, reload and retry)
+│   └── LeaseLostError     this engine or run is no longer the active one    (exit 6, no retry here)
+├── ForbiddenError         not authenticated or not allowed                  (exit 7, no retry)
+├── UnavailableError       broker, catalog, engine or download is away       (exit 8, retry)
+└── InterruptedByUserError stopped by a signal; what was begun can resume    (exit 130)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong in a declared file: where it is, why it is wrong, what to write instead."""
+
+    file: str
+    line: int | None
+    field: str
+    what: str
+    fix: str
+
+    def sentence(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.field}: {self.what}. {self.fix}"
+
+
+class HeadgateError(Exception):
+    """The root: one line what, one why, one what to do."""
+
+    code: ClassVar[str] = "HG-1000"
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+
+class OperationError(HeadgateError):
+    """The operation ran and failed."""
+
+    code = "HG-1001"
+
+
+class BatchRefusedError(OperationError):
+    """A batch neither follows nor repeats what its table has committed."""
+
+    code = "HG-1002"
+
+
+class UsageError(HeadgateError):
+    """The command was called wrongly."""
+
+    code, exit_code = "HG-2001", 2
+
+
+class DeclarationError(HeadgateError):
+    """One or more faults in declared files, all of them at once."""
+
+    code, exit_code = "HG-3001", 3
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        count = "one fault" if len(faults) == 1 else f"{len(faults)} faults"
+        super().__init__(
+            f"the declaration is not valid: {count}",
+            why="\n".join(fault.sentence() for fault in faults),
+        )
+        self.faults = tuple(faults)
+
+
+class SettingsError(HeadgateError):
+    """A variable is missing, malformed or contradicts another."""
+
+    code, exit_code = "HG-3002", 3
+
+
+class DifferenceError(HeadgateError):
+    """A check found a difference."""
+
+    code, exit_code = "HG-5001", 5
+
+
+class ConflictError(HeadgateError):
+    """Someone else changed it or holds it: reload, then try again."""
+
+    code, exit_code, retryable = "HG-6001", 6, True
+
+
+class LeaseLostError(ConflictError):
+    """This engine, or this run of a job, is no longer the active one."""
+
+    code, retryable = "HG-6002", False
+
+
+class ForbiddenError(HeadgateError):
+    """Not authenticated, or not allowed."""
+
+    code, exit_code = "HG-7001", 7
+
+
+class UnavailableError(HeadgateError):
+    """Something needed is away; a retry may help."""
+
+    code, exit_code, retryable = "HG-8001", 8, True
+
+
+class InterruptedByUserError(HeadgateError):
+    """Stopped by a signal; what was begun can be resumed."""
+
+    code, exit_code, retryable = "HG-1300", 130, True
