@@ -1,0 +1,27 @@
+"""Why a declared value cannot be accepted, before it is known where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class Refusal(ValueError):
+    """A value that is not accepted: what is wrong with it and what to write instead."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+
+def suggestion(word: str, known: Iterable[str], noun: str) -> str:
+    """The nearest known word, or all of them when none is near."""
+    names = sorted(set(known))
+    by_folded = {name.casefold(): name for name in names}
+    near = get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean `{by_folded[near[0]]}`?"
+    if not names:
+        return f"There is no {noun} to choose from."
+    return f"Known {noun}: {', '.join(names)}."
