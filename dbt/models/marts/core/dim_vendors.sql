@@ -1,0 +1,4 @@
+select
+    vendor_id,
+    vendor_name
+from {{ ref('stg_vendors') }}
