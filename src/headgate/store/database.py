@@ -1,0 +1,145 @@
+"""Opening the ops store's database: connections, one writer at a time, migrations under a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from headgate.errors import ConflictError, SettingsError, UnavailableError
+
+HEAD = "0001"
+MIGRATIONS = Path(__file__).parent / "migrations"
+BUSY_SECONDS = 30
+WRITES = "headgate_writes"
+# Any two numbers will do, as long as every Headgate uses the same ones in one database.
+MIGRATION_LOCK, WRITE_LOCK = 7_042_771, 7_042_772
+
+
+def connect(url: str) -> Engine:
+    """An engine on an up-to-date schema; two processes may do this at once."""
+    try:
+        engine = _engine(url)
+        if schema_version(engine) != HEAD:
+            migrate(engine)
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        raise SettingsError(
+            "OPS_STORE_URL names a database whose driver is not installed",
+            why=str(error),
+            fix="install the driver (PostgreSQL: pip install psycopg), or use a sqlite:/// URL",
+        ) from error
+    except (OSError, DBAPIError) as error:
+        raise UnavailableError(
+            "the ops store cannot be opened",
+            why=str(getattr(error, "orig", None) or error),
+            fix="check OPS_STORE_URL, the folder's rights and the space left on the disk",
+        ) from error
+    return engine
+
+
+def _engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        engine = create_engine(parsed, pool_pre_ping=True)
+        event.listen(engine, "begin", _begin_elsewhere)
+        return engine
+    if parsed.database:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:
+    # Python's own transaction handling would begin late, after a read, and then fail to upgrade.
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _begin_elsewhere(connection: Connection) -> None:
+    # What BEGIN IMMEDIATE does on SQLite: one writer at a time, so that look-then-write is safe.
+    if connection.get_execution_options().get(WRITES):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
+
+
+@contextmanager
+def writing(engine: Engine) -> Generator[Connection, None, None]:
+    """One write transaction; no other process or thread writes meanwhile."""
+    with engine.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+        yield connection
+
+
+def schema_version(engine: Engine) -> str | None:
+    try:
+        with engine.connect() as connection:
+            return connection.scalar(text("SELECT version_num FROM alembic_version"))
+    except SQLAlchemyError:
+        return None
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the schema up to date, in one transaction, while every other opener waits."""
+    with _migration_lock(engine):
+        if engine.dialect.name == "sqlite":
+            with engine.connect() as connection:
+                raw = connection.connection.dbapi_connection
+                assert raw is not None
+                connection.rollback()
+                raw.execute("PRAGMA journal_mode = WAL")
+        if schema_version(engine) != HEAD:
+            with writing(engine) as connection:
+                _upgrade(connection)
+
+
+@contextmanager
+def _migration_lock(engine: Engine) -> Generator[None, None, None]:
+    if engine.dialect.name == "sqlite":
+        with _file_lock(Path(f"{engine.url.database}.lock")):
+            yield
+        return
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"SELECT pg_advisory_lock({MIGRATION_LOCK})")
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql(f"SELECT pg_advisory_unlock({MIGRATION_LOCK})")
+
+
+@contextmanager
+def _file_lock(path: Path) -> Generator[IO[str], None, None]:
+    import fcntl
+
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+
+
+def _upgrade(connection: Connection) -> None:
+    # Alembic takes longer to import than an up-to-date store takes to open.
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise ConflictError(
+            "the ops store was made by another version of Headgate",
+            why=str(error),
+            fix="use that version, or point OPS_STORE_URL at another database",
+        ) from error

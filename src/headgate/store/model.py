@@ -1,0 +1,165 @@
+"""What the ops store keeps: runs, intents, ledger rows, leases, revisions. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+TABLE_SOURCE = "table:"
+SNAPSHOT = "snapshot"
+
+
+class RunState(StrEnum):
+    """Where one run of a job stands."""
+
+    SUBMITTED = "SUBMITTED"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+
+
+ACTIVE = frozenset({RunState.SUBMITTED, RunState.RUNNING})
+
+TRANSITIONS: Mapping[RunState, frozenset[RunState]] = {
+    RunState.SUBMITTED: frozenset({RunState.RUNNING, RunState.CANCELED, RunState.FAILED}),
+    RunState.RUNNING: frozenset({RunState.FINISHED, RunState.FAILED, RunState.CANCELED}),
+    RunState.FINISHED: frozenset(),
+    RunState.FAILED: frozenset(),
+    RunState.CANCELED: frozenset(),
+}
+
+
+@dataclass(frozen=True)
+class Range:
+    """A piece of a source: offsets per partition of a topic, or the snapshots of a table.
+
+    A topic is `kafka:<topic>` with partition numbers as keys; a table is `table:<name>` with the
+    one key `snapshot`. `source_id` tells a recreated topic or table from the old one. A key that
+    `start` lacks means from the beginning.
+    """
+
+    source: str
+    source_id: str
+    start: Mapping[str, int]
+    end: Mapping[str, int]
+
+    @property
+    def is_table(self) -> bool:
+        return self.source.startswith(TABLE_SOURCE)
+
+    @property
+    def starts_anew(self) -> bool:
+        """A full rebuild from a table: what was settled before it no longer counts."""
+        return self.is_table and not self.start
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """What is asked for: which job, of which kind, on which subject, under which revision."""
+
+    job: str
+    kind: str
+    subject: str
+    mode: str
+    revision: str
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come."""
+
+    batches: int = 0
+    records: int = 0
+    total: int | None = None
+    rate: float | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start of one job, numbered upwards."""
+
+    job: str
+    number: int
+    kind: str
+    subject: str
+    mode: str
+    revision: str
+    options: Mapping[str, str]
+    state: RunState
+    restarts: int
+    submitted_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error_code: str | None = None
+    error_text: str | None = None
+    progress: Progress = field(default_factory=Progress)
+    stop_requested: bool = False
+    engine: str | None = None
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a batch is about to do, written before its first output; a replay obeys it."""
+
+    id: int | None
+    job: str
+    run: int
+    range: Range
+    revisions: tuple[str, ...]
+    batch_time: datetime
+    batch_id: int
+    amends: int | None = None
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """What became of a batch: `read` records, every one of them in exactly one outcome."""
+
+    id: int | None
+    job: str
+    run: int
+    range: Range
+    revisions: tuple[str, ...]
+    batch_time: datetime
+    batch_id: int
+    read: int
+    span: int
+    gaps: int
+    outcomes: Mapping[str, int]
+    snapshots: Mapping[str, int]
+    committed_at: datetime
+    rebuilt: bool = False
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to be the active one; `token` rises with each new holder and fences the old."""
+
+    name: str
+    holder: str
+    token: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One immutable version of a declaration, known by the hash of its canonical content."""
+
+    hash: str
+    kind: str
+    name: str
+    content: str
+    created_at: datetime
+
+
+class Mark(NamedTuple):
+    """A named moment, such as the last start of the services."""
+
+    value: str
+    at: datetime

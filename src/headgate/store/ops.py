@@ -1,0 +1,210 @@
+"""The ops store: everything that must outlive a process. Safe to use from threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Engine, delete, insert, select
+
+from headgate.store import intents, leases, ledger, runs
+from headgate.store.canonical import canonical, fingerprint
+from headgate.store.database import connect, writing
+from headgate.store.model import (
+    Intent,
+    JobSpec,
+    Lease,
+    LedgerRow,
+    Mark,
+    Progress,
+    Revision,
+    Run,
+    RunState,
+)
+from headgate.store.tables import marks as mark_table
+from headgate.store.tables import revisions as revision_table
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class OpsStore:
+    """Leases, runs, intents, the ledger, revisions and marks; every method is one transaction."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime] = utc_now) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str, clock: Callable[[], datetime] = utc_now) -> Self:
+        """Open the store at this URL, creating or migrating it when needed."""
+        return cls(connect(url), clock)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Leases
+
+    def acquire(self, name: str, holder: str, ttl_seconds: float) -> Lease | None:
+        """The lease, or None while another holder's has not run out."""
+        now = self._clock()
+        with writing(self._engine) as db:
+            return leases.acquire(db, name, holder, now, now + timedelta(seconds=ttl_seconds))
+
+    def renew(self, lease: Lease, ttl_seconds: float) -> Lease:
+        """The lease with a later end; LeaseLostError once someone else has taken it."""
+        with writing(self._engine) as db:
+            return leases.renew(db, lease, self._clock() + timedelta(seconds=ttl_seconds))
+
+    def release(self, lease: Lease) -> None:
+        with writing(self._engine) as db:
+            leases.release(db, lease, self._clock())
+
+    def lease(self, name: str) -> Lease | None:
+        """Who holds the lease now, if anyone does."""
+        with self._engine.connect() as db:
+            held = leases.find(db, name)
+        return held if held and held.holder and held.expires_at > self._clock() else None
+
+    # Runs
+
+    def submit(self, spec: JobSpec) -> Run:
+        """A new SUBMITTED run; ConflictError while the job has one that has not ended."""
+        with writing(self._engine) as db:
+            return runs.submit(db, spec, self._clock())
+
+    def run(self, job: str, number: int) -> Run:
+        with self._engine.connect() as db:
+            return runs.get(db, job, number)
+
+    def latest(self, job: str) -> Run | None:
+        found = self.runs(job, limit=1)
+        return found[0] if found else None
+
+    def runs(
+        self,
+        job: str | None = None,
+        since: datetime | None = None,
+        states: Collection[RunState] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Run, ...]:
+        """Runs, newest first."""
+        with self._engine.connect() as db:
+            return runs.find(db, job, since, states, limit)
+
+    def move(
+        self,
+        job: str,
+        number: int,
+        state: RunState,
+        error_code: str | None = None,
+        error_text: str | None = None,
+        engine: str | None = None,
+    ) -> Run:
+        """The run in its next state; ConflictError when that is not a legal transition."""
+        with writing(self._engine) as db:
+            return runs.move(db, job, number, state, self._clock(), error_code, error_text, engine)
+
+    def restarted(self, job: str, number: int) -> Run:
+        with writing(self._engine) as db:
+            return runs.restarted(db, job, number)
+
+    def report(self, job: str, number: int, progress: Progress) -> None:
+        with writing(self._engine) as db:
+            runs.report(db, job, number, progress)
+
+    def request_stop(self, job: str, number: int) -> Run:
+        with writing(self._engine) as db:
+            return runs.request_stop(db, job, number)
+
+    def abandon(self, engine: str) -> tuple[Run, ...]:
+        """Fail the runs that this engine left RUNNING when it died."""
+        with writing(self._engine) as db:
+            return runs.abandon(db, engine, self._clock())
+
+    # Intents
+
+    def begin(self, intent: Intent) -> Intent:
+        """The intent to obey: the one already stored for this start, else this one, now stored."""
+        with writing(self._engine) as db:
+            return intents.begin(db, intent)
+
+    def amend(self, intent: Intent, revisions: Sequence[str]) -> Intent:
+        """The same offsets under another set of revisions."""
+        with writing(self._engine) as db:
+            return intents.amend(db, intent, revisions)
+
+    def open_intents(self, job: str) -> tuple[Intent, ...]:
+        with self._engine.connect() as db:
+            return intents.open_of(db, job)
+
+    def intent_at(self, job: str, start: Mapping[str, int]) -> Intent | None:
+        """The newest open or settled intent with this start."""
+        with self._engine.connect() as db:
+            return intents.at(db, job, start)
+
+    # Ledger
+
+    def settle(self, intent: Intent, row: LedgerRow) -> LedgerRow:
+        """Write the outcome and close the intent; BatchRefusedError when it does not add up."""
+        with writing(self._engine) as db:
+            return ledger.settle(db, intent, row)
+
+    def ledger(self, job: str | None = None) -> tuple[LedgerRow, ...]:
+        """Ledger rows in the order they were committed."""
+        with self._engine.connect() as db:
+            return ledger.find(db, job)
+
+    def coverage(self, job: str) -> Mapping[str, int]:
+        """Where the job's next batch must start: the end of each partition, or the snapshot."""
+        with self._engine.connect() as db:
+            return ledger.coverage(db, job)
+
+    def rebuild(self, rows: Iterable[LedgerRow]) -> int:
+        """Add the rows that are missing; how many they were."""
+        with writing(self._engine) as db:
+            return ledger.rebuild(db, rows)
+
+    # Revisions and marks
+
+    def keep_revision(self, kind: str, name: str, content: object) -> str:
+        """Store a declaration's content (text, or a JSON value) and give its hash."""
+        words = content if isinstance(content, str) else canonical(content)
+        revision = Revision(fingerprint(words), kind, name, words, self._clock())
+        if self.revision(revision.hash) is None:
+            with writing(self._engine) as db:
+                db.execute(delete(revision_table).where(revision_table.c.hash == revision.hash))
+                db.execute(insert(revision_table).values(**vars(revision)))
+        return revision.hash
+
+    def revision(self, hash: str) -> Revision | None:
+        query = select(revision_table).where(revision_table.c.hash == hash)
+        with self._engine.connect() as db:
+            row = db.execute(query).one_or_none()
+        return Revision(*row) if row else None
+
+    def mark(self, name: str, value: str) -> None:
+        """Note that something happened now."""
+        with writing(self._engine) as db:
+            db.execute(delete(mark_table).where(mark_table.c.name == name))
+            db.execute(insert(mark_table).values(name=name, value=value, at=self._clock()))
+
+    def read_mark(self, name: str) -> Mark | None:
+        query = select(mark_table.c.value, mark_table.c.at).where(mark_table.c.name == name)
+        with self._engine.connect() as db:
+            row = db.execute(query).one_or_none()
+        return Mark(row.value, row.at) if row else None

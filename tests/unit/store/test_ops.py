@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import MetaData, create_engine, inspect, text
+from store_batches import Clock
+
+from headgate.errors import ConflictError, SettingsError, UnavailableError
+from headgate.store.database import HEAD, MIGRATIONS
+from headgate.store.model import JobSpec
+from headgate.store.ops import OpsStore
+from headgate.store.tables import metadata
+
+
+def test_the_migrated_schema_is_the_one_the_code_uses(made: Path) -> None:
+    engine = create_engine(f"sqlite:///{made}")
+    stored = MetaData()
+    stored.reflect(engine)
+    assert set(stored.tables) == {*metadata.tables, "alembic_version"}
+    for name, table in metadata.tables.items():
+        columns = {
+            column["name"]: column["nullable"] for column in inspect(engine).get_columns(name)
+        }
+        assert columns == {column.name: column.nullable for column in table.columns}
+        names = {index["name"] for index in inspect(engine).get_indexes(name)}
+        assert names == {index.name for index in table.indexes}
+    engine.dispose()
+
+
+def test_head_names_the_newest_migration() -> None:
+    newest = max(path.name for path in (MIGRATIONS / "versions").glob("v*.py"))
+    assert newest.startswith(f"v{HEAD}_")
+
+
+def test_an_up_to_date_store_opens_fast(store: OpsStore, tmp_path: Path) -> None:
+    begun = time.perf_counter()
+    OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}").close()
+    assert time.perf_counter() - begun < 0.1
+
+
+def test_a_store_made_by_a_newer_version_is_left_alone(store: OpsStore, tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
+    with engine.begin() as db:
+        db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(ConflictError, match="another version"):
+        OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}")
+
+
+def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UnavailableError, match="cannot be opened"):
+        OpsStore.open(f"sqlite:///{tmp_path / 'file' / 'ops.db'}")
+    with pytest.raises(SettingsError, match="driver"):
+        OpsStore.open("nosuchdatabase://localhost/ops")
+
+
+def test_threads_share_one_store(store: OpsStore) -> None:
+    def work(lane: int) -> None:
+        for _ in range(5):
+            store.mark(f"lane-{lane}", "busy")
+            store.submit(JobSpec(f"job-{lane}-{_}", "bronze", "orders", "batch", "r"))
+
+    threads = [threading.Thread(target=work, args=(lane,)) for lane in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.runs()) == 20
+
+
+def test_a_revision_is_known_by_its_content(store: OpsStore) -> None:
+    one = store.keep_revision("dataset", "orders", {"b": 1, "a": 2})
+    same = store.keep_revision("dataset", "orders", {"a": 2, "b": 1})
+    assert one == same
+    kept = store.revision(one)
+    assert kept is not None
+    assert (kept.kind, kept.content) == ("dataset", '{"a":2,"b":1}')
+    assert store.revision("unknown") is None
+
+
+def test_a_mark_keeps_its_last_time(store: OpsStore, clock: Clock) -> None:
+    assert store.read_mark("up") is None
+    store.mark("up", "1")
+    clock.pass_(3)
+    store.mark("up", "2")
+    assert store.read_mark("up") == ("2", clock.now)
+
+
+def test_times_without_a_zone_are_refused(store: OpsStore, clock: Clock) -> None:
+    clock.now = clock.now.replace(tzinfo=None) + timedelta(days=1)
+    with pytest.raises(Exception, match="zone"):
+        store.mark("up", "1")

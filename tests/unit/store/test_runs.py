@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+from store_batches import Clock
+
+from headgate.errors import ConflictError, OperationError
+from headgate.store.model import JobSpec, Progress, RunState
+from headgate.store.ops import OpsStore
+
+BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", {"full": "true"})
+
+
+def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: Clock) -> None:
+    run = store.submit(BRONZE)
+    assert (run.number, run.state, run.submitted_at) == (1, RunState.SUBMITTED, clock.now)
+    clock.pass_(1)
+    running = store.move("bronze-orders", 1, RunState.RUNNING, engine="e1")
+    assert (running.started_at, running.engine, running.options) == (
+        clock.now,
+        "e1",
+        {"full": "true"},
+    )
+    store.report("bronze-orders", 1, Progress(batches=2, records=10, rate=5.0, words="going"))
+    clock.pass_(1)
+    ended = store.move("bronze-orders", 1, RunState.FINISHED)
+    assert ended.ended_at == clock.now
+    assert ended.progress.records == 10
+    assert store.latest("bronze-orders") == ended
+
+
+def test_a_job_has_one_run_at_a_time(store: OpsStore) -> None:
+    store.submit(BRONZE)
+    with pytest.raises(ConflictError, match="already SUBMITTED"):
+        store.submit(BRONZE)
+    store.move("bronze-orders", 1, RunState.CANCELED)
+    assert store.submit(BRONZE).number == 2
+
+
+@pytest.mark.parametrize("state", [RunState.SUBMITTED, RunState.FINISHED])
+def test_illegal_moves_are_refused(store: OpsStore, state: RunState) -> None:
+    store.submit(BRONZE)
+    with pytest.raises(ConflictError):
+        store.move("bronze-orders", 1, state)
+    store.move("bronze-orders", 1, RunState.FAILED, "HG-1001", "it broke")
+    with pytest.raises(ConflictError):
+        store.move("bronze-orders", 1, RunState.RUNNING)
+
+
+def test_restarts_and_stops_are_counted_and_asked_for(store: OpsStore) -> None:
+    store.submit(BRONZE)
+    store.restarted("bronze-orders", 1)
+    assert store.restarted("bronze-orders", 1).restarts == 2
+    assert store.request_stop("bronze-orders", 1).stop_requested
+
+
+def test_runs_are_found_by_time_and_state(store: OpsStore, clock: Clock) -> None:
+    store.submit(BRONZE)
+    store.move("bronze-orders", 1, RunState.FAILED)
+    clock.pass_(60)
+    newer = store.submit(BRONZE)
+    assert store.runs(since=clock.now) == (newer,)
+    assert [run.number for run in store.runs("bronze-orders")] == [2, 1]
+    assert [run.number for run in store.runs(states={RunState.FAILED})] == [1]
+
+
+def test_a_dead_engine_leaves_no_run_running(store: OpsStore) -> None:
+    store.submit(BRONZE)
+    store.move("bronze-orders", 1, RunState.RUNNING, engine="dead")
+    assert store.abandon("another") == ()
+    (left,) = store.abandon("dead")
+    assert (left.state, left.error_code) == (RunState.FAILED, "HG-1001")
+
+
+def test_an_unknown_run_is_said_to_be_unknown(store: OpsStore) -> None:
+    with pytest.raises(OperationError, match="no run 7"):
+        store.run("bronze-orders", 7)
+    assert store.latest("bronze-orders") is None
