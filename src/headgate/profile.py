@@ -1,0 +1,189 @@
+"""Env files: what they say line by line, which of them count, how one becomes the active one."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from headgate.errors import Fault, SettingsError
+
+ACTIVE = ".env"
+DEFAULT_PROFILE = "env/embedded.env"
+ENVIRONMENT = "environment"
+RUNNING_SERVICES = "running services"
+
+ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$")
+COMMENT = re.compile(r"(?:^|(?<=\s))#.*$")
+QUOTED = re.compile(r"""^\s*(["'])(.*?)\1\s*(?:#.*)?$""")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One assignment: `raw` still has its white space, `value` has not."""
+
+    value: str
+    raw: str
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place that gives values; `label` is what a person is told, `file` where faults point."""
+
+    label: str
+    file: str
+    entries: Mapping[str, Entry]
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value together with the source that gave it."""
+
+    entry: Entry
+    source: Source
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Everything that gives values, from weakest to strongest."""
+
+    root: Path
+    ranked: tuple[Source, ...]
+
+    def find(self, name: str) -> Found | None:
+        for source in reversed(self.ranked):
+            if name in source.entries:
+                return Found(source.entries[name], source)
+        return None
+
+    @property
+    def profile(self) -> Source:
+        return self.ranked[0]
+
+    def with_running(self, running: Source) -> Sources:
+        """Running services know better than the profile, the environment better than both."""
+        return Sources(self.root, (*self.ranked[:-1], running, self.ranked[-1]))
+
+
+def unquoted(text: str) -> str:
+    """The value of an assignment's right side, white space kept: quotes or a comment taken off."""
+    quoted = QUOTED.match(text)
+    return quoted.group(2) if quoted else COMMENT.sub("", text)
+
+
+def parse_env(text: str, file: str) -> tuple[dict[str, Entry], tuple[Fault, ...]]:
+    """The assignments of an env file and its faulty lines; of two assignments the last counts."""
+    entries: dict[str, Entry] = {}
+    faults: list[Fault] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found = ASSIGNMENT.match(line)
+        if found is None:
+            words = "a line must be NAME=value, a comment or blank"
+            faults.append(Fault(file, number, "line", words, "Correct it or put # before it"))
+            continue
+        raw = unquoted(found.group(2))
+        entries[found.group(1)] = Entry(raw.strip(), raw, number)
+    return entries, tuple(faults)
+
+
+def read_profile(path: Path, shown: str) -> Source:
+    """An env file as a source; a missing one gives nothing."""
+    if not path.is_file():
+        return Source(f"profile {shown}", shown, {})
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{shown} cannot be read", why=str(error), fix="make it a readable UTF-8 text file"
+        ) from error
+    entries, faults = parse_env(text, shown)
+    return Source(f"profile {shown}", shown, entries, faults)
+
+
+def read_running(path: Path) -> Source:
+    """What the running local services wrote about themselves."""
+    source = read_profile(path, path.name)
+    return Source(RUNNING_SERVICES, path.name, source.entries)
+
+
+def from_environment(environ: Mapping[str, str]) -> Source:
+    entries = {name: Entry(value.strip(), value) for name, value in environ.items()}
+    return Source(ENVIRONMENT, ENVIRONMENT, entries)
+
+
+def read_sources(root: Path, environ: Mapping[str, str]) -> Sources:
+    """The active profile (or the default one) and the environment."""
+    shown = ACTIVE if (root / ACTIVE).is_file() else DEFAULT_PROFILE
+    return Sources(root, (read_profile(root / shown, shown), from_environment(environ)))
+
+
+def find_root(start: Path) -> Path:
+    """The nearest folder upwards that holds profiles or datasets, else where we stand."""
+    for folder in (start, *start.parents):
+        if (folder / DEFAULT_PROFILE).is_file() or (folder / "datasets").is_dir():
+            return folder
+    return start
+
+
+def suggestion(name: str, known: Iterable[str]) -> str | None:
+    """The known name this one was probably meant to be."""
+    close = get_close_matches(name.upper(), list(known), n=1, cutoff=0.8)
+    return close[0] if close else None
+
+
+def profiles(root: Path) -> tuple[str, ...]:
+    """The profiles that ship with this project, as a person types them."""
+    return tuple(sorted(f"env/{path.name}" for path in (root / "env").glob("*.env")))
+
+
+def find_profile(root: Path, name: str) -> Path:
+    """A profile by path (`env/local.env`) or by its bare name (`local`)."""
+    for path in (Path(name), root / name, root / "env" / name, root / "env" / f"{name}.env"):
+        if path.is_file() and path.resolve() != (root / ACTIVE).resolve():
+            return path
+    available = profiles(root)
+    meant = get_close_matches(name, [*available, *(Path(p).stem for p in available)], n=1)
+    raise SettingsError(
+        f"there is no profile {name}",
+        why=f"profiles here: {', '.join(available) or 'none'}",
+        fix=f"headgate config select {meant[0] if meant else DEFAULT_PROFILE}",
+    )
+
+
+def is_edited(root: Path) -> bool:
+    """Whether the active profile holds something that no shipped profile does."""
+    active = root / ACTIVE
+    if not active.is_file():
+        return False
+    text = active.read_bytes()
+    return all((root / name).read_bytes() != text for name in profiles(root))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Readers see the old file or the new one; only the owner may read it, it can hold secrets."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def activate(root: Path, profile: Path) -> Path | None:
+    """Copy a profile to `.env`; an edited `.env` is kept, and where it went is returned."""
+    kept = root / f"{ACTIVE}.previous" if is_edited(root) else None
+    if kept:
+        write_atomically(kept, (root / ACTIVE).read_bytes())
+    write_atomically(root / ACTIVE, profile.read_bytes())
+    return kept
