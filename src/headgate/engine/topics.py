@@ -1,0 +1,245 @@
+"""Topics through a Kafka admin client: create, describe, offsets, delete."""
+
+# pyright: reportPrivateImportUsage=false
+# The library's documented admin names are re-exported without being marked so.
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, cast
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ListOffsetsResultInfo,
+    NewTopic,
+    OffsetSpec,
+    TopicDescription,
+)
+
+from headgate.errors import HeadgateError, OperationError, UnavailableError
+
+DAY_MS = 86_400_000
+NO_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+AWAY = frozenset(
+    {
+        KafkaError._TRANSPORT,  # pyright: ignore[reportPrivateUsage]  # librdkafka's public names
+        KafkaError._ALL_BROKERS_DOWN,  # pyright: ignore[reportPrivateUsage]  # as above
+        KafkaError._TIMED_OUT,  # pyright: ignore[reportPrivateUsage]  # as above
+    }
+)
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """A topic as it should be."""
+
+    name: str
+    partitions: int
+    retention_days: int
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """A topic as it is: its id changes when it is deleted and made again."""
+
+    name: str
+    topic_id: str
+    begin: Mapping[int, int]
+    end: Mapping[int, int]
+
+    @property
+    def partitions(self) -> int:
+        return len(self.end)
+
+    @property
+    def span(self) -> int:
+        """Offsets between begin and end: the records, plus gaps where transactions ended."""
+        return sum(self.end[p] - self.begin[p] for p in self.end)
+
+
+class Topics:
+    """The topics of one broker. Every call ends within a few `timeout` seconds or raises."""
+
+    def __init__(self, bootstrap: str, timeout: float = 10.0) -> None:
+        self.bootstrap = bootstrap
+        self._timeout = timeout
+        self._admin = _admin(bootstrap, timeout)
+
+    def brokers(self) -> int:
+        """How many brokers answer; 0 when none does."""
+        try:
+            return len(self._admin.list_topics(timeout=self._timeout).brokers)
+        except KafkaException:
+            return 0
+
+    def names(self) -> tuple[str, ...]:
+        """All topics except Kafka's own."""
+        try:
+            known = self._admin.list_topics(timeout=self._timeout).topics
+        except KafkaException as error:
+            raise self._explained(error, "topics could not be listed") from error
+        return tuple(sorted(name for name in known if not name.startswith("__")))
+
+    def create(self, specs: Sequence[TopicSpec]) -> tuple[str, ...]:
+        """Create those that do not exist; the names created. Existing ones stay as they are."""
+        existing = set(self.names())
+        new = [spec for spec in specs if spec.name not in existing]
+        if not new:
+            return ()
+        futures = self._admin.create_topics([_new_topic(spec) for spec in new])
+        created = [spec for spec in new if self._created(spec.name, futures[spec.name])]
+        for spec in created:  # a client that comes right after must find its leaders
+            self._offsets(spec.name, range(spec.partitions), _latest())
+        return tuple(spec.name for spec in created)
+
+    def _created(self, name: str, future: Future[None]) -> bool:
+        try:
+            self._result(future, f"topic {name} could not be created")
+        except _AlreadyThereError:
+            return False
+        return True
+
+    def delete(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Delete those that exist; the names deleted."""
+        known = self.names()
+        there = [name for name in names if name in known]
+        if not there:
+            return ()
+        for name, future in self._admin.delete_topics(there).items():
+            self._result(future, f"topic {name} could not be deleted")
+        self._wait(lambda: not set(there) & set(self.names()))
+        return tuple(there)
+
+    def describe(self, name: str) -> TopicState | None:
+        """The topic with its id and offsets; None when there is no such topic."""
+        future = self._admin.describe_topics(TopicCollection([name]))[name]
+        try:
+            found = self._result(future, f"topic {name} could not be described")
+        except _NoSuchTopicError:
+            return None
+        partitions = sorted(partition.id for partition in found.partitions)
+        return TopicState(
+            name,
+            str(found.topic_id),
+            begin=self._offsets(name, partitions, _earliest()),
+            end=self._offsets(name, partitions, _latest()),
+        )
+
+    def _offsets(self, name: str, partitions: Sequence[int], which: OffsetSpec) -> dict[int, int]:
+        """Offsets per partition; waits while a new or restarted broker has no leader yet."""
+        end = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._offsets_now(name, partitions, which)
+            except (_NoLeaderError, _NoSuchTopicError):
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+
+    def _offsets_now(
+        self, name: str, partitions: Sequence[int], which: OffsetSpec
+    ) -> dict[int, int]:
+        asked = {TopicPartition(name, p): which for p in partitions}
+        answers = self._admin.list_offsets(asked, request_timeout=self._timeout)
+        words = f"offsets of {name} could not be read"
+        return {tp.partition: self._result(f, words).offset for tp, f in answers.items()}
+
+    def _wait(self, true: Callable[[], bool]) -> None:
+        end = time.monotonic() + self._timeout
+        while not true() and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def _result(self, future: Future[Answer], words: str) -> Answer:
+        try:
+            return future.result(timeout=self._timeout + 1)
+        except KafkaException as error:
+            raise self._explained(error, words) from error
+        except TimeoutError as error:
+            raise self._away(words) from error
+
+    def _explained(self, error: KafkaException, words: str) -> HeadgateError:
+        reason = cast("KafkaError", error.args[0])
+        code = reason.code()
+        if code == KafkaError.TOPIC_ALREADY_EXISTS:
+            return _AlreadyThereError(words)
+        if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return _NoSuchTopicError(words, why="it does not exist", fix="create it first")
+        if code in NO_LEADER:
+            return _NoLeaderError(words, why=reason.str(), fix="try again in a moment")
+        if reason.retriable() or code in AWAY:
+            return self._away(words)
+        return OperationError(words, why=reason.str(), fix="check the name and the broker's log")
+
+    def _away(self, words: str) -> UnavailableError:
+        return UnavailableError(
+            words,
+            why=f"the broker at {self.bootstrap} does not answer",
+            fix="start it with `headgate local up`, or check BOOTSTRAP_SERVERS",
+        )
+
+
+class _AlreadyThereError(OperationError):
+    """Another process created the topic first."""
+
+
+class _NoLeaderError(UnavailableError):
+    """The topic was made or its broker restarted a moment ago."""
+
+
+class _NoSuchTopicError(OperationError):
+    """The topic does not exist."""
+
+
+class _Admin(Protocol):
+    """The calls used here, with the types that the library's own annotations leave open."""
+
+    def list_topics(self, *, timeout: float) -> ClusterMetadata: ...
+
+    def create_topics(self, new_topics: list[NewTopic]) -> Mapping[str, Future[None]]: ...
+
+    def delete_topics(self, topics: list[str]) -> Mapping[str, Future[None]]: ...
+
+    def describe_topics(
+        self, topics: TopicCollection
+    ) -> Mapping[str, Future[TopicDescription]]: ...
+
+    def list_offsets(
+        self,
+        topic_partition_offsets: Mapping[TopicPartition, OffsetSpec],
+        *,
+        request_timeout: float,
+    ) -> Mapping[TopicPartition, Future[ListOffsetsResultInfo]]: ...
+
+
+def _admin(bootstrap: str, timeout: float) -> _Admin:
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "socket.timeout.ms": int(timeout * 1000),
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 500,
+        "log_level": 0,  # it would write refused connections to stderr
+    }
+    return cast("_Admin", cast("object", AdminClient(settings)))
+
+
+def _earliest() -> OffsetSpec:
+    return cast("OffsetSpec", OffsetSpec.earliest())
+
+
+def _latest() -> OffsetSpec:
+    return cast("OffsetSpec", OffsetSpec.latest())
+
+
+def _new_topic(spec: TopicSpec) -> NewTopic:
+    return NewTopic(
+        spec.name,
+        num_partitions=spec.partitions,
+        replication_factor=-1,  # as the broker is set: one embedded, more elsewhere
+        config={"retention.ms": str(spec.retention_days * DAY_MS)},
+    )

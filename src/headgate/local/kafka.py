@@ -1,0 +1,248 @@
+"""The embedded Kafka: one KRaft node on the loopback address, its data in one folder."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.engine.bundles import bundle, class_path
+from headgate.engine.java import Java, cache_dir, find_java
+from headgate.errors import UnavailableError
+from headgate.local.process import LOOPBACK, Child, Command, port_answers
+
+FORMAT_SECONDS = 60
+JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+LOGGING = """status = warn
+rootLogger.level = info
+rootLogger.appenderRef.f.ref = f
+appender.f.type = Console
+appender.f.name = f
+appender.f.layout.type = PatternLayout
+appender.f.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
+"""
+# A short session lets a broker that was killed come back in seconds: its dead registration
+# has to run out first.
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller_port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+num.network.threads=2
+num.io.threads=4
+log.cleaner.dedupe.buffer.size=4194304
+auto.create.topics.enable=false
+broker.session.timeout.ms=1500
+broker.heartbeat.interval.ms=300
+group.min.session.timeout.ms=1000
+"""
+# What the broker's log says, what it means, what to do.
+CAUSES = (
+    ("No space left on device", "the disk is full", "free some space, then start it again"),
+    ("Address already in use", "its port is in use", "stop the other program or set KAFKA_PORT"),
+    ("Failed to acquire lock", "another broker uses its data", "stop that broker first"),
+    ("Permission denied", "its data folder cannot be written", "check the owner of the folder"),
+    ("OutOfMemoryError", "it ran out of memory", "stop something else on this machine"),
+    ("Invalid cluster.id", "its data belong to another cluster", "move the kafka folder away"),
+)
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where one embedded broker lives and listens."""
+
+    folder: Path
+    port: int
+    controller_port: int
+    log: Path
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The Java and the jars that brokers run on, and the class archive that speeds their start."""
+
+    java: Java
+    jars: tuple[Path, ...]
+    archive: Path | None
+
+    @property
+    def class_path(self) -> str:
+        return class_path(self.jars)
+
+
+def kafka_runtime() -> Runtime:
+    """Java and the Kafka bundle, fetched when missing."""
+    java, jars = find_java(), bundle("kafka")
+    return Runtime(java, jars, _archive(java, jars))
+
+
+def _archive(java: Java, jars: Sequence[Path]) -> Path | None:
+    """Where the class archive of this JVM and class path belongs; None when it can have none."""
+    if java.modules_limited or not _has_base_archive(java):
+        return None
+    key = hashlib.sha256("\0".join([java.build, str(java.home), *map(str, jars), *JVM]).encode())
+    return cache_dir() / "archives" / f"kafka-{key.hexdigest()[:16]}.jsa"
+
+
+def _has_base_archive(java: Java) -> bool:
+    folder = java.executable.resolve().parent.parent / "lib" / "server"
+    return (folder / "classes.jsa").is_file()
+
+
+def prepare(broker: Broker, runtime: Runtime) -> None:
+    """Write its configuration, and format its data folder once."""
+    try:
+        broker.folder.mkdir(parents=True, exist_ok=True)
+        _config(broker).write_text(properties(broker))
+        _logging(broker).write_text(LOGGING)
+        if not (broker.data / "meta.properties").is_file():
+            _format(broker, runtime)
+    except OSError as error:
+        raise UnavailableError(
+            "the embedded broker's data folder cannot be written",
+            why=f"{broker.folder}: {error.strerror}",
+            fix="free some space or set HEADGATE_HOME to a folder that can be written",
+        ) from error
+
+
+def properties(broker: Broker, data: Path | None = None) -> str:
+    """The broker's configuration; the same broker gives the same text."""
+    return PROPERTIES.format(
+        host=LOOPBACK,
+        port=broker.port,
+        controller_port=broker.controller_port,
+        data=data or broker.data,
+    )
+
+
+def _config(broker: Broker) -> Path:
+    return broker.folder / "server.properties"
+
+
+def _logging(broker: Broker) -> Path:
+    return broker.folder / "log4j2.properties"
+
+
+def _format(broker: Broker, runtime: Runtime) -> None:
+    """Format beside the data folder and rename, so that a kill leaves nothing half-formatted."""
+    draft = broker.folder / "data.draft"
+    shutil.rmtree(draft, ignore_errors=True)
+    config = broker.folder / "format.properties"
+    config.write_text(properties(broker, draft))
+    tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id(), "-c", str(config))
+    done = subprocess.run(
+        [*_java(broker, runtime, "128m"), "-cp", runtime.class_path, *tool],
+        capture_output=True,
+        text=True,
+        timeout=FORMAT_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise UnavailableError(
+            "the embedded broker's data folder could not be formatted",
+            why=_cause(done.stdout + done.stderr)[0],
+            fix="read the words above; then start it again",
+        )
+    draft.replace(broker.data)
+    config.unlink()
+
+
+def cluster_id() -> str:
+    """A random id as Kafka writes it: a UUID in url-safe base64 that does not begin with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def _java(broker: Broker, runtime: Runtime, memory: str) -> tuple[str, ...]:
+    logging = f"-Dlog4j2.configurationFile={_logging(broker)}"
+    return (str(runtime.java.executable), f"-Xmx{memory}", *JVM, logging)
+
+
+def command(broker: Broker, runtime: Runtime) -> Command:
+    """The command that runs a prepared broker; it trains the class archive when there is none."""
+    archive: tuple[str, ...] = ()
+    if runtime.archive is not None and runtime.archive.is_file():
+        archive = (f"-XX:SharedArchiveFile={runtime.archive}", "-Xlog:cds=off")
+    elif runtime.archive is not None:
+        archive = (f"-XX:ArchiveClassesAtExit={_draft(broker)}", "-Xlog:cds=off")
+    argv = (
+        *_java(broker, runtime, "512m"),
+        *archive,
+        *("-cp", runtime.class_path),
+        *("kafka.Kafka", str(_config(broker))),
+    )
+    return Command(argv, broker.log, broker.folder)
+
+
+def _draft(broker: Broker) -> Path:
+    return broker.folder / "classes.jsa"
+
+
+def stop(broker: Broker, runtime: Runtime, child: Child, limit: float = 20.0) -> None:
+    """Stop it cleanly, and keep the class archive if this was the run that made one."""
+    clean = child.stop(limit)
+    draft = _draft(broker)
+    if runtime.archive is not None and clean and draft.is_file():
+        runtime.archive.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(draft, arriving := runtime.archive.with_suffix(f".{os.getpid()}"))
+        arriving.replace(runtime.archive)
+    draft.unlink(missing_ok=True)
+
+
+def ready(broker: Broker) -> bool:
+    """Whether it answers a client with itself as a live broker."""
+    if not port_answers(broker.port, 0.2):
+        return False
+    from headgate.engine.topics import Topics
+
+    return Topics(broker.bootstrap, timeout=2.0).brokers() > 0
+
+
+def why_it_ended(log: Path, exit_code: int | None) -> tuple[str, str]:
+    """Why a broker is gone, and what to do, from the last words of its log."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - 20_000))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        text = ""
+    why, fix = _cause(text)
+    return why or f"exit code {exit_code}", fix or f"read {log}"
+
+
+def _cause(text: str) -> tuple[str, str]:
+    for mark, why, fix in CAUSES:
+        if mark in text:
+            return why, fix
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
+    return (lines[-1][:200] if lines else ""), ""

@@ -1,0 +1,176 @@
+"""One supervised child process: it logs to a file, is reaped, and never outlives its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.errors import ConflictError
+
+LOOPBACK = "127.0.0.1"
+PORTS_TRIED = 100
+LOG_LIMIT = 20_000_000
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to start and where its words go."""
+
+    argv: tuple[str, ...]
+    log: Path
+    cwd: Path
+    env: Mapping[str, str] | None = None
+
+
+class Child:
+    """A running child. Start it from the main thread: the kernel ties its life to that thread."""
+
+    def __init__(self, command: Command) -> None:
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        _rotate(command.log)
+        with command.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=command.cwd,
+                env=command.env,
+                process_group=0,
+                preexec_fn=_die_with_parent(),
+            )
+        self.command = command
+        self.started = time.monotonic()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; asking reaps it and ends what it left behind in its group."""
+        before = self._process.returncode
+        code = self._process.poll()
+        if code is not None and before is None:
+            self._signal_group(signal.SIGKILL)
+        return code
+
+    def stop(self, limit: float) -> bool:
+        """SIGTERM, then SIGKILL after `limit` seconds; True when it went by itself."""
+        if self.exit_code is None:
+            self._process.send_signal(signal.SIGTERM)
+        if wait_until(lambda: self.exit_code is not None, limit):
+            return True
+        self.kill()
+        return False
+
+    def kill(self) -> None:
+        """End it and its group at once, and reap it."""
+        self._signal_group(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """Asks the kernel to kill the child when this process dies, however it dies (Linux only)."""
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def ask() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we could ask
+            os._exit(1)
+
+    return ask
+
+
+def _rotate(log: Path) -> None:
+    if log.is_file() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_name(log.name + ".1"))
+
+
+def wait_until(true: Callable[[], bool], limit: float, pause: float = 0.05) -> bool:
+    """Poll until it holds or the limit has passed; whether it held."""
+    end = time.monotonic() + limit
+    while not true():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(pause)
+    return True
+
+
+def alive(pid: int) -> bool:
+    """Whether a process with this id runs (a zombie does not)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return not Path("/proc/self").exists()
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def port_is_free(port: int) -> bool:
+    """Whether a server could listen here; connections that linger do not count."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def port_answers(port: int, limit: float = 1.0) -> bool:
+    """Whether something listens on this port of the loopback address."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=limit):
+            return True
+    except OSError:
+        return False
+
+
+def choose_port(wanted: int, name: str, *, taken: Collection[int] = (), exact: bool = False) -> int:
+    """The wanted port when it is free, else the next free one; 0 asks for any."""
+    if wanted == 0:
+        return any_port(taken)
+    tries = 1 if exact else PORTS_TRIED
+    for port in range(wanted, min(wanted + tries, 65536)):
+        if port not in taken and port_is_free(port):
+            return port
+    raise ConflictError(
+        f"port {wanted} is in use",
+        why=f"{name} is {wanted} and another program listens there"
+        + ("" if exact else f", and on the {tries - 1} ports after it"),
+        fix=f"stop that program, or set {name} to a free port",
+    )
+
+
+def any_port(taken: Collection[int] = ()) -> int:
+    """A port that nobody uses now."""
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((LOOPBACK, 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port

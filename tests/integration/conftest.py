@@ -1,0 +1,92 @@
+"""What integration tests share: one private broker a session, on free ports, gone at the end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from headgate.engine.topics import Topics, TopicSpec
+from headgate.local import kafka
+from headgate.local.process import Child, any_port, wait_until
+
+READY_SECONDS = 60
+
+# Spark fixtures stand in a module of their own; it is loaded when it is there.
+if Path(__file__).with_name("spark.py").is_file():
+    from spark import *  # noqa: F403  # pytest finds fixtures by their names in this module
+
+
+@dataclass
+class RunningBroker:
+    """A broker of this test session that tests may also kill and start again."""
+
+    broker: kafka.Broker
+    runtime: kafka.Runtime
+    child: Child
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.broker.bootstrap
+
+    @property
+    def topics(self) -> Topics:
+        return Topics(self.bootstrap)
+
+    def new_topic(self, partitions: int = 1, prefix: str = "topic") -> str:
+        """A topic of its own for one test."""
+        name = f"{prefix}-{next(self._numbers)}"
+        self.topics.create([TopicSpec(name, partitions, retention_days=1)])
+        return name
+
+    def kill(self) -> None:
+        """What `kill -9` does."""
+        self.child.kill()
+
+    def restart(self) -> None:
+        """Start it again on the same ports and data, and wait until it answers."""
+        self.child = start(self.broker, self.runtime)
+
+    def stop(self) -> None:
+        kafka.stop(self.broker, self.runtime, self.child)
+
+
+def start(broker: kafka.Broker, runtime: kafka.Runtime) -> Child:
+    child = Child(kafka.command(broker, runtime))
+    if not wait_until(lambda: kafka.ready(broker) or child.exit_code is not None, READY_SECONDS):
+        child.kill()
+    if child.exit_code is not None:
+        pytest.fail(f"the broker did not start: {kafka.why_it_ended(broker.log, child.exit_code)}")
+    return child
+
+
+def start_broker(home: Path) -> RunningBroker:
+    port = any_port()
+    place = kafka.Broker(home / "kafka", port, any_port([port]), home / "logs" / "broker.log")
+    runtime = kafka.kafka_runtime()
+    kafka.prepare(place, runtime)
+    return RunningBroker(place, runtime, start(place, runtime))
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """The session's broker. A run that is killed takes it along: the kernel ends it."""
+    running = start_broker(tmp_path_factory.mktemp("broker"))
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def private_broker(tmp_path: Path) -> Iterator[RunningBroker]:
+    """A broker for one test that kills it."""
+    running = start_broker(tmp_path)
+    try:
+        yield running
+    finally:
+        running.stop()
