@@ -1,0 +1,120 @@
+"""Writes a sample as a Parquet file, and beside it what was planted."""
+
+# pyarrow ships no types, so what comes from it is unknown to the checker.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.errors import OperationError, UsageError
+from headgate.feeds.sample import BLOCK_ROWS, Planted, SampleMaker
+from headgate.spec.sample import DEFAULT_SEED, Sample
+
+BLOCKS_A_ROW_GROUP = 16
+
+
+@dataclass(frozen=True)
+class SampleFile:
+    """One written sample."""
+
+    file: str
+    seed: int
+    bytes: int
+    elapsed_seconds: float
+    planted: Planted
+
+
+def planted_file(file: Path) -> Path:
+    """The sidecar of a sample file."""
+    return file.with_name(file.name + ".planted.json")
+
+
+def refuse_to_overwrite(file: Path) -> None:
+    """A file that no sample maker wrote is somebody's data."""
+    if file.exists() and not planted_file(file).exists():
+        raise UsageError(
+            f"{file} exists and was not made by `feed sample`",
+            why="writing the sample there would destroy it",
+            fix="choose another file with --out, or give --yes to overwrite it",
+        )
+
+
+def write_sample(
+    sample: Sample,
+    file: Path,
+    rows: int,
+    seed: int = DEFAULT_SEED,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> SampleFile:
+    """Write the sample and its sidecar, each whole or not at all."""
+    started = time.monotonic()
+    maker = SampleMaker(sample, seed)
+    with _whole(file) as part, _writer(part, maker.schema) as writer:
+        planted = maker.planted(_write_blocks(maker, writer, rows, advance))
+    with _whole(planted_file(file)) as part:
+        part.write_bytes(orjson.dumps(sidecar(planted, seed), option=orjson.OPT_INDENT_2) + b"\n")
+    elapsed = round(time.monotonic() - started, 3)
+    return SampleFile(str(file), seed, file.stat().st_size, elapsed, planted)
+
+
+def sidecar(planted: Planted, seed: int) -> dict[str, object]:
+    """The sidecar's content: flat, so that a script can read one number."""
+    return {"seed": seed, **asdict(planted)}
+
+
+def _write_blocks(
+    maker: SampleMaker, writer: pq.ParquetWriter, rows: int, advance: Callable[[int], None]
+) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    group: list[pa.RecordBatch] = []
+    for block in maker.blocks(rows):
+        roles, sizes = np.unique(block.roles, return_counts=True)
+        counts.update(dict(zip(roles.tolist(), sizes.tolist(), strict=True)))
+        group.append(block.batch)
+        if len(group) == BLOCKS_A_ROW_GROUP:
+            writer.write_table(pa.Table.from_batches(group))
+            group = []
+        advance(block.batch.num_rows)
+    if group or not rows:
+        writer.write_table(pa.Table.from_batches(group, schema=maker.schema))
+    return counts
+
+
+def _writer(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Nothing of the machine or the moment goes into the file: same rows, same bytes."""
+    return pq.ParquetWriter(file, schema, compression="zstd", version="2.6", store_schema=False)
+
+
+@contextmanager
+def _whole(file: Path) -> Generator[Path]:
+    """A path to write to that becomes `file` only when the writing has succeeded."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        os.replace(part, file)
+    except OSError as error:
+        raise OperationError(
+            f"{file} cannot be written",
+            why=error.strerror or str(error),
+            fix="choose another place with --out, or make room there",
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+__all__ = ["BLOCK_ROWS", "SampleFile", "planted_file", "refuse_to_overwrite", "write_sample"]
