@@ -1,0 +1,199 @@
+# Every target is a line into the command line of Headgate: `make help` lists them.
+# Python 3.11+ and make are all it takes; uv is used when it is there (UV= turns that off).
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+HG := $(BIN)/headgate
+PYTEST := $(BIN)/python -m pytest
+INSTALL = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/python -m pip install -q)
+READY := .venv/.ready
+PARTITIONS ?= 3
+N ?= 20
+
+##@ Start here
+
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## the whole path on sample data, checked and certified, then stopped
+	$(HG) demo
+
+setup-dev: $(READY) ## everything Python (and a Java if there is none) into .venv
+
+setup-system: ## Debian packages that later parts use (root only)
+	apt-get install -y --no-install-recommends chromium prometheus docker-compose
+
+$(READY): requirements/dev.txt requirements/build.txt requirements/java.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Headgate needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@echo "setting up .venv with $(or $(UV),pip); the first time takes a minute or two" >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(INSTALL) --require-hashes -r requirements/dev.txt -r requirements/build.txt
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m headgate.engine.java --need || $(INSTALL) --require-hashes -r requirements/java.txt
+	@touch $@
+
+##@ Settings
+
+env-select: $(READY) ## make a profile the active one: ENV=env/local.env
+	$(HG) config select $(ENV)
+
+print-config: $(READY) ## every value and where it came from
+	$(HG) config show
+
+debug-env: $(READY) ## the same in [brackets], so that white space shows
+	$(HG) config show --brackets
+
+validate-config: $(READY) ## everything that is missing or contradicts itself
+	$(HG) config check
+
+##@ Services
+
+up: $(READY) ## check the settings, compile the SQL, start broker and engine
+	$(HG) config check
+	$(HG) dataset build
+	$(HG) local up
+
+down: $(READY) ## stop everything and remove the embedded data
+	$(HG) local down --remove-data --yes
+
+clean: down ## down, and remove build/
+	rm -rf build
+
+restart: $(READY) ## down, then up
+	$(MAKE) down
+	$(MAKE) up
+
+health: $(READY) ## ask broker, engine and storage
+	$(HG) local health
+
+status: $(READY) ## services and jobs
+	$(HG) local status
+	$(HG) job list
+
+ps: $(READY) ## services
+	$(HG) local status
+
+logs: $(READY) ## what all services wrote
+	$(HG) local logs
+
+logs-broker: $(READY) ## what the broker wrote
+	$(HG) local logs --service broker
+
+logs-engine: $(READY) ## what the engine wrote
+	$(HG) local logs --service engine
+
+logs-executor: $(READY) ## what the executors wrote (locally they are the engine)
+	$(HG) local logs --service engine
+
+##@ Data
+
+build-sql: $(READY) ## compile the dataset to build/sql
+	$(HG) dataset build
+
+show-sql: $(READY) ## print the compiled SQL
+	$(HG) dataset show
+
+sample: $(READY) ## make sample data where the settings look for it
+	$(HG) feed sample
+
+create-topics: $(READY) ## the topic (PARTITIONS=3, 3 days) and its dead letters (1, 7 days)
+	$(HG) topics create --partitions $(PARTITIONS)
+
+generate: $(READY) ## send the Parquet file to the topic
+	$(HG) feed generate
+
+generate-limited: $(READY) ## send 10,000 events
+	$(HG) feed generate --max-events 10000
+
+##@ Jobs
+
+process: $(READY) ## bronze, then silver; waits for both
+	$(HG) job run bronze
+	$(HG) job run silver
+
+process-bronze: $(READY) ## Kafka to Iceberg, raw and complete
+	$(HG) job run bronze
+
+process-silver: $(READY) ## bronze to clean rows
+	$(HG) job run silver
+
+jobs: $(READY) ## jobs with their states
+	$(HG) job list
+
+job-cancel: $(READY) ## stop one job: JOB=bronze-taxi
+	$(HG) job stop $(JOB)
+
+##@ Marts and checks
+
+wait-for-silver: $(READY) ## until silver has rows, 90 seconds at most
+	$(HG) lake wait
+
+count: $(READY) ## rows in bronze and silver
+	$(HG) lake count
+
+dbt-build: $(READY) ## build and test all models
+	$(HG) dbt build
+
+dbt-test: $(READY) ## test the models
+	$(HG) dbt test
+
+dbt-docs: $(READY) ## the models' documentation
+	$(HG) dbt docs
+
+validate: $(READY) ## four stages of checks
+	$(HG) validate
+
+validate-py: $(READY) ## the same
+	$(HG) validate
+
+certify: $(READY) ## prove that every record is accounted for
+	$(HG) certify
+
+##@ Code
+
+fmt: $(READY) ## format
+	$(BIN)/ruff format .
+
+lint: $(READY) ## lint, and mend what is safe to mend
+	$(BIN)/ruff check --fix .
+
+type: $(READY) ## check the types, strictly in src
+	$(BIN)/basedpyright
+
+ci: lint type test-unit ## what to run before a push
+
+docs: $(READY) ## write the generated reference pages
+	$(HG) config reference > docs/reference/settings.md
+
+##@ Tests and measurements
+
+test: $(READY) ## everything quick: unit and integration
+	$(PYTEST) tests/unit tests/integration -m "not slow"
+
+test-unit: $(READY) ## unit tests alone, about a second
+	$(PYTEST) tests/unit -q
+
+test-integration: $(READY) ## with a real broker and Spark
+	$(PYTEST) tests/integration -m "not slow"
+
+test-all: $(READY) ## everything, the slow ones too
+	$(PYTEST) tests/unit tests/integration
+
+faults: $(READY) ## kill the engine N times and compare: N=20
+	$(HG) bench faults --kills $(N)
+
+bench: $(READY) ## the goals' table
+	$(HG) bench run
+
+benchmark: $(READY) ## one timed run of the whole path
+	$(HG) bench pipeline
+
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' $(MAKEFILE_LIST))

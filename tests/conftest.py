@@ -1,0 +1,61 @@
+"""What holds for every test: no settings leak in from the shell, and units stay on their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from headgate.settings import NAMES
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+
+
+def folder_of(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if folder_of(item) == "integration":
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_from_the_shell() -> Iterator[None]:
+    """A BROKER or TOPIC exported by the developer must not change what a test proves."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in NAMES.values():
+            patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def units_touch_nothing_outside(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unit tests start no process and open no connection; what does belongs to integration."""
+    if folder_of(request.node) != "unit":
+        return
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("a unit test may not start a process or open a connection")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(os, "fork", refuse, raising=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty project folder with the shipped profiles."""
+    (tmp_path / "env").mkdir()
+    for profile in (ROOT / "env").glob("*.env"):
+        (tmp_path / "env" / profile.name).write_bytes(profile.read_bytes())
+    return tmp_path

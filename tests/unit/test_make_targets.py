@@ -1,0 +1,69 @@
+"""Every make target that the documents name exists, or is known to come later."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+MAKEFILE = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
+
+# As the documents name them; where Spark replaces Flink, as the design maps them.
+DOCUMENTED = """
+setup-dev
+env-select print-config debug-env validate-config
+up down clean restart
+build-sql show-sql
+scaffold
+create-topics
+generate generate-limited
+process process-bronze process-silver process-streaming
+health check-lag status jobs job-cancel restart-streaming
+wait-for-silver dbt-build dbt-test dbt-docs
+validate validate-py
+fmt lint type ci
+test test-unit test-integration
+obs-up obs-down
+compact-silver expire-snapshots vacuum maintain
+benchmark
+logs logs-broker logs-engine logs-executor ps
+""".split()
+OURS = "help demo setup-system sample count certify docs test-all faults bench".split()
+COME_LATER = {
+    "scaffold",
+    "process-streaming",
+    "restart-streaming",
+    "check-lag",
+    "obs-up",
+    "obs-down",
+    "compact-silver",
+    "expire-snapshots",
+    "vacuum",
+    "maintain",
+}
+
+TARGETS = dict(re.findall(r"^([a-z-]+):(?!=)(.*)$", MAKEFILE, re.MULTILINE))
+
+
+def test_every_documented_target_is_there_or_comes_later() -> None:
+    assert set(DOCUMENTED) - set(TARGETS) == COME_LATER
+
+
+def test_no_target_is_there_that_nobody_documents() -> None:
+    assert set(TARGETS) == (set(DOCUMENTED) - COME_LATER) | set(OURS)
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_every_target_says_in_the_help_what_it_does(target: str) -> None:
+    assert re.search(r"## \S+", TARGETS[target])
+
+
+def test_targets_that_run_python_set_it_up_first() -> None:
+    alone = {"help", "setup-system", "clean", "ci"}
+    assert all("$(READY)" in TARGETS[t] for t in set(TARGETS) - alone)
+
+
+def test_no_target_has_a_recipe_longer_than_three_lines() -> None:
+    blocks = re.findall(r"^([a-z-]+):(?!=).*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
+    assert not {name for name, recipe in blocks if recipe.count("\n") > 3}
