@@ -1,0 +1,191 @@
+"""The certificate: a dataset's account, its tables and their content hashes, as a file and as text.
+
+`scripts/recheck_certificate.py` checks it again from the tables and the exported ledger, with no
+import of ours; what it reads here is fixed by SCHEMA_VERSION.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.checks.accounts import Evidence, Line, Sums, TableEvidence, Verdict, account, sums
+from headgate.errors import DifferenceError
+from headgate.store.canonical import canonical, fingerprint
+from headgate.store.model import LedgerRow
+
+if TYPE_CHECKING:
+    from headgate.settings import Settings
+
+SCHEMA_VERSION = 1
+MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗"}
+
+
+@dataclass(frozen=True)
+class Account:
+    """One dataset's part of the certificate."""
+
+    dataset: str
+    topic: str
+    sums: Sums
+    lines: tuple[Line, ...]
+    tables: Mapping[str, TableEvidence]
+
+    @property
+    def holds(self) -> bool:
+        return all(line.verdict is not Verdict.FAIL for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was found at one moment, for every dataset asked for."""
+
+    made_at: datetime
+    version: str
+    accounts: tuple[Account, ...]
+    ledger: tuple[LedgerRow, ...]
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.accounts) and all(account.holds for account in self.accounts)
+
+
+def certify(evidence: Iterable[Evidence], made_at: datetime, version: str) -> Certificate:
+    """Judge the evidence."""
+    given = tuple(evidence)
+    ledger = tuple(row for e in given for row in (*e.bronze_ledger, *e.silver_ledger))
+    return Certificate(made_at, version, tuple(_account(e) for e in given), ledger)
+
+
+def _account(evidence: Evidence) -> Account:
+    tables = {
+        "bronze": evidence.bronze,
+        "dead_letters": evidence.dead_letters,
+        "silver": evidence.silver,
+    }
+    found = {role: table for role, table in tables.items() if table is not None}
+    return Account(evidence.dataset, evidence.topic, sums(evidence), account(evidence), found)
+
+
+def exported(rows: Sequence[LedgerRow]) -> str:
+    """The ledger as lines of canonical JSON."""
+    return "".join(canonical(ledger_document(row)) + "\n" for row in rows)
+
+
+def ledger_document(row: LedgerRow) -> dict[str, object]:
+    return {
+        **vars(row),
+        "range": {**vars(row.range), "start": dict(row.range.start), "end": dict(row.range.end)},
+        "revisions": list(row.revisions),
+        "outcomes": dict(row.outcomes),
+        "snapshots": dict(row.snapshots),
+        "batch_time": row.batch_time.isoformat(),
+        "committed_at": row.committed_at.isoformat(),
+    }
+
+
+def document(certificate: Certificate, ledger_file: str) -> dict[str, object]:
+    """The certificate as a JSON value, naming the exported ledger beside it by its hash."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "made_at": certificate.made_at.isoformat(),
+        "made_by": f"headgate {certificate.version}",
+        "holds": certificate.holds,
+        "ledger": {
+            "file": ledger_file,
+            "rows": len(certificate.ledger),
+            "sha256": fingerprint(exported(certificate.ledger)),
+        },
+        "datasets": [_dataset(account) for account in certificate.accounts],
+    }
+
+
+def _dataset(account: Account) -> dict[str, object]:
+    return {
+        "dataset": account.dataset,
+        "topic": account.topic,
+        "holds": account.holds,
+        "sums": vars(account.sums),
+        "checks": [vars(line) for line in account.lines],
+        "tables": {role: _table(table) for role, table in account.tables.items()},
+    }
+
+
+def _table(table: TableEvidence) -> dict[str, object]:
+    return {
+        "name": table.name,
+        "rows": table.rows,
+        "where": table.where,
+        "content_hash": table.content_hash,
+        "columns": list(table.columns),
+        "metadata_file": table.metadata_file,
+        "snapshot_id": table.snapshot_id,
+        "committed_at": table.committed_at.isoformat() if table.committed_at else None,
+        "snapshots": len(table.commits),
+    }
+
+
+def run_certification(settings: Settings, names: Sequence[str] = ()) -> Certificate:
+    """Certify these datasets, or all that have a ledger."""
+    from headgate import __version__
+    from headgate.checks.evidence import datasets_in, gather
+    from headgate.checks.lake import Lake
+    from headgate.store.ops import OpsStore, utc_now
+
+    with OpsStore.open(settings.ops_store_url) as store, Lake.open(settings) as lake:
+        wanted = tuple(names) or datasets_in(store)
+        if not wanted:
+            raise DifferenceError(
+                "there is nothing to certify",
+                why="the ledger is empty",
+                fix="headgate job run bronze, then headgate job run silver",
+            )
+        return certify([gather(settings, store, lake, n) for n in wanted], utc_now(), __version__)
+
+
+def default_file(settings: Settings, certificate: Certificate) -> Path:
+    return settings.home / "certificates" / f"{certificate.made_at:%Y%m%dT%H%M%SZ}.json"
+
+
+def broken(certificate: Certificate) -> tuple[str, ...]:
+    """A sentence for each line that does not hold."""
+    return tuple(
+        f"{account.dataset}: {_sentence(line)}"
+        for account in certificate.accounts
+        for line in account.lines
+        if line.verdict is Verdict.FAIL
+    )
+
+
+def write(certificate: Certificate, file: Path) -> Path:
+    """Write the certificate and, beside it, the ledger it sums."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    ledger_file = file.with_suffix(".ledger.jsonl")
+    ledger_file.write_text(exported(certificate.ledger), encoding="utf-8")
+    file.write_text(canonical(document(certificate, ledger_file.name)) + "\n", encoding="utf-8")
+    return file
+
+
+def text(certificate: Certificate) -> str:
+    """The certificate for a person."""
+    parts = [_text(account, certificate.made_at) for account in certificate.accounts]
+    last = "Every record is accounted for." if certificate.holds else "It does not add up."
+    return "\n\n".join([*parts, last])
+
+
+def _text(account: Account, made_at: datetime) -> str:
+    title = f"Certificate of {account.dataset}, {made_at:%Y-%m-%d %H:%M:%S} UTC"
+    lines = [f"  {MARKS[line.verdict]} {_sentence(line)}" for line in account.lines]
+    tables = [
+        f"    {table.name:<28} {table.rows:>12,} rows   snapshot {table.snapshot_id}"
+        f"   content {table.content_hash}"
+        for table in account.tables.values()
+    ]
+    return "\n".join([title, "─" * len(title), *lines, "", "  tables", *tables])
+
+
+def _sentence(line: Line) -> str:
+    return f"{line.words} ({line.detail})" if line.detail else line.words

@@ -1,0 +1,193 @@
+"""Gathers what the account of a dataset rests on: the ledger, the tables, the broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from headgate.checks.accounts import Commit, Evidence, TableEvidence, TopicEvidence
+from headgate.checks.lake import Lake, quoted, scan
+from headgate.checks.metadata import Snapshot, TableLocation, read_snapshots
+from headgate.errors import HeadgateError
+from headgate.settings import Settings
+from headgate.spec.dataset import Dataset
+from headgate.spec.loader import find_dataset, load_dataset
+from headgate.store.model import ACTIVE, LedgerRow
+from headgate.store.ops import OpsStore
+
+BRONZE, SILVER = "bronze-", "silver-"
+DEAD_LETTERS = "headgate.dead_letters"
+# When a batch ran says nothing about what a row holds, so a replay may differ in these.
+LEFT_OUT = frozenset({"ingestion_ts", "refused_at"})
+LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
+
+
+@dataclass(frozen=True)
+class Books:
+    """The ledger as it stood at one moment."""
+
+    rows: tuple[LedgerRow, ...]
+    open_batches: int
+    busy: bool
+
+    def of(self, job: str) -> tuple[LedgerRow, ...]:
+        return tuple(row for row in self.rows if row.job == job)
+
+    @property
+    def settled(self) -> frozenset[int]:
+        return frozenset(id_ for row in self.rows for id_ in row.snapshots.values())
+
+
+def datasets_in(store: OpsStore) -> tuple[str, ...]:
+    """The datasets that have a ledger."""
+    jobs = {row.job for row in store.ledger()}
+    return tuple(sorted(job.removeprefix(BRONZE) for job in jobs if job.startswith(BRONZE)))
+
+
+def declared(settings: Settings, name: str) -> Dataset:
+    variables = {"TOPIC": settings.topic, "DLQ_TOPIC": settings.dlq_topic}
+    given = {key: value for key, value in variables.items() if value}
+    return load_dataset(find_dataset(settings.root, name), given).value
+
+
+def gather(settings: Settings, store: OpsStore, lake: Lake, name: str) -> Evidence:
+    """The evidence of one moment: looks again while batches are being settled."""
+    dataset = declared(settings, name)
+    books = _books(store, name)
+    for _ in range(LOOKS):
+        evidence, before = _look(settings, lake, dataset, books), books
+        books = _books(store, name)
+        if books == before and not (books.busy and books.open_batches):
+            return evidence
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return _look(settings, lake, dataset, books)
+
+
+def _books(store: OpsStore, name: str) -> Books:
+    jobs = (BRONZE + name, SILVER + name)
+    open_ = sum(len(store.open_intents(job)) for job in jobs)
+    busy = any(store.runs(job, states=ACTIVE, limit=1) for job in jobs)
+    return Books(store.ledger(), open_, busy)
+
+
+def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evidence:
+    bronze_ledger = books.of(BRONZE + dataset.name)
+    topic = topic_of(bronze_ledger) or dataset.topic
+    mine = f"job = {quoted(BRONZE + dataset.name)}"
+    bronze = table_evidence(lake, dataset.bronze_table)
+    dead = table_evidence(lake, DEAD_LETTERS, mine)
+    on_broker, why = ask_broker(settings, topic)
+    return Evidence(
+        dataset=dataset.name,
+        topic=topic,
+        streaming=settings.mode != "batch",
+        bronze_ledger=bronze_ledger,
+        silver_ledger=books.of(SILVER + dataset.name),
+        open_batches=books.open_batches,
+        settled=books.settled,
+        bronze=bronze,
+        silver=table_evidence(lake, dataset.silver_table),
+        dead_letters=dead,
+        repeated_origins=repeated_origins(lake, bronze, dead, generations(bronze_ledger)),
+        on_broker=on_broker,
+        why_no_broker=why,
+    )
+
+
+def topic_of(rows: Sequence[LedgerRow]) -> str | None:
+    return rows[-1].range.source.removeprefix("kafka:") if rows else None
+
+
+def generations(rows: Sequence[LedgerRow]) -> int:
+    """How many topics of this name there have been: each has its own offset 0."""
+    return max(1, len({row.range.source_id for row in rows}))
+
+
+def table_evidence(lake: Lake, table: str, where: str = "") -> TableEvidence | None:
+    """What the table holds now; None when there is no such table."""
+    if not lake.exists(table):
+        return None
+    location = lake.location(table)
+    columns = content_columns(lake, scan(location))
+    rows, content_hash = lake.query(content_sql(scan(location), columns, where))[0]
+    return TableEvidence(
+        name=table,
+        rows=cast("int", rows),
+        content_hash=f"{int(str(content_hash)):x}",
+        columns=columns,
+        metadata_file=metadata_file(location),
+        snapshot_id=location.snapshot_id,
+        committed_at=location.committed_at,
+        commits=commits(read_snapshots(location.metadata)),
+        where=where,
+    )
+
+
+def metadata_file(location: TableLocation) -> str:
+    prefix = "v" if location.version.isdigit() else ""
+    return f"{location.folder}/metadata/{prefix}{location.version}.metadata.json"
+
+
+def content_columns(lake: Lake, scanned: str) -> tuple[str, ...]:
+    found = lake.query(f"SELECT column_name FROM (DESCRIBE SELECT * FROM {scanned})")
+    return tuple(
+        sorted(name for (name,) in cast("list[tuple[str]]", found) if name not in LEFT_OUT)
+    )
+
+
+def content_sql(scanned: str, columns: Sequence[str], where: str = "") -> str:
+    """Count and content hash: a sum over rows of 60 bits of MD5, so the order does not matter."""
+    names = ('"' + column.replace('"', '""') + '"' for column in columns)
+    texts = ", ".join(f"coalesce(CAST({name} AS VARCHAR), chr(30))" for name in names)
+    digest = f"substr(md5(concat_ws(chr(31), {texts})), 1, 15)"
+    total = f"coalesce(sum(CAST('0x' || {digest} AS BIGINT)), 0)"
+    return f"SELECT count(*), {total} FROM {scanned}" + (f" WHERE {where}" if where else "")
+
+
+def commits(snapshots: Sequence[Snapshot]) -> tuple[Commit, ...]:
+    """The table's history, each snapshot with the staged one it was published from."""
+    by_id = {str(snapshot.id): snapshot for snapshot in snapshots}
+
+    def commit(snapshot: Snapshot) -> Commit:
+        source = by_id.get(snapshot.summary.get("source-snapshot-id", ""))
+        return Commit(
+            snapshot.id, snapshot.operation, snapshot.summary, source.summary if source else None
+        )
+
+    return tuple(commit(snapshot) for snapshot in snapshots if snapshot.in_history)
+
+
+def repeated_origins(
+    lake: Lake, bronze: TableEvidence | None, dead: TableEvidence | None, allowed: int
+) -> int:
+    """Partitions and offsets that stand more than once in bronze and dead letters together."""
+    origin = "SELECT kafka_topic, kafka_partition, kafka_offset FROM"
+    parts = [
+        f"{origin} {lake.scan_sql(table.name)}" + (f" WHERE {table.where}" if table.where else "")
+        for table in (bronze, dead)
+        if table is not None
+    ]
+    if not parts:
+        return 0
+    grouped = f"FROM ({' UNION ALL '.join(parts)}) GROUP BY ALL HAVING count(*) > {allowed}"
+    sql = f"SELECT count(*) FROM (SELECT kafka_topic, kafka_partition, kafka_offset {grouped})"
+    return cast("int", lake.query(sql)[0][0])
+
+
+def ask_broker(settings: Settings, topic: str) -> tuple[TopicEvidence | None, str]:
+    """What the broker says of the topic, or why it says nothing."""
+    if not settings.bootstrap_servers:
+        return None, "no broker is running"
+    from headgate.engine.topics import Topics
+
+    try:
+        state = Topics(settings.bootstrap_servers, timeout=settings.http_timeout).describe(topic)
+    except HeadgateError as error:
+        return None, error.why or error.what
+    if state is None:
+        return None, f"the broker has no topic {topic}"
+    begin = {str(partition): offset for partition, offset in state.begin.items()}
+    end = {str(partition): offset for partition, offset in state.end.items()}
+    return TopicEvidence(state.topic_id, begin, end), ""
