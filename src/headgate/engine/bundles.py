@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -250,7 +250,7 @@ def _not_fetched(why: str) -> UnavailableError:
 
 
 @contextmanager
-def _only_one(store: Path) -> Iterator[None]:
+def _only_one(store: Path) -> Generator[None]:
     store.mkdir(parents=True, exist_ok=True)
     with (store / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

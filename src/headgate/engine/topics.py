@@ -24,7 +24,16 @@ from confluent_kafka.admin import (
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 DAY_MS = 86_400_000
-NO_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+# A topic that was made, or a broker that was started, a moment ago answers with these.
+NO_LEADER = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+    }
+)
 AWAY = frozenset(
     {
         KafkaError._TRANSPORT,  # pyright: ignore[reportPrivateUsage]  # librdkafka's public names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import uuid
@@ -15,7 +16,7 @@ from pathlib import Path
 from headgate.engine.bundles import bundle, class_path
 from headgate.engine.java import Java, cache_dir, find_java
 from headgate.errors import UnavailableError
-from headgate.local.process import LOOPBACK, Child, Command, port_answers
+from headgate.local.process import LOOPBACK, Child, Command, port_answers, read_log
 
 FORMAT_SECONDS = 60
 JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -65,6 +66,9 @@ CAUSES = (
     ("OutOfMemoryError", "it ran out of memory", "stop something else on this machine"),
     ("Invalid cluster.id", "its data belong to another cluster", "move the kafka folder away"),
 )
+COMPLAINT = re.compile(r"^\S+ (ERROR|FATAL) |^\S*(Exception|Error)\b|^Exception in thread")
+# Starting it again at once would end the same way.
+FINAL_CAUSES = frozenset(why for _, why, _ in CAUSES)
 
 
 @dataclass(frozen=True)
@@ -168,8 +172,8 @@ def _format(broker: Broker, runtime: Runtime) -> None:
     if done.returncode != 0:
         raise UnavailableError(
             "the embedded broker's data folder could not be formatted",
-            why=_cause(done.stdout + done.stderr)[0],
-            fix="read the words above; then start it again",
+            why=cause(done.stdout + done.stderr)[0] or f"exit code {done.returncode}",
+            fix="free some space, check who owns the folder, then start it again",
         )
     draft.replace(broker.data)
     config.unlink()
@@ -228,21 +232,18 @@ def ready(broker: Broker) -> bool:
     return Topics(broker.bootstrap, timeout=2.0).brokers() > 0
 
 
-def why_it_ended(log: Path, exit_code: int | None) -> tuple[str, str]:
-    """Why a broker is gone, and what to do, from the last words of its log."""
-    try:
-        with log.open("rb") as stream:
-            stream.seek(max(0, log.stat().st_size - 20_000))
-            text = stream.read().decode(errors="replace")
-    except OSError:
-        text = ""
-    why, fix = _cause(text)
+def why_it_ended(log: Path, exit_code: int | None, since: int = 0) -> tuple[str, str]:
+    """Why a broker is gone, and what to do, from what it logged since it was started."""
+    why, fix = cause(read_log(log, since))
+    if not why and exit_code is not None and exit_code < 0:
+        why = f"it was killed by signal {-exit_code}"
     return why or f"exit code {exit_code}", fix or f"read {log}"
 
 
-def _cause(text: str) -> tuple[str, str]:
+def cause(text: str) -> tuple[str, str]:
+    """The known cause in a broker's words, else its last complaint."""
     for mark, why, fix in CAUSES:
         if mark in text:
             return why, fix
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
-    return (lines[-1][:200] if lines else ""), ""
+    complaints = [line for line in text.splitlines() if COMPLAINT.search(line)]
+    return (complaints[-1].strip()[:200] if complaints else ""), ""

@@ -38,6 +38,7 @@ class Child:
         command.log.parent.mkdir(parents=True, exist_ok=True)
         _rotate(command.log)
         with command.log.open("ab") as log:
+            self.log_from = log.tell()
             self._process = subprocess.Popen(
                 command.argv,
                 stdin=subprocess.DEVNULL,
@@ -103,6 +104,16 @@ def _die_with_parent() -> Callable[[], None] | None:
 def _rotate(log: Path) -> None:
     if log.is_file() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_name(log.name + ".1"))
+
+
+def read_log(log: Path, since: int = 0, limit: int = 20_000) -> str:
+    """The end of a log, but nothing from before `since`."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(since, log.stat().st_size - limit))
+            return stream.read().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def wait_until(true: Callable[[], bool], limit: float, pause: float = 0.05) -> bool:

@@ -1,0 +1,164 @@
+"""`headgate local`: start, stop and ask the embedded services."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.local.state import ServiceState
+
+SERVICES = ("broker", "engine")
+
+
+@click.group()
+def group() -> None:
+    """Start and stop the embedded services.
+
+    \b
+    Examples:
+      headgate local up
+      headgate -o json local status
+      headgate local down --remove-data --yes
+    """
+
+
+@group.command()
+@click.option("--only", type=click.Choice(SERVICES), help="Start this one alone.")
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds until all are ready.")
+def up(only: str | None, timeout: float) -> None:
+    """Start what does not run yet, and wait until it is ready."""
+    from headgate.local import services
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    if settings.broker != "embedded":
+        console.say(f"BROKER is {settings.broker}: no embedded broker is started")
+    state = services.up(settings, only=only, timeout=timeout, tell=console.say)
+    console.done(f"up; addresses are in {settings.running_file}")
+    console.data(_rows(state.services))
+
+
+@group.command()
+@click.option("--remove-data", is_flag=True, help="Also remove all embedded data.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--timeout", default=100.0, show_default=True, help="Seconds for a clean stop.")
+def down(remove_data: bool, yes: bool, timeout: float) -> None:
+    """Stop everything; data are kept unless you say otherwise."""
+    from headgate.local import services
+    from headgate.settings import load_settings
+
+    home = load_settings().home
+    if remove_data:
+        _confirm(home, yes)
+    ran = services.down(home, timeout)
+    console.done("stopped" if ran else "nothing was running")
+    if remove_data:
+        removed = services.remove_data(home)
+        for path in removed:
+            console.say(f"removed {path}")
+        console.done(f"removed {len(removed)} file(s) and folder(s) under {home}")
+
+
+def _confirm(home: Path, yes: bool) -> None:
+    import sys
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("--remove-data needs --yes here", why="no terminal to ask on")
+    click.confirm(f"Remove all embedded data under {home}?", abort=True, err=True)
+
+
+@group.command()
+def status() -> None:
+    """Show each service: its state, address, process and restarts."""
+    from headgate.local import services
+    from headgate.settings import load_settings
+
+    console.data(_rows(services.status(load_settings())))
+
+
+def _rows(found: Sequence[ServiceState]) -> list[dict[str, object]]:
+    return [
+        {
+            "service": s.service,
+            "state": str(s.state),
+            "address": s.address,
+            "pid": s.pid,
+            "restarts": s.restarts,
+            "since": s.since.isoformat(timespec="seconds") if s.since else None,
+            "words": s.why or None,
+        }
+        for s in found
+    ]
+
+
+@group.command()
+def health() -> None:
+    """Ask each service; exit code 8 when one is away."""
+    from headgate.local import services
+    from headgate.settings import load_settings
+
+    answers = services.health(load_settings())
+    console.data(list(answers))
+    away = [answer.service for answer in answers if not answer.healthy]
+    if away:
+        raise UnavailableError(
+            f"away: {', '.join(away)}",
+            why="; ".join(f"{a.service}: {a.words}" for a in answers if not a.healthy),
+            fix="headgate local up, or headgate local logs",
+        )
+
+
+@group.command()
+@click.option("--service", type=click.Choice([*SERVICES, "supervisor"]), help="One log alone.")
+@click.option("-n", "--lines", default=50, show_default=True, help="How many lines of each.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as they grow, until Ctrl-C.")
+def logs(service: str | None, lines: int, follow: bool) -> None:
+    """Show the end of the services' logs."""
+    from headgate.local.state import LocalFiles
+    from headgate.settings import load_settings
+
+    files = LocalFiles(load_settings().home)
+    names = [service] if service else [*SERVICES, "supervisor"]
+    paths = {n: files.log(n) for n in names if files.log(n).is_file()}
+    if not paths:
+        raise UnavailableError(
+            "there is no log yet", why=str(files.log(names[0])), fix="headgate local up"
+        )
+    for name, path in paths.items():
+        if len(paths) > 1:
+            console.say(f"==> {name}: {path}")
+        for line in path.read_text(errors="replace").splitlines()[-lines:]:
+            click.echo(line)
+    if follow:
+        _follow(paths)
+
+
+def _follow(paths: dict[str, Path]) -> None:
+    positions = {name: path.stat().st_size for name, path in paths.items()}
+    while True:
+        for name, path in paths.items():
+            positions[name] = _print_from(name, path, positions[name], len(paths) > 1)
+        time.sleep(0.2)
+
+
+def _print_from(name: str, path: Path, position: int, named: bool) -> int:
+    """Print what was added; a log that became shorter was rotated and is read from its start."""
+    size = path.stat().st_size if path.is_file() else 0
+    with path.open("rb") as stream:
+        stream.seek(position if size >= position else 0)
+        text = stream.read()
+    whole, newline, _ = text.rpartition(b"\n")
+    for line in whole.decode(errors="replace").splitlines():
+        click.echo(f"{name}: {line}" if named else line)
+    start = position if size >= position else 0
+    return start + len(whole) + len(newline)
