@@ -43,24 +43,14 @@ Columns = list[tuple[str, dict[str, Plain]]]
 def _columns(manifest: dict[str, Plain]) -> Columns:
     listed = manifest.get("columns")
     items = listed if isinstance(listed, list) else []
-    return [
-        (f"columns[{at}]", item)
-        for at, item in enumerate(items)
-        if isinstance(item, dict)
-    ]
+    return [(f"columns[{at}]", item) for at, item in enumerate(items) if isinstance(item, dict)]
 
 
 def _texts(manifest: dict[str, Plain], keys: Iterable[str]) -> list[tuple[str, str]]:
-    return [
-        (key, value)
-        for key in keys
-        if isinstance(value := manifest.get(key), str) and value
-    ]
+    return [(key, value) for key in keys if isinstance(value := manifest.get(key), str) and value]
 
 
-def _check_name(
-    document: Document, manifest: dict[str, Plain], folder: str | None
-) -> None:
+def _check_name(document: Document, manifest: dict[str, Plain], folder: str | None) -> None:
     for key, name in _texts(manifest, ["name"]):
         if not _NAME.fullmatch(name):
             document.add(key, f"`{name}` is not a name for a dataset", _PLAIN_NAME)
@@ -74,9 +64,7 @@ def _check_name(
 
 def _check_topics(document: Document, manifest: dict[str, Plain]) -> None:
     topics = [
-        (key, topic)
-        for key, topic in _texts(manifest, ["topic", "dlq_topic"])
-        if "${" not in topic
+        (key, topic) for key, topic in _texts(manifest, ["topic", "dlq_topic"]) if "${" not in topic
     ]
     for key, topic in topics:
         if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
@@ -86,9 +74,7 @@ def _check_topics(document: Document, manifest: dict[str, Plain]) -> None:
                 "Use up to 249 letters, digits, dots, underscores and hyphens.",
             )
     if len(topics) == 2 and topics[0][1] == topics[1][1]:
-        document.add(
-            "dlq_topic", "dead letters would go back to the topic", "Use another topic."
-        )
+        document.add("dlq_topic", "dead letters would go back to the topic", "Use another topic.")
 
 
 def _check_tables(document: Document, manifest: dict[str, Plain]) -> None:
@@ -108,9 +94,7 @@ def _check_tables(document: Document, manifest: dict[str, Plain]) -> None:
                 "Use another.",
             )
     if len(tables) == 2 and tables[0][1].lower() == tables[1][1].lower():
-        document.add(
-            "silver_table", "it is the bronze table as well", "Name another table."
-        )
+        document.add("silver_table", "it is the bronze table as well", "Name another table.")
 
 
 def _check_column_names(document: Document, columns: Columns) -> None:
@@ -118,9 +102,7 @@ def _check_column_names(document: Document, columns: Columns) -> None:
         seen: dict[str, str] = {}
         for place, column in columns:
             for _, name in _texts(column, [key]):
-                _check_one_name(
-                    document, f"{place}.{key}", name, seen, plain=key == "silver_name"
-                )
+                _check_one_name(document, f"{place}.{key}", name, seen, plain=key == "silver_name")
 
 
 def _check_one_name(
@@ -128,9 +110,7 @@ def _check_one_name(
 ) -> None:
     folded = name.lower()
     if folded in RESERVED_COLUMNS:
-        document.add(
-            pointer, f"`{name}` is a column that Headgate adds", "Rename this column."
-        )
+        document.add(pointer, f"`{name}` is a column that Headgate adds", "Rename this column.")
     elif plain and not _IDENTIFIER.fullmatch(name):
         document.add(pointer, f"`{name}` is not a plain name", _PLAIN_NAME)
     elif _ODD.search(name):
@@ -173,14 +153,8 @@ def _type(column: dict[str, Plain], key: str) -> SqlType | None:
         return None
 
 
-def _check_event_time(
-    document: Document, manifest: dict[str, Plain], columns: Columns
-) -> None:
-    marked = [
-        (place, column)
-        for place, column in columns
-        if column.get("is_event_ts") is True
-    ]
+def _check_event_time(document: Document, manifest: dict[str, Plain], columns: Columns) -> None:
+    marked = [(place, column) for place, column in columns if column.get("is_event_ts") is True]
     if columns and not marked:
         document.add(
             "columns",
@@ -188,9 +162,7 @@ def _check_event_time(
             "Write is_event_ts: true at exactly one.",
         )
     for place, _ in marked[1:]:
-        document.add(
-            f"{place}.is_event_ts", "a second event time", "Mark exactly one column."
-        )
+        document.add(f"{place}.is_event_ts", "a second event time", "Mark exactly one column.")
     for place, column in marked[:1]:
         _check_event_column(document, manifest, place, column)
 
@@ -207,14 +179,10 @@ def _check_event_column(
             )
     kind = _type(column, "bronze_type")
     if kind is not None and not kind.is_time:
-        document.add(
-            f"{place}.bronze_type", f"{kind} is not a time", "Write TIMESTAMP(3)."
-        )
+        document.add(f"{place}.bronze_type", f"{kind} is not a time", "Write TIMESTAMP(3).")
 
 
-def _check_key_lists(
-    document: Document, manifest: dict[str, Plain], columns: Columns
-) -> None:
+def _check_key_lists(document: Document, manifest: dict[str, Plain], columns: Columns) -> None:
     known = [name for _, column in columns for _, name in _texts(column, ["name"])]
     for key in ("dedup_key", "surrogate_key_fields"):
         listed = manifest.get(key)
@@ -223,31 +191,23 @@ def _check_key_lists(
             if isinstance(name, str):
                 _check_reference(document, f"{key}[{at}]", name, known)
                 if name in seen:
-                    document.add(
-                        f"{key}[{at}]", f"`{name}` is listed twice", "Keep one."
-                    )
+                    document.add(f"{key}[{at}]", f"`{name}` is listed twice", "Keep one.")
                 seen.add(name)
     for key, name in _texts(manifest, ["key_field"]):
         _check_reference(document, key, name, known)
 
 
-def _check_reference(
-    document: Document, pointer: str, name: str, known: list[str]
-) -> None:
+def _check_reference(document: Document, pointer: str, name: str, known: list[str]) -> None:
     if known and name not in known:
-        document.add(
-            pointer, f"there is no column `{name}`", suggestion(name, known, "columns")
-        )
+        document.add(pointer, f"there is no column `{name}`", suggestion(name, known, "columns"))
 
 
-def _check_silver_names(
-    document: Document, manifest: dict[str, Plain], columns: Columns
-) -> None:
+def _check_silver_names(document: Document, manifest: dict[str, Plain], columns: Columns) -> None:
     taken = {
         name.lower(): f"the silver column of {place}"
         for place, column in columns
         for _, name in _texts(column, ["silver_name"])
-    } | {name: "a column that Headgate adds" for name in RESERVED_COLUMNS}
+    } | dict.fromkeys(RESERVED_COLUMNS, "a column that Headgate adds")
     given = _texts(manifest, ["partition_date_col", "surrogate_key_name"])
     if "surrogate_key_name" not in manifest:
         given += [("name", f"{name}_id") for _, name in _texts(manifest, ["name"])]

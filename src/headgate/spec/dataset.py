@@ -34,9 +34,7 @@ def _type(value: object) -> object:
         return parse_type(value)
     if isinstance(value, SqlType):
         return value
-    raise Refusal(
-        "a type is written as text", "Write for example STRING or DECIMAL(10, 2)."
-    )
+    raise Refusal("a type is written as text", "Write for example STRING or DECIMAL(10, 2).")
 
 
 def _pattern(value: object) -> object:
@@ -47,9 +45,7 @@ Text = Annotated[StrictStr, StringConstraints(min_length=1)]
 TypeText = Annotated[
     SqlType,
     BeforeValidator(_type),
-    WithJsonSchema(
-        {"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}
-    ),
+    WithJsonSchema({"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}),
 ]
 TimePattern = Annotated[Text, BeforeValidator(_pattern)]
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
@@ -59,50 +55,28 @@ _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
 class Column:
     """One field of the event and what becomes of it on its way."""
 
-    name: Annotated[
-        Text, Field(description="The field's name in the event, case and all.")
-    ]
-    kafka_type: Annotated[
-        TypeText, Field(description="Its type in the JSON of the topic.")
-    ]
+    name: Annotated[Text, Field(description="The field's name in the event, case and all.")]
+    kafka_type: Annotated[TypeText, Field(description="Its type in the JSON of the topic.")]
     bronze_type: Annotated[TypeText, Field(description="Its type in bronze.")]
     silver_name: Annotated[Text, Field(description="Its name in silver.")]
     silver_type: Annotated[TypeText, Field(description="Its type in silver.")]
-    is_event_ts: Annotated[
-        StrictBool, Field(description="Whether it is the event time.")
-    ] = False
-    comment: Annotated[
-        StrictStr | None, Field(description="A word for the reader.")
-    ] = None
+    is_event_ts: Annotated[StrictBool, Field(description="Whether it is the event time.")] = False
+    comment: Annotated[StrictStr | None, Field(description="A word for the reader.")] = None
 
 
 @dataclass(frozen=True, config=_STRICT)
 class Dataset:
     """Makes bronze, silver and a dbt staging model."""
 
-    name: Annotated[
-        Text, Field(description="The dataset's name, equal to its folder's.")
-    ]
-    topic: Annotated[
-        Text, Field(description="The topic that is read; may be ${TOPIC}.")
-    ]
-    dlq_topic: Annotated[
-        Text, Field(description="The dead-letter topic; may be ${DLQ_TOPIC}.")
-    ]
+    name: Annotated[Text, Field(description="The dataset's name, equal to its folder's.")]
+    topic: Annotated[Text, Field(description="The topic that is read; may be ${TOPIC}.")]
+    dlq_topic: Annotated[Text, Field(description="The dead-letter topic; may be ${DLQ_TOPIC}.")]
     bronze_table: Annotated[Text, Field(description="Raw rows, as schema.table.")]
     silver_table: Annotated[Text, Field(description="Clean rows, as schema.table.")]
-    event_ts_col: Annotated[
-        Text, Field(description="The column that is the event time.")
-    ]
-    ts_format: Annotated[
-        TimePattern, Field(description="Java pattern of times in the event.")
-    ]
-    partition_date_col: Annotated[
-        Text, Field(description="Silver's DATE partition column.")
-    ]
-    partition_date_expr: Annotated[
-        Text, Field(description="That column from bronze columns.")
-    ]
+    event_ts_col: Annotated[Text, Field(description="The column that is the event time.")]
+    ts_format: Annotated[TimePattern, Field(description="Java pattern of times in the event.")]
+    partition_date_col: Annotated[Text, Field(description="Silver's DATE partition column.")]
+    partition_date_expr: Annotated[Text, Field(description="That column from bronze columns.")]
     columns: Annotated[
         tuple[Column, ...],
         Field(min_length=1, description="The event's fields, in order."),
@@ -122,9 +96,9 @@ class Dataset:
     surrogate_key_name: Annotated[
         str, StringConstraints(), Field(description="Default: <name>_id.")
     ] = ""
-    key_field: Annotated[
-        Text | None, Field(description="The column that is the message key.")
-    ] = None
+    key_field: Annotated[Text | None, Field(description="The column that is the message key.")] = (
+        None
+    )
     manifest_version: Annotated[int, Field(strict=True, ge=1, le=MANIFEST_VERSION)] = 1
 
     def __post_init__(self) -> None:

@@ -34,9 +34,7 @@ class Document:
 
     def add(self, pointer: str, what: str, fix: str, line: int | None = None) -> None:
         place = line or line_of(self.lines, pointer)
-        self.faults.append(
-            Fault(self.file, place, pointer or "(whole file)", what, fix)
-        )
+        self.faults.append(Fault(self.file, place, pointer or "(whole file)", what, fix))
 
 
 def read_document(file: str, text: str, variables: Mapping[str, str]) -> Document:
@@ -48,9 +46,7 @@ def read_document(file: str, text: str, variables: Mapping[str, str]) -> Documen
         _note_syntax(document, error)
         return document
     if root is None:
-        document.add(
-            "", "the file is empty", "Copy an existing one and change it.", line=1
-        )
+        document.add("", "the file is empty", "Copy an existing one and change it.", line=1)
         return document
     document.data = _plain(document, root, "", ())
     return document
@@ -68,9 +64,7 @@ def _note_syntax(document: Document, error: YAMLError) -> None:
     )
 
 
-def _plain(
-    document: Document, node: Node, pointer: str, above: tuple[int, ...]
-) -> Plain:
+def _plain(document: Document, node: Node, pointer: str, above: tuple[int, ...]) -> Plain:
     document.lines.setdefault(pointer, node.start_mark.line + 1)
     if id(node) in above:
         document.add(pointer, "an alias contains itself", "Write the value out.")

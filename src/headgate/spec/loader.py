@@ -28,21 +28,15 @@ def load_dataset(path: Path, variables: Mapping[str, str]) -> Declared[Dataset]:
         dataset = validate(Dataset, document)
         check_references(document, folder=_folder(path))
     elif not document.faults:
-        document.add(
-            "", "the manifest is not a mapping", "Write `key: value` lines.", line=1
-        )
+        document.add("", "the manifest is not a mapping", "Write `key: value` lines.", line=1)
     if document.faults or dataset is None:
-        raise DeclarationError(
-            sorted(document.faults, key=lambda fault: fault.line or 0)
-        )
+        raise DeclarationError(sorted(document.faults, key=lambda fault: fault.line or 0))
     return Declared(dataset, document.file, document.lines)
 
 
 def available_datasets(root: Path) -> tuple[str, ...]:
     """The names of the datasets declared under `root`, sorted."""
-    return tuple(
-        sorted(file.parent.name for file in root.glob(f"datasets/*/{MANIFEST}"))
-    )
+    return tuple(sorted(file.parent.name for file in root.glob(f"datasets/*/{MANIFEST}")))
 
 
 def find_dataset(root: Path, name: str) -> Path:

@@ -46,9 +46,7 @@ def validate(model: type[Model], document: Document) -> Model | None:
 
 def pointer_to(steps: Sequence[str | int]) -> str:
     """`("columns", 3, "name")` as `columns[3].name`."""
-    text = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps
-    )
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return text.removeprefix(".")
 
 
@@ -85,10 +83,6 @@ def _missing(schema: Schema, where: Sequence[str | int]) -> str:
 def _properties(schema: Schema, where: Sequence[str | int]) -> Schema:
     node = schema
     for step in where:
-        node = (
-            node.get("items", {}) if isinstance(step, int) else node["properties"][step]
-        )
-        node = (
-            schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
-        )
+        node = node.get("items", {}) if isinstance(step, int) else node["properties"][step]
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
     return node.get("properties", {})

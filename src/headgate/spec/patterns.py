@@ -17,9 +17,7 @@ def java_pattern(text: str) -> str:
     """The pattern with doubled quotes halved; a Refusal when Java would not take it."""
     pattern = text.replace("''", "'")
     if pattern.count("'") % 2:
-        raise Refusal(
-            f"the pattern `{text}` opens a quote that it does not close", _EXAMPLE
-        )
+        raise Refusal(f"the pattern `{text}` opens a quote that it does not close", _EXAMPLE)
     bare = _QUOTED.sub("", pattern)
     _check_letters(bare, text)
     _check_brackets(bare, text)
@@ -58,6 +56,4 @@ def _check_date_parts(bare: str, text: str) -> None:
         if not set(letters) & set(bare)
     ]
     if lacking:
-        raise Refusal(
-            f"the pattern `{text}` has no {' and no '.join(lacking)}", _EXAMPLE
-        )
+        raise Refusal(f"the pattern `{text}` has no {' and no '.join(lacking)}", _EXAMPLE)

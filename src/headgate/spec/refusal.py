@@ -7,12 +7,13 @@ from difflib import get_close_matches
 
 
 class Refusal(ValueError):
-    """A value that is not accepted: what is wrong with it and what to write instead."""
+    """A value that is not accepted: what is wrong with it, why, and what to write instead."""
 
-    def __init__(self, what: str, fix: str) -> None:
+    def __init__(self, what: str, fix: str, why: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.fix = fix
+        self.why = why
 
 
 def suggestion(word: str, known: Iterable[str], noun: str) -> str:
@@ -23,5 +24,5 @@ def suggestion(word: str, known: Iterable[str], noun: str) -> str:
     if near:
         return f"Did you mean `{by_folded[near[0]]}`?"
     if not names:
-        return f"There is no {noun} to choose from."
+        return f"There are no {noun} to choose from."
     return f"Known {noun}: {', '.join(names)}."

@@ -31,9 +31,7 @@ _NEAREST = {
     "TIME": "STRING",
 }
 TYPE_NAMES = tuple(sorted(_PLAIN | set(_TIMES) | {"DECIMAL"}))
-_TEXT = re.compile(
-    r"\s*([A-Za-z_]+)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?\s*"
-)
+_TEXT = re.compile(r"\s*([A-Za-z_]+)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?\s*")
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,7 @@ def parse_type(text: str) -> SqlType:
     """The type that `text` names; a Refusal says what to write instead."""
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise Refusal(
-            f"`{text}` is not a type", "Write for example STRING or DECIMAL(10, 2)."
-        )
+        raise Refusal(f"`{text}` is not a type", "Write for example STRING or DECIMAL(10, 2).")
     word, first, second = match.group(1).upper(), match.group(2), match.group(3)
     arguments = tuple(int(part) for part in (first, second) if part is not None)
     return _typed(_SYNONYMS.get(word, word), arguments, text.strip())
@@ -112,9 +108,7 @@ def _typed(name: str, arguments: tuple[int, ...], text: str) -> SqlType:
 
 def _decimal(arguments: tuple[int, ...], text: str) -> SqlType:
     if len(arguments) != 2:
-        raise Refusal(
-            f"`{text}` does not say its digits", "Write for example DECIMAL(10, 2)."
-        )
+        raise Refusal(f"`{text}` does not say its digits", "Write for example DECIMAL(10, 2).")
     precision, scale = arguments
     if not 1 <= precision <= MAX_DECIMAL_PRECISION or scale > precision:
         raise Refusal(

@@ -1,0 +1,142 @@
+"""SQL text of a condition as a syntax tree: Spark's grammar, with no function known to it.
+
+sqlglot rewrites the functions it knows. Here it knows none but CAST, so that each call arrives by
+the name it was written with and is admitted by our own table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import Token, TokenType
+
+from headgate.expr.faults import ExprError, ExprFault
+
+MAX_TEXT = 256 * 1024
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.?)", re.DOTALL)
+_CLEAR_ESCAPES = frozenset("\\'\"nrt%_")
+
+
+class _Conditions(Spark):
+    class Parser(SparkParser):
+        FUNCTIONS = {}
+        FUNCTION_PARSERS = {
+            name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")
+        }
+        NO_PAREN_FUNCTIONS = {}
+        NO_PAREN_FUNCTION_PARSERS = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+
+
+def syntax(text: str) -> exp.Expr:
+    """The one expression that `text` is; an ExprError says where it stops being one."""
+    if len(text) > MAX_TEXT:
+        raise ExprError.of("the text is too long", fix=f"Keep it under {MAX_TEXT} characters.")
+    if not text.strip():
+        raise ExprError.of("the text is empty", fix="Write a condition, for example a > 0.")
+    dialect = _Conditions()
+    try:
+        tokens = dialect.tokenize(text)
+        _check_tokens(tokens, text)
+        found = dialect.parser().parse(tokens, text)
+    except ParseError as error:
+        raise _unreadable(error, text) from None
+    except (SqlglotError, RecursionError) as error:
+        raise ExprError.of(*_hopeless(error)) from None
+    return _single(found)
+
+
+def position_of(node: exp.Expr) -> int | None:
+    """Where a node begins in the text, counted from 1; what is around it, if that is not known."""
+    around: exp.Expr | None = node
+    while around is not None:
+        starts = [part.meta["start"] for part in around.walk() if "start" in part.meta]
+        if starts:
+            return min(starts) + 1
+        around = around.parent
+    return None
+
+
+def _single(found: Sequence[exp.Expr | None]) -> exp.Expr:
+    if len(found) != 1 or found[0] is None:
+        raise ExprError.of(
+            "there is more than one statement", fix="Write one condition, without semicolons."
+        )
+    return found[0]
+
+
+def _check_tokens(tokens: Sequence[Token], text: str) -> None:
+    faults = [
+        fault for at, token in enumerate(tokens) for fault in _faults(tokens, at, token, text)
+    ]
+    if faults:
+        raise ExprError(faults)
+
+
+def _faults(tokens: Sequence[Token], at: int, token: Token, text: str) -> list[ExprFault]:
+    place = token.start + 1
+    if token.comments:
+        return [
+            ExprFault(
+                "there is a comment",
+                "a condition has none, and `--` hides what follows",
+                "Put the comment into the file around it; write `- -1` with a blank.",
+                place,
+            )
+        ]
+    if token.token_type is TokenType.SEMICOLON:
+        return [ExprFault("there is a semicolon", "", "Write one condition.", place)]
+    if token.token_type is not TokenType.STRING:
+        return []
+    if at and tokens[at - 1].token_type is TokenType.STRING:
+        return [
+            ExprFault(
+                "two texts stand side by side",
+                "Spark versions differ in how they read that",
+                "Write a quote inside text as \\', or use concat.",
+                place,
+            )
+        ]
+    return _escape_faults(text[token.start : token.end + 1], place)
+
+
+def _escape_faults(raw: str, place: int) -> list[ExprFault]:
+    for match in _ESCAPE.finditer(raw):
+        escape = match.group(1)
+        if len(escape) < 2 and escape not in _CLEAR_ESCAPES:
+            return [
+                ExprFault(
+                    f"the text has `\\{escape}`, which reads differently from place to place",
+                    "",
+                    "Write \\\\ for a backslash, \\uXXXX for a character by its number.",
+                    place + match.start(),
+                )
+            ]
+    return []
+
+
+def _unreadable(error: ParseError, text: str) -> ExprError:
+    detail = error.errors[0] if error.errors else {}
+    position = None
+    line, column = detail.get("line"), detail.get("col")
+    if line and column:
+        before = text.splitlines(keepends=True)[: line - 1]
+        position = sum(map(len, before)) + column
+    description = detail.get("description") or "syntax error"
+    if description.startswith("Required keyword"):
+        description = "something is missing"
+    return ExprError.of(
+        f"this cannot be read as a condition: {description}",
+        fix="Check brackets, commas and quotes here and just before.",
+        position=position,
+    )
+
+
+def _hopeless(error: Exception) -> tuple[str, str, str]:
+    if isinstance(error, RecursionError):
+        return "the brackets are nested too deeply", "", "Split the condition."
+    return "this cannot be read as a condition", str(error).splitlines()[0], "Check the quotes."

@@ -1,0 +1,318 @@
+"""SQL text to a tree of the closed language: what is not on a list here is refused.
+
+Faults are gathered over the whole text. A part with a fault is None to whatever is around it, which
+then says nothing of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from headgate.expr import build
+from headgate.expr.faults import ExprError, ExprFault
+from headgate.expr.functions import call, is_known, is_refused
+from headgate.expr.grammar import position_of, syntax
+from headgate.expr.tree import NULL, Column, Comparison, Expr, Literal, Operation
+from headgate.spec.refusal import Refusal, suggestion
+from headgate.spec.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_LTZ,
+    SqlType,
+    parse_type,
+)
+
+_COMPARISONS: dict[type[exp.Expr], Comparison] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_OPERATIONS: dict[type[exp.Expr], Operation] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+_TYPES: dict[exp.DType, SqlType] = {
+    exp.DType.TEXT: STRING,
+    exp.DType.BOOLEAN: BOOLEAN,
+    exp.DType.INT: INT,
+    exp.DType.BIGINT: BIGINT,
+    exp.DType.DOUBLE: DOUBLE,
+    exp.DType.DATE: DATE,
+    exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPLTZ: TIMESTAMP_LTZ,
+}
+_OUTSIDE: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Query: ("a subquery", "Join or look the value up before the condition."),
+    exp.Exists: ("a subquery", "Join or look the value up before the condition."),
+    exp.Window: ("a window", "A condition sees one row at a time."),
+    exp.Lambda: ("a lambda", "Use a plain expression."),
+    exp.Placeholder: ("a parameter", "Write the value out."),
+    exp.Parameter: ("a parameter", "Write the value out."),
+    exp.Star: ("`*`", "Name a column."),
+    exp.Alias: ("an alias", "Write the expression alone."),
+    exp.Interval: ("an interval", "Use date_add, date_sub or datediff."),
+    exp.RegexpLike: ("a regular expression", "Use LIKE, startswith, endswith or contains."),
+    exp.ILike: ("ILIKE", "Write lower(…) LIKE '…'."),
+    exp.Escape: ("ESCAPE", "Take a character literally with a backslash: '50\\\\%'."),
+    exp.IntDiv: ("DIV", "Write CAST(a / b AS BIGINT)."),
+    exp.RawString: ("a raw text", "Write '…' with \\\\ for a backslash."),
+    exp.HexString: ("a hexadecimal constant", "Write a decimal number."),
+    exp.Tuple: ("a tuple", "Compare the values one by one."),
+    exp.Distinct: ("DISTINCT", "A condition sees one row at a time."),
+    exp.Bracket: ("an index", "Declare the element as a column of its own."),
+    exp.Dot: ("a path", "Declare the field as a column of its own."),
+    exp.Collate: ("COLLATE", "Use lower(…) to compare without regard to case."),
+}
+
+
+_TWO = frozenset({"this", "expression"})
+# The parts a node may have: one that is not here (`negate`, `symmetric`, a format) would be dropped
+# without a word. What is written only as a note for other dialects is left out of account.
+_PARTS: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Column: frozenset({"this"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Null: frozenset(),
+    exp.Boolean: frozenset({"this"}),
+    exp.Paren: frozenset({"this"}),
+    exp.Not: frozenset({"this"}),
+    exp.Neg: frozenset({"this"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to", "safe"}),
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.DPipe: frozenset({"this", "expression", "safe"}),
+    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
+}
+
+
+def parse_condition(text: str, columns: Mapping[str, SqlType]) -> Expr:
+    """The condition in `text`; an ExprError has every fault in it."""
+    parser = _Parser(columns)
+    node = syntax(text)
+    return parser.finish(parser.made(node, build.boolean, parser.expr(node)))
+
+
+def parse_value(text: str, columns: Mapping[str, SqlType], expected: SqlType | None = None) -> Expr:
+    """The value in `text`, which must be of the type `expected` where one is given."""
+
+    def typed(item: Expr) -> Expr:
+        if item.type == NULL:
+            raise Refusal("NULL alone has no type", "Name a column.")
+        if expected is not None and item.type.name != expected.name:
+            raise Refusal(f"this is {item.type}, not {expected}", f"Write CAST(… AS {expected}).")
+        return item
+
+    parser = _Parser(columns)
+    node = syntax(text)
+    return parser.finish(parser.made(node, typed, parser.expr(node)))
+
+
+class _Parser:
+    def __init__(self, columns: Mapping[str, SqlType]) -> None:
+        self.columns = columns
+        self.faults: list[ExprFault] = []
+
+    def finish(self, result: Expr | None) -> Expr:
+        if result is None or self.faults:
+            raise ExprError(self.faults)
+        return result
+
+    def made(self, node: exp.Expr, make: Callable[..., Expr], *parts: Expr | None) -> Expr | None:
+        """What `make` makes of the parts, unless one has a fault or they do not fit."""
+        if any(part is None for part in parts):
+            return None
+        try:
+            return make(*parts)
+        except Refusal as refusal:
+            return self.refuse(node, refusal.what, refusal.fix, refusal.why)
+
+    def refuse(self, node: exp.Expr, what: str, fix: str, why: str = "") -> None:
+        self.faults.append(ExprFault(what, why, fix, position_of(node)))
+
+    def expr(self, node: exp.Expr) -> Expr | None:
+        """The tree of one node; None after a fault."""
+        handle = _HANDLERS.get(type(node))
+        allowed = _PARTS.get(type(node), _TWO)
+        extra = [part for key, part in node.args.items() if part and key not in allowed]
+        if handle is None or extra:
+            return self._outside(node, *extra)
+        return handle(self, node)
+
+    def _outside(self, node: exp.Expr, *parts: object) -> None:
+        for kind, (name, fix) in _OUTSIDE.items():
+            if any(isinstance(found, kind) for found in (node, *parts)):
+                return self.refuse(node, f"{name} is not part of the condition language", fix)
+        if isinstance(node, exp.Column) and parts:
+            return self.refuse(
+                node, f"`{node.sql('spark')}` names a table", f"Write the column alone: {node.name}."
+            )
+        shown = node.sql("spark")[:40]
+        return self.refuse(
+            node,
+            f"`{shown}` is not part of the condition language",
+            "Use what is listed in docs/conditions.md.",
+        )
+
+    def column(self, node: exp.Expr) -> Expr | None:
+        name = node.name
+        if not isinstance(node.this, exp.Identifier):
+            return self._outside(node.this)
+        if name not in self.columns and is_refused(name):
+            return self.made(node, lambda: call(name, ()))
+        if name not in self.columns:
+            return self.refuse(
+                node, f"there is no column `{name}`", suggestion(name, self.columns, "columns")
+            )
+        return Column(name, self.columns[name])
+
+    def constant(self, node: exp.Expr) -> Expr | None:
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self.made(node, lambda: build.number(node.name))
+        if isinstance(node, exp.Null):
+            return Literal(None, NULL)
+        if isinstance(node, exp.Boolean):
+            return Literal(bool(node.this), BOOLEAN)
+        return Literal(node.name, STRING)
+
+    def paren(self, node: exp.Expr) -> Expr | None:
+        return self.expr(node.this)
+
+    def comparison(self, node: exp.Expr) -> Expr | None:
+        operator = _COMPARISONS[type(node)]
+        left, right = self.expr(node.this), self.expr(node.expression)
+        return self.made(node, lambda a, b: build.compare(operator, a, b), left, right)
+
+    def different(self, node: exp.Expr) -> Expr | None:
+        left, right = self.expr(node.this), self.expr(node.expression)
+        return self.made(node, lambda a, b: build.negation(build.compare("<=>", a, b)), left, right)
+
+    def operation(self, node: exp.Expr) -> Expr | None:
+        operator = _OPERATIONS[type(node)]
+        left, right = self.expr(node.this), self.expr(node.expression)
+        return self.made(node, lambda a, b: build.arithmetic(operator, a, b), left, right)
+
+    def logic(self, node: exp.Expr) -> Expr | None:
+        join = build.conjunction if isinstance(node, exp.And) else build.disjunction
+        items = [self._condition(item) for item in node.flatten()]
+        return self.made(node, lambda *parts: join(parts), *items)
+
+    def _condition(self, node: exp.Expr) -> Expr | None:
+        return self.made(node, build.boolean, self.expr(node))
+
+    def negation(self, node: exp.Expr) -> Expr | None:
+        return self.made(node, build.negation, self.expr(node.this))
+
+    def negative(self, node: exp.Expr) -> Expr | None:
+        return self.made(node, build.negative, self.expr(node.this))
+
+    def test(self, node: exp.Expr) -> Expr | None:
+        item, wanted = self.expr(node.this), node.expression
+        if isinstance(wanted, exp.Null):
+            return self.made(node, build.is_null, item)
+        if isinstance(wanted, exp.Boolean):
+            truth = Literal(bool(wanted.this), BOOLEAN)
+            return self.made(node, lambda a: build.compare("<=>", a, truth), item)
+        return self._outside(node)
+
+    def membership(self, node: exp.Expr) -> Expr | None:
+        parts = [self.expr(part) for part in (node.this, *node.expressions)]
+        return self.made(node, lambda item, *options: build.is_in(item, options), *parts)
+
+    def between(self, node: exp.Expr) -> Expr | None:
+        parts = [self.expr(node.args[key]) for key in ("this", "low", "high")]
+        return self.made(node, build.between, *parts)
+
+    def like(self, node: exp.Expr) -> Expr | None:
+        item = self.made(node, build.like, self.expr(node.this), self.expr(node.expression))
+        return self.made(node, build.negation, item) if node.args.get("negate") else item
+
+    def case(self, node: exp.Expr) -> Expr | None:
+        subject = node.args.get("this")
+        parts: list[Expr | None] = []
+        for branch in node.args["ifs"]:
+            parts += [self._when(branch, subject), self.expr(branch.args["true"])]
+        default = node.args.get("default")
+        if default is not None:
+            parts.append(self.expr(default))
+        return self.made(node, _case, *parts)
+
+    def _when(self, branch: exp.Expr, subject: exp.Expr | None) -> Expr | None:
+        if subject is None:
+            return self._condition(branch.this)
+        parts = self.expr(subject), self.expr(branch.this)
+        return self.made(branch, lambda a, b: build.compare("=", a, b), *parts)
+
+    def cast(self, node: exp.Expr) -> Expr | None:
+        target = self._type(node.args["to"])
+        item = self.expr(node.this)
+        return None if target is None else self.made(node, lambda a: build.cast(a, target), item)
+
+    def _type(self, node: exp.Expr) -> SqlType | None:
+        text = node.sql("spark")
+        plain = _TYPES.get(node.this) if not node.expressions else None
+        try:
+            return plain or parse_type(text)
+        except Refusal as refusal:
+            return self.refuse(node, refusal.what, refusal.fix)
+
+    def function(self, node: exp.Expr) -> Expr | None:
+        if not isinstance(node.this, str):
+            return self._outside(node)
+        if not is_known(node.name):
+            return self.made(node, lambda: call(node.name, ()))
+        parts = [self.expr(part) for part in node.expressions]
+        return self.made(node, lambda *arguments: call(node.name, arguments), *parts)
+
+    def joined(self, node: exp.Expr) -> Expr | None:
+        parts = [self.expr(part) for part in node.flatten()]
+        return self.made(node, lambda *arguments: call("concat", arguments), *parts)
+
+
+def _case(*parts: Expr) -> Expr:
+    """Conditions and values by turns; an odd last part is the default."""
+    default = parts[-1] if len(parts) % 2 else None
+    return build.case(list(zip(parts[0::2], parts[1::2], strict=False)), default)
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[_Parser, exp.Expr], Expr | None]] = {
+    exp.Column: _Parser.column,
+    exp.Literal: _Parser.constant,
+    exp.Null: _Parser.constant,
+    exp.Boolean: _Parser.constant,
+    exp.Paren: _Parser.paren,
+    exp.NullSafeNEQ: _Parser.different,
+    exp.And: _Parser.logic,
+    exp.Or: _Parser.logic,
+    exp.Not: _Parser.negation,
+    exp.Neg: _Parser.negative,
+    exp.Is: _Parser.test,
+    exp.In: _Parser.membership,
+    exp.Between: _Parser.between,
+    exp.Like: _Parser.like,
+    exp.Case: _Parser.case,
+    exp.Cast: _Parser.cast,
+    exp.TryCast: _Parser.cast,
+    exp.Anonymous: _Parser.function,
+    exp.DPipe: _Parser.joined,
+    **dict.fromkeys(_COMPARISONS, _Parser.comparison),
+    **dict.fromkeys(_OPERATIONS, _Parser.operation),
+}
