@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from headgate.settings import NAMES
+from headgate.axes import NAMES
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 import click
 
+from headgate.axes import NAMES, VARIABLES
 from headgate.cli.console import console
 from headgate.errors import Fault, UsageError
 from headgate.profile import (
@@ -19,11 +21,10 @@ from headgate.profile import (
     read_profile,
     suggestion,
 )
-from headgate.settings import NAMES, VARIABLES, Settings, gather, load_settings
+from headgate.settings import Settings, gather, load_settings
 from headgate.variables import MASK, Described, Finding, InvalidSettingsError
 
 REQUIRED = ("dataset", "topic", "dlq_topic")
-FILE_FIELDS = ("host_data_dir", "data_path", "validate_schema", "schema_path")
 PROCESS_ONLY = {
     "HEADGATE_CACHE": "Where fetched jars are kept; default `~/.cache/headgate`.",
     "HEADGATE_IVY_SETTINGS": "An Ivy settings file, for a company mirror of Maven artifacts.",
@@ -71,7 +72,7 @@ def select(profile: str) -> None:
     """Make PROFILE (env/local.env, or just local) the active one and show what holds now."""
     sources = gather()
     path = find_profile(sources.root, profile)
-    shown = path.name if path.parent != sources.root / "env" else f"env/{path.name}"
+    shown = as_typed(path, sources.root)
     alone = Sources(sources.root, (read_profile(path, shown), from_environment({})))
     Settings.from_sources(alone)
     kept = activate(sources.root, path)
@@ -111,6 +112,13 @@ def check() -> None:
 def reference() -> None:
     """Print the reference of all variables (docs/reference/settings.md)."""
     console.data(list(VARIABLES), text=reference_page())
+
+
+def as_typed(path: Path, root: Path) -> str:
+    """A profile as a person would name it: below the project if it is there."""
+    full = path.resolve()
+    below = full.is_relative_to(root.resolve())
+    return full.relative_to(root.resolve()).as_posix() if below else str(path)
 
 
 def chosen(name: str) -> Described:
@@ -173,19 +181,23 @@ def missing_values(sources: Sources) -> Iterator[Finding]:
 
 def missing_files(sources: Sources) -> Iterator[Finding]:
     """Judged from the file variables alone, so that other faults do not hide a missing file."""
-    found = {field: sources.find(NAMES[field]) for field in FILE_FIELDS}
+    data = settings_of(sources, "host_data_dir", "data_path")
+    if data and data.data_path and not data.data_file.is_file():
+        yield missing_data(data)
+    schema = settings_of(sources, "validate_schema", "schema_path")
+    if schema and schema.validate_schema and not schema.schema_file.is_file():
+        what = f"leads to {schema.schema_file}, which does not exist"
+        yield Finding("SCHEMA_PATH", what, "Put the JSON Schema there, or VALIDATE_SCHEMA=false")
+
+
+def settings_of(sources: Sources, *fields: str) -> Settings | None:
+    """Settings of these fields alone, unless they are at fault themselves."""
+    found = {field: sources.find(NAMES[field]) for field in fields}
     values = {field: f.entry.value for field, f in found.items() if f and f.entry.value}
     try:
-        settings = Settings.model_validate({"root": sources.root, **values})
+        return Settings.model_validate({"root": sources.root, **values})
     except InvalidSettingsError:
-        return
-    if settings.data_path and not settings.data_file.is_file():
-        yield missing_data(settings)
-    if settings.validate_schema and not settings.schema_file.is_file():
-        what = f"leads to {settings.schema_file}, which does not exist"
-        yield Finding(
-            "SCHEMA_PATH", what, "Put the JSON Schema there or write VALIDATE_SCHEMA=false"
-        )
+        return None
 
 
 def missing_data(settings: Settings) -> Finding:
@@ -197,7 +209,7 @@ def missing_data(settings: Settings) -> Finding:
     )
     if there:
         return Finding("DATA_PATH", what, f"Write DATA_PATH=/data/{there[0]}, which is there")
-    fix = "Put the file there, point HOST_DATA_DIR at its folder, or make one: headgate feed sample"
+    fix = "Put the file there, point HOST_DATA_DIR at its folder, or run: make sample"
     return Finding("DATA_PATH", what, fix)
 
 
