@@ -2,20 +2,20 @@
 
     python scripts/recheck_certificate.py CERTIFICATE.json [--catalog CATALOG.db]
 
-Iceberg metadata is read as plain JSON, rows through DuckDB. With --catalog the SQLite catalog is
-asked whether the certificate speaks of the tables' current state. Prints PASS or FAIL for each
-statement; exits with 0 when all hold, else with 5.
+Metadata is read as plain JSON, rows through DuckDB; --catalog asks whether the certificate speaks
+of the tables' current state. Prints PASS or FAIL per statement; exits with 0 or, on a FAIL, 5.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib.util
+import importlib
 import json
 import sqlite3
 import sys
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -86,8 +86,8 @@ class Table:
 def open_duckdb() -> duckdb.DuckDBPyConnection:
     db = duckdb.connect(config={"autoinstall_known_extensions": "false"})
     for name in ("avro", "iceberg"):  # in this order: iceberg needs avro
-        spec = importlib.util.find_spec(f"duckdb_extension_{name}")
-        folder = Path(spec.submodule_search_locations[0]) / "extensions"
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        folder = Path(package.__path__[0]) / "extensions"
         db.load_extension(str(next(folder.glob(f"v{duckdb.__version__}/*.duckdb_extension"))))
     db.execute("SET TimeZone = 'UTC'")
     return db
@@ -116,14 +116,14 @@ def check_offsets(rows: list[dict]) -> None:
     for row in rows:
         for partition, start, end in pieces(row):
             lanes[row["range"]["source_id"], partition].append((start, end))
-    pairs = [pair for lane in lanes.values() for pair in zip(sorted(lane), sorted(lane)[1:])]
+    pairs = [pair for lane in lanes.values() for pair in pairwise(sorted(lane))]
     broken = [(a, b) for a, b in pairs if a[1] != b[0]]
     say(not broken, f"offsets of {len(lanes)} partitions are contiguous, none twice", broken)
 
 
 def check_steps(rows: list[dict]) -> None:
     steps = [(r["range"]["start"].get("snapshot"), r["range"]["end"]["snapshot"]) for r in rows]
-    broken = [(a, b) for a, b in zip(steps, steps[1:]) if a[1] != b[0]]
+    broken = [(a, b) for a, b in pairwise(steps) if a[1] != b[0]]
     whole = bool(steps) and steps[0][0] is None
     say(whole and not broken, f"silver followed bronze in {len(steps)} unbroken steps", broken)
 

@@ -149,7 +149,9 @@ def account(evidence: Evidence) -> tuple[Line, ...]:
 
 
 def line(name: str, holds: bool, words: str, detail: str = "") -> Line:
-    return Line(name, Verdict.PASS if holds else Verdict.FAIL, words, "" if holds else detail)
+    if holds:
+        return Line(name, Verdict.PASS, words)
+    return Line(name, Verdict.FAIL, words.replace(" = ", " ≠ ", 1), detail)
 
 
 def _something(total: Sums) -> Line:

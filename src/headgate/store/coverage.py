@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from headgate.store.model import SNAPSHOT, LedgerRow, Range
 
@@ -108,7 +109,7 @@ def _topic_seams(rows: Iterable[LedgerRow]) -> Iterable[Seam]:
 
 
 def _table_seams(rows: Sequence[LedgerRow]) -> Iterable[Seam]:
-    for before, row in zip(rows, rows[1:], strict=False):
+    for before, row in pairwise(rows):
         expected, found = before.range.end.get(SNAPSHOT, 0), row.range.start.get(SNAPSHOT, 0)
         if expected != found:
             r = row.range

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_batches import Clock
+from tests.unit.store.store_batches import Clock
 
 from headgate.store.ops import OpsStore
 
