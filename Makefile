@@ -12,9 +12,8 @@ UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 HG := $(BIN)/headgate
 PYTEST := $(BIN)/python -m pytest
-INSTALL = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/python -m pip install -q)
+INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 READY := .venv/.ready
-PARTITIONS ?= 3
 N ?= 20
 
 ##@ Start here
@@ -27,6 +26,7 @@ demo: $(READY) ## the whole path on sample data, checked and certified, then sto
 	$(HG) demo
 
 setup-dev: $(READY) ## everything Python (and a Java if there is none) into .venv
+	@echo "ready: $(HG) --help" >&2
 
 setup-system: ## Debian packages that later parts use (root only)
 	apt-get install -y --no-install-recommends chromium prometheus docker-compose
@@ -104,8 +104,8 @@ show-sql: $(READY) ## print the compiled SQL
 sample: $(READY) ## make sample data where the settings look for it
 	$(HG) feed sample
 
-create-topics: $(READY) ## the topic (PARTITIONS=3, 3 days) and its dead letters (1, 7 days)
-	$(HG) topics create --partitions $(PARTITIONS)
+create-topics: $(READY) ## the topic (3 partitions, 3 days) and its dead letters (1, 7 days)
+	$(HG) topics create
 
 generate: $(READY) ## send the Parquet file to the topic
 	$(HG) feed generate
