@@ -147,9 +147,9 @@ def arithmetic(operator: Operation, left: Expr, right: Expr) -> Expr:
 
 def negative(item: Expr) -> Expr:
     """The constant with its sign turned, or zero minus the value."""
-    if isinstance(item, Literal) and item.type.is_numeric:
-        if isinstance(item.value, int | float | Decimal):
-            return Literal(-item.value, item.type)
+    value = item.value if isinstance(item, Literal) and item.type.is_numeric else None
+    if isinstance(value, int | float | Decimal):
+        return Literal(-value, item.type)
     return arithmetic("-", Literal(0, INT), item)
 
 

@@ -1,8 +1,4 @@
-"""SQL text of a condition as a syntax tree: Spark's grammar, with no function known to it.
-
-sqlglot rewrites the functions it knows. Here it knows none but CAST, so that each call arrives by
-the name it was written with and is admitted by our own table.
-"""
+"""SQL text of a condition as a syntax tree, with what could be read in two ways refused."""
 
 from __future__ import annotations
 
@@ -10,26 +6,15 @@ import re
 from collections.abc import Sequence
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
+from headgate.expr.dialect import Conditions
 from headgate.expr.faults import ExprError, ExprFault
 
 MAX_TEXT = 256 * 1024
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.?)", re.DOTALL)
 _CLEAR_ESCAPES = frozenset("\\'\"nrt%_")
-
-
-class _Conditions(Spark):
-    class Parser(SparkParser):
-        FUNCTIONS = {}
-        FUNCTION_PARSERS = {
-            name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")
-        }
-        NO_PAREN_FUNCTIONS = {}
-        NO_PAREN_FUNCTION_PARSERS = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
 
 def syntax(text: str) -> exp.Expr:
@@ -38,7 +23,7 @@ def syntax(text: str) -> exp.Expr:
         raise ExprError.of("the text is too long", fix=f"Keep it under {MAX_TEXT} characters.")
     if not text.strip():
         raise ExprError.of("the text is empty", fix="Write a condition, for example a > 0.")
-    dialect = _Conditions()
+    dialect = Conditions()
     try:
         tokens = dialect.tokenize(text)
         _check_tokens(tokens, text)

@@ -7,6 +7,7 @@ then says nothing of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from sqlglot import exp
 
@@ -163,7 +164,9 @@ class _Parser:
                 return self.refuse(node, f"{name} is not part of the condition language", fix)
         if isinstance(node, exp.Column) and parts:
             return self.refuse(
-                node, f"`{node.sql('spark')}` names a table", f"Write the column alone: {node.name}."
+                node,
+                f"`{node.sql('spark')}` names a table",
+                f"Write the column alone: {node.name}.",
             )
         shown = node.sql("spark")[:40]
         return self.refuse(
@@ -199,21 +202,21 @@ class _Parser:
     def comparison(self, node: exp.Expr) -> Expr | None:
         operator = _COMPARISONS[type(node)]
         left, right = self.expr(node.this), self.expr(node.expression)
-        return self.made(node, lambda a, b: build.compare(operator, a, b), left, right)
+        return self.made(node, partial(build.compare, operator), left, right)
 
     def different(self, node: exp.Expr) -> Expr | None:
         left, right = self.expr(node.this), self.expr(node.expression)
-        return self.made(node, lambda a, b: build.negation(build.compare("<=>", a, b)), left, right)
+        return self.made(node, _different, left, right)
 
     def operation(self, node: exp.Expr) -> Expr | None:
         operator = _OPERATIONS[type(node)]
         left, right = self.expr(node.this), self.expr(node.expression)
-        return self.made(node, lambda a, b: build.arithmetic(operator, a, b), left, right)
+        return self.made(node, partial(build.arithmetic, operator), left, right)
 
     def logic(self, node: exp.Expr) -> Expr | None:
         join = build.conjunction if isinstance(node, exp.And) else build.disjunction
         items = [self._condition(item) for item in node.flatten()]
-        return self.made(node, lambda *parts: join(parts), *items)
+        return self.made(node, partial(_gathered, join), *items)
 
     def _condition(self, node: exp.Expr) -> Expr | None:
         return self.made(node, build.boolean, self.expr(node))
@@ -230,12 +233,12 @@ class _Parser:
             return self.made(node, build.is_null, item)
         if isinstance(wanted, exp.Boolean):
             truth = Literal(bool(wanted.this), BOOLEAN)
-            return self.made(node, lambda a: build.compare("<=>", a, truth), item)
+            return self.made(node, partial(build.compare, "<=>"), item, truth)
         return self._outside(node)
 
     def membership(self, node: exp.Expr) -> Expr | None:
         parts = [self.expr(part) for part in (node.this, *node.expressions)]
-        return self.made(node, lambda item, *options: build.is_in(item, options), *parts)
+        return self.made(node, _is_in, *parts)
 
     def between(self, node: exp.Expr) -> Expr | None:
         parts = [self.expr(node.args[key]) for key in ("this", "low", "high")]
@@ -259,12 +262,12 @@ class _Parser:
         if subject is None:
             return self._condition(branch.this)
         parts = self.expr(subject), self.expr(branch.this)
-        return self.made(branch, lambda a, b: build.compare("=", a, b), *parts)
+        return self.made(branch, partial(build.compare, "="), *parts)
 
     def cast(self, node: exp.Expr) -> Expr | None:
         target = self._type(node.args["to"])
         item = self.expr(node.this)
-        return None if target is None else self.made(node, lambda a: build.cast(a, target), item)
+        return None if target is None else self.made(node, partial(build.cast, target=target), item)
 
     def _type(self, node: exp.Expr) -> SqlType | None:
         text = node.sql("spark")
@@ -280,11 +283,23 @@ class _Parser:
         if not is_known(node.name):
             return self.made(node, lambda: call(node.name, ()))
         parts = [self.expr(part) for part in node.expressions]
-        return self.made(node, lambda *arguments: call(node.name, arguments), *parts)
+        return self.made(node, partial(_gathered, partial(call, node.name)), *parts)
 
     def joined(self, node: exp.Expr) -> Expr | None:
         parts = [self.expr(part) for part in node.flatten()]
-        return self.made(node, lambda *arguments: call("concat", arguments), *parts)
+        return self.made(node, partial(_gathered, partial(call, "concat")), *parts)
+
+
+def _gathered(make: Callable[[tuple[Expr, ...]], Expr], *parts: Expr) -> Expr:
+    return make(parts)
+
+
+def _is_in(item: Expr, *options: Expr) -> Expr:
+    return build.is_in(item, options)
+
+
+def _different(left: Expr, right: Expr) -> Expr:
+    return build.negation(build.compare("<=>", left, right))
 
 
 def _case(*parts: Expr) -> Expr:

@@ -10,7 +10,7 @@ from headgate.errors import DeclarationError, Fault, UsageError
 from headgate.spec.checks import check_references
 from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
-from headgate.spec.document import read_document
+from headgate.spec.document import WHOLE_FILE, read_document
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
 
@@ -65,7 +65,7 @@ def _text(path: Path) -> str:
             f"it cannot be read: {error.strerror}",
             "Check the path and its permissions.",
         )
-    raise DeclarationError([Fault(str(path), None, "(whole file)", what, fix)])
+    raise DeclarationError([Fault(str(path), None, WHOLE_FILE, what, fix)])
 
 
 def _folder(path: Path) -> str | None:

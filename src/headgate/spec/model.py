@@ -68,10 +68,14 @@ def _words(detail: ErrorDetails, schema: Schema) -> tuple[str, str]:
         return f"the key `{key}` is unknown", suggestion(key, known, "keys")
     if kind in _KINDS:
         wanted, fix = _KINDS[kind]
-        return f"must be {wanted}, not {_NAMES.get(type(detail['input']), 'this')}", fix
+        return f"must be {wanted}, not {_name(detail['input'])}", fix
     if kind in {"string_too_short", "too_short"}:
         return "is empty", "Write at least one."
     return detail["msg"][0].lower() + detail["msg"][1:], "Correct the value."
+
+
+def _name(value: object) -> str:
+    return next((name for kind, name in _NAMES.items() if type(value) is kind), "this")
 
 
 def _missing(schema: Schema, where: Sequence[str | int]) -> str:
