@@ -19,6 +19,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from headgate.engine.java import cache_dir, find_java
+from headgate.engine.trust import trust_options
 from headgate.errors import OperationError, UnavailableError, UsageError
 
 LOCK_FILE = Path(__file__).with_name("bundles.lock.json")
@@ -31,6 +32,14 @@ PLAIN_SETTINGS = """<ivysettings>
   </resolvers>
 </ivysettings>
 """
+# What Ivy or Java says, and what it means.
+CAUSES = (
+    ("UnknownHost", "there is no network, or the server's name is unknown"),
+    ("PKIX path building failed", "the server's certificate is not trusted by this Java"),
+    ("Connection refused", "the server refused the connection"),
+    ("timed out", "the server did not answer in time"),
+    ("No space left on device", "the disk is full"),
+)
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 
 
@@ -208,6 +217,7 @@ def _ivy_command(
     return [
         str(java.executable),
         f"-Divy.default.ivy.user.dir={folder / 'user'}",
+        *(trust_options(folder) if java.modules_limited else ()),
         *("-jar", str(ivy_jar())),
         *("-settings", str(settings)),
         *("-ivy", str(ivy_file)),
@@ -231,13 +241,9 @@ def ivy_jar() -> Path:
 
 
 def _ivy_reason(output: str, missing: Sequence[str]) -> str:
-    words = [
-        line.strip()
-        for line in output.splitlines()
-        if "UnknownHost" in line or "timed out" in line or "refused" in line.lower()
-    ]
+    words = [known for mark, known in CAUSES if mark in output]
     listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-    return f"not found: {listed}" + (f" ({words[0][:160]})" if words else "")
+    return f"not found: {listed}" + (f" ({words[0]})" if words else "")
 
 
 def _not_fetched(why: str) -> UnavailableError:

@@ -1,0 +1,58 @@
+"""Strict `${VAR}` rendering: what is not filled is an error, what could break out is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.errors import Fault, SettingsError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_LEFT_OVER = re.compile(r"\$\{[^}\n]*\}?")
+_UNSAFE = re.compile(r"['\"`\\;\n\r\x00]|--|/\*")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with `${VAR}` in it, and the file it stands in."""
+
+    file: str
+    text: str
+
+    def variables(self) -> tuple[str, ...]:
+        """The variables used, in order of first use."""
+        return tuple(dict.fromkeys(_VARIABLE.findall(self.text)))
+
+    def render(self, values: Mapping[str, str | None]) -> str:
+        """The text with every variable filled; all that is wrong is said at once."""
+        faults = [*self._unfilled(values), *self._malformed()]
+        if faults:
+            raise SettingsError(
+                f"{self.file} cannot be rendered",
+                why="\n".join(fault.sentence() for fault in faults),
+                fix="set the variables in the active profile: make print-config shows them",
+            )
+        return _VARIABLE.sub(lambda match: str(values[match[1]]).strip(), self.text)
+
+    def _unfilled(self, values: Mapping[str, str | None]) -> list[Fault]:
+        faults: list[Fault] = []
+        for name in self.variables():
+            value = values.get(name)
+            if value is None or not value.strip():
+                faults.append(self._fault(name, f"{name} is not set", f"Set {name}."))
+            elif ".sql" in self.file and _UNSAFE.search(value.strip()):
+                words = f"the value of {name} has a quote, a semicolon or a comment in it"
+                faults.append(self._fault(name, words, "It would change the SQL: remove it."))
+        return faults
+
+    def _malformed(self) -> list[Fault]:
+        bare = _VARIABLE.sub("", self.text)
+        return [
+            Fault(self.file, None, left, "is not a variable name", "Write ${NAME}.")
+            for left in _LEFT_OVER.findall(bare)
+        ]
+
+    def _fault(self, name: str, what: str, fix: str) -> Fault:
+        line = self.text[: self.text.index("${" + name + "}")].count("\n") + 1
+        return Fault(self.file, line, "${" + name + "}", what, fix)

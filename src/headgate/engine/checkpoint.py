@@ -1,0 +1,137 @@
+"""The checkpoint's offset log: which offsets a batch has, and whether the log can be trusted.
+
+Layout of Spark 4.1: `metadata`, `offsets/<batch>`, `commits/<batch>`, `sources/0/0` (where it all began).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+from pyspark.sql import SparkSession
+
+from headgate.engine.jvm import Files
+from headgate.errors import BatchRefusedError
+
+START = "headgate-start.json"
+Offsets = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a new checkpoint begins, and the topic it was made for."""
+
+    topic_id: str
+    offsets: Offsets
+
+
+class Checkpoint:
+    """One query's checkpoint; `topic` is the one topic it reads."""
+
+    def __init__(self, session: SparkSession, location: str, topic: str) -> None:
+        self.location = location
+        self._topic = topic
+        self._files = Files(session, location)
+
+    @property
+    def is_new(self) -> bool:
+        return not self._files.exists("metadata") and not self._batches("offsets")
+
+    def begin(self, start: Start) -> None:
+        """Note where the first batch starts, before Spark makes the checkpoint its own."""
+        content = {"topic": self._topic, "topic_id": start.topic_id, "offsets": dict(start.offsets)}
+        self._files.write(START, json.dumps(content, sort_keys=True).encode())
+
+    def start(self) -> Start | None:
+        if not self._files.exists(START):
+            return None
+        content = cast("dict[str, object]", self._json(START))
+        return Start(str(content["topic_id"]), _numbers(content["offsets"]))
+
+    def range_of(self, batch_id: int) -> tuple[Offsets, Offsets]:
+        """Start and end offsets of a batch; a partition that is new starts at 0."""
+        end = self.end_of(batch_id)
+        before = self.end_of(batch_id - 1) if batch_id > 0 else self._initial()
+        return {key: before.get(key, 0) for key in end}, end
+
+    def end_of(self, batch_id: int) -> Offsets:
+        """The end offsets of a batch, from the last line of its entry."""
+        name = f"offsets/{batch_id}"
+        if not self._files.exists(name):
+            raise self._damaged(f"{name} is missing")
+        lines = self._files.read(name).decode(errors="replace").splitlines()
+        if len(lines) < 3 or lines[0] != "v1":
+            raise self._damaged(f"{name} is not an offset log entry")
+        return self._of_topic(name, lines[-1])
+
+    def verify(self) -> Offsets | None:
+        """The end of the last announced batch; raises when the log contradicts itself."""
+        if self.is_new:
+            return None
+        if not self._files.exists("metadata"):
+            raise self._damaged("the file metadata is missing")
+        announced, done = self._batches("offsets"), self._batches("commits")
+        last, committed = max(announced, default=-1), max(done, default=-1)
+        if committed not in (last, last - 1):
+            raise self._damaged(
+                f"the last announced batch is {last}, the last committed one is {committed}"
+            )
+        if last > 0 and last - 1 not in announced:
+            raise self._damaged(f"offsets/{last - 1} is missing")
+        if last < 0:
+            self._initial()
+            return None
+        self.range_of(last)
+        return self.end_of(last)
+
+    def last_committed(self) -> Offsets:
+        """Where the next batch starts: the end of the last committed batch."""
+        done = self._batches("commits")
+        return self.end_of(max(done)) if done else self._initial()
+
+    def set_aside(self) -> str:
+        """Move the checkpoint away; nothing is deleted."""
+        target = f"{self.location}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        if self._files.exists(""):
+            self._files.move(target)
+        return target
+
+    def _initial(self) -> Offsets:
+        name = "sources/0/0"
+        if self._files.exists(name):
+            text = self._files.read(name).decode(errors="replace")
+            return self._of_topic(name, text[text.find("{") :])
+        start = self.start()
+        if start is None:
+            raise self._damaged(f"{name} is missing")
+        return start.offsets
+
+    def _batches(self, folder: str) -> list[int]:
+        return [int(name) for name in self._files.names(folder) if name.isdigit()]
+
+    def _of_topic(self, name: str, text: str) -> Offsets:
+        try:
+            return _numbers(json.loads(text)[self._topic])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise self._damaged(f"{name} does not hold the offsets of {self._topic}") from None
+
+    def _json(self, name: str) -> object:
+        try:
+            return json.loads(self._files.read(name))
+        except ValueError:
+            raise self._damaged(f"{name} is not JSON") from None
+
+    def _damaged(self, why: str) -> BatchRefusedError:
+        job = self.location.rsplit("/", 1)[-1]
+        return BatchRefusedError(
+            f"the checkpoint of {job} is damaged",
+            why=f"{why} (in {self.location})",
+            fix=f"headgate job repair {job}: it goes on from what the table has committed",
+        )
+
+
+def _numbers(value: object) -> dict[str, int]:
+    return {str(k): int(cast("int", v)) for k, v in cast("dict[object, object]", value).items()}

@@ -1,0 +1,41 @@
+"""What a run is given: session, store, settings, and the means to report and to be stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from headgate.engine.faults import Faults
+from headgate.engine.protocol import BatchProtocol
+from headgate.settings import Settings
+from headgate.store.model import Progress, Run
+from headgate.store.ops import OpsStore
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """One run of one job on this driver."""
+
+    run: Run
+    settings: Settings
+    session: SparkSession
+    store: OpsStore
+    still_mine: Callable[[], None]
+    stop: threading.Event = field(default_factory=threading.Event)
+    faults: Faults = field(default_factory=Faults.from_environment)
+
+    def protocol(self) -> BatchProtocol:
+        return BatchProtocol(self.store, self.faults, self.still_mine)
+
+    def report(self, progress: Progress) -> None:
+        self.store.report(self.run.job, self.run.number, progress)
+
+
+class Job(Protocol):
+    """A kind of job: it works until it is done or asked to stop."""
+
+    def __call__(self, context: RunContext) -> None: ...

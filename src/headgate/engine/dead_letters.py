@@ -1,0 +1,61 @@
+"""Dead letters on their topic: the original bytes, with where they came from and why in headers."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from headgate.compile.fragments import DEAD_LETTERS
+from headgate.expr.literals import spark_literal
+from headgate.store.model import Intent
+
+# Below the broker's usual limit of 1 MiB for a message, headers included.
+LARGEST_VALUE = 900_000
+
+
+def send_dead_letters(session: SparkSession, intent: Intent, bootstrap: str, topic: str) -> None:
+    """Send this batch's dead letters; one too large to send is a reference to its table row."""
+    session.sql(_letters(intent)).write.format("kafka").options(
+        **{"kafka.bootstrap.servers": bootstrap, "topic": topic}
+    ).save()
+
+
+def _letters(intent: Intent) -> str:
+    facts = {
+        "headgate.topic": "kafka_topic",
+        "headgate.partition": "CAST(kafka_partition AS STRING)",
+        "headgate.offset": "CAST(kafka_offset AS STRING)",
+        "headgate.timestamp": "CAST(kafka_timestamp AS STRING)",
+        "headgate.job": "job",
+        "headgate.revision": "revision",
+        "headgate.reason_code": "reason_code",
+        "headgate.reason": "reason",
+        "headgate.reference": f"if({_too_large()}, {spark_literal(DEAD_LETTERS)}, NULL)",
+    }
+    headers = ", ".join(
+        f"struct({spark_literal(name)} AS key, CAST({value} AS BINARY) AS value)"
+        for name, value in facts.items()
+    )
+    return f"""
+SELECT
+  kafka_key AS key,
+  if({_too_large()}, CAST(NULL AS BINARY), kafka_value) AS value,
+  concat(
+    coalesce(kafka_headers, array()),
+    filter(array({headers}), header -> header.value IS NOT NULL)
+  ) AS headers
+FROM {DEAD_LETTERS}
+WHERE job = {spark_literal(intent.job)} AND ({_inside(intent)})"""
+
+
+def _too_large() -> str:
+    return f"coalesce(octet_length(kafka_key), 0) + octet_length(kafka_value) > {LARGEST_VALUE}"
+
+
+def _inside(intent: Intent) -> str:
+    topic = spark_literal(intent.range.source.removeprefix("kafka:"))
+    parts = (
+        f"(kafka_partition = {int(key)} AND kafka_offset >= {intent.range.start.get(key, 0)}"
+        f" AND kafka_offset < {end})"
+        for key, end in intent.range.end.items()
+    )
+    return f"kafka_topic = {topic} AND ({' OR '.join(parts)})"

@@ -1,0 +1,146 @@
+"""Managed tables: what a job has committed, staging under its marker, publishing by snapshot id."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from headgate.engine.jvm import IcebergTable, Snapshot
+from headgate.engine.markers import Marker, marker, properties, wap_id
+from headgate.errors import ConflictError, OperationError
+from headgate.store.model import Intent, Range
+
+WAP = "spark.wap.id"
+SUMMARY = "spark.sql.iceberg.snapshot-property."
+
+
+class AlreadyPublishedError(ConflictError):
+    """The table's history already has a commit for this job and start."""
+
+    code = "HG-6003"
+
+
+class TableMovedError(ConflictError):
+    """The table changed after the staging, so that an overwrite must be run again whole."""
+
+    code = "HG-6004"
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A commit of ours in a table's history."""
+
+    marker: Marker
+    snapshot: Snapshot
+
+
+class ManagedTable:
+    """One Iceberg table that only jobs write to."""
+
+    def __init__(self, session: SparkSession, name: str) -> None:
+        self.name = name
+        self.session = session
+
+    def look(self) -> IcebergTable:
+        return IcebergTable(self.session, self.name).refresh()
+
+    def commits(self, job: str) -> Iterator[Committed]:
+        """This job's commits, newest first."""
+        table = self.look()
+        for snapshot in table.history():
+            found = own_marker(table, snapshot)
+            if found and found.job == job:
+                yield Committed(found, snapshot)
+
+    def committed(self, job: str) -> Committed | None:
+        """This job's newest commit."""
+        return next(self.commits(job), None)
+
+    def commit_of(self, job: str, range_: Range) -> Committed | None:
+        """The commit of exactly this range; the look back ends where older ranges begin."""
+        for commit in self.commits(job):
+            if commit.marker.range == range_:
+                return commit
+            if precedes(commit.marker.range, range_):
+                return None
+        return None
+
+    def publish(self, staged: Snapshot) -> Snapshot:
+        """Make the staged snapshot current, or say why the table refuses it."""
+        catalog, _, table = self.name.partition(".")
+        call = f"CALL {catalog}.system.cherrypick_snapshot('{table}', {staged.id})"
+        try:
+            row = self.session.sql(call).collect()[0]
+        except Exception as error:
+            self._explain(error)
+            raise
+        published = self.look().snapshot(int(row["current_snapshot_id"]))
+        if published is None:
+            raise OperationError(f"{self.name} lost the snapshot that was just published")
+        return published
+
+    def _explain(self, error: Exception) -> None:
+        words = str(error)
+        if "DuplicateWAPCommit" in words or "already been published" in words:
+            raise AlreadyPublishedError(
+                f"{self.name} already holds this batch", why="another run published it first"
+            ) from error
+        if "fast-forward" in words or "Cannot cherry-pick" in words:
+            raise TableMovedError(
+                f"{self.name} changed while the batch was written", fix="run the statement again"
+            ) from error
+
+
+def precedes(older: Range, newer: Range) -> bool:
+    """Whether everything of `older` comes before `newer`."""
+    if older.source_id != newer.source_id:
+        return True
+    if newer.is_table:
+        return older.end == newer.start
+    return all(end <= newer.start.get(key, 0) for key, end in older.end.items())
+
+
+def own_marker(table: IcebergTable, snapshot: Snapshot) -> Marker | None:
+    """The snapshot's marker, or that of the staged snapshot it was published from."""
+    found = marker(snapshot.summary)
+    source = snapshot.summary.get("source-snapshot-id")
+    if found is None and source is not None:
+        origin = table.snapshot(int(source))
+        found = marker(origin.summary) if origin else None
+    return found
+
+
+class Staging:
+    """One attempt to write a batch: every commit made inside is staged under the batch's marker."""
+
+    def __init__(
+        self, session: SparkSession, intent: Intent, outcomes: Mapping[str, int] | None = None
+    ) -> None:
+        self._session = session
+        self._attempt = uuid.uuid4().hex
+        self._options = {
+            WAP: wap_id(intent),
+            **{SUMMARY + k: v for k, v in properties(intent, self._attempt, outcomes).items()},
+        }
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        for name, value in self._options.items():
+            self._session.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name in self._options:
+                self._session.conf.unset(name)
+
+    def staged(self, table: ManagedTable) -> Snapshot:
+        """The snapshot that this attempt staged in the table."""
+        for snapshot in table.look().snapshots():
+            found = marker(snapshot.summary)
+            if found and found.attempt == self._attempt:
+                return snapshot
+        raise OperationError(f"nothing was staged in {table.name}")

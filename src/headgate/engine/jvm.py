@@ -1,0 +1,131 @@
+"""The few calls into the JVM: Iceberg's table object and Hadoop's file system."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false, reportOptionalMemberAccess=false
+# py4j objects have no types; this module turns them into ours.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One snapshot of an Iceberg table, as its metadata tells it."""
+
+    id: int
+    parent: int | None
+    timestamp_ms: int
+    operation: str
+    summary: dict[str, str]
+
+    @property
+    def added(self) -> int:
+        return int(self.summary.get("added-records", "0"))
+
+    @property
+    def total(self) -> int:
+        return int(self.summary.get("total-records", "0"))
+
+
+class IcebergTable:
+    """A fresh look at one table's metadata; no Spark job is needed for it."""
+
+    def __init__(self, session: SparkSession, name: str) -> None:
+        self.name = name
+        self._session = session
+        self._java: Any = None
+
+    def refresh(self) -> IcebergTable:
+        util = self._session._jvm.org.apache.iceberg.spark.Spark3Util
+        self._java = util.loadIcebergTable(self._session._jsparkSession, self.name)
+        return self
+
+    @property
+    def uuid(self) -> str:
+        return str(self._table.uuid())
+
+    @property
+    def location(self) -> str:
+        return str(self._table.location())
+
+    def current(self) -> Snapshot | None:
+        found = self._table.currentSnapshot()
+        return _snapshot(found) if found is not None else None
+
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        found = self._table.snapshot(snapshot_id)
+        return _snapshot(found) if found is not None else None
+
+    def snapshots(self) -> list[Snapshot]:
+        """All of them, staged ones and those not in the history included."""
+        return [_snapshot(found) for found in self._table.snapshots()]
+
+    def history(self) -> Iterator[Snapshot]:
+        """From the current snapshot back to the oldest that is still kept."""
+        found = self._table.currentSnapshot()
+        while found is not None:
+            yield _snapshot(found)
+            parent = found.parentId()
+            found = self._table.snapshot(parent) if parent is not None else None
+
+    @property
+    def _table(self) -> Any:
+        if self._java is None:
+            self.refresh()
+        return self._java
+
+
+def _snapshot(found: Any) -> Snapshot:
+    parent = found.parentId()
+    return Snapshot(
+        id=int(found.snapshotId()),
+        parent=int(parent) if parent is not None else None,
+        timestamp_ms=int(found.timestampMillis()),
+        operation=str(found.operation()),
+        summary={str(k): str(v) for k, v in dict(found.summary()).items()},
+    )
+
+
+class Files:
+    """The file system of a checkpoint or a warehouse, whatever its scheme."""
+
+    def __init__(self, session: SparkSession, root: str) -> None:
+        self._jvm = session._jvm
+        self.root = root.rstrip("/")
+        self._configuration = session._jsc.hadoopConfiguration()
+        self._system = self._path("").getFileSystem(self._configuration)
+
+    def exists(self, name: str) -> bool:
+        return bool(self._system.exists(self._path(name)))
+
+    def names(self, folder: str) -> list[str]:
+        """The files in a folder; none when it is not there."""
+        if not self.exists(folder):
+            return []
+        return [str(status.getPath().getName()) for status in self._system.listStatus(self._path(folder))]
+
+    def read(self, name: str) -> bytes:
+        stream = self._system.open(self._path(name))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        stream = self._system.create(self._path(name), True)
+        try:
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
+
+    def move(self, target: str) -> None:
+        """Move the whole root aside."""
+        self._system.rename(self._path(""), self._jvm.org.apache.hadoop.fs.Path(target))
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)

@@ -1,0 +1,82 @@
+"""What a commit says of itself: job, run, revisions and range, in the snapshot's summary."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from headgate.store.model import Intent, Range
+
+PREFIX = "headgate."
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The provenance of one commit; `outcomes` stands where not every record was accepted."""
+
+    job: str
+    run: int
+    revisions: tuple[str, ...]
+    batch_time: datetime
+    batch_id: int
+    range: Range
+    outcomes: Mapping[str, int] | None = None
+    attempt: str = ""
+
+
+def wap_id(intent: Intent) -> str:
+    """One id per job and start: a second commit of the same start is refused by the table."""
+    start = [intent.range.source, intent.range.source_id, _text(intent.range.start)]
+    digest = hashlib.sha256("|".join(start).encode()).hexdigest()[:32]
+    return f"{intent.job}-{digest}"
+
+
+def properties(
+    intent: Intent, attempt: str, outcomes: Mapping[str, int] | None = None
+) -> dict[str, str]:
+    """The summary properties of a commit made for this intent."""
+    values = {
+        "job": intent.job,
+        "run": str(intent.run),
+        "revisions": ",".join(intent.revisions),
+        "batch-time": intent.batch_time.isoformat(),
+        "batch-id": str(intent.batch_id),
+        "source": intent.range.source,
+        "source-id": intent.range.source_id,
+        "start": _text(intent.range.start),
+        "end": _text(intent.range.end),
+        "attempt": attempt,
+    }
+    if outcomes is not None:
+        values["outcomes"] = _text(outcomes)
+        values["read"] = str(sum(outcomes.values()))
+    return {PREFIX + name: value for name, value in values.items()}
+
+
+def marker(summary: Mapping[str, str]) -> Marker | None:
+    """The marker in a snapshot's summary; None when it is not ours."""
+    own = {k.removeprefix(PREFIX): v for k, v in summary.items() if k.startswith(PREFIX)}
+    if "job" not in own:
+        return None
+    outcomes = own.get("outcomes")
+    return Marker(
+        job=own["job"],
+        run=int(own["run"]),
+        revisions=tuple(part for part in own["revisions"].split(",") if part),
+        batch_time=datetime.fromisoformat(own["batch-time"]).astimezone(UTC),
+        batch_id=int(own["batch-id"]),
+        range=Range(own["source"], own["source-id"], _numbers(own["start"]), _numbers(own["end"])),
+        outcomes=_numbers(outcomes) if outcomes else None,
+        attempt=own.get("attempt", ""),
+    )
+
+
+def _text(values: Mapping[str, int]) -> str:
+    return json.dumps(dict(values), sort_keys=True, separators=(",", ":"))
+
+
+def _numbers(text: str) -> dict[str, int]:
+    return {str(key): int(value) for key, value in json.loads(text).items()}

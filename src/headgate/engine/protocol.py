@@ -1,0 +1,137 @@
+"""The batch protocol: intent, commit, outcome. Every job that reads a range goes through here.
+
+A batch announces its range and revisions, writes, and settles what became of every record. What is
+found half done after a crash is finished, never repeated; what does not join up is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from headgate.engine.faults import Faults, Point
+from headgate.engine.iceberg import AlreadyPublishedError, Committed
+from headgate.errors import BatchRefusedError
+from headgate.store.model import Intent, LedgerRow, Range
+from headgate.store.ops import OpsStore
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a batch's records, and the snapshots that hold them."""
+
+    read: int
+    outcomes: Mapping[str, int]
+    snapshots: Mapping[str, int]
+
+
+class Work(Protocol):
+    """What a job does with one batch."""
+
+    def committed(self, intent: Intent) -> Committed | None:
+        """The job's newest commit in its table."""
+        ...
+
+    def write(self, intent: Intent) -> Result:
+        """Write the batch, publish it, and say what became of its records."""
+        ...
+
+    def account(self, intent: Intent) -> Result | None:
+        """The same from a commit that is already there; None when there is none of this range."""
+        ...
+
+
+class BatchProtocol:
+    """Takes each batch of one run from intent to outcome."""
+
+    def __init__(
+        self, store: OpsStore, faults: Faults, still_mine: Callable[[], None] = lambda: None
+    ) -> None:
+        self._store = store
+        self.faults = faults
+        self.still_mine = still_mine
+
+    def process(
+        self, job: str, run: int, range_: Range, revisions: tuple[str, ...], batch_id: int, work: Work
+    ) -> LedgerRow | None:
+        """Bring a batch to its outcome; None when it had one already or has no record."""
+        if span(range_) == 0:
+            return None
+        draft = Intent(None, job, run, range_, revisions, datetime.now(UTC), batch_id)
+        intent = self._store.begin(draft)
+        if intent.range.end != range_.end:
+            raise _cut_differently(intent, range_)
+        if self._settled(intent):
+            return None
+        return self.finish(replace(intent, run=run), work)
+
+    def finish(self, intent: Intent, work: Work) -> LedgerRow:
+        """Carry out an open intent, whoever announced it."""
+        self.faults.at(Point.AFTER_INTENT)
+        self.still_mine()
+        result = work.account(intent) or self._written(intent, work)
+        self.faults.at(Point.BEFORE_OUTCOME)
+        return self._store.settle(intent, _row(intent, result))
+
+    def _written(self, intent: Intent, work: Work) -> Result:
+        refuse_unless_next(intent, work.committed(intent))
+        try:
+            return work.write(intent)
+        except AlreadyPublishedError:
+            # Another run of this job was quicker; its commit counts if it is of the same range.
+            result = work.account(intent)
+            if result is None:
+                raise
+            return result
+
+    def _settled(self, intent: Intent) -> bool:
+        return intent.id not in {open_.id for open_ in self._store.open_intents(intent.job)}
+
+
+def refuse_unless_next(intent: Intent, committed: Committed | None) -> None:
+    """A batch must start where the table's last commit of this job ended."""
+    if committed is None or committed.marker.range.source_id != intent.range.source_id:
+        return
+    end, start = committed.marker.range.end, intent.range.start
+    if any(end.get(key, 0) != start.get(key, 0) for key in {*end, *start}) and start:
+        raise BatchRefusedError(
+            f"a batch of {intent.job} does not follow what its table has committed",
+            why=f"the table ends at {dict(end)}, the batch starts at {dict(start)}",
+            fix=f"headgate job repair {intent.job}",
+        )
+
+
+def span(range_: Range) -> int:
+    """Offsets between start and end; a table's range counts as one step when its end is new."""
+    if range_.is_table:
+        return int(range_.start.get("snapshot") != range_.end["snapshot"])
+    return sum(end - range_.start.get(key, 0) for key, end in range_.end.items())
+
+
+def _row(intent: Intent, result: Result) -> LedgerRow:
+    width = result.read if intent.range.is_table else span(intent.range)
+    return LedgerRow(
+        id=None,
+        job=intent.job,
+        run=intent.run,
+        range=intent.range,
+        revisions=intent.revisions,
+        batch_time=intent.batch_time,
+        batch_id=intent.batch_id,
+        read=result.read,
+        span=width,
+        gaps=width - result.read,
+        outcomes=result.outcomes,
+        snapshots=result.snapshots,
+        committed_at=datetime.now(UTC),
+    )
+
+
+def _cut_differently(intent: Intent, range_: Range) -> BatchRefusedError:
+    return BatchRefusedError(
+        f"a batch of {intent.job} is cut differently from its intent",
+        why=f"announced up to {dict(intent.range.end)}, now up to {dict(range_.end)}",
+        fix=f"headgate job repair {intent.job}",
+    )

@@ -1,0 +1,94 @@
+"""The revision that a job runs: a dataset's names and its SQL templates, as kept in the ops store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from headgate.compile.dataset import PLACEHOLDERS, CompiledDataset, compile_dataset
+from headgate.compile.render import Template
+from headgate.compile.script import Script, parse_script
+from headgate.errors import OperationError
+from headgate.settings import Settings
+from headgate.spec.loader import find_dataset, load_dataset
+from headgate.store.ops import OpsStore
+
+LAYOUTS = "datasets/_template"
+
+
+class DatasetRevision(BaseModel):
+    """All that bronze and silver of a dataset need; nothing of it is read from disk later."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    topic: str
+    dlq_topic: str
+    bronze_table: str
+    silver_table: str
+    templates: dict[str, str]
+    custom: tuple[str, ...] = ()
+
+    def script(self, file: str, settings: Settings) -> Script:
+        """The SQL file as it runs: rendered with the settings, cut into steps."""
+        text = Template(file, self.templates[file]).render(render_values(settings))
+        return parse_script(file, text)
+
+    def topic_names(self, settings: Settings) -> tuple[str, str]:
+        values = render_values(settings)
+        topic = Template("dataset.yml: topic", self.topic).render(values)
+        return topic, Template("dataset.yml: dlq_topic", self.dlq_topic).render(values)
+
+
+def render_values(settings: Settings) -> Mapping[str, str | None]:
+    """Everything that a SQL template may ask for."""
+    names = ("topic", "dlq_topic", "bootstrap_servers", "warehouse", "catalog_uri", "dataset")
+    found = {name: getattr(settings, name) for name in names}
+    return {name.upper(): None if value is None else str(value) for name, value in found.items()}
+
+
+def layouts(root: Path) -> dict[str, str]:
+    """The Jinja layouts of the project."""
+    return {file.name: file.read_text() for file in sorted((root / LAYOUTS).glob("*.j2"))}
+
+
+def compiled(root: Path, name: str) -> CompiledDataset:
+    path = find_dataset(root, name)
+    declared = load_dataset(path, PLACEHOLDERS)
+    return compile_dataset(declared, layouts(root), f"datasets/{name}/dataset.yml")
+
+
+def declared_revision(settings: Settings, name: str) -> DatasetRevision:
+    """The dataset as it stands on disk; an edited template wins over the compiled one."""
+    root = settings.root
+    dataset = load_dataset(find_dataset(root, name), PLACEHOLDERS).value
+    fresh = {t.file: t.text for t in compiled(root, name).templates}
+    folder = root / "spark" / "sql" / name
+    edited = {
+        file: (folder / f"{file}.tmpl").read_text()
+        for file in fresh
+        if (folder / f"{file}.tmpl").is_file()
+    }
+    return DatasetRevision(
+        name=name,
+        topic=dataset.topic,
+        dlq_topic=dataset.dlq_topic,
+        bronze_table=dataset.bronze_table,
+        silver_table=dataset.silver_table,
+        templates={**fresh, **edited},
+        custom=tuple(sorted(file for file, text in edited.items() if text != fresh[file])),
+    )
+
+
+def keep(store: OpsStore, revision: DatasetRevision) -> str:
+    """Store the revision; its hash is its name."""
+    return store.keep_revision("dataset", revision.name, revision.model_dump_json())
+
+
+def fetch(store: OpsStore, hash_: str) -> DatasetRevision:
+    found = store.revision(hash_)
+    if found is None:
+        raise OperationError(f"revision {hash_[:12]} is not in the ops store")
+    return DatasetRevision.model_validate_json(found.content)
