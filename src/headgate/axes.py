@@ -30,6 +30,10 @@ EXAMPLE_WAREHOUSE = {
     "azure": "abfss://your-container@your-account.dfs.core.windows.net/warehouse/",
 }
 
+NAME = "letters, digits, dots, dashes and underscores"
+SIZE = "a number followed by k, m, g or t"
+MASTER = "`local[…]`, `spark://…`, `yarn` or `k8s://…`"
+
 Broker = Literal["embedded", "redpanda", "kafka"]
 Catalog = Literal["jdbc", "hadoop", "rest"]
 Storage = Literal["local", "minio", "aws_s3", "gcs", "azure"]
@@ -65,17 +69,17 @@ class Values(BaseModel):
     catalog: Annotated[Catalog, Variable("How Iceberg finds its tables.")] = "jdbc"
     storage: Annotated[Storage, Variable("Where the tables' files live.")] = "local"
     mode: Annotated[Mode, Variable("Batch runs end; streaming runs go on.")] = "batch"
-    spark_master: Annotated[Master, Variable("Where Spark runs.")] = "local[*]"
+    spark_master: Annotated[Master, Variable("Where Spark runs.", form=MASTER)] = "local[*]"
 
-    dataset: Annotated[str | None, Variable("The folder under datasets/.", "Dataset")] = None
-    topic: Annotated[Topic | None, Variable("The topic events are sent to.")] = None
-    dlq_topic: Annotated[Topic | None, Variable("The topic of dead letters.")] = None
+    dataset: Annotated[str | None, Variable("The folder under `datasets/`.", "Dataset")] = None
+    topic: Annotated[Topic | None, Variable("The topic events are sent to.", form=NAME)] = None
+    dlq_topic: Annotated[Topic | None, Variable("The topic of dead letters.", form=NAME)] = None
     dlq_max: Annotated[Count, Variable("How many dead letters validation tolerates.")] = 0
 
     host_data_dir: Annotated[
-        str, Variable("The folder that the generator calls /data/.", "Source data")
+        str, Variable("The folder that the generator calls `/data/`.", "Source data")
     ] = "../data"
-    data_path: Annotated[str | None, Variable("The Parquet file, written /data/<file>.")] = None
+    data_path: Annotated[str | None, Variable("The Parquet file, as `/data/name.parquet`.")] = None
     max_events: Annotated[Count, Variable("How many events to send; 0 sends all.")] = 0
     generator_mode: Annotated[GeneratorMode, Variable("How fast events are sent.")] = "burst"
     generator_rate: Annotated[int, Field(ge=1), Variable("Events per second in realtime mode.")] = (
@@ -84,7 +88,7 @@ class Values(BaseModel):
     validate_schema: Annotated[
         bool, Variable("Check each row against the JSON Schema before it is sent.")
     ] = False
-    schema_path: Annotated[str | None, Variable("The JSON Schema, /schemas/<file>.")] = None
+    schema_path: Annotated[str | None, Variable("The JSON Schema, as `/schemas/name.json`.")] = None
 
     home: Annotated[
         Path, Variable("All local state.", "Places", "`.headgate` in the project", "HEADGATE_HOME")
@@ -131,7 +135,7 @@ class Values(BaseModel):
     kafka_port: Annotated[Port, Variable("Port of the embedded broker, if free.")] = 9092
     connect_port: Annotated[Port, Variable("Port of Spark Connect, if free.")] = 15002
     spark_ui_port: Annotated[Port, Variable("Port of the Spark UI, if free.")] = 4040
-    spark_driver_memory: Annotated[Memory, Variable("Heap of the engine.")] = "2g"
+    spark_driver_memory: Annotated[Memory, Variable("Heap of the engine.", form=SIZE)] = "2g"
 
     bronze_completeness_ratio: Annotated[
         Share, Variable("Share of produced events that bronze must hold.", "Checks")

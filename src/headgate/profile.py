@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 from headgate.errors import Fault, SettingsError
@@ -133,10 +133,11 @@ def find_root(start: Path) -> Path:
     return start
 
 
-def suggestion(name: str, known: Iterable[str]) -> str | None:
+def suggestion(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
     """The known name this one was probably meant to be."""
-    close = get_close_matches(name.upper(), list(known), n=1, cutoff=0.8)
-    return close[0] if close else None
+    likeness = {k: SequenceMatcher(None, name.upper(), k).ratio() for k in known}
+    best = max(likeness, key=likeness.__getitem__, default=None)
+    return best if best and likeness[best] >= cutoff else None
 
 
 def profiles(root: Path) -> tuple[str, ...]:

@@ -107,7 +107,8 @@ class Settings(Values):
     def data_file(self) -> Path:
         """The Parquet file on this machine."""
         inside = self.need("data_path").removeprefix("/data/")
-        return self.root / Path(self.host_data_dir).expanduser() / inside
+        file = self.root / Path(self.host_data_dir).expanduser() / inside
+        return Path(os.path.normpath(file))
 
     @property
     def schema_file(self) -> Path:

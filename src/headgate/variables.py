@@ -29,7 +29,6 @@ WORDS = {
     "less_than_equal": "must be at most {le}",
     "greater_than": "must be above {gt}",
     "literal_error": "must be one of {expected}",
-    "string_pattern_mismatch": "must look like {pattern}",
     "extra_forbidden": "is no setting",
 }
 
@@ -42,6 +41,7 @@ class Variable:
     heading: str = ""
     default: str = ""
     name: str = ""
+    form: str = ""
     secret: bool = False
 
 
@@ -80,7 +80,7 @@ class InvalidSettingsError(SettingsError):
     """Everything that is wrong with the settings, at once."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(sorted(faults, key=lambda fault: (fault.file, fault.line or 0)))
         if len(faults) == 1:
             one = faults[0]
             place = f"{one.file}:{one.line}" if one.line else one.file
@@ -88,7 +88,7 @@ class InvalidSettingsError(SettingsError):
         else:
             super().__init__(
                 f"{len(faults)} settings are not valid",
-                why="\n".join(fault.sentence() for fault in faults),
+                why="\n".join(fault.sentence() for fault in self.faults),
                 fix="correct them, then: headgate config check",
             )
 
@@ -130,7 +130,7 @@ def describe(model: type[BaseModel]) -> tuple[Described, ...]:
             continue
         group = variable.heading or group
         choices = choices_of(info.annotation)
-        kind = KINDS.get(alternatives(info.annotation)[0], "text")
+        kind = variable.form or KINDS.get(alternatives(info.annotation)[0], "text")
         name = variable.name or field.upper()
         default = default_of(info, variable)
         found.append(
@@ -139,9 +139,11 @@ def describe(model: type[BaseModel]) -> tuple[Described, ...]:
     return tuple(found)
 
 
-def words_for(error: ErrorDetails) -> str:
+def words_for(error: ErrorDetails, form: str) -> str:
     """A pydantic error in our words."""
     kind = error["type"]
+    if kind == "string_pattern_mismatch":
+        return f"must be {form}"
     words = WORDS.get(kind) or WORDS.get(kind.split("_")[0]) or f"is not valid: {error['msg']}"
     return words.format(**error.get("ctx", {}))
 
@@ -149,8 +151,8 @@ def words_for(error: ErrorDetails) -> str:
 def value_finding(error: ErrorDetails, described: Described) -> Finding:
     """What is wrong with a single value, and what to write instead."""
     given = MASK if described.secret else as_written(error["input"])
-    what = f"is '{given}' but {words_for(error)}"
-    near = suggestion(given, [choice.upper() for choice in described.choices])
+    what = f"is '{given}' but {words_for(error, described.kind)}"
+    near = suggestion(given, [choice.upper() for choice in described.choices], cutoff=0.5)
     instead = near.lower() if near else (*described.choices, described.default.strip("`"))[0]
     fix = f"Write {described.name}={instead}" if instead else f"Correct {described.name}"
     return Finding(described.name, what, fix)

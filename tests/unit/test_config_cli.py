@@ -163,3 +163,11 @@ def test_check_as_json_has_faults_and_warnings(project: Path) -> None:
 def test_the_reference_page_is_up_to_date() -> None:
     page = (ROOT / "docs" / "reference" / "settings.md").read_text("utf-8")
     assert page == reference_page() + "\n", "run: make docs"
+
+
+def test_show_still_shows_values_that_are_at_fault(project: Path) -> None:
+    edit(project, "BROKER=redpnda \nMINIO_ROOT_PASSWORD=canary\n")
+    result = run("show", "--brackets")
+    assert "[redpnda ]" in result.stdout
+    assert "canary" not in result.stdout
+    assert "BROKER" in faults(result)

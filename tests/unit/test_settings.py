@@ -67,6 +67,7 @@ def test_an_unknown_choice_is_refused_with_the_choices(field: str) -> None:
 
 
 def test_a_slip_of_the_pen_is_recognised() -> None:
+    assert faults(mode="streaming")["MODE"].endswith("Write MODE=streaming_bronze")
     assert faults(broker="redpnda")["BROKER"].endswith("Write BROKER=redpanda")
 
 

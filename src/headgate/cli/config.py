@@ -14,6 +14,7 @@ from headgate.cli.console import console
 from headgate.errors import Fault, UsageError
 from headgate.profile import (
     ACTIVE,
+    Entry,
     Sources,
     activate,
     find_profile,
@@ -22,7 +23,7 @@ from headgate.profile import (
     suggestion,
 )
 from headgate.settings import Settings, gather, load_settings
-from headgate.variables import MASK, Described, Finding, InvalidSettingsError
+from headgate.variables import MASK, Described, Finding, InvalidSettingsError, without_secrets
 
 REQUIRED = ("dataset", "topic", "dlq_topic")
 PROCESS_ONLY = {
@@ -133,18 +134,33 @@ def chosen(name: str) -> Described:
 
 
 def present(sources: Sources, wanted: Sequence[Described], brackets: bool) -> None:
-    settings = Settings.from_sources(sources)
-    rows = [row(settings, sources, described, brackets) for described in wanted]
+    """Print the values; when they are at fault, as they are written, and then the faults."""
+    fault: InvalidSettingsError | None = None
+    settings = Settings(root=sources.root)
+    try:
+        settings = Settings.from_sources(sources)
+    except InvalidSettingsError as error:
+        fault = error
+    rows = [row(settings, sources, described, brackets, bool(fault)) for described in wanted]
     console.data(rows, text=as_text(rows))
+    if fault:
+        raise fault
 
 
-def row(settings: Settings, sources: Sources, described: Described, brackets: bool) -> Row:
-    value = settings.shown(described.field)
-    if brackets:
-        found = sources.find(described.name)
-        raw = found.entry.raw if found else value
-        value = f"[{raw.replace(raw.strip(), MASK) if described.secret and raw.strip() else raw}]"
-    return Row(described.name, value, settings.origin(described.field), described.group)
+def row(
+    settings: Settings, sources: Sources, described: Described, brackets: bool, as_is: bool
+) -> Row:
+    found = sources.find(described.name)
+    value, origin = settings.shown(described.field), settings.origin(described.field)
+    if found and (brackets or as_is):
+        value, origin = as_given(found.entry, described.secret), found.source.label
+    return Row(described.name, f"[{value}]" if brackets else value, origin, described.group)
+
+
+def as_given(entry: Entry, secret: bool) -> str:
+    """The text of an assignment with its blanks, a secret masked between them."""
+    masked = entry.raw.replace(entry.value, MASK) if entry.value else entry.raw
+    return masked if secret else without_secrets(entry.raw)
 
 
 def as_text(rows: Sequence[Row]) -> str:
