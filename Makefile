@@ -35,7 +35,7 @@ $(READY): requirements/dev.txt requirements/build.txt requirements/java.txt pypr
 	@$(PYTHON) -c 'import sys; sys.exit("Headgate needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@echo "setting up .venv with $(or $(UV),pip); the first time takes a minute or two" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(INSTALL) --require-hashes -r requirements/dev.txt -r requirements/build.txt
+	@$(INSTALL) --no-deps --require-hashes -r requirements/dev.txt -r requirements/build.txt
 	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m headgate.engine.java --need || $(INSTALL) --require-hashes -r requirements/java.txt
 	@touch $@
