@@ -1,0 +1,319 @@
+"""Runs dbt as a process of its own over the current versions of the silver tables."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import duckdb
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from headgate.checks.dbt_results import CountRows, DbtReport, make_report, read_results
+from headgate.checks.lake import Lake, extension_file, extensions
+from headgate.checks.metadata import TableLocation
+from headgate.engine.java import cache_dir
+from headgate.errors import ConflictError, OperationError, UnavailableError
+from headgate.settings import Settings
+
+# One process for several commands: importing dbt takes longer than building small marts.
+RUNNER = """
+import sys, json
+from dbt.cli.main import dbtRunner
+for arguments in json.loads(sys.argv[1]):
+    result = dbtRunner().invoke(arguments)
+    if not result.success:
+        if result.exception:
+            print(result.exception, file=sys.stderr)
+        sys.exit(1)
+"""
+FINISHED = frozenset({"LogModelResult", "LogTestResult", "LogSeedResult", "LogSkipBecauseError"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """One model, seed or test that dbt has finished."""
+
+    done: int
+    total: int | None
+    name: str
+    status: str
+
+
+Watch = Callable[[Step], None]
+
+
+def unwatched(step: Step) -> None:
+    """For callers that need no progress."""
+
+
+def build(
+    settings: Settings,
+    tables: Sequence[str],
+    select: Sequence[str] = (),
+    watch: Watch = unwatched,
+    *,
+    full_refresh: bool = True,
+) -> DbtReport:
+    """`dbt deps`, then a build over the current versions of `tables`."""
+    refresh = ["--full-refresh"] if full_refresh else []
+    commands = [["deps"], ["build", *refresh, *_selection(select)]]
+    return _reported("build", settings, tables, commands, watch, None)
+
+
+def test(
+    settings: Settings,
+    tables: Sequence[str],
+    select: Sequence[str] = (),
+    watch: Watch = unwatched,
+) -> DbtReport:
+    """`dbt test` over marts that were built before, given up after DBT_TEST_TIMEOUT."""
+    if not marts_file(settings).is_file():
+        raise UnavailableError(
+            "the marts are not built yet",
+            why=f"{marts_file(settings)} does not exist",
+            fix="headgate dbt build",
+        )
+    commands = [["test", *_selection(select)]]
+    return _reported("test", settings, tables, commands, watch, settings.dbt_test_timeout)
+
+
+def docs(settings: Settings, tables: Sequence[str], watch: Watch = unwatched) -> Path:
+    """The documentation as one page that opens without a server."""
+    _run(settings, tables, [["docs", "generate", "--static"]], watch, None)
+    return _target(settings) / "static_index.html"
+
+
+def marts_file(settings: Settings) -> Path:
+    """DuckDB names a database after its file: it must not be called as one of its schemas."""
+    return settings.home / "dbt.duckdb"
+
+
+def log_file(settings: Settings) -> Path:
+    return settings.home / "dbt" / "logs" / "dbt.log"
+
+
+def variables(locations: Mapping[str, TableLocation]) -> dict[str, str]:
+    """What sources.yml asks for: the folder and the version of each table.
+
+    Its text is a SQL literal and then a Python format string, hence the doubling.
+    """
+    return {
+        f"{table.rpartition('.')[2]}_{name}": _in_source(value)
+        for table, location in locations.items()
+        for name, value in (("folder", location.folder), ("version", location.version))
+    }
+
+
+def environment(settings: Settings, base: Mapping[str, str]) -> dict[str, str]:
+    """What profiles.yml and dbt itself read; nothing is fetched and nothing is reported home."""
+    work = settings.home / "dbt"
+    files = {f"HEADGATE_DUCKDB_{n.upper()}": str(extension_file(n)) for n in extensions(settings)}
+    return {
+        **base,
+        **files,
+        **({} if settings.storage == "local" else _s3(settings)),
+        "HEADGATE_MARTS": str(marts_file(settings)),
+        "HEADGATE_DUCKDB_EXTENSIONS": str(cache_dir(base) / "duckdb"),
+        "HEADGATE_DBT_PACKAGES": str(work / "packages"),
+        "DBT_PROFILES_DIR": str(_project(settings)),
+        "DBT_PROJECT_DIR": str(_project(settings)),
+        "DBT_TARGET_PATH": str(_target(settings)),
+        "DBT_LOG_PATH": str(log_file(settings).parent),
+        "DO_NOT_TRACK": "1",
+    }
+
+
+def _reported(
+    command: str,
+    settings: Settings,
+    tables: Sequence[str],
+    commands: Sequence[Sequence[str]],
+    watch: Watch,
+    timeout: float | None,
+) -> DbtReport:
+    # Results of an earlier run must not speak for one that never got to write its own.
+    (_target(settings) / "run_results.json").unlink(missing_ok=True)
+    try:
+        _run(settings, tables, commands, watch, timeout)
+    except OperationError as error:
+        if read_results(_target(settings)) is None:
+            raise error
+    found = read_results(_target(settings))
+    if found is None:
+        raise OperationError("dbt wrote no results", fix=f"the log is {log_file(settings)}")
+    with _row_counter(marts_file(settings)) as count_rows:
+        return make_report(command, *found, count_rows)
+
+
+def _run(
+    settings: Settings,
+    tables: Sequence[str],
+    commands: Sequence[Sequence[str]],
+    watch: Watch,
+    timeout: float | None,
+) -> None:
+    with Lake.open(settings) as lake:
+        given = variables({table: lake.location(table) for table in tables})
+    _target(settings).mkdir(parents=True, exist_ok=True)
+    _claim(marts_file(settings))
+    arguments = [_arguments(command, given) for command in commands]
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, orjson.dumps(arguments).decode()],
+        cwd=_project(settings),
+        env=environment(settings, os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with _ended(process, timeout) as timed_out:
+        complaints = _follow(process.stdout or (), watch)
+    if timed_out.is_set():
+        raise UnavailableError(
+            f"dbt took longer than {timeout:g} s", fix="raise DBT_TEST_TIMEOUT, or try again"
+        )
+    if process.returncode:
+        raise OperationError(
+            "dbt failed", why="\n".join(complaints[-8:]), fix=f"the log is {log_file(settings)}"
+        )
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[str], timeout: float | None) -> Generator[threading.Event]:
+    """However the block is left, the process is gone after it."""
+    timed_out = threading.Event()
+
+    def give_up() -> None:
+        timed_out.set()
+        process.kill()
+
+    timer = threading.Timer(timeout or threading.TIMEOUT_MAX, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        with process:
+            try:
+                yield timed_out
+            except BaseException:
+                process.kill()
+                raise
+    finally:
+        timer.cancel()
+
+
+class _NodeInfo(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    node_name: str = ""
+    node_status: str = ""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    node_info: _NodeInfo = _NodeInfo()
+    node_count: int | None = None
+
+
+class _Info(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    level: str
+    msg: str
+
+
+class _Event(BaseModel):
+    """A line of dbt's JSON log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    info: _Info
+    data: _Data = _Data()
+
+
+def _follow(lines: Iterable[str], watch: Watch) -> list[str]:
+    """Tells `watch` of each finished step; what dbt complains about is returned."""
+    complaints: list[str] = []
+    done, total = 0, None
+    for line in lines:
+        try:
+            event = _Event.model_validate_json(line)
+        except ValidationError:
+            complaints.append(line.rstrip())
+            continue
+        total = event.data.node_count or total
+        if event.info.name in FINISHED:
+            done += 1
+            watch(
+                Step(done, total, event.data.node_info.node_name, event.data.node_info.node_status)
+            )
+        if event.info.level == "error":
+            complaints.append(event.info.msg.strip())
+    return [text for text in complaints if text]
+
+
+def _claim(marts: Path) -> None:
+    """Refuse at once when someone has the marts open: DuckDB lets in one process at a time."""
+    if not marts.is_file():
+        return
+    try:
+        duckdb.connect(str(marts)).close()
+    except duckdb.IOException as error:
+        raise ConflictError(
+            "the marts are in use",
+            why=str(error).partition(". See also")[0],
+            fix="close what has them open (a notebook, another dbt run), then try again",
+        ) from error
+
+
+def _arguments(command: Sequence[str], given: Mapping[str, str]) -> list[str]:
+    quiet = ["--log-format", "json", "--log-format-file", "text", "--no-use-colors"]
+    shared = [*quiet, "--no-use-colors-file", "--vars", orjson.dumps(given).decode()]
+    return [*command, *shared]
+
+
+def _selection(select: Sequence[str]) -> list[str]:
+    return ["--select", *select] if select else []
+
+
+def _s3(settings: Settings) -> dict[str, str]:
+    return {
+        "HEADGATE_DBT_TARGET": "s3",
+        "DBT_ENV_SECRET_S3_KEY": settings.effective_s3_key or "",
+        "DBT_ENV_SECRET_S3_SECRET": settings.effective_s3_secret or "",
+        "AWS_REGION": settings.aws_region,
+        "DUCKDB_S3_ENDPOINT": settings.effective_duckdb_endpoint,
+        "DUCKDB_S3_USE_SSL": str(settings.duckdb_s3_use_ssl).lower(),
+    }
+
+
+@contextmanager
+def _row_counter(marts: Path) -> Generator[CountRows]:
+    with duckdb.connect(str(marts), read_only=True) as connection:
+
+        def count(relation: str) -> int:
+            rows = connection.execute(f"SELECT count(*) FROM {relation}").fetchall()
+            return cast("int", rows[0][0])
+
+        yield count
+
+
+def _in_source(value: str) -> str:
+    return value.replace("'", "''").replace("{", "{{").replace("}", "}}")
+
+
+def _project(settings: Settings) -> Path:
+    return settings.root / "dbt"
+
+
+def _target(settings: Settings) -> Path:
+    return settings.home / "dbt" / "target"

@@ -1,0 +1,133 @@
+"""`headgate dbt`: the marts, built and tested over the silver tables' current versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import DifferenceError, OperationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headgate.checks.dbt import Step
+    from headgate.checks.dbt_results import DbtReport
+    from headgate.settings import Settings
+
+select_option = click.option(
+    "-s", "--select", multiple=True, metavar="MODEL", help="Only these models, as dbt selects them."
+)
+
+
+@click.group()
+def group() -> None:
+    """Build and test the marts."""
+
+
+@group.command()
+@select_option
+@click.option(
+    "--full-refresh/--incremental",
+    default=True,
+    help="Rebuild everything (the default), or only add what is new to incremental models.",
+)
+def build(select: tuple[str, ...], full_refresh: bool) -> None:
+    """Fetch packages (none are needed), then build and test every model.
+
+    \b
+    Examples:
+      headgate dbt build
+      headgate dbt build --select +mart_daily_revenue
+    """
+    from headgate.checks import dbt
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    tables = _tables(settings)
+    tell(
+        watched(
+            "dbt build",
+            lambda watch: dbt.build(settings, tables, select, watch, full_refresh=full_refresh),
+        )
+    )
+
+
+@group.command()
+@select_option
+def test(select: tuple[str, ...]) -> None:
+    """Test the marts as they are: contracts, data tests and singular tests."""
+    from headgate.checks import dbt
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    tables = _tables(settings)
+    tell(watched("dbt test", lambda watch: dbt.test(settings, tables, select, watch)))
+
+
+@group.command()
+def docs() -> None:
+    """Write the models' documentation as one page."""
+    from headgate.checks import dbt
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    page = dbt.docs(settings, _tables(settings))
+    console.data({"page": str(page)}, text=str(page))
+
+
+def _tables(settings: Settings) -> tuple[str, ...]:
+    from headgate.cli.lake import active_dataset
+
+    return (active_dataset(settings).silver_table,)
+
+
+def watched(words: str, run: Callable[[Callable[[Step], None]], DbtReport]) -> DbtReport:
+    """The report of `run`, with progress while it works."""
+    with console.progress(words) as progress:
+
+        def watch(step: Step) -> None:
+            progress.total = step.total
+            progress.update(step.done, f"{words}: {step.name}")
+
+        return run(watch)
+
+
+def tell(report: DbtReport) -> None:
+    """Print the report; raises when something in it is wrong."""
+    console.data(report, text=as_text(report))
+    for data_test in report.tests:
+        if data_test.status == "warn":
+            console.warn(f"{data_test.name}: {data_test.message}")
+    if report.ok:
+        return
+    if report.broken:
+        raise OperationError(
+            f"dbt could not build {len(report.broken)} models",
+            why=", ".join(report.broken),
+            fix="read the messages in dbt/logs/dbt.log under HEADGATE_HOME (.headgate)",
+        )
+    raise DifferenceError(
+        "dbt found a difference" if report.tests else "dbt tested nothing",
+        why="\n".join(reasons(report)),
+        fix="the SQL of each test is in dbt/target/compiled under HEADGATE_HOME (.headgate)",
+    )
+
+
+def reasons(report: DbtReport) -> list[str]:
+    bad = [t for t in report.tests if t.status not in ("pass", "warn")]
+    return [
+        *(f"{t.name}: {t.status}, {t.message or f'{t.failures} rows'}" for t in bad),
+        *(f"{name} is tested but empty" for name in report.empty),
+    ]
+
+
+def as_text(report: DbtReport) -> str:
+    width = max((len(model.name) for model in report.models), default=0)
+    lines = [
+        f"{m.name:<{width}}  {'-' if m.rows is None else f'{m.rows:,}':>10}  {m.status}"
+        for m in report.models
+    ]
+    tests = f"{report.passed} passed, {report.warned} warned, {report.failed} failed"
+    return "\n".join([*lines, f"tests: {tests} ({report.seconds:g} s)"])
