@@ -148,6 +148,11 @@ def account(evidence: Evidence) -> tuple[Line, ...]:
     )
 
 
+def produced(evidence: Evidence) -> int:
+    """Records ever put on the topic, by the broker's offsets when it answers, else by the ledger."""
+    return _on_topic(evidence, sums(evidence))[0]
+
+
 def line(name: str, holds: bool, words: str, detail: str = "") -> Line:
     if holds:
         return Line(name, Verdict.PASS, words)
@@ -162,17 +167,17 @@ def _something(total: Sums) -> Line:
 
 def _produced(evidence: Evidence, total: Sums) -> Line:
     parts = total.accepted + total.refused + total.tombstones
-    produced, waiting, note = _on_topic(evidence, total)
+    ever, waiting, note = _on_topic(evidence, total)
     if waiting and evidence.streaming:
-        note, produced, waiting = f"{waiting:,} more wait on the topic", produced - waiting, 0
+        note, ever, waiting = f"{waiting:,} more wait on the topic", ever - waiting, 0
     words = (
-        f"produced {produced:,} = bronze {total.accepted:,}"
+        f"produced {ever:,} = bronze {total.accepted:,}"
         f" + dead letters {total.refused:,} + tombstones {total.tombstones:,}"
     )
-    if produced == parts:
+    if ever == parts:
         return Line("produced", Verdict.WARN if note else Verdict.PASS, words, note)
     detail = f"{waiting:,} records on the topic have not been read" if waiting else note
-    return line("produced", False, words, detail or f"{produced - parts:,} not accounted for")
+    return line("produced", False, words, detail or f"{ever - parts:,} not accounted for")
 
 
 def _on_topic(evidence: Evidence, total: Sums) -> tuple[int, int, str]:

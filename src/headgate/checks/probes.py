@@ -1,0 +1,153 @@
+"""Asks the services of stage 1, and counts what the generator sent and refused."""
+
+from __future__ import annotations
+
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from headgate.checks.stages import Answer, GeneratorMetrics
+from headgate.errors import HeadgateError, UnavailableError
+from headgate.local.services import health
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+BROKER, ENGINE, STORAGE = "broker", "engine", "storage"
+OUR_HEADER = "headgate.job"
+
+
+class _Generated(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    events: int
+    invalid: int
+    topic: str
+
+
+def probe_services(settings: Settings, store: OpsStore) -> tuple[Answer, ...]:
+    """Ask the broker, the engine and the storage."""
+    answers = {found.service: found for found in health(settings)}
+    broker, engine = answers.get(BROKER), answers.get(ENGINE)
+    return (
+        Answer(BROKER, broker is not None and broker.healthy, broker.words if broker else "none"),
+        Answer(ENGINE, True, engine.words)
+        if engine is not None and engine.healthy
+        else _engine_elsewhere(store, engine.words if engine else "not running"),
+        probe_storage(settings),
+    )
+
+
+def _engine_elsewhere(store: OpsStore, words: str) -> Answer:
+    """An engine on another machine shows by its lease alone."""
+    lease = store.lease(ENGINE)
+    return Answer(ENGINE, lease is not None, f"{lease.holder} holds the lease" if lease else words)
+
+
+def probe_storage(settings: Settings) -> Answer:
+    if settings.storage == "local":
+        return _folder(Path(settings.warehouse.removeprefix("file:")))
+    if not settings.s3_endpoint:
+        return Answer(STORAGE, True, f"{settings.storage}, not asked: its rights are the cloud's")
+    endpoint = settings.s3_endpoint
+    scheme = "https" if settings.s3_use_ssl else "http"
+    url = (endpoint if "://" in endpoint else f"{scheme}://{endpoint}").rstrip("/")
+    path = "/minio/health/live" if settings.storage == "minio" else "/"
+    return _answer_of(url + path, settings.http_timeout)
+
+
+def _folder(folder: Path) -> Answer:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    writable = there.is_dir() and os.access(there, os.W_OK)
+    return Answer(STORAGE, writable, f"{folder}", "can be written")
+
+
+def _answer_of(url: str, timeout: float) -> Answer:
+    """Any answer below 500 will do: without credentials a bucket says 403."""
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
+            return Answer(STORAGE, True, f"{url} answers {answer.status}")
+    except urllib.error.HTTPError as error:
+        return Answer(STORAGE, error.code < 500, f"{url} answers {error.code}")
+    except OSError as error:
+        return Answer(STORAGE, False, f"{url}: {error}")
+
+
+def generator_metrics(settings: Settings) -> GeneratorMetrics | None:
+    """What the generator wrote of its last run; None when it has not run here."""
+    try:
+        text = (settings.metrics_dir / "generator.json").read_bytes()
+        found = _Generated.model_validate_json(text)
+    except (OSError, ValidationError):
+        return None
+    return GeneratorMetrics(found.events, found.invalid, found.topic)
+
+
+def generator_refusals(settings: Settings, topic: str, metrics: GeneratorMetrics | None) -> int:
+    """Dead letters that the generator sent: those on the topic that bear no header of ours."""
+    known = metrics.invalid if metrics else 0
+    if not settings.bootstrap_servers:
+        return known
+    from headgate.engine.topics import Topics
+
+    try:
+        state = Topics(settings.bootstrap_servers, settings.http_timeout).describe(topic)
+    except HeadgateError:
+        return known
+    if state is None or state.span == 0:
+        return 0
+    return _count_foreign(settings, topic, state.begin, state.end)
+
+
+def _count_foreign(
+    settings: Settings, topic: str, begin: Mapping[int, int], end: Mapping[int, int]
+) -> int:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": settings.need("bootstrap_servers"),
+            "group.id": "headgate-validate",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        waiting = {partition for partition in end if end[partition] > begin[partition]}
+        consumer.assign([TopicPartition(topic, p, begin[p]) for p in waiting])
+        return _read_foreign(consumer, waiting, end, settings.dlq_read_timeout)
+    finally:
+        consumer.close()
+
+
+def _read_foreign(
+    consumer: Consumer, waiting: set[int], end: Mapping[int, int], seconds: float
+) -> int:
+    found, limit = 0, time.monotonic() + seconds
+    while waiting:
+        if time.monotonic() > limit:
+            raise UnavailableError(
+                f"the dead letters could not be counted within {seconds:g} s",
+                fix="raise DLQ_READ_TIMEOUT, or look at the topic: headgate topics show",
+            )
+        for message in consumer.consume(1000, timeout=0.5):
+            partition, offset = message.partition(), message.offset()
+            if message.error() or partition is None or offset is None:
+                continue
+            found += not _is_ours(message)
+            if offset + 1 >= end[partition]:
+                waiting.discard(partition)
+    return found
+
+
+def _is_ours(message: Message) -> bool:
+    headers = cast("Sequence[tuple[str, bytes | None]]", message.headers() or ())
+    return any(name == OUR_HEADER for name, _ in headers)

@@ -1,0 +1,179 @@
+"""The four-stage validation: numbered checks, each with a value, a limit and a verdict.
+
+A stage whose need is away fails and says so; the others still run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from headgate.checks.accounts import Verdict
+from headgate.checks.stages import Finding, Pipeline, jobs, marts, pipeline, services
+from headgate.errors import DifferenceError, HeadgateError, UnavailableError
+
+if TYPE_CHECKING:
+    from headgate.checks.lake import Lake
+    from headgate.settings import Settings
+    from headgate.spec.dataset import Dataset
+    from headgate.store.ops import OpsStore
+
+STAGES = ("services", "jobs", "data", "marts")
+MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗"}
+Watch = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One numbered check: `2.1` is the first of stage 2."""
+
+    stage: int
+    number: str
+    name: str
+    value: str
+    limit: str
+    verdict: Verdict
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """All four stages at one moment."""
+
+    dataset: str
+    at: datetime
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.verdict is Verdict.FAIL)
+
+    @property
+    def nothing_answers(self) -> bool:
+        """Broker and engine both away. That a local folder can be written is no answer."""
+        asked = [c for c in self.checks if c.stage == 1 and c.name != "storage"]
+        return bool(asked) and all(c.verdict is Verdict.FAIL for c in asked)
+
+
+def numbered(stage: int, findings: Sequence[Finding]) -> tuple[Check, ...]:
+    return tuple(
+        Check(stage, f"{stage}.{i}", f.name, f.value, f.limit, f.verdict, f.detail)
+        for i, f in enumerate(findings, 1)
+    )
+
+
+def attempt(gather: Callable[[], Sequence[Finding]], name: str) -> Sequence[Finding]:
+    """The stage's findings; what it needs and does not find is a finding too."""
+    try:
+        return gather()
+    except HeadgateError as error:
+        words = f"{error.what}: {error.why}" if error.why else error.what
+        return [Finding(name, "could not be checked", "", Verdict.FAIL, words)]
+
+
+def run_validation(settings: Settings, watch: Watch = lambda words: None) -> ValidationReport:
+    """Run all four stages."""
+    from headgate.checks.evidence import declared
+    from headgate.store.ops import OpsStore, utc_now
+
+    dataset = declared(settings, settings.need("dataset"))
+    with OpsStore.open(settings.ops_store_url) as store:
+        stages = _Stages(settings, dataset, store)
+        found: dict[int, Sequence[Finding]] = {}
+        # Stage 2 comes last, so that a job which restarts meanwhile is seen to do so.
+        for stage in (1, 3, 4, 2):
+            watch(STAGES[stage - 1])
+            found[stage] = attempt(stages.gather(stage), STAGES[stage - 1])
+    checks = tuple(check for stage in sorted(found) for check in numbered(stage, found[stage]))
+    return ValidationReport(dataset.name, utc_now(), checks)
+
+
+class _Stages:
+    """Gathers what each stage judges."""
+
+    def __init__(self, settings: Settings, dataset: Dataset, store: OpsStore) -> None:
+        self._settings, self._dataset, self._store = settings, dataset, store
+        up = store.read_mark("up")
+        self._since = up.at if up else None
+        self._runs = store.runs(since=self._since)
+
+    def gather(self, stage: int) -> Callable[[], Sequence[Finding]]:
+        return (self._services, self._jobs, self._data, self._marts)[stage - 1]
+
+    def _services(self) -> Sequence[Finding]:
+        from headgate.checks.probes import probe_services
+
+        return services(probe_services(self._settings, self._store))
+
+    def _jobs(self) -> Sequence[Finding]:
+        streaming = self._settings.mode != "batch"
+        return jobs(self._runs, self._store.runs(since=self._since), streaming=streaming)
+
+    def _data(self) -> Sequence[Finding]:
+        from headgate.checks.evidence import gather
+        from headgate.checks.probes import generator_metrics, generator_refusals
+
+        with _lake(self._settings) as lake:
+            evidence = gather(self._settings, self._store, lake, self._dataset.name)
+        metrics = generator_metrics(self._settings)
+        refused = generator_refusals(self._settings, self._dataset.dlq_topic, metrics)
+        settings = self._settings
+        return pipeline(
+            Pipeline(
+                evidence, metrics, refused, settings.bronze_completeness_ratio, settings.dlq_max
+            )
+        )
+
+    def _marts(self) -> Sequence[Finding]:
+        from headgate.checks import dbt
+
+        return marts(dbt.test(self._settings, (self._dataset.silver_table,)))
+
+
+@contextmanager
+def _lake(settings: Settings) -> Generator[Lake, None, None]:
+    from headgate.checks.lake import Lake
+
+    with Lake.open(settings) as lake:
+        yield lake
+
+
+def refuse_unless_ok(report: ValidationReport) -> None:
+    """Raise what the exit code says: 8 when nothing answers, 5 for any other failure."""
+    if report.ok:
+        return
+    why = "\n".join(_sentence(check) for check in report.failed)
+    if report.nothing_answers:
+        raise UnavailableError("no service answers", why=why, fix="headgate local up")
+    count = "one check" if len(report.failed) == 1 else f"{len(report.failed)} checks"
+    raise DifferenceError(f"{count} failed", why=why, fix="headgate job list; headgate certify")
+
+
+def text(report: ValidationReport) -> str:
+    """The report for a person."""
+    width = max((len(check.name) for check in report.checks), default=0)
+    parts = [f"Validation of {report.dataset}, {report.at:%Y-%m-%d %H:%M:%S} UTC"]
+    for stage, checks in groupby(report.checks, key=lambda check: check.stage):
+        lines = [f"  {MARKS[c.verdict]} {c.number}  {c.name:<{width}}  {_value(c)}" for c in checks]
+        parts.append("\n".join([f"Stage {stage}: {STAGES[stage - 1]}", *lines]))
+    passed = sum(check.verdict is Verdict.PASS for check in report.checks)
+    warned = sum(check.verdict is Verdict.WARN for check in report.checks)
+    tail = f"{passed} passed, {warned} warned, {len(report.failed)} failed"
+    return "\n\n".join([*parts, tail])
+
+
+def _value(check: Check) -> str:
+    limit = f" (limit: {check.limit})" if check.limit else ""
+    return f"{check.value}{limit}" + (f": {check.detail}" if check.detail else "")
+
+
+def _sentence(check: Check) -> str:
+    return f"{check.number} {check.name}: {_value(check)}"

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from headgate.checks.accounts import Evidence, TableEvidence, TopicEvidence, Verdict
+from headgate.checks.dbt_results import DataTest, DbtReport
+from headgate.checks.stages import (
+    Answer,
+    Finding,
+    GeneratorMetrics,
+    Pipeline,
+    jobs,
+    marts,
+    pipeline,
+    services,
+)
+from headgate.checks.validate import ValidationReport, attempt, numbered, refuse_unless_ok, text
+from headgate.errors import DifferenceError, UnavailableError
+from headgate.store.model import LedgerRow, Range, Run, RunState
+
+TIME = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def run(job: str, state: RunState, number: int = 1, restarts: int = 0) -> Run:
+    return Run(job, number, "bronze", "orders", "batch", "r", {}, state, restarts, TIME)
+
+
+FINISHED = (run("bronze-orders", RunState.FINISHED), run("silver-orders", RunState.FINISHED))
+
+
+def row(range_: Range, job: str, **outcomes: int) -> LedgerRow:
+    n = sum(outcomes.values())
+    return LedgerRow(None, job, 1, range_, ("r",), TIME, 0, n, n, 0, outcomes, {}, TIME)
+
+
+def table(name: str, rows: int) -> TableEvidence:
+    return TableEvidence(name, rows, "abc", ("a",), "m.json", 77, TIME, ())
+
+
+@pytest.fixture
+def facts() -> Pipeline:
+    """A hundred events, three of them refused; silver keeps 90."""
+    evidence = Evidence(
+        dataset="orders",
+        topic="orders",
+        streaming=False,
+        bronze_ledger=(
+            row(
+                Range("kafka:orders", "id1", {"0": 0}, {"0": 100}),
+                "bronze-orders",
+                accepted=97,
+                refused=3,
+            ),
+        ),
+        silver_ledger=(
+            row(
+                Range("table:bronze.orders", "u", {}, {"snapshot": 1}),
+                "silver-orders",
+                kept=90,
+                duplicate=3,
+                filtered=4,
+            ),
+        ),
+        open_batches=0,
+        settled=frozenset(),
+        bronze=table("bronze.orders", 97),
+        silver=table("silver.orders", 90),
+        dead_letters=table("headgate.dead_letters", 3),
+        repeated_origins=0,
+        on_broker=TopicEvidence("id1", {"0": 0}, {"0": 100}),
+    )
+    return Pipeline(evidence, GeneratorMetrics(100, 0, "orders"), 0, 0.95, 3)
+
+
+def failed(findings: list[Finding]) -> list[str]:
+    return [found.name for found in findings if found.verdict is Verdict.FAIL]
+
+
+def test_batch_wants_two_finished_jobs() -> None:
+    assert failed(jobs(FINISHED, FINISHED, streaming=False)) == []
+    assert failed(jobs(FINISHED[:1], FINISHED[:1], streaming=False)) == ["finished jobs"]
+
+
+def test_batch_allows_no_restart() -> None:
+    runs = (replace(FINISHED[0], restarts=1), FINISHED[1])
+    assert failed(jobs(runs, runs, streaming=False)) == ["restarts"]
+
+
+def test_a_failure_counts_only_while_it_is_the_newest_run_of_its_job() -> None:
+    mended = (run("bronze-orders", RunState.FINISHED, 2), run("bronze-orders", RunState.FAILED, 1))
+    assert failed(jobs((), (*mended, FINISHED[1]), streaming=False)) == []
+    broken = (*FINISHED, run("bronze-orders", RunState.FAILED, 2))
+    assert failed(jobs((), broken, streaming=False)) == ["failed jobs"]
+
+
+def test_a_stream_warns_of_past_restarts_and_fails_on_those_going_on() -> None:
+    calm = (run("bronze-orders", RunState.RUNNING, restarts=2),)
+    verdicts = [found.verdict for found in jobs(calm, calm, streaming=True)]
+    assert verdicts == [Verdict.PASS, Verdict.WARN, Verdict.PASS]
+    again = (replace(calm[0], restarts=3),)
+    assert failed(jobs(calm, again, streaming=True)) == ["restarts"]
+    assert failed(jobs((), FINISHED, streaming=True)) == ["running jobs"]
+
+
+def test_sound_data_passes_every_check(facts: Pipeline) -> None:
+    assert {found.verdict for found in pipeline(facts)} == {Verdict.PASS}
+    values = {found.name: found.value for found in pipeline(facts)}
+    assert values["bronze completeness"] == "97.00% (97 of 100)"
+    assert values["bronze snapshot"] == "77 at 2024-01-01 00:00:00 UTC"
+
+
+def test_the_higher_count_of_generator_and_topic_is_what_was_produced(facts: Pipeline) -> None:
+    more = replace(facts, generator=GeneratorMetrics(200, 0, "orders"))
+    assert failed(pipeline(more)) == ["bronze completeness"]
+    stale = replace(facts, generator=GeneratorMetrics(10, 0, "orders"))
+    assert pipeline(stale)[0].value == "100 by the topic"
+    other = replace(facts, generator=GeneratorMetrics(200, 0, "another"))
+    assert failed(pipeline(other)) == []
+
+
+def test_dead_letters_of_bronze_and_generator_are_held_against_the_limit(facts: Pipeline) -> None:
+    assert failed(pipeline(replace(facts, generator_refused=1))) == ["dead letters"]
+    assert failed(pipeline(replace(facts, dlq_max=2))) == ["dead letters"]
+
+
+def test_an_empty_silver_fails(facts: Pipeline) -> None:
+    evidence = replace(facts.evidence, silver=None)
+    assert failed(pipeline(replace(facts, evidence=evidence))) == ["silver rows", "silver snapshot"]
+
+
+def report_of(*tests: DataTest, empty: tuple[str, ...] = ()) -> DbtReport:
+    bad = sum(test.status == "fail" for test in tests)
+    return DbtReport("test", not bad, 1.0, len(tests) - bad, 0, bad, (), tests, empty)
+
+
+def test_marts_pass_only_when_something_was_tested() -> None:
+    good, bad = DataTest("unique_id", "pass", 0, ""), DataTest("not_null", "fail", 2, "")
+    assert failed(marts(report_of(good))) == []
+    assert failed(marts(report_of(good, bad))) == ["dbt tests"]
+    assert failed(marts(report_of())) == ["dbt tests"]
+    assert failed(marts(report_of(good, empty=("fct",)))) == ["empty models"]
+
+
+def validated(**stages: list[Finding]) -> ValidationReport:
+    checks = [numbered(int(name[1:]), found) for name, found in stages.items()]
+    return ValidationReport("orders", TIME, tuple(check for part in checks for check in part))
+
+
+def test_checks_are_numbered_by_stage() -> None:
+    report = validated(
+        s1=services([Answer("broker", True, "1 broker")]), s2=jobs((), (), streaming=False)
+    )
+    assert [check.number for check in report.checks] == ["1.1", "2.1", "2.2", "2.3"]
+    words = text(report)
+    assert "Stage 2: jobs" in words
+    assert "✗ 2.1  finished jobs  0 (limit: at least 2)" in words
+
+
+def test_a_failed_check_ends_with_5_and_silence_with_8() -> None:
+    up = services(
+        [Answer("broker", True, ""), Answer("engine", True, ""), Answer("storage", True, "")]
+    )
+    refuse_unless_ok(validated(s1=up))
+    with pytest.raises(DifferenceError, match="one check failed"):
+        refuse_unless_ok(validated(s1=up, s2=jobs((), (), streaming=False)))
+    away = services(
+        [Answer("broker", False, ""), Answer("engine", False, ""), Answer("storage", True, "")]
+    )
+    with pytest.raises(UnavailableError, match="no service answers"):
+        refuse_unless_ok(validated(s1=away))
+
+
+def test_a_stage_whose_need_is_away_says_so() -> None:
+    def gather() -> list[Finding]:
+        raise UnavailableError("the marts are not built yet", why="no file")
+
+    (found,) = attempt(gather, "marts")
+    assert (found.verdict, found.detail) == (
+        Verdict.FAIL,
+        "the marts are not built yet: no file",
+    )
