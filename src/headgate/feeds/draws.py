@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.feeds.arrow import Array
 from headgate.spec.sample import (
     After,
     Between,
@@ -27,7 +28,6 @@ from headgate.spec.sample import (
     When,
 )
 
-Array: TypeAlias = NDArray[Any]  # pyright: ignore[reportExplicitAny]  a column has any type
 Made: TypeAlias = Mapping[str, Array]
 Stream: TypeAlias = np.random.Generator
 
@@ -89,9 +89,9 @@ def _text(value: Value) -> bool:
     return isinstance(value, str)
 
 
-def _pick(weights: tuple[float, ...], uniform: Array) -> Array:
-    edges = np.cumsum(weights)
-    return np.searchsorted(edges[:-1], uniform * edges[-1], side="right")
+def _pick(weights: tuple[float, ...], uniform: NDArray[np.float64]) -> NDArray[np.intp]:
+    edges = np.cumsum(np.array(weights, dtype=np.float64))
+    return np.searchsorted(edges[:-1], uniform * float(edges[-1]), side="right")
 
 
 def _constant(form: Value, stream: Stream, rows: int, made: Made) -> Array:

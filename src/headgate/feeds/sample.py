@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headgate.feeds.draws import MICROSECONDS, SECONDS_A_DAY, Array, cell, draw
-from headgate.spec.sample import Planting, Sample, SampleColumn
+from headgate.feeds.arrow import Array, from_numpy
+from headgate.feeds.draws import MICROSECONDS, SECONDS_A_DAY, cell, draw
+from headgate.spec.sample import Planting, Sample
 
 BLOCK_ROWS = 8_192
 # What a row was made as; the n-th planting is PLANTED + n.
@@ -87,8 +88,8 @@ class SampleMaker:
         for index, planting in enumerate(self._plantings):
             self._plant(planting, roles == PLANTED + index, made, absent)
         arrays = [
-            _arrow(column, made[column.name][sources], absent[column.name][sources])
-            for column in self._sample.written
+            from_numpy(made[name][sources], self.schema.field(name).type, absent[name][sources])
+            for name in self.schema.names
         ]
         return Block(pa.RecordBatch.from_arrays(arrays, schema=self.schema), roles)
 
@@ -131,7 +132,3 @@ class SampleMaker:
             made[name] = np.where(where, -made[name], made[name])
         for name, days in planting.shift_days.items():
             made[name] = made[name] + where * (days * SECONDS_A_DAY * MICROSECONDS)
-
-
-def _arrow(column: SampleColumn, values: Array, absent: Array) -> pa.Array:
-    return pa.array(values, type=_ARROW[column.type], mask=absent, from_pandas=False)

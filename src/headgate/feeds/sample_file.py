@@ -7,11 +7,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,8 +18,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.errors import OperationError, UsageError
-from headgate.feeds.sample import BLOCK_ROWS, Planted, SampleMaker
+from headgate.errors import UsageError
+from headgate.feeds.sample import Planted, SampleMaker
+from headgate.feeds.whole_file import whole_file
 from headgate.spec.sample import DEFAULT_SEED, Sample
 
 BLOCKS_A_ROW_GROUP = 16
@@ -63,9 +62,9 @@ def write_sample(
     """Write the sample and its sidecar, each whole or not at all."""
     started = time.monotonic()
     maker = SampleMaker(sample, seed)
-    with _whole(file) as part, _writer(part, maker.schema) as writer:
+    with whole_file(file) as part, _writer(part, maker.schema) as writer:
         planted = maker.planted(_write_blocks(maker, writer, rows, advance))
-    with _whole(planted_file(file)) as part:
+    with whole_file(planted_file(file)) as part:
         part.write_bytes(orjson.dumps(sidecar(planted, seed), option=orjson.OPT_INDENT_2) + b"\n")
     elapsed = round(time.monotonic() - started, 3)
     return SampleFile(str(file), seed, file.stat().st_size, elapsed, planted)
@@ -97,24 +96,3 @@ def _write_blocks(
 def _writer(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """Nothing of the machine or the moment goes into the file: same rows, same bytes."""
     return pq.ParquetWriter(file, schema, compression="zstd", version="2.6", store_schema=False)
-
-
-@contextmanager
-def _whole(file: Path) -> Generator[Path]:
-    """A path to write to that becomes `file` only when the writing has succeeded."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        os.replace(part, file)
-    except OSError as error:
-        raise OperationError(
-            f"{file} cannot be written",
-            why=error.strerror or str(error),
-            fix="choose another place with --out, or make room there",
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
-
-
-__all__ = ["BLOCK_ROWS", "SampleFile", "planted_file", "refuse_to_overwrite", "write_sample"]

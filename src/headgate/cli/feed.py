@@ -1,0 +1,182 @@
+"""`headgate feed`: make sample data, and send a Parquet file to the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from headgate.cli.console import Progress, console
+from headgate.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from headgate.feeds.generator import Mode, Plan
+    from headgate.feeds.sample_file import SampleFile
+    from headgate.settings import Settings
+
+DEFAULT_ROWS = 50_000
+MODES = ("burst", "realtime", "batch")
+METRICS_FILE = "generator.json"
+
+
+@click.group()
+def group() -> None:
+    """Make sample data and send it to the topic.
+
+    \b
+    Examples:
+      headgate feed sample --rows 50000
+      headgate feed generate --max-events 10000
+    """
+
+
+@group.command()
+@click.option("--rows", type=click.IntRange(min=1), default=DEFAULT_ROWS, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=42, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="Default: the file of DATA_PATH.")
+@click.option("--dataset", help="Default: DATASET.")
+@click.option("--yes", is_flag=True, help="Overwrite a file that is no sample.")
+def sample(rows: int, seed: int, out: Path | None, dataset: str | None, yes: bool) -> None:
+    """Write a Parquet file of made-up rows, and beside it what was planted in them.
+
+    The rows are declared in datasets/<dataset>/sample.yml. Same seed, same rows: a larger sample
+    begins with the rows of a smaller one.
+
+    \b
+    Examples:
+      headgate feed sample --rows 1000000
+      headgate feed sample --rows 100 --seed 7 --out data/small.parquet --dataset orders
+    """
+    from headgate.feeds.sample_file import refuse_to_overwrite, write_sample
+    from headgate.settings import load_settings
+    from headgate.spec.sample_loader import find_sample, load_sample
+
+    settings = load_settings()
+    declared = load_sample(find_sample(settings.root, dataset or settings.need("dataset")))
+    file = out or settings.data_file
+    if not yes:
+        refuse_to_overwrite(file)
+    with console.progress("rows written", rows) as progress:
+        written = write_sample(declared.value, file, rows, seed, progress.advance)
+    console.data(written, sample_words(written))
+
+
+def sample_words(written: SampleFile) -> str:
+    """The report for a person."""
+    planted = written.planted
+    lines = [
+        f"Written: {written.file} ({planted.rows:,} rows, {written.bytes / 1e6:,.1f} MB, "
+        f"{written.elapsed_seconds:.1f} s, seed {written.seed})",
+        f"  clean       {planted.clean:>12,}",
+        f"  duplicates  {planted.duplicates:>12,}  copies of clean rows; silver leaves them out",
+        f"  bad         {planted.bad:>12,}  bronze refuses them: dead letters",
+        f"  filtered    {planted.filtered:>12,}  bronze keeps them, silver leaves them out",
+    ]
+    return "\n".join(lines)
+
+
+@group.command()
+@click.option("--max-events", type=click.IntRange(min=0), help="0 sends all. Default: MAX_EVENTS.")
+@click.option("--mode", type=click.Choice(MODES), help="Default: GENERATOR_MODE.")
+@click.option("--rate", type=click.IntRange(min=1), help="Events/s. Default: GENERATOR_RATE.")
+@click.option("--file", type=click.Path(path_type=Path), help="Default: the file of DATA_PATH.")
+@click.option("--dataset", help="Default: DATASET.")
+def generate(
+    max_events: int | None,
+    mode: str | None,
+    rate: int | None,
+    file: Path | None,
+    dataset: str | None,
+) -> None:
+    """Send the rows of the Parquet file as JSON to the dataset's topic.
+
+    burst sends as fast as the broker takes them, realtime keeps to --rate, and batch waits until
+    each batch is acknowledged before it sends the next. --rate alone means realtime.
+
+    With VALIDATE_SCHEMA=true, rows that do not fit the JSON Schema go to the dead-letter topic.
+
+    \b
+    Examples:
+      headgate feed generate --max-events 10000
+      headgate feed generate --mode realtime --rate 500
+      headgate feed generate --file data/small.parquet
+    """
+    from headgate.feeds import generator
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    chosen = mode or ("realtime" if rate else settings.generator_mode)
+    plan = plan_from(
+        settings,
+        dataset or settings.need("dataset"),
+        file,
+        mode=cast("Mode", chosen),
+        rate=rate or settings.generator_rate,
+        max_events=settings.max_events if max_events is None else max_events,
+    )
+    with watching(f"events to {plan.dataset.value.topic}") as watcher:
+        generated = generator.generate(plan, watcher)
+    console.data(generated, generated.summary())
+
+
+def plan_from(
+    settings: Settings,
+    dataset: str,
+    file: Path | None,
+    *,
+    mode: Mode,
+    rate: int,
+    max_events: int,
+) -> Plan:
+    """What `feed generate` will do under these settings."""
+    from headgate.feeds.generator import Plan
+    from headgate.settings import NAMES
+    from headgate.spec.loader import find_dataset, load_dataset
+
+    values = {name: getattr(settings, field) for field, name in NAMES.items()}
+    variables = {name: str(value) for name, value in values.items() if value is not None}
+    said = f"HOST_DATA_DIR={settings.host_data_dir} and DATA_PATH={settings.data_path}"
+    return Plan(
+        file=file or settings.data_file,
+        said="--file" if file else said,
+        dataset=load_dataset(find_dataset(settings.root, dataset), variables),
+        bootstrap=bootstrap_of(settings),
+        broker=settings.broker,
+        mode=mode,
+        rate=rate,
+        max_events=max_events,
+        schema_file=settings.schema_file if settings.validate_schema else None,
+        metrics_file=settings.metrics_dir / METRICS_FILE,
+    )
+
+
+def bootstrap_of(settings: Settings) -> str:
+    if settings.bootstrap_servers:
+        return settings.bootstrap_servers
+    raise UnavailableError(
+        "no broker is running",
+        why="BROKER=embedded, and no running broker has written its address",
+        fix="start it with `headgate local up`",
+    )
+
+
+class _Watcher:
+    """Shows how far the sending is, once it is known how far it goes."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def begin(self, total: int) -> None:
+        self._progress.total = total
+
+    def advance(self, rows: int) -> None:
+        self._progress.advance(rows)
+
+
+@contextmanager
+def watching(words: str) -> Generator[_Watcher]:
+    with console.progress(words) as progress:
+        yield _Watcher(progress)

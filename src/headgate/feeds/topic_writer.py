@@ -1,0 +1,144 @@
+"""Records into topics: idempotent, acknowledged by all replicas, with a bounded queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, cast
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from headgate.engine.topics import Topics
+from headgate.errors import OperationError, UnavailableError
+
+QUEUE_MESSAGES = 100_000
+QUEUE_KIBIBYTES = 131_072
+SECONDS_TO_DELIVER = 60.0
+TIMED_OUT = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
+
+
+class _Producer(Protocol):
+    """The calls used here; the library's own annotations leave their types open."""
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes | None,
+        *,
+        on_delivery: Callable[[KafkaError | None, object], None],
+    ) -> None: ...
+
+    def poll(self, timeout: float) -> int: ...
+
+    def flush(self, timeout: float) -> int: ...
+
+    def purge(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
+class TopicWriter:
+    """One producer. A record that could not be delivered is fatal at the next call."""
+
+    def __init__(self, bootstrap: str, seconds_to_deliver: float = SECONDS_TO_DELIVER) -> None:
+        self._bootstrap, self._seconds = bootstrap, seconds_to_deliver
+        self._producer = _producer(bootstrap, seconds_to_deliver)
+        self._queued = self._failed = 0
+        self._first_failure: KafkaError | None = None
+
+    @property
+    def acknowledged(self) -> int:
+        """Records that the broker has confirmed."""
+        return self._queued - self._failed - len(self._producer)
+
+    def require(self, topics: Iterable[str]) -> None:
+        """Refuse to start when one of the topics does not exist."""
+        known = Topics(self._bootstrap).names()
+        for topic in topics:
+            if topic not in known:
+                raise UnavailableError(
+                    f"there is no topic {topic} at {self._bootstrap}",
+                    why="topics are not created by writing to them",
+                    fix="run `headgate topics create`",
+                )
+
+    def send(self, topic: str, values: list[bytes], keys: Iterable[bytes | None]) -> None:
+        """Queue the records in order; waits while the queue is full."""
+        for value, key in zip(values, keys, strict=True):
+            self._queue(topic, value, key)
+        self._producer.poll(0)
+        self._raise_failure()
+
+    def flush(self) -> None:
+        """Wait until everything queued is acknowledged."""
+        if self._producer.flush(self._seconds + 1):
+            self._raise_away("it did not acknowledge all records in time")
+        self._raise_failure()
+
+    def drop(self) -> None:
+        """Forget what is still queued, so that ending does not wait for a broker that is away."""
+        self._producer.purge()
+        self._producer.poll(0)
+
+    def _queue(self, topic: str, value: bytes, key: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=self._note)
+            except BufferError:
+                self._producer.poll(0.05)
+                self._raise_failure()
+            except KafkaException as error:
+                raise self._refused(cast("KafkaError", error.args[0]), value) from error
+            else:
+                self._queued += 1
+                return
+
+    def _note(self, error: KafkaError | None, _message: object) -> None:
+        """Only failures are reported: delivery.report.only.error."""
+        if error is not None:
+            self._failed += 1
+            self._first_failure = self._first_failure or error
+
+    def _raise_failure(self) -> None:
+        if self._first_failure is None:
+            return
+        if self._first_failure.retriable() or self._first_failure.name() in TIMED_OUT:
+            self._raise_away(self._first_failure.str())
+        raise OperationError(
+            f"the broker at {self._bootstrap} refused {self._failed:,} records",
+            why=self._first_failure.str(),
+            fix="check the topic's settings and the broker's log",
+        )
+
+    def _raise_away(self, why: str) -> None:
+        raise UnavailableError(
+            f"the broker at {self._bootstrap} is away; it acknowledged "
+            f"{self.acknowledged:,} of {self._queued:,} records",
+            why=why,
+            fix="start it with `headgate local up`, or check BOOTSTRAP_SERVERS",
+        )
+
+    def _refused(self, error: KafkaError, value: bytes) -> OperationError:
+        return OperationError(
+            f"record {self._queued + 1:,} cannot be sent: it has {len(value):,} bytes",
+            why=error.str(),
+            fix="leave out its largest column, or raise the broker's message.max.bytes",
+        )
+
+
+def _producer(bootstrap: str, seconds_to_deliver: float) -> _Producer:
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "enable.idempotence": True,
+        "acks": "all",
+        "compression.type": "lz4",
+        "linger.ms": 50,
+        "partitioner": "murmur2_random",  # as Java clients: a key has one partition for all
+        "queue.buffering.max.messages": QUEUE_MESSAGES,
+        "queue.buffering.max.kbytes": QUEUE_KIBIBYTES,
+        "message.timeout.ms": int(seconds_to_deliver * 1000),
+        "delivery.report.only.error": True,
+        "reconnect.backoff.max.ms": 1000,
+        "log_level": 0,  # it would write refused connections to stderr
+    }
+    return cast("_Producer", cast("object", Producer(settings)))
