@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,7 @@ CAUSES = (
     ("timed out", "the server did not answer in time"),
     ("No space left on device", "the disk is full"),
 )
+SETTINGS_FAULT = re.compile(r"failed to load settings from \S+: (.+)")
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 
 
@@ -187,7 +189,7 @@ def fetch(artifacts: Sequence[Artifact], folder: Path, environ: Mapping[str, str
         raise _not_fetched("the download took more than ten minutes") from None
     missing = [a.coordinates for a in artifacts if not (out / a.file_name).is_file()]
     if missing:
-        raise _not_fetched(_ivy_reason(done.stdout + done.stderr, missing))
+        raise _not_fetched(ivy_reason(done.stdout + done.stderr, missing))
     return out
 
 
@@ -240,7 +242,10 @@ def ivy_jar() -> Path:
     )
 
 
-def _ivy_reason(output: str, missing: Sequence[str]) -> str:
+def ivy_reason(output: str, missing: Sequence[str]) -> str:
+    """Why Ivy brought less than it was asked for, in one line."""
+    if broken := SETTINGS_FAULT.search(output):
+        return f"HEADGATE_IVY_SETTINGS is not valid: {broken[1].strip()[:200]}"
     words = [known for mark, known in CAUSES if mark in output]
     listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
     return f"not found: {listed}" + (f" ({words[0]})" if words else "")

@@ -1,0 +1,143 @@
+"""`headgate local` from the command line, with the broker alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate.local.process import alive, any_port, wait_until
+
+
+class Local:
+    """The command line over a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environ = os.environ | {
+            "HEADGATE_HOME": str(home),
+            "KAFKA_PORT": str(any_port()),
+            "TOPIC": "orders",
+            "DLQ_TOPIC": "orders-dlq",
+            "BROKER": "embedded",
+        }
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "headgate.cli.main", *words],
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, code: int = 0) -> str:
+        process = self.start(*words)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == code, err
+        return out if code == 0 else err
+
+    def broker(self) -> dict[str, object]:
+        items = json.loads(self.run("-o", "json", "local", "status"))["items"]
+        return next(item for item in items if item["service"] == "broker")
+
+    def broker_pid(self) -> int:
+        pid = self.broker()["pid"]
+        assert isinstance(pid, int)
+        return pid
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory) -> Iterator[Local]:
+    local = Local(tmp_path_factory.mktemp("home"))
+    try:
+        yield local
+    finally:
+        local.run("local", "down")
+
+
+@pytest.fixture
+def running(local: Local) -> Local:
+    local.run("local", "up", "--only", "broker")
+    return local
+
+
+def test_two_that_start_at_once_start_one_broker(local):
+    processes = [local.start("local", "up", "--only", "broker") for _ in range(2)]
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert local.broker()["state"] == "ready"
+    starts = (local.home / "logs" / "broker.log").read_text().count("Kafka Server started")
+    assert starts == 1
+
+
+def test_up_again_changes_nothing(running):
+    before = running.broker()
+    running.run("local", "up", "--only", "broker")
+    assert running.broker() == before
+
+
+def test_topics_are_created_once_and_shown(running):
+    assert json.loads(running.run("-o", "json", "topics", "create"))["items"] == [
+        {"topic": "orders", "created": True},
+        {"topic": "orders-dlq", "created": True},
+    ]
+    again = json.loads(running.run("-o", "json", "topics", "create"))["items"]
+    assert [item["created"] for item in again] == [False, False]
+    shown = json.loads(running.run("-o", "json", "topics", "show"))["items"]
+    assert {item["topic"]: item["partitions"] for item in shown} == {"orders": 3, "orders-dlq": 1}
+    running.run("topics", "delete", code=2)
+    running.run("topics", "delete", "--yes")
+    assert running.run("topics", "show").strip() == "(nothing)"
+
+
+def test_a_broker_that_dies_is_started_again_on_its_port(running):
+    before = running.broker()
+    os.kill(running.broker_pid(), signal.SIGKILL)
+    running.run("local", "up", "--only", "broker")
+    assert wait_until(lambda: running.broker()["restarts"] == 1, 10)
+    assert wait_until(lambda: running.broker()["state"] == "ready", 20)
+    assert running.broker()["address"] == before["address"]
+    running.run("local", "health")
+
+
+def test_a_killed_supervisor_leaves_no_orphan(running):
+    pid = running.broker_pid()
+    os.kill(int((running.home / "local.lock").read_text()), signal.SIGKILL)
+    assert wait_until(lambda: not alive(pid), 5)
+    assert "away: broker" in running.run("local", "health", code=8)
+    running.run("local", "up", "--only", "broker")
+    assert running.broker()["state"] == "ready"
+
+
+def test_a_named_port_in_use_is_one_clear_error_and_nothing_stays(running, tmp_path):
+    other = Local(tmp_path)
+    other.environ["KAFKA_PORT"] = running.environ["KAFKA_PORT"]
+    words = other.run("local", "up", "--only", "broker", code=8)
+    assert f"port {other.environ['KAFKA_PORT']} is in use" in words
+    assert other.broker()["state"] == "stopped"
+    assert not (tmp_path / "endpoints.env").exists()
+
+
+def test_down_keeps_data_and_removes_addresses(running):
+    running.run("topics", "create")
+    assert (running.home / "endpoints.env").is_file()
+    running.run("local", "down")
+    assert not (running.home / "endpoints.env").exists()
+    assert "not running" in running.run("local", "health", code=8)
+    running.run("local", "up", "--only", "broker")
+    assert "orders-dlq" in running.run("topics", "show")
+
+
+def test_data_are_removed_only_when_confirmed(running):
+    running.run("local", "down", "--remove-data", code=2)
+    assert running.broker()["state"] == "ready"
+    running.run("local", "down", "--remove-data", "--yes")
+    assert not (running.home / "kafka").exists()

@@ -1,0 +1,127 @@
+"""Bundles: what the lock says is what is used."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from headgate.engine import bundles
+from headgate.engine.bundles import Artifact, bundle, faulty, ivy_xml, place, read_lock
+from headgate.errors import OperationError, UnavailableError, UsageError
+
+CONTENT = b"a jar"
+
+
+def artifact(content: bytes = CONTENT, **changes: str) -> Artifact:
+    sha = hashlib.sha256(content).hexdigest()
+    return Artifact("org.example", "thing", "1.0", sha, **changes)
+
+
+def keep(store: Path, item: Artifact, content: bytes = CONTENT) -> None:
+    place(item, store).parent.mkdir(parents=True)
+    place(item, store).write_bytes(content)
+
+
+class Downloads:
+    """Stands for Ivy: each call brings the next content, or raises it."""
+
+    def __init__(self, *contents: bytes | Exception) -> None:
+        self.left = list(contents)
+
+    def __call__(self, artifacts, folder, environ):
+        content = self.left.pop(0)
+        if isinstance(content, Exception):
+            raise content
+        for item in artifacts:
+            (folder / item.file_name).write_bytes(content)
+        return folder
+
+
+@pytest.fixture
+def locked(monkeypatch, tmp_path):
+    """A lock with one bundle of one jar, and an empty cache."""
+    item = artifact()
+    lock = {"small": bundles.Bundle("small", "", (item,))}
+    monkeypatch.setattr(bundles, "read_lock", lambda: lock)
+    return item, {"HEADGATE_CACHE": str(tmp_path)}
+
+
+def test_every_locked_artifact_has_a_hash_and_each_file_name_is_its_own():
+    for found in read_lock().values():
+        names = [item.file_name for item in found.artifacts]
+        assert len(names) == len(set(names))
+        assert all(len(item.sha256) == 64 for item in found.artifacts)
+
+
+def test_the_lock_names_no_host():
+    text = bundles.LOCK_FILE.read_text() + bundles.PLAIN_SETTINGS
+    assert "://" not in text
+
+
+def test_the_ivy_file_asks_for_exactly_the_artifacts():
+    tree = ElementTree.fromstring(ivy_xml([artifact(classifier="plugin", ext="tar.gz")]))
+    (dependency,) = tree.iter("dependency")
+    assert dependency.attrib == {
+        "org": "org.example", "name": "thing", "rev": "1.0", "transitive": "false"
+    }  # fmt: skip
+    (asked,) = dependency
+    assert asked.attrib["ext"] == "tar.gz"
+    assert asked.attrib["{http://ant.apache.org/ivy/maven}classifier"] == "plugin"
+
+
+def test_a_missing_or_damaged_jar_is_faulty(tmp_path):
+    good, gone, damaged = artifact(), artifact(b"gone"), artifact(b"other")
+    keep(tmp_path, good)
+    keep(tmp_path, damaged, b"cut sho")
+    assert faulty([good, gone, damaged], tmp_path) == (gone, damaged)
+
+
+def test_a_bundle_is_fetched_once(locked, monkeypatch):
+    _, environ = locked
+    monkeypatch.setattr(bundles, "fetch", downloads := Downloads(CONTENT))
+    (jar,) = bundle("small", environ)
+    assert bundle("small", environ) == (jar,)
+    assert jar.read_bytes() == CONTENT
+    assert downloads.left == []
+
+
+def test_a_jar_damaged_in_the_cache_is_fetched_again(locked, monkeypatch):
+    _, environ = locked
+    monkeypatch.setattr(bundles, "fetch", Downloads(CONTENT, CONTENT))
+    (jar,) = bundle("small", environ)
+    jar.write_bytes(b"bit rot")
+    (again,) = bundle("small", environ)
+    assert again.read_bytes() == CONTENT
+
+
+def test_a_jar_damaged_under_way_is_fetched_once_more(locked, monkeypatch):
+    _, environ = locked
+    monkeypatch.setattr(bundles, "fetch", Downloads(b"cut", CONTENT))
+    (jar,) = bundle("small", environ)
+    assert jar.read_bytes() == CONTENT
+
+
+def test_a_jar_that_stays_wrong_is_refused_and_not_kept(locked, monkeypatch):
+    item, environ = locked
+    monkeypatch.setattr(bundles, "fetch", Downloads(b"evil", b"evil"))
+    with pytest.raises(OperationError) as caught:
+        bundle("small", environ)
+    assert item.coordinates in caught.value.why
+    assert not list(Path(environ["HEADGATE_CACHE"]).rglob("*.jar"))
+
+
+def test_offline_nothing_half_fetched_is_left(locked, monkeypatch):
+    _, environ = locked
+    monkeypatch.setattr(bundles, "fetch", Downloads(UnavailableError("offline")))
+    with pytest.raises(UnavailableError):
+        bundle("small", environ)
+    assert [p.name for p in Path(environ["HEADGATE_CACHE"], "jars").iterdir()] == [".lock"]
+
+
+def test_an_unknown_bundle_lists_those_there_are():
+    with pytest.raises(UsageError) as caught:
+        bundle("flink")
+    assert "spark, kafka" in caught.value.fix

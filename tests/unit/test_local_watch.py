@@ -1,0 +1,141 @@
+"""A watched service is started, restarted with back-off, and given up when it never comes up."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.errors import ConflictError
+from headgate.local import supervisor
+from headgate.local.children import Ended
+from headgate.local.state import LocalFiles, Phase, Plan, now
+from headgate.local.supervisor import BACK_OFF, GIVE_UP_AFTER, Watched
+
+
+class FakeChild:
+    """A child whose life the test decides."""
+
+    def __init__(self, command):
+        self.pid, self.exit_code, self.started = 42, None, 0.0
+
+
+class FakeService:
+    name, address = "broker", "127.0.0.1:9092"
+
+    def __init__(self, files=None, plan=None):
+        self.is_ready, self.retry = False, True
+
+    def command(self):
+        return "run"
+
+    def ready(self, child):
+        return self.is_ready
+
+    def explain(self, child):
+        return Ended("it fell over", "pick it up", self.retry)
+
+    def endpoints(self):
+        return {"BOOTSTRAP_SERVERS": self.address}
+
+    def stop(self, child):
+        child.exit_code = 143
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(supervisor, "time", clock)
+    monkeypatch.setattr(supervisor, "Child", FakeChild)
+    return clock
+
+
+@pytest.fixture
+def service(monkeypatch):
+    service = FakeService()
+    monkeypatch.setitem(supervisor.KINDS, "broker", lambda files, plan: service)
+    return service
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return Plan(root=tmp_path, services=("broker",), kafka_port=0, exact_port=False, asked_at=now())
+
+
+@pytest.fixture
+def watched(clock, service, plan, tmp_path):
+    return Watched("broker", LocalFiles(tmp_path), plan)
+
+
+def die(watched, clock):
+    watched._child.exit_code = 1
+    watched.tick()
+
+
+def test_it_is_ready_when_it_answers(watched, service):
+    watched.tick()
+    assert watched.state.state == Phase.STARTING
+    service.is_ready = True
+    watched.tick()
+    assert (watched.state.state, watched.state.pid) == (Phase.READY, 42)
+    assert watched.state.address == "127.0.0.1:9092"
+
+
+def test_one_that_dies_is_restarted_ever_more_slowly(watched, service, clock):
+    service.is_ready = True
+    for wait in (*BACK_OFF, BACK_OFF[-1]):
+        watched.tick()
+        watched.tick()
+        assert watched.state.state == Phase.READY
+        die(watched, clock)
+        assert watched.state.state == Phase.RESTARTING
+        clock.now += wait - 0.01
+        watched.tick()
+        assert watched.state.pid is None
+        clock.now += 0.02
+    watched.tick()
+    assert watched.state.restarts == len(BACK_OFF) + 1
+
+
+def test_one_that_never_comes_up_is_given_up(watched, clock):
+    for _ in range(GIVE_UP_AFTER):
+        clock.now += 60
+        watched.tick()
+        die(watched, clock)
+    assert (watched.state.state, watched.state.why) == (Phase.FAILED, "it fell over")
+
+
+def test_a_final_cause_is_not_tried_again_until_a_person_asks(watched, service, plan, clock):
+    service.retry = False
+    watched.tick()
+    die(watched, clock)
+    assert watched.state.state == Phase.FAILED
+    watched.retry(plan)
+    watched.tick()
+    assert (watched.state.state, watched.state.pid) == (Phase.STARTING, 42)
+
+
+def test_a_start_that_is_refused_keeps_its_reason(clock, monkeypatch, plan, tmp_path):
+    def refuse(files, plan):
+        raise ConflictError("port 9092 is in use", why="another listens", fix="stop it")
+
+    monkeypatch.setitem(supervisor.KINDS, "broker", refuse)
+    watched = Watched("broker", LocalFiles(tmp_path), plan)
+    watched.tick()
+    state = watched.state
+    assert (state.state, state.what, state.fix) == (
+        Phase.FAILED, "port 9092 is in use", "stop it"
+    )  # fmt: skip
+
+
+def test_its_endpoints_stay_while_it_restarts(watched, clock):
+    assert watched.endpoints == {}
+    watched.tick()
+    die(watched, clock)
+    assert watched.endpoints == {"BOOTSTRAP_SERVERS": "127.0.0.1:9092"}
