@@ -1,0 +1,141 @@
+"""Writes docs/reference/errors.md from the error tree: `python tools/errors_reference.py`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate import errors
+from headgate.errors import HeadgateError
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "headgate"
+PAGE = ROOT / "docs" / "reference" / "errors.md"
+INTRODUCTION = """# Errors
+
+Every error is three lines: what happened, why, and what to do. The code in front of it is a heading
+of this page. `--debug` adds the trace; `$?` tells a script which kind it was.
+
+<!-- Written by tools/errors_reference.py from the classes in src/headgate and the words in that tool. -->
+"""
+# What a person sees and can do about each, beyond what the error itself says.
+WORDS = {
+    "HG-1000": """Something went wrong that has no kind of its own. Run the command again with
+`--debug` and report the trace.""",
+    "HG-1001": """The operation ran and failed: dbt could not build a model, DuckDB refused a query,
+a job raised. The `why` line carries the words of the part that failed. A job's last error also
+stands in `headgate job list`, and its log in `headgate local logs --service engine`.""",
+    "HG-1002": """A batch was refused because taking it would lose or repeat records: its range does
+not start where the table's last commit ended, it covers offsets that are already settled, or its
+outcomes do not sum to the records read. Nothing was written to the ledger.
+
+- After a lost or damaged checkpoint: `headgate job repair <job>` starts again from the offsets
+  that the table itself has committed.
+- After the ops store was lost: `headgate ledger rebuild`, then the same command again.
+- If outcomes do not add up, that is a fault of Headgate: keep the ops store and report it.""",
+    "HG-2001": """The command was called wrongly: an unknown dataset, a service that is not run here.
+`headgate <noun> <verb> --help` shows what it takes.""",
+    "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each
+with its file, line, field and what to write instead. Nothing was compiled or run.""",
+    "HG-3002": """A variable is missing, malformed, or contradicts another. `headgate config show`
+prints every value and where it came from (default, profile, running services, environment);
+`headgate config check` checks them all. "TOPIC is not set" means that the chosen profile lacks it.""",
+    "HG-5001": """A check found a difference. Nothing is wrong with the command: the data, or what
+was done with it, is not as it must be.
+
+- `validate`: the numbered check says its value and its limit.
+- `certify`: a line with ✗ says which sum does not hold. Records on the topic that have not been
+  read: `headgate job run bronze`. Rows that silver has not read: `headgate job run silver`. A
+  snapshot that is not ours: something other than Headgate wrote to a managed table.
+- `dbt test`: the rows that a test found are shown by its compiled SQL.""",
+    "HG-6001": """Someone else changed it or holds it: a job that is already running, the marts opened
+by a notebook, an ops store made by another version. Look again, then try again.""",
+    "HG-6002": """This engine, or this run of a job, is no longer the active one: it did not renew its
+lease in time and another took over. It stops by itself; the new holder carries on from what is
+committed. Seen often, it means that the machine is overloaded or its clock jumps.""",
+    "HG-6003": """The table already holds a commit of this start: another run of the same job was
+quicker. The batch is taken from that commit when it is of the same range, and refused otherwise.
+Seen by a person, it means that two runs cut the topic differently: `headgate job repair <job>`.""",
+    "HG-6004": """Another commit came between staging and publishing a statement that may only follow
+the version it was made from. The statement is run again whole; seen by a person, it means that
+something else writes to the table all the time.""",
+    "HG-7001": """Not authenticated, or not allowed.""",
+    "HG-8001": """Something needed is away: the broker, the catalog, the engine, a download, a table
+that no job has made yet. `headgate doctor` says what this machine lacks, `headgate local status`
+what runs. A retry may help.""",
+    "HG-1300": """Stopped by a signal. What was begun can be resumed: run the same command again, and
+a half-done batch is finished, never repeated.""",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of error, as its class says."""
+
+    code: str
+    name: str
+    says: str
+    exit_code: int
+    retryable: bool
+
+
+def page() -> str:
+    """The whole page."""
+    found = sorted(kinds(), key=lambda kind: (kind.exit_code, kind.code))
+    rows = [
+        f"| [{k.code}](#{k.code.lower()}) | `{k.name}` | {k.exit_code} | {_retry(k)} |"
+        for k in found
+    ]
+    table = "\n".join(["| code | kind | exit code | retry |", "|---|---|---|---|", *rows])
+    return "\n".join([INTRODUCTION, table, *(_section(kind) for kind in found)]) + "\n"
+
+
+def kinds() -> Iterator[Kind]:
+    """Every kind with a code of its own: the tree of errors.py, and those beside their only use."""
+    yield from (_imported(kind) for kind in tree(HeadgateError))
+    for file in sorted(SOURCE.rglob("*.py")):
+        if file.name != "errors.py" and 'code = "HG-' in file.read_text(encoding="utf-8"):
+            yield from _read(ast.parse(file.read_text(encoding="utf-8")))
+
+
+def tree(kind: type[HeadgateError]) -> Iterator[type[HeadgateError]]:
+    """A kind and all below it that errors.py declares."""
+    if kind.__module__ == errors.__name__:
+        yield kind
+    for below in kind.__subclasses__():
+        yield from tree(below)
+
+
+def _imported(kind: type[HeadgateError]) -> Kind:
+    return Kind(kind.code, kind.__name__, kind.__doc__ or "", kind.exit_code, kind.retryable)
+
+
+def _read(module: ast.Module) -> Iterator[Kind]:
+    """Read, not imported: such a module may need Spark."""
+    for node in ast.walk(module):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        values = {
+            ast.unparse(part.targets[0]): ast.literal_eval(part.value)
+            for part in node.body
+            if isinstance(part, ast.Assign)
+        }
+        if str(values.get("code", "")).startswith("HG-"):
+            base = _imported(getattr(errors, ast.unparse(node.bases[0])))
+            retryable = bool(values.get("retryable", base.retryable))
+            says = ast.get_docstring(node) or ""
+            yield Kind(values["code"], node.name, says, base.exit_code, retryable)
+
+
+def _section(kind: Kind) -> str:
+    return f"\n## {kind.code}\n\n**{kind.says}** Exit code {kind.exit_code}.\n\n{WORDS[kind.code]}"
+
+
+def _retry(kind: Kind) -> str:
+    return "may help" if kind.retryable else "does not help"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
