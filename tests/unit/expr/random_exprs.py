@@ -1,0 +1,232 @@
+"""Random well-typed trees, made through the same constructors as parsed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from random import Random
+
+from headgate.expr import build
+from headgate.expr.functions import call
+from headgate.expr.tree import Column, Expr, Literal
+from headgate.spec.refusal import Refusal
+from headgate.spec.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_LTZ,
+    SqlType,
+    decimal,
+)
+
+MONEY, WIDE, FINE = decimal(10, 2), decimal(38, 2), decimal(20, 12)
+COLUMNS: dict[str, SqlType] = {
+    "i": INT,
+    "j": INT,
+    "n": BIGINT,
+    "d": DOUBLE,
+    "e": DOUBLE,
+    "f": FLOAT,
+    "m": MONEY,
+    "w": WIDE,
+    "p": FINE,
+    "s": STRING,
+    "t": STRING,
+    "Mixed Case": STRING,
+    "back`tick": STRING,
+    "day": DATE,
+    "date": DATE,
+    "ts": TIMESTAMP,
+    "tz": TIMESTAMP_LTZ,
+    "flag": BOOLEAN,
+}
+HOSTILE_TEXTS = (
+    "",
+    "'",
+    "\\",
+    "\\'",
+    "a\\",
+    "''",
+    '"',
+    "`",
+    "\x00",
+    "\n\r\t",
+    "\u202e\u2066",
+    "${spark.app.name}",
+    "$${x}",
+    "--",
+    "/* x */",
+    "; DROP TABLE x",
+    "{{ x }}",
+    "%_",
+    "\U0001f600",
+    "\U000e0041",
+    "\u00a0\u2028",
+    "\x1a\x7f",
+    "2024-01-31",
+    " 12 ",
+    "1e400",
+    "NaN",
+    "-9223372036854775809",
+    "true",
+    "\\u0041",
+    "$\\{",
+)
+KINDS = (INT, BIGINT, DOUBLE, MONEY, STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_LTZ)
+_TEXT_CALLS = ("lower", "upper", "trim", "ltrim", "rtrim")
+_DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear")
+
+
+def random_expr(rng: Random, kind: SqlType, depth: int) -> Expr:
+    """A tree of that kind of type; what does not fit together is drawn again."""
+    while True:
+        try:
+            if depth <= 0 or rng.random() < 0.15:
+                return _leaf(rng, kind)
+            return _inner(rng, kind, depth - 1)
+        except Refusal:
+            depth -= 1
+
+
+def random_condition(rng: Random, depth: int) -> Expr:
+    return random_expr(rng, BOOLEAN, depth)
+
+
+def _leaf(rng: Random, kind: SqlType) -> Expr:
+    names = [name for name, known in COLUMNS.items() if known.name == kind.name]
+    if rng.random() < 0.6:
+        name = rng.choice(names)
+        return Column(name, COLUMNS[name])
+    return _constant(rng, kind)
+
+
+def _constant(rng: Random, kind: SqlType) -> Literal:
+    match kind.name:
+        case "INT":
+            return Literal(rng.choice((0, 1, -1, 7, 2147483647, -2147483647)), INT)
+        case "BIGINT":
+            return Literal(rng.choice((0, 5, 9223372036854775807, -9223372036854775807)), BIGINT)
+        case "DOUBLE" | "FLOAT":
+            return Literal(rng.choice((0.0, 0.1, -2.5, 1e22, 1e-7, 1.7e308)), DOUBLE)
+        case "DECIMAL":
+            value = Decimal(rng.choice(("0", "0.5", "-1.50", "99999999.99", "0.000001")))
+            return Literal(value, build.decimal_type(value))
+        case "BOOLEAN":
+            return Literal(rng.random() < 0.5, BOOLEAN)
+        case "DATE":
+            return Literal(rng.choice((date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31))), DATE)
+        case "TIMESTAMP":
+            return Literal(rng.choice((datetime(1, 1, 1), datetime(2024, 1, 1, 1, 2, 3, 45))), kind)
+        case "TIMESTAMP_LTZ":
+            return Literal(datetime(2024, 1, 1, 12, tzinfo=UTC), kind)
+        case _:
+            return Literal(rng.choice(HOSTILE_TEXTS), STRING)
+
+
+def _inner(rng: Random, kind: SqlType, depth: int) -> Expr:
+    def sub(wanted: SqlType) -> Expr:
+        return random_expr(rng, wanted, depth)
+
+    forms: list[Callable[[], Expr]] = [
+        lambda: build.case([(sub(BOOLEAN), sub(kind))], sub(kind)),
+        lambda: build.case([(sub(BOOLEAN), sub(kind)), (sub(BOOLEAN), sub(kind))], None),
+        lambda: call("coalesce", [sub(kind), sub(kind)]),
+        lambda: call("nullif", [sub(kind), sub(kind)]),
+    ]
+    if kind != BOOLEAN:
+        forms.append(lambda: call(rng.choice(("least", "greatest")), [sub(kind), sub(kind)]))
+    forms += _own_forms(rng, kind, sub)
+    return rng.choice(forms)()
+
+
+def _own_forms(
+    rng: Random, kind: SqlType, sub: Callable[[SqlType], Expr]
+) -> list[Callable[[], Expr]]:
+    if kind == BOOLEAN:
+        return _conditions(rng, sub)
+    if kind.is_numeric:
+        return _numbers(rng, kind, sub)
+    if kind == STRING:
+        return _texts(rng, sub)
+    if kind == DATE:
+        day = Literal(rng.choice((0, 1, -1, 400, 2147483647)), INT)
+        return [
+            lambda: call(rng.choice(("date_add", "date_sub")), [sub(DATE), day]),
+            lambda: build.cast(sub(rng.choice((TIMESTAMP, TIMESTAMP_LTZ, STRING))), DATE),
+        ]
+    return [lambda: build.cast(sub(STRING), kind)]
+
+
+def _numbers(
+    rng: Random, kind: SqlType, sub: Callable[[SqlType], Expr]
+) -> list[Callable[[], Expr]]:
+    forms: list[Callable[[], Expr]] = [
+        lambda: build.arithmetic(rng.choice(("+", "-", "*", "%")), sub(kind), sub(kind)),
+        lambda: build.negative(sub(kind)),
+        lambda: call("abs", [sub(kind)]),
+    ]
+    others = [other for other in (INT, BIGINT, DOUBLE, FLOAT, MONEY, STRING) if other != kind]
+    if kind.is_integral:
+        forms += [
+            lambda: call("length", [sub(STRING)]),
+            lambda: call(rng.choice(_DATE_PARTS), [sub(rng.choice((DATE, TIMESTAMP)))]),
+            lambda: call(rng.choice(("hour", "minute", "second")), [sub(TIMESTAMP_LTZ)]),
+            lambda: call("datediff", [sub(DATE), sub(TIMESTAMP)]),
+            lambda: call("instr", [sub(STRING), sub(STRING)]),
+            lambda: call(rng.choice(("floor", "ceil")), [sub(rng.choice((DOUBLE, MONEY)))]),
+        ]
+    if kind == DOUBLE:
+        forms.append(lambda: build.arithmetic("/", *(sub(rng.choice((INT, MONEY, DOUBLE))),) * 2))
+        forms.append(lambda: build.arithmetic("+", sub(DOUBLE), sub(FLOAT)))
+    if kind.name == "DECIMAL":
+        forms.append(lambda: call("round", [sub(kind), Literal(rng.randint(0, 3), INT)]))
+    forms.append(lambda: build.cast(sub(rng.choice(others)), kind))
+    return forms
+
+
+def _texts(rng: Random, sub: Callable[[SqlType], Expr]) -> list[Callable[[], Expr]]:
+    def count() -> Literal:
+        return Literal(rng.choice((0, 1, -1, 5, 2147483647, -2147483647)), INT)
+
+    return [
+        lambda: call(rng.choice(_TEXT_CALLS), [sub(STRING)]),
+        lambda: call("substring", [sub(STRING), count(), count()]),
+        lambda: call(rng.choice(("left", "right")), [sub(STRING), count()]),
+        lambda: call("concat", [sub(STRING), sub(STRING)]),
+        lambda: call(
+            "replace",
+            [sub(STRING), Literal(rng.choice(HOSTILE_TEXTS[1:]), STRING), _constant(rng, STRING)],
+        ),
+        lambda: build.cast(sub(rng.choice((INT, BIGINT, MONEY, DATE, TIMESTAMP, BOOLEAN))), STRING),
+    ]
+
+
+def _conditions(rng: Random, sub: Callable[[SqlType], Expr]) -> list[Callable[[], Expr]]:
+    kind = rng.choice(KINDS)
+    other = rng.choice((INT, BIGINT, DOUBLE, FLOAT, MONEY)) if kind.is_numeric else kind
+    ordered = kind if kind != BOOLEAN else INT
+    operators = ("=", "<>", "<=>") if kind == BOOLEAN else ("=", "<>", "<", "<=", ">", ">=", "<=>")
+    several = rng.randint(2, 3)
+    return [
+        lambda: build.compare(rng.choice(operators), sub(kind), sub(other)),
+        lambda: build.compare(rng.choice(operators), sub(kind), sub(other)),
+        lambda: build.conjunction([sub(BOOLEAN) for _ in range(several)]),
+        lambda: build.disjunction([sub(BOOLEAN) for _ in range(several)]),
+        lambda: build.negation(sub(BOOLEAN)),
+        lambda: build.is_null(sub(kind)),
+        lambda: build.is_in(sub(kind), [_constant(rng, kind) for _ in range(several)]),
+        lambda: build.between(sub(ordered), sub(ordered), sub(ordered)),
+        lambda: build.like(
+            sub(STRING), Literal(rng.choice(("a%", "%b%", "_", "", "\\%", "\\\\_'%")), STRING)
+        ),
+        lambda: call(
+            rng.choice(("startswith", "endswith", "contains")), [sub(STRING), sub(STRING)]
+        ),
+        lambda: call("isnan", [sub(DOUBLE)]),
+    ]

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.expr.random_exprs import COLUMNS, KINDS, random_condition, random_expr
+
+from headgate.expr.parse import parse_condition, parse_value
+from headgate.expr.spark import to_spark
+from headgate.expr.tree import columns_of, walk
+
+QUICK = settings(
+    max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@QUICK
+@given(seed=st.integers(0, 2**32))
+def test_a_rendered_condition_reads_back_as_the_same_tree(seed: int) -> None:
+    tree = random_condition(Random(seed), depth=3)
+    assert parse_condition(to_spark(tree), COLUMNS) == tree
+
+
+@QUICK
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS))
+def test_a_rendered_value_reads_back_as_the_same_tree(seed: int, kind) -> None:
+    tree = random_expr(Random(seed), kind, depth=2)
+    assert parse_value(to_spark(tree), COLUMNS) == tree
+
+
+@QUICK
+@given(seed=st.integers(0, 2**32))
+def test_the_columns_of_a_tree_are_declared_ones(seed: int) -> None:
+    tree = random_condition(Random(seed), depth=3)
+    assert set(columns_of(tree)) <= set(COLUMNS)
+    assert all(node.type.name != "NULL" for node in walk(tree))
