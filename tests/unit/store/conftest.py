@@ -5,16 +5,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 from tests.unit.store.store_batches import Clock
 
+from headgate.store.database import HEAD
 from headgate.store.ops import OpsStore
+from headgate.store.tables import metadata
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One migrated database; each test gets a copy, so that only one pays for Alembic."""
+    """One database, copied for each test. Alembic takes longer than all of them: it is tested with
+    the integration tests, which also hold its schema against this one."""
     path = tmp_path_factory.mktemp("ops") / "ops.db"
-    OpsStore.open(f"sqlite:///{path}").close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as db:
+        metadata.create_all(db)
+        db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        db.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
+    engine.dispose()
     return path
 
 

@@ -63,12 +63,19 @@ def test_runs_are_found_by_time_and_state(store: OpsStore, clock: Clock) -> None
     assert [run.number for run in store.runs(states={RunState.FAILED})] == [1]
 
 
-def test_a_dead_engine_leaves_no_run_running(store: OpsStore) -> None:
+def test_another_engine_goes_on_with_a_run_and_counts_the_restart(store: OpsStore) -> None:
     store.submit(BRONZE)
-    store.move("bronze-orders", 1, RunState.RUNNING, engine="dead")
-    assert store.abandon("another") == ()
-    (left,) = store.abandon("dead")
-    assert (left.state, left.error_code) == (RunState.FAILED, "HG-1001")
+    assert store.claim("bronze-orders", 1, "first").restarts == 0
+    taken = store.claim("bronze-orders", 1, "second")
+    assert (taken.state, taken.engine, taken.restarts) == (RunState.RUNNING, "second", 1)
+
+
+def test_a_run_that_has_ended_cannot_be_claimed(store: OpsStore) -> None:
+    store.submit(BRONZE)
+    store.claim("bronze-orders", 1, "first")
+    store.move("bronze-orders", 1, RunState.FINISHED)
+    with pytest.raises(ConflictError, match="FINISHED"):
+        store.claim("bronze-orders", 1, "second")
 
 
 def test_an_unknown_run_is_said_to_be_unknown(store: OpsStore) -> None:

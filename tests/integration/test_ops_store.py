@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import MetaData, create_engine, inspect, text
+
+from headgate.errors import ConflictError
+from headgate.store.ops import OpsStore
+from headgate.store.tables import metadata
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'new' / 'ops.db'}"
+
+
+def test_the_migrated_schema_is_the_one_the_code_uses(url: str) -> None:
+    OpsStore.open(url).close()
+    engine = create_engine(url)
+    stored = MetaData()
+    stored.reflect(engine)
+    assert set(stored.tables) == {*metadata.tables, "alembic_version"}
+    for name, table in metadata.tables.items():
+        columns = {
+            column["name"]: column["nullable"] for column in inspect(engine).get_columns(name)
+        }
+        assert columns == {column.name: column.nullable for column in table.columns}
+        names = {index["name"] for index in inspect(engine).get_indexes(name)}
+        assert names == {index.name for index in table.indexes}
+    engine.dispose()
+
+
+def test_a_store_made_by_a_newer_version_is_left_alone(url: str) -> None:
+    OpsStore.open(url).close()
+    engine = create_engine(url)
+    with engine.begin() as db:
+        db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(ConflictError, match="another version"):
+        OpsStore.open(url)
+
+
+def write_marks(url: str, lane: int) -> None:
+    with OpsStore.open(url) as store:
+        for i in range(20):
+            store.mark(f"lane-{lane}", str(i))
+
+
+def test_processes_may_make_and_use_a_store_at_once(url: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(4) as pool:
+        pool.starmap(write_marks, [(url, lane) for lane in range(4)])
+    with OpsStore.open(url) as store:
+        marks = [store.read_mark(f"lane-{lane}") for lane in range(4)]
+    assert [mark.value for mark in marks if mark] == ["19"] * 4
