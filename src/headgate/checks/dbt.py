@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headgate.checks.dbt_results import CountRows, DbtReport, make_report, read_results
-from headgate.checks.lake import Lake, extension_file, extensions
+from headgate.checks.lake import Lake, extension_file, extensions, s3_endpoint, url_style
 from headgate.checks.metadata import TableLocation
 from headgate.engine.java import cache_dir
 from headgate.errors import ConflictError, OperationError, UnavailableError
@@ -64,7 +64,9 @@ def build(
 ) -> DbtReport:
     """`dbt deps`, then a build over the current versions of `tables`."""
     refresh = ["--full-refresh"] if full_refresh else []
-    commands = [["deps"], ["build", *refresh, *_selection(select)]]
+    # buildable: a test that also needs a model outside the selection is left out.
+    tests = ["--indirect-selection", "buildable"]
+    commands = [["deps"], ["build", *refresh, *tests, *_selection(select)]]
     return _reported("build", settings, tables, commands, watch, None)
 
 
@@ -291,7 +293,8 @@ def _s3(settings: Settings) -> dict[str, str]:
         "DBT_ENV_SECRET_S3_KEY": settings.effective_s3_key or "",
         "DBT_ENV_SECRET_S3_SECRET": settings.effective_s3_secret or "",
         "AWS_REGION": settings.aws_region,
-        "DUCKDB_S3_ENDPOINT": settings.effective_duckdb_endpoint,
+        "DUCKDB_S3_ENDPOINT": s3_endpoint(settings),
+        "DUCKDB_S3_URL_STYLE": url_style(settings),
         "DUCKDB_S3_USE_SSL": str(settings.duckdb_s3_use_ssl).lower(),
     }
 

@@ -154,10 +154,14 @@ def _tested(results: RunResults, manifest: Manifest) -> frozenset[str]:
     return frozenset(manifest.nodes[i].name for i in ids if i in manifest.nodes)
 
 
+def _place(item: tuple[str, _Node]) -> tuple[str, str]:
+    return item[1].schema_name, item[1].name
+
+
 def _models(results: RunResults, manifest: Manifest, count_rows: CountRows) -> Iterable[BuiltModel]:
     built = {r.unique_id: r for r in results.results if not _is_test(r, manifest)}
     tested = _tested(results, manifest)
-    for unique_id, node in sorted(manifest.nodes.items(), key=lambda item: item[1].name):
+    for unique_id, node in sorted(manifest.nodes.items(), key=_place):
         if node.resource_type == "test" or not (unique_id in built or node.name in tested):
             continue
         result = built.get(unique_id)

@@ -145,17 +145,28 @@ def extension_file(name: str) -> Path:
 
 
 def secret_sql(settings: Settings) -> str:
-    """How DuckDB reaches S3; the endpoint carries no scheme."""
+    """How DuckDB reaches S3."""
     parts = {
         "KEY_ID": settings.effective_s3_key,
         "SECRET": settings.effective_s3_secret,
         "REGION": settings.aws_region,
-        "ENDPOINT": settings.effective_duckdb_endpoint if settings.storage == "minio" else None,
+        "ENDPOINT": s3_endpoint(settings),
+        "URL_STYLE": url_style(settings),
     }
     given = [f"{name} {quoted(value)}" for name, value in parts.items() if value]
-    style = "path" if settings.s3_path_style else "vhost"
-    options = [*given, f"URL_STYLE '{style}'", f"USE_SSL {settings.duckdb_s3_use_ssl}"]
-    return f"CREATE OR REPLACE SECRET lake (TYPE s3, {', '.join(options)})"
+    options = ", ".join([*given, f"USE_SSL {settings.duckdb_s3_use_ssl}"])
+    return f"CREATE OR REPLACE SECRET lake (TYPE s3, {options})"
+
+
+def s3_endpoint(settings: Settings) -> str:
+    """host:port without a scheme; AWS has its own unless DUCKDB_S3_ENDPOINT says otherwise."""
+    if settings.storage == "aws_s3" and not settings.duckdb_s3_endpoint:
+        return f"s3.{settings.aws_region}.amazonaws.com"
+    return settings.effective_duckdb_endpoint
+
+
+def url_style(settings: Settings) -> str:
+    return "path" if settings.s3_path_style else "vhost"
 
 
 def _missing(table: str) -> UnavailableError:

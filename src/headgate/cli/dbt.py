@@ -124,10 +124,11 @@ def reasons(report: DbtReport) -> list[str]:
 
 
 def as_text(report: DbtReport) -> str:
-    width = max((len(model.name) for model in report.models), default=0)
+    named = [(f"{model.schema}.{model.name}", model) for model in report.models]
+    width = max((len(name) for name, _ in named), default=0)
     lines = [
-        f"{m.name:<{width}}  {'-' if m.rows is None else f'{m.rows:,}':>10}  {m.status}"
-        for m in report.models
+        f"{name:<{width}}  {'-' if model.rows is None else f'{model.rows:,}':>10}  {model.status}"
+        for name, model in named
     ]
     tests = f"{report.passed} passed, {report.warned} warned, {report.failed} failed"
     return "\n".join([*lines, f"tests: {tests} ({report.seconds:g} s)"])
