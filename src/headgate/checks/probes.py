@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headgate.checks.stages import Answer, GeneratorMetrics
+from headgate.engine.lease import active_engine
 from headgate.errors import HeadgateError, UnavailableError
+from headgate.local.process import port_answers
 from headgate.local.services import health
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
@@ -41,15 +43,20 @@ def probe_services(settings: Settings, store: OpsStore) -> tuple[Answer, ...]:
         Answer(BROKER, broker is not None and broker.healthy, broker.words if broker else "none"),
         Answer(ENGINE, True, engine.words)
         if engine is not None and engine.healthy
-        else _engine_elsewhere(store, engine.words if engine else "not running"),
+        else _engine_elsewhere(settings, store, engine.words if engine else "not running"),
         probe_storage(settings),
     )
 
 
-def _engine_elsewhere(store: OpsStore, words: str) -> Answer:
-    """An engine on another machine shows by its lease alone."""
-    lease = store.lease(ENGINE)
-    return Answer(ENGINE, lease is not None, f"{lease.holder} holds the lease" if lease else words)
+def _engine_elsewhere(settings: Settings, store: OpsStore, words: str) -> Answer:
+    """An engine that was not started here shows by its lease, and by its port where that is known."""
+    holder = active_engine(store)
+    if holder is None:
+        return Answer(ENGINE, False, words)
+    port = (settings.connect_url or "").rstrip("/").rpartition(":")[2]
+    if port.isdigit() and not port_answers(int(port)):
+        return Answer(ENGINE, False, f"{holder} holds the lease, but port {port} does not answer")
+    return Answer(ENGINE, True, f"{holder} holds the lease")
 
 
 def probe_storage(settings: Settings) -> Answer:
