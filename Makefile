@@ -33,10 +33,11 @@ setup-system: ## Debian packages that later parts use (root only)
 
 $(READY): requirements/dev.txt requirements/build.txt requirements/java.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Headgate needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	@echo "setting up .venv with $(or $(UV),pip); the first time takes a minute or two" >&2
+	@echo "setting up .venv with $(or $(UV),pip); the first time takes some minutes" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(INSTALL) --no-deps --require-hashes -r requirements/dev.txt -r requirements/build.txt
 	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check
 	@$(BIN)/python -m headgate.engine.java --need || $(INSTALL) --require-hashes -r requirements/java.txt
 	@touch $@
 
@@ -98,8 +99,9 @@ logs-executor: $(READY) ## what the executors wrote (locally they are the engine
 build-sql: $(READY) ## compile the dataset to build/sql
 	$(HG) dataset build
 
-show-sql: $(READY) ## print the compiled SQL
+show-sql: $(READY) ## print the compiled SQL and the settings it was made with
 	$(HG) dataset show
+	$(HG) config show
 
 sample: $(READY) ## make sample data where the settings look for it
 	$(HG) feed sample

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
+import click
 import pytest
+
+from headgate.cli.main import NOUNS, cli
 
 MAKEFILE = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
 
@@ -43,6 +47,8 @@ COME_LATER = {
     "maintain",
 }
 
+COMMANDS = sorted(set(re.findall(r"^\t\$\(HG\) ([^$>\n]+)", MAKEFILE, re.MULTILINE)))
+VALUES = {"--kills": "1", "select": "local", "stop": "bronze-x"}
 TARGETS = dict(re.findall(r"^([a-z-]+):(?!=)(.*)$", MAKEFILE, re.MULTILINE))
 
 
@@ -67,3 +73,17 @@ def test_targets_that_run_python_set_it_up_first() -> None:
 def test_no_target_has_a_recipe_longer_than_three_lines() -> None:
     blocks = re.findall(r"^([a-z-]+):(?!=).*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
     assert not {name for name, recipe in blocks if recipe.count("\n") > 3}
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_line_is_a_command_that_exists(line: str) -> None:
+    noun, *rest = line.split()
+    if find_spec(f"headgate.cli.{noun}") is None:
+        pytest.skip(f"headgate {noun} is not built yet")
+    assert noun in NOUNS
+    command = cli.get_command(click.Context(cli), noun)
+    if isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), rest.pop(0))
+    assert command is not None
+    last = line.split()[-1]
+    command.make_context(line, [*rest, *([VALUES[last]] if last in VALUES else [])])
