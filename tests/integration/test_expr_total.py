@@ -171,7 +171,7 @@ def test_no_expression_raises_and_both_ansi_modes_agree(rows: SparkSession) -> N
 def test_the_rows_would_make_plain_sql_raise(rows: SparkSession) -> None:
     rows.conf.set("spark.sql.ansi.enabled", "true")
     for plain in ("i + j", "CAST(s AS INT)", "CAST(d AS INT)", "i % 0", "abs(i)"):
-        with pytest.raises(Exception, match="OVERFLOW|CAST_INVALID_INPUT|BY_ZERO"):
+        with pytest.raises(Exception, match=r"OVERFLOW|CAST_INVALID_INPUT|BY_ZERO"):
             rows.sql(f"SELECT bit_xor(xxhash64({plain})) FROM {VIEW}").collect()
 
 

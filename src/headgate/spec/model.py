@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -34,14 +35,18 @@ _NAMES: dict[type, str] = {
 
 def validate(model: type[Model], document: Document) -> Model | None:
     """The model's value; None when the document has faults that were added to it."""
-    adapter = TypeAdapter(model)
     try:
-        return adapter.validate_python(document.data)
+        return TypeAdapter(model).validate_python(document.data)
     except ValidationError as error:
-        schema = adapter.json_schema()
+        schema = _schema(model)
         for detail in error.errors(include_url=False):
             _note(document, schema, detail)
         return None
+
+
+@cache
+def _schema(model: type[object]) -> Schema:
+    return TypeAdapter(model).json_schema()
 
 
 def pointer_to(steps: Sequence[str | int]) -> str:
