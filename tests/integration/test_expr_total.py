@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.parse import parse_value
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import Expr
+from headgate.spec.types import BOOLEAN, DOUBLE, INT, STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +30,8 @@ SEED = 42
 RANDOM_EXPRESSIONS = 200
 AT_ONCE = 20
 VIEW = "hostile_rows"
+CONDITIONS = Path(__file__).parents[2] / "docs" / "conditions.md"
+NULLS = {"x": INT, "s": STRING, "c": BOOLEAN, "d": DOUBLE}
 EXTREMES: dict[str, tuple[str, ...]] = {
     "INT": ("0", "1", "-1", "2147483647", "-2147483648"),
     "BIGINT": ("0L", "7L", "9223372036854775807", "-9223372036854775808"),
@@ -185,6 +190,20 @@ def test_spark_gives_each_expression_the_type_that_we_say(rows: SparkSession) ->
         if field.dataType.simpleString().replace(",", ", ") != item.type.spark.lower()
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_the_documented_null_semantics_are_sparks(rows: SparkSession, ansi: str) -> None:
+    table = CONDITIONS.read_text().partition("## NULL")[2].partition("## What")[0]
+    documented = re.findall(r"^\| `(.+)` \| (\w+) \|$", table, re.MULTILINE)
+    assert len(documented) > 40
+    columns = ", ".join(
+        f"({to_spark(parse_value(text, NULLS))}) <=> {expected}" for text, expected in documented
+    )
+    nulls = ", ".join(f"CAST(NULL AS {kind.spark}) AS {name}" for name, kind in NULLS.items())
+    rows.conf.set("spark.sql.ansi.enabled", ansi)
+    answers = rows.sql(f"SELECT {columns} FROM (SELECT {nulls})").collect()[0]
+    assert [row for row, right in zip(documented, answers, strict=True) if not right] == []
 
 
 def test_every_literal_reads_back_as_itself(spark: SparkSession) -> None:

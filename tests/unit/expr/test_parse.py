@@ -184,7 +184,7 @@ def test_all_faults_of_a_text_come_at_once_with_their_places() -> None:
 
 
 def test_a_long_chain_is_flat() -> None:
-    chain = " OR ".join(["i = 1"] * 500)
+    chain = " OR ".join(["i = 1"] * 200)
     assert to_spark(parse_condition(chain, COLUMNS)) == chain
 
 
