@@ -74,6 +74,7 @@ def sample_words(written: SampleFile) -> str:
         f"  duplicates  {planted.duplicates:>12,}  copies of clean rows; silver leaves them out",
         f"  bad         {planted.bad:>12,}  bronze refuses them: dead letters",
         f"  filtered    {planted.filtered:>12,}  bronze keeps them, silver leaves them out",
+        f"  (counts by kind: {written.sidecar})",
     ]
     return "\n".join(lines)
 

@@ -31,6 +31,7 @@ class SampleFile:
     """One written sample."""
 
     file: str
+    sidecar: str
     seed: int
     bytes: int
     elapsed_seconds: float
@@ -44,7 +45,7 @@ def planted_file(file: Path) -> Path:
 
 def refuse_to_overwrite(file: Path) -> None:
     """A file that no sample maker wrote is somebody's data."""
-    if file.exists() and not planted_file(file).exists():
+    if file.exists() and _noted_size(planted_file(file)) != file.stat().st_size:
         raise UsageError(
             f"{file} exists and was not made by `feed sample`",
             why="writing the sample there would destroy it",
@@ -64,15 +65,30 @@ def write_sample(
     maker = SampleMaker(sample, seed)
     with whole_file(file) as part, _writer(part, maker.schema) as writer:
         planted = maker.planted(_write_blocks(maker, writer, rows, advance))
-    with whole_file(planted_file(file)) as part:
-        part.write_bytes(orjson.dumps(sidecar(planted, seed), option=orjson.OPT_INDENT_2) + b"\n")
+    size = file.stat().st_size
+    _write_sidecar(planted_file(file), seed, size, planted)
     elapsed = round(time.monotonic() - started, 3)
-    return SampleFile(str(file), seed, file.stat().st_size, elapsed, planted)
+    return SampleFile(
+        file=str(file),
+        sidecar=str(planted_file(file)),
+        seed=seed,
+        bytes=size,
+        elapsed_seconds=elapsed,
+        planted=planted,
+    )
 
 
-def sidecar(planted: Planted, seed: int) -> dict[str, object]:
-    """The sidecar's content: flat, so that a script can read one number."""
-    return {"seed": seed, **asdict(planted)}
+def _write_sidecar(file: Path, seed: int, size: int, planted: Planted) -> None:
+    content = {"seed": seed, "bytes": size, **asdict(planted)}
+    with whole_file(file) as part:
+        part.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _noted_size(sidecar: Path) -> int | None:
+    """The size that the sample had when it was made: another file has another one."""
+    if not sidecar.exists():
+        return None
+    return orjson.loads(sidecar.read_bytes()).get("bytes")
 
 
 def _write_blocks(

@@ -32,8 +32,6 @@ class _Producer(Protocol):
 
     def flush(self, timeout: float) -> int: ...
 
-    def purge(self) -> None: ...
-
     def __len__(self) -> int: ...
 
 
@@ -75,11 +73,6 @@ class TopicWriter:
             self._raise_away("it did not acknowledge all records in time")
         self._raise_failure()
 
-    def drop(self) -> None:
-        """Forget what is still queued, so that ending does not wait for a broker that is away."""
-        self._producer.purge()
-        self._producer.poll(0)
-
     def _queue(self, topic: str, value: bytes, key: bytes | None) -> None:
         while True:
             try:
@@ -88,7 +81,7 @@ class TopicWriter:
                 self._producer.poll(0.05)
                 self._raise_failure()
             except KafkaException as error:
-                raise self._refused(cast("KafkaError", error.args[0]), value) from error
+                raise self._not_queued(cast("KafkaError", error.args[0]), value) from error
             else:
                 self._queued += 1
                 return
@@ -104,11 +97,7 @@ class TopicWriter:
             return
         if self._first_failure.retriable() or self._first_failure.name() in TIMED_OUT:
             self._raise_away(self._first_failure.str())
-        raise OperationError(
-            f"the broker at {self._bootstrap} refused {self._failed:,} records",
-            why=self._first_failure.str(),
-            fix="check the topic's settings and the broker's log",
-        )
+        raise self._refused(self._first_failure, self._failed)
 
     def _raise_away(self, why: str) -> None:
         raise UnavailableError(
@@ -118,11 +107,20 @@ class TopicWriter:
             fix="start it with `headgate local up`, or check BOOTSTRAP_SERVERS",
         )
 
-    def _refused(self, error: KafkaError, value: bytes) -> OperationError:
+    def _refused(self, error: KafkaError, records: int) -> OperationError:
+        return OperationError(
+            f"the broker at {self._bootstrap} refused {records:,} records",
+            why=error.str(),
+            fix="check the topic's settings and the broker's log",
+        )
+
+    def _not_queued(self, error: KafkaError, value: bytes) -> OperationError:
+        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            return self._refused(error, 1)
         return OperationError(
             f"record {self._queued + 1:,} cannot be sent: it has {len(value):,} bytes",
             why=error.str(),
-            fix="leave out its largest column, or raise the broker's message.max.bytes",
+            fix="leave out the file's largest column",
         )
 
 

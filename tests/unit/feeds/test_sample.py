@@ -127,11 +127,14 @@ def test_hourly_weights_leave_out_an_hour_of_weight_nought(tmp_path: Path) -> No
     assert {at.month for at in times} == {1}
 
 
-def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
-    file = tmp_path / "real.parquet"
+def test_a_file_of_somebody_else_is_not_overwritten(sample: Sample, tmp_path: Path) -> None:
+    file = tmp_path / "data.parquet"
     refuse_to_overwrite(file)
-    file.write_bytes(b"theirs")
+    write_sample(sample, file, 10)
+    refuse_to_overwrite(file)
+    file.write_bytes(b"theirs, put in the sample's place")
     with pytest.raises(UsageError, match="was not made by"):
         refuse_to_overwrite(file)
-    planted_file(file).write_text("{}")
-    refuse_to_overwrite(file)
+    planted_file(file).unlink()
+    with pytest.raises(UsageError, match="was not made by"):
+        refuse_to_overwrite(file)
