@@ -17,7 +17,7 @@ READY_SECONDS = 60
 
 # Spark fixtures stand in a module of their own; it is loaded when it is there.
 if Path(__file__).with_name("spark.py").is_file():
-    from spark import *  # noqa: F403  # pytest finds fixtures by their names in this module
+    from tests.integration.spark import *  # noqa: F403  # pytest finds fixtures by their names in this module
 
 
 @dataclass

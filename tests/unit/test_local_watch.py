@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from headgate.errors import ConflictError
-from headgate.local import supervisor
-from headgate.local.children import Ended
+from headgate.local import children, supervisor
+from headgate.local.children import Ended, EngineService
 from headgate.local.state import LocalFiles, Phase, Plan, now
 from headgate.local.supervisor import BACK_OFF, GIVE_UP_AFTER, Watched
 
@@ -139,3 +141,37 @@ def test_its_endpoints_stay_while_it_restarts(watched, clock):
     watched.tick()
     die(watched, clock)
     assert watched.endpoints == {"BOOTSTRAP_SERVERS": "127.0.0.1:9092"}
+
+
+def test_an_engine_is_ready_when_its_own_file_says_so_and_its_port_answers(
+    plan, tmp_path, monkeypatch
+):
+    listening = {15002}
+    monkeypatch.setattr(children, "port_answers", lambda port: port in listening)
+    files, child = LocalFiles(tmp_path), FakeChild("run")
+    engine = EngineService(files, plan)
+    said = {"pid": 7, "connect_port": 15002, "ui_port": 4040, "state": "ready"}
+    files.engine.write_text(json.dumps(said))
+    assert not engine.ready(child), "that file is another process's"
+    files.engine.write_text(json.dumps(said | {"pid": child.pid, "state": "starting"}))
+    assert not engine.ready(child)
+    files.engine.write_text(json.dumps(said | {"pid": child.pid}))
+    assert engine.ready(child)
+    assert engine.endpoints() == {
+        "CONNECT_URL": "sc://localhost:15002",
+        "SPARK_UI_URL": "http://localhost:4040",
+    }
+    listening.clear()
+    assert not engine.ready(child)
+
+
+def test_an_engine_that_starts_again_forgets_where_it_listened(plan, tmp_path):
+    files = LocalFiles(tmp_path)
+    engine = EngineService(files, plan)
+    files.engine.write_text("{}")
+    command = engine.command()
+    assert not files.engine.exists()
+    assert engine.endpoints() == {}
+    assert command.argv[-2:] == ("engine", "run")
+    assert command.env is not None
+    assert command.env["HEADGATE_HOME"] == str(tmp_path)

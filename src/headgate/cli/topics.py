@@ -10,11 +10,10 @@ from headgate.cli.console import console
 from headgate.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from headgate.engine.topics import Topics, TopicSpec
+    from headgate.engine.topics import Topics
     from headgate.settings import Settings
 
-TOPIC_PARTITIONS, TOPIC_DAYS = 3, 3
-DLQ_PARTITIONS, DLQ_DAYS = 1, 7
+TOPIC_DAYS, DLQ_DAYS = 3, 7
 
 
 @click.group()
@@ -28,13 +27,8 @@ def group() -> None:
     """
 
 
-def _specs(settings: Settings) -> list[TopicSpec]:
-    from headgate.engine.topics import TopicSpec
-
-    specs = [TopicSpec(settings.need("topic"), TOPIC_PARTITIONS, TOPIC_DAYS)]
-    if settings.dlq_topic:
-        specs.append(TopicSpec(settings.dlq_topic, DLQ_PARTITIONS, DLQ_DAYS))
-    return specs
+def _names(settings: Settings) -> list[str]:
+    return [settings.need("topic"), *([settings.dlq_topic] if settings.dlq_topic else [])]
 
 
 def _open(settings: Settings) -> Topics:
@@ -46,16 +40,23 @@ def _open(settings: Settings) -> Topics:
             why=f"{settings.running_file} is not there",
             fix="headgate local up",
         )
-    return Topics(settings.need("bootstrap_servers"))
+    topics = Topics(settings.need("bootstrap_servers"))
+    topics.need()
+    return topics
 
 
 @group.command()
-def create() -> None:
-    """Create TOPIC (3 partitions, 3 days) and DLQ_TOPIC (1 partition, 7 days)."""
+@click.option("--partitions", default=3, show_default=True, help="Partitions of TOPIC.")
+@click.option("--dlq-partitions", default=1, show_default=True, help="Partitions of DLQ_TOPIC.")
+def create(partitions: int, dlq_partitions: int) -> None:
+    """Create TOPIC, kept for 3 days, and DLQ_TOPIC, kept for 7; existing ones stay as they are."""
+    from headgate.engine.topics import TopicSpec
     from headgate.settings import load_settings
 
     settings = load_settings()
-    specs = _specs(settings)
+    shapes = ((partitions, TOPIC_DAYS), (dlq_partitions, DLQ_DAYS))
+    named = zip(_names(settings), shapes, strict=False)  # DLQ_TOPIC may be unset
+    specs = [TopicSpec(name, count, days) for name, (count, days) in named]
     created = _open(settings).create(specs)
     rows: list[dict[str, object]] = []
     for spec in specs:
@@ -97,7 +98,7 @@ def delete(yes: bool) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    names = [spec.name for spec in _specs(settings)]
+    names = _names(settings)
     if not yes and not sys.stdin.isatty():
         raise UsageError("deleting topics needs --yes here", why="no terminal to ask on")
     if not yes:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -24,6 +25,7 @@ from confluent_kafka.admin import (
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 DAY_MS = 86_400_000
+CONNECT_SECONDS = 3.0
 # A topic that was made, or a broker that was started, a moment ago answers with these.
 NO_LEADER = frozenset(
     {
@@ -80,8 +82,17 @@ class Topics:
         self._timeout = timeout
         self._admin = _admin(bootstrap, timeout)
 
+    def need(self) -> None:
+        """Raise at once when no server accepts a connection; the other calls wait for one."""
+        if not any(_accepts(server) for server in self.bootstrap.split(",")):
+            raise self._away("the broker is away")
+
     def brokers(self) -> int:
         """How many brokers answer; 0 when none does."""
+        try:
+            self.need()
+        except UnavailableError:
+            return 0
         try:
             return len(self._admin.list_topics(timeout=self._timeout).brokers)
         except KafkaException:
@@ -235,6 +246,15 @@ def _admin(bootstrap: str, timeout: float) -> _Admin:
         "log_level": 0,  # it would write refused connections to stderr
     }
     return cast("_Admin", cast("object", AdminClient(settings)))
+
+
+def _accepts(server: str) -> bool:
+    host, _, port = server.strip().rpartition("://")[2].rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def _earliest() -> OffsetSpec:

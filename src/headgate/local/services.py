@@ -257,7 +257,7 @@ def _broker_health(settings: Settings) -> Health:
     if not address:
         return Health(BROKER, False, None, "not running: headgate local up")
     count = Topics(address, timeout=settings.http_timeout).brokers()
-    words = f"{count} broker(s) answer" if count else "does not answer"
+    words = "answers" if count == 1 else f"{count} brokers answer" if count else "does not answer"
     return Health(BROKER, count > 0, address, words)
 
 
