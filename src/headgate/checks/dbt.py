@@ -3,55 +3,20 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import duckdb
-import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
 
+from headgate.checks.dbt_process import Watch, run_dbt, unwatched
 from headgate.checks.dbt_results import CountRows, DbtReport, make_report, read_results
 from headgate.checks.lake import Lake, extension_file, extensions, s3_endpoint, url_style
 from headgate.checks.metadata import TableLocation
 from headgate.engine.java import cache_dir
 from headgate.errors import ConflictError, OperationError, UnavailableError
 from headgate.settings import Settings
-
-# One process for several commands: importing dbt takes longer than building small marts.
-RUNNER = """
-import sys, json
-from dbt.cli.main import dbtRunner
-for arguments in json.loads(sys.argv[1]):
-    result = dbtRunner().invoke(arguments)
-    if not result.success:
-        if result.exception:
-            print(result.exception, file=sys.stderr)
-        sys.exit(1)
-"""
-FINISHED = frozenset({"LogModelResult", "LogTestResult", "LogSeedResult", "LogSkipBecauseError"})
-
-
-@dataclass(frozen=True)
-class Step:
-    """One model, seed or test that dbt has finished."""
-
-    done: int
-    total: int | None
-    name: str
-    status: str
-
-
-Watch = Callable[[Step], None]
-
-
-def unwatched(step: Step) -> None:
-    """For callers that need no progress."""
 
 
 def build(
@@ -166,101 +131,18 @@ def _run(
         given = variables({table: lake.location(table) for table in tables})
     _target(settings).mkdir(parents=True, exist_ok=True)
     _claim(marts_file(settings))
-    arguments = [_arguments(command, given) for command in commands]
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, orjson.dumps(arguments).decode()],
-        cwd=_project(settings),
-        env=environment(settings, os.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    with _ended(process, timeout) as timed_out:
-        complaints = _follow(process.stdout or (), watch)
-    if timed_out.is_set():
+    environ = environment(settings, os.environ)
+    outcome = run_dbt(commands, given, _project(settings), environ, watch, timeout)
+    if outcome.timed_out:
         raise UnavailableError(
             f"dbt took longer than {timeout:g} s", fix="raise DBT_TEST_TIMEOUT, or try again"
         )
-    if process.returncode:
+    if outcome.exit_code:
         raise OperationError(
-            "dbt failed", why="\n".join(complaints[-8:]), fix=f"the log is {log_file(settings)}"
+            "dbt failed",
+            why="\n".join(outcome.complaints[-8:]),
+            fix=f"the log is {log_file(settings)}",
         )
-
-
-@contextmanager
-def _ended(process: subprocess.Popen[str], timeout: float | None) -> Generator[threading.Event]:
-    """However the block is left, the process is gone after it."""
-    timed_out = threading.Event()
-
-    def give_up() -> None:
-        timed_out.set()
-        process.kill()
-
-    timer = threading.Timer(timeout or threading.TIMEOUT_MAX, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        with process:
-            try:
-                yield timed_out
-            except BaseException:
-                process.kill()
-                raise
-    finally:
-        timer.cancel()
-
-
-class _NodeInfo(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    node_name: str = ""
-    node_status: str = ""
-
-
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    node_info: _NodeInfo = _NodeInfo()
-    node_count: int | None = None
-
-
-class _Info(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    level: str
-    msg: str
-
-
-class _Event(BaseModel):
-    """A line of dbt's JSON log."""
-
-    model_config = ConfigDict(frozen=True)
-
-    info: _Info
-    data: _Data = _Data()
-
-
-def _follow(lines: Iterable[str], watch: Watch) -> list[str]:
-    """Tells `watch` of each finished step; what dbt complains about is returned."""
-    complaints: list[str] = []
-    done, total = 0, None
-    for line in lines:
-        try:
-            event = _Event.model_validate_json(line)
-        except ValidationError:
-            complaints.append(line.rstrip())
-            continue
-        total = event.data.node_count or total
-        if event.info.name in FINISHED:
-            done += 1
-            watch(
-                Step(done, total, event.data.node_info.node_name, event.data.node_info.node_status)
-            )
-        if event.info.level == "error":
-            complaints.append(event.info.msg.strip())
-    return [text for text in complaints if text]
 
 
 def _claim(marts: Path) -> None:
@@ -275,12 +157,6 @@ def _claim(marts: Path) -> None:
             why=str(error).partition(". See also")[0],
             fix="close what has them open (a notebook, another dbt run), then try again",
         ) from error
-
-
-def _arguments(command: Sequence[str], given: Mapping[str, str]) -> list[str]:
-    quiet = ["--log-format", "json", "--log-format-file", "text", "--no-use-colors"]
-    shared = [*quiet, "--no-use-colors-file", "--vars", orjson.dumps(given).decode()]
-    return [*command, *shared]
 
 
 def _selection(select: Sequence[str]) -> list[str]:
@@ -301,10 +177,17 @@ def _s3(settings: Settings) -> dict[str, str]:
 
 @contextmanager
 def _row_counter(marts: Path) -> Generator[CountRows]:
+    """Counts relations; what was never built has no count."""
+    if not marts.is_file():
+        yield lambda _: None
+        return
     with duckdb.connect(str(marts), read_only=True) as connection:
 
-        def count(relation: str) -> int:
-            rows = connection.execute(f"SELECT count(*) FROM {relation}").fetchall()
+        def count(relation: str) -> int | None:
+            try:
+                rows = connection.execute(f"SELECT count(*) FROM {relation}").fetchall()
+            except duckdb.CatalogException:
+                return None
             return cast("int", rows[0][0])
 
         yield count

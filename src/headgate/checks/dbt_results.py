@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 ERRORS = frozenset({"error", "runtime error", "partial success"})
 BAD = ERRORS | {"fail", "skipped"}
-CountRows = Callable[[str], int]
+CountRows = Callable[[str], int | None]
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import Progress, console
 from headgate.errors import DifferenceError, OperationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headgate.checks.dbt import Step
+    from headgate.checks.dbt_process import Step
     from headgate.checks.dbt_results import DbtReport
     from headgate.settings import Settings
 
@@ -84,12 +85,15 @@ def _tables(settings: Settings) -> tuple[str, ...]:
 
 
 def watched(words: str, run: Callable[[Callable[[Step], None]], DbtReport]) -> DbtReport:
-    """The report of `run`, with progress while it works."""
-    with console.progress(words) as progress:
+    """The report of `run`, with progress from its first step on: time left leaves out the start."""
+    console.say(f"{words}: reading the project")
+    with ExitStack() as stack:
+        shown: list[Progress] = []
 
         def watch(step: Step) -> None:
-            progress.total = step.total
-            progress.update(step.done, f"{words}: {step.name}")
+            if not shown:
+                shown.append(stack.enter_context(console.progress(words, step.total)))
+            shown[0].update(step.done, f"{words}: {step.name}")
 
         return run(watch)
 
