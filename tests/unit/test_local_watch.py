@@ -136,6 +136,26 @@ def test_a_start_that_is_refused_keeps_its_reason(clock, monkeypatch, plan, tmp_
     )  # fmt: skip
 
 
+def test_what_ran_before_is_tried_again_when_its_start_is_refused(watched, service, clock):
+    watched.tick()
+    service.is_ready = True
+    watched.tick()
+
+    def refuse():
+        raise OSError(28, "No space left on device")
+
+    service.command = refuse
+    die(watched, clock)
+    clock.now += 60
+    watched.tick()
+    assert watched.state.state == Phase.RESTARTING
+    assert "No space left" in watched.state.why
+    service.command = lambda: "run"
+    clock.now += 60
+    watched.tick()
+    assert watched.state.pid == 42
+
+
 def test_its_endpoints_stay_while_it_restarts(watched, clock):
     assert watched.endpoints == {}
     watched.tick()

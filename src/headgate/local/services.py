@@ -34,6 +34,7 @@ from headgate.settings import Settings
 UP_SECONDS = 120.0
 DOWN_SECONDS = 100.0
 DISK_NEEDED = 300_000_000
+DISK_FULL = 1_000_000
 # Everything embedded services and jobs keep under the home; the demo's own home stays.
 EMBEDDED_DATA = (
     *("kafka", "warehouse", "checkpoints", "metrics", "logs", "spark*", "marts*", "dbt*"),
@@ -232,7 +233,14 @@ def status(settings: Settings) -> tuple[ServiceState, ...]:
     state = files.read_state() if files.supervisor_pid() is not None else None
     names = dict.fromkeys([*wanted_services(settings), *_known(state)])
     stopped = {n: ServiceState(service=n, state=Phase.STOPPED) for n in names}
-    return tuple((state.service(n) if state else None) or stopped[n] for n in names)
+    return tuple(_as_it_is(state.service(n) if state else None) or stopped[n] for n in names)
+
+
+def _as_it_is(service: ServiceState | None) -> ServiceState | None:
+    """A supervisor on a full disk cannot write that a child of its has died."""
+    if service is None or service.pid is None or alive(service.pid):
+        return service
+    return service.model_copy(update={"state": Phase.RESTARTING, "pid": None})
 
 
 def _known(state: LocalState | None) -> tuple[str, ...]:
@@ -257,6 +265,8 @@ def _broker_health(settings: Settings) -> Health:
     if not address:
         return Health(BROKER, False, None, "not running: headgate local up")
     count = Topics(address, timeout=settings.http_timeout).brokers()
+    if not count and shutil.disk_usage(settings.home).free < DISK_FULL:
+        return Health(BROKER, False, address, "does not answer; the disk is full")
     words = "answers" if count == 1 else f"{count} brokers answer" if count else "does not answer"
     return Health(BROKER, count > 0, address, words)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -36,6 +37,12 @@ KINDS: dict[str, Callable[[LocalFiles, Plan], Service]] = {
     BROKER: BrokerService,
     ENGINE: EngineService,
 }
+
+
+def note(words: str) -> None:
+    """A line of the supervisor's log; a full disk must not take the services down."""
+    with contextlib.suppress(OSError):
+        print(f"{now().isoformat(timespec='milliseconds')} {words}", flush=True)
 
 
 class Watched:
@@ -74,12 +81,21 @@ class Watched:
         try:
             self._service = self._service or KINDS[self.name](self._files, self._plan)
             self._child = Child(self._service.command())
-        except HeadgateError as error:
-            self._change(Phase.FAILED, what=error.what, why=error.why, fix=error.fix)
-        except OSError as error:
-            self._change(Phase.FAILED, what=f"the {self.name} cannot be started", why=str(error))
+        except (HeadgateError, OSError) as error:
+            self._refuse(error)
         else:
             self._change(self.state.state, pid=self._child.pid, address=self._service.address)
+
+    def _refuse(self, error: HeadgateError | OSError) -> None:
+        """What ran before is tried again, for a full disk may be emptied; else a person decides."""
+        words = {"what": f"the {self.name} cannot be started", "why": str(error), "fix": ""}
+        if isinstance(error, HeadgateError):
+            words = {"what": error.what, "why": error.why, "fix": error.fix}
+        if not self._was_ready:
+            self._change(Phase.FAILED, **words)
+            return
+        self._next_start = time.monotonic() + BACK_OFF[-1]
+        self._change(Phase.RESTARTING, **words)
 
     def _bury(self, child: Child) -> None:
         assert self._service is not None
@@ -110,7 +126,7 @@ class Watched:
         fields = {**dict(self.state), **changes, "state": phase}
         if phase != self.state.state:
             fields["since"] = now()
-            print(f"{now().isoformat()} {self.name}: {phase} {fields['why']}", flush=True)
+            note(f"{self.name}: {phase} {fields['why']}")
         self.state = ServiceState.model_validate(fields)
 
 
@@ -171,8 +187,8 @@ class Supervisor:
             if state != self._written:
                 write_record(self._files.state, state)
                 self._written = state
-        except OSError as error:  # a full disk must not take the services down
-            print(f"{now().isoformat()} the state could not be written: {error}", flush=True)
+        except OSError as error:
+            note(f"the state could not be written: {error}")
 
     def _state(self) -> LocalState:
         return LocalState(
@@ -201,7 +217,7 @@ def main() -> int:
                 Supervisor(files).run()
                 return 0
         if time.monotonic() > end:
-            print("another supervisor runs here", flush=True)
+            note("another supervisor runs here")
             return 0
         time.sleep(TICK_SECONDS)
 
