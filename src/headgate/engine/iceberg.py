@@ -45,6 +45,9 @@ class ManagedTable:
         self.name = name
         self.session = session
 
+    def exists(self) -> bool:
+        return self.session.catalog.tableExists(self.name)
+
     def look(self) -> IcebergTable:
         return IcebergTable(self.session, self.name).refresh()
 

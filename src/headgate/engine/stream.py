@@ -123,5 +123,16 @@ def explain(error: BaseException) -> HeadgateError:
     """A Spark failure as an error of ours, with its first line as the reason."""
     if isinstance(error, HeadgateError):
         return error
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
-    return OperationError("the job failed on Spark", why=first[:500], fix="make logs-engine shows more")
+    return OperationError(
+        "the job failed on Spark",
+        why=_cause(str(error)) or repr(error),
+        fix="logs/failures.log in HEADGATE_HOME has the whole trace",
+    )
+
+
+def _cause(text: str) -> str:
+    """The innermost cause that a JVM trace names, else the first line."""
+    told = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
+    head = [line.removeprefix(": ") for line in told if not line.startswith(("An error occ", "at "))]
+    return (causes[-1:] or head[:1] or [""])[0][:500]

@@ -131,10 +131,10 @@ class OpsStore:
         with writing(self._engine) as db:
             return runs.request_stop(db, job, number)
 
-    def abandon(self, engine: str) -> tuple[Run, ...]:
-        """Fail the runs that this engine left RUNNING when it died."""
+    def claim(self, job: str, number: int, engine: str) -> Run:
+        """The run, carried out by this engine from now on."""
         with writing(self._engine) as db:
-            return runs.abandon(db, engine, self._clock())
+            return runs.claim(db, job, number, engine, self._clock())
 
     # Intents
 

@@ -104,14 +104,15 @@ def request_stop(db: Connection, job: str, number: int) -> Run:
     return get(db, job, number)
 
 
-def abandon(db: Connection, engine: str, now: datetime) -> tuple[Run, ...]:
-    """Fail the runs that this engine left RUNNING when it died."""
-    left = [run for run in find(db, states={RunState.RUNNING}) if run.engine == engine]
-    words = f"the engine {engine} ended before the run did"
-    return tuple(
-        move(db, run.job, run.number, RunState.FAILED, now, OperationError.code, words)
-        for run in left
-    )
+def claim(db: Connection, job: str, number: int, engine: str, now: datetime) -> Run:
+    """The run, now carried out by this engine; one that another engine left counts a restart."""
+    run = get(db, job, number)
+    if run.state is RunState.SUBMITTED:
+        return move(db, job, number, RunState.RUNNING, now, engine=engine)
+    if run.state is not RunState.RUNNING:
+        raise ConflictError(f"run {number} of {job} is {run.state}", why="it has already ended")
+    db.execute(_update(job, number).values(engine=engine, restarts=runs.c.restarts + 1))
+    return get(db, job, number)
 
 
 def _update(job: str, number: int) -> Update:

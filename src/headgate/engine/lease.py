@@ -1,0 +1,85 @@
+"""The engine's lease: one engine is active, a second stands by or hands its work over."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+from headgate.engine.holder import is_dead, this_engine
+from headgate.errors import LeaseLostError
+from headgate.store.model import Lease
+from headgate.store.ops import OpsStore
+
+NAME = "engine"
+SECONDS = 15.0
+
+
+def active_engine(store: OpsStore) -> str | None:
+    """The engine that holds the lease now; a dead one's lease is released."""
+    held = store.lease(NAME)
+    if held is not None and is_dead(held.holder):
+        store.release(held)
+        return None
+    return held.holder if held else None
+
+
+class EngineLease:
+    """Holds the lease and keeps renewing it until it is closed or lost."""
+
+    def __init__(self, store: OpsStore, lease: Lease) -> None:
+        self._store = store
+        self._lease = lease
+        self._closed = threading.Event()
+        self.lost = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def take(cls, store: OpsStore) -> Self | None:
+        """The lease, or None while another engine is active."""
+        active_engine(store)
+        lease = store.acquire(NAME, this_engine(), SECONDS)
+        return cls(store, lease) if lease else None
+
+    @property
+    def holder(self) -> str:
+        return self._lease.holder
+
+    def check(self) -> None:
+        """Raise when this engine is no longer the active one."""
+        held = self._store.lease(NAME)
+        if self.lost.is_set() or held is None or held.token != self._lease.token:
+            self.lost.set()
+            raise LeaseLostError(
+                "this engine is no longer the active one",
+                why=f"the lease is held by {held.holder if held else 'nobody'}",
+                fix="the active engine carries on; this one stops",
+            )
+
+    def _renew(self) -> None:
+        while not self._closed.wait(SECONDS / 4):
+            try:
+                self._lease = self._store.renew(self._lease, SECONDS)
+            except LeaseLostError:
+                self.lost.set()
+                return
+            except Exception:  # noqa: BLE001, S112  # a busy store is tried again before the lease ends
+                continue
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join(timeout=5)
+        if not self.lost.is_set():
+            self._store.release(self._lease)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,12 @@
+"""The kinds of job that an engine can carry out, and how a job of a dataset is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from headgate.engine.context import Job
+from headgate.jobs.bronze import run_bronze
+from headgate.jobs.silver import run_silver
+
+JOBS: Mapping[str, Job] = MappingProxyType({"bronze": run_bronze, "silver": run_silver})

@@ -1,0 +1,81 @@
+"""Asking for a run and waiting for it: desired state goes into the store, observed state comes back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from headgate.errors import ConflictError, HeadgateError, OperationError, UsageError
+from headgate.jobs import declaration
+from headgate.settings import Settings
+from headgate.store.model import ACTIVE, JobSpec, Run, RunState
+from headgate.store.ops import OpsStore
+
+KINDS = ("bronze", "silver")
+POLL_SECONDS = 0.2
+
+
+def job_name(kind: str, dataset: str) -> str:
+    return f"{kind}-{dataset}"
+
+
+def split_job(settings: Settings, job: str) -> tuple[str, str]:
+    """`bronze-x` or, for the active dataset, plain `bronze`: the kind and the dataset."""
+    kind, _, dataset = job.partition("-")
+    if kind not in KINDS:
+        raise UsageError(
+            f"there is no job {job}", fix=f"use one of {', '.join(KINDS)}, or bronze-<dataset>"
+        )
+    return kind, dataset or str(settings.need("dataset"))
+
+
+def ask_for(
+    settings: Settings, store: OpsStore, job: str, mode: str, options: Mapping[str, str]
+) -> Run:
+    """A new run of the job, or the one that is under way when it is the same."""
+    kind, dataset = split_job(settings, job)
+    revision = declaration.keep(store, declaration.declared_revision(settings, dataset))
+    spec = JobSpec(job_name(kind, dataset), kind, dataset, mode, revision, dict(options))
+    latest = store.latest(spec.job)
+    if latest is None or latest.state not in ACTIVE:
+        return store.submit(spec)
+    if (latest.mode, latest.revision, dict(latest.options)) == (mode, revision, dict(options)):
+        return latest
+    raise ConflictError(
+        f"{spec.job} is already {latest.state} in another form",
+        why=f"its run {latest.number} is {latest.mode} under revision {latest.revision[:12]}",
+        fix=f"wait for it, or stop it: headgate job stop {spec.job}",
+    )
+
+
+def wait_for(
+    store: OpsStore,
+    run: Run,
+    watch: Callable[[Run], None],
+    alive: Callable[[], None] = lambda: None,
+) -> Run:
+    """The run once it has ended; `watch` sees it while it goes on, `alive` may give up."""
+    while True:
+        now = store.run(run.job, run.number)
+        watch(now)
+        if now.state not in ACTIVE:
+            return now
+        alive()
+        time.sleep(POLL_SECONDS)
+
+
+def raise_unless_finished(run: Run) -> None:
+    if run.state is RunState.FINISHED:
+        return
+    if run.state is RunState.CANCELED:
+        raise OperationError(f"{run.job} run {run.number} was stopped", fix="start it again")
+    what, *rest = (run.error_text or "it failed without a word").split(" | ")
+    raise RunFailedError(run, what, *rest)
+
+
+class RunFailedError(HeadgateError):
+    """A run ended as FAILED; it carries the code of what went wrong there."""
+
+    def __init__(self, run: Run, what: str, why: str = "", fix: str = "") -> None:
+        super().__init__(f"{run.job} run {run.number} failed: {what}", why=why, fix=fix)
+        self.code = run.error_code or OperationError.code  # pyright: ignore[reportAttributeAccessIssue]  # the code of this one failure

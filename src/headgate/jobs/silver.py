@@ -1,0 +1,227 @@
+"""Silver: bronze rows filtered, cast, renamed and deduplicated, rebuilt whole or brought up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
+from headgate.compile.fragments import table_name
+from headgate.compile.script import Script
+from headgate.engine.context import RunContext
+from headgate.engine.faults import Point
+from headgate.engine.iceberg import Committed, ManagedTable, Staging, TableMovedError
+from headgate.engine.jvm import IcebergTable, Snapshot
+from headgate.engine.protocol import BatchProtocol, Result
+from headgate.errors import UnavailableError
+from headgate.jobs import declaration
+from headgate.jobs.progress import RunProgress
+from headgate.store.model import SNAPSHOT, Intent, Range
+
+KEPT, REPLACED, DUPLICATE, FILTERED = "kept", "replaced", "duplicate", "filtered"
+TRIES = 5
+
+
+class EmptyBronzeError(UnavailableError):
+    """There is nothing to make silver from; another try without bronze would not help."""
+
+    code, retryable = "HG-8002", False
+
+
+@dataclass(frozen=True)
+class SilverTarget:
+    """Where the rows come from and go to."""
+
+    job: str
+    name: str
+    rebuild: Script
+    merge: Script
+    bronze: str
+    silver: str
+
+
+def run_silver(context: RunContext) -> None:
+    """Bring silver up to bronze's current snapshot; rebuild it when that is asked for or needed."""
+    target = _target(context)
+    session = context.session.newSession()
+    for statement in target.rebuild.named("table"):
+        session.sql(statement)
+    protocol, progress = context.protocol(), RunProgress(context)
+
+    def batch() -> SilverBatch:
+        return SilverBatch(session, target, protocol)
+
+    for intent in context.store.open_intents(target.job):
+        progress.batch(protocol.finish(intent, batch()))
+    run = context.run
+    range_ = next_range(session, target, run.revision, run.options.get("form", "auto"))
+    progress.batch(
+        protocol.process(run.job, run.number, range_, (run.revision,), run.number, batch())
+    )
+
+
+def _target(context: RunContext) -> SilverTarget:
+    revision = declaration.fetch(context.store, context.run.revision)
+    return SilverTarget(
+        job=context.run.job,
+        name=revision.name,
+        rebuild=revision.script(SILVER, context.settings),
+        merge=revision.script(SILVER_INCREMENTAL, context.settings),
+        bronze=table_name(revision.bronze_table),
+        silver=table_name(revision.silver_table),
+    )
+
+
+def next_range(session: SparkSession, target: SilverTarget, revision: str, form: str) -> Range:
+    """From the bronze snapshot that silver has seen to the current one; all of it for a rebuild."""
+    raw = ManagedTable(session, target.bronze)
+    bronze = raw.look() if raw.exists() else None
+    current = bronze.current() if bronze else None
+    if bronze is None or current is None:
+        raise EmptyBronzeError(
+            f"{target.bronze} has no rows yet", fix="run bronze first: make process-bronze"
+        )
+    seen = _seen(ManagedTable(session, target.silver), bronze, target.job, revision)
+    start = {} if form == "full" or seen is None else {SNAPSHOT: seen}
+    return Range(f"table:{target.bronze}", bronze.uuid, start, {SNAPSHOT: current.id})
+
+
+def _seen(
+    silver: ManagedTable, bronze: IcebergTable, job: str, revision: str
+) -> int | None:
+    """The bronze snapshot that silver holds; None when it must be rebuilt.
+
+    Other filters or casts need a rebuild, and so does a bronze snapshot that is no longer there.
+    """
+    committed = silver.committed(job)
+    if committed is None or committed.marker.revisions != (revision,):
+        return None
+    seen = committed.marker.range.end[SNAPSHOT]
+    known = bronze.uuid == committed.marker.range.source_id
+    return seen if known and any(s.id == seen for s in bronze.history()) else None
+
+
+class SilverBatch:
+    """One step of silver: a rebuild from a snapshot, or a merge of the rows between two."""
+
+    def __init__(
+        self, session: SparkSession, target: SilverTarget, protocol: BatchProtocol
+    ) -> None:
+        self._session = session
+        self._target = target
+        self._protocol = protocol
+        self._silver = ManagedTable(session, target.silver)
+        self._bronze = ManagedTable(session, target.bronze)
+
+    def committed(self, intent: Intent) -> Committed | None:
+        return self._silver.committed(intent.job)
+
+    def account(self, intent: Intent) -> Result | None:
+        commit = self._silver.commit_of(intent.job, intent.range)
+        if commit is None:
+            return None
+        outcomes = commit.marker.outcomes or self._rebuilt(intent, commit.snapshot)
+        return self._result(outcomes, commit.snapshot)
+
+    def write(self, intent: Intent) -> Result:
+        """The statement is run again whole when the table moved under it."""
+        step = self._rebuild if intent.range.starts_anew else self._merge
+        for left in reversed(range(TRIES)):
+            try:
+                return step(intent)
+            except TableMovedError:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _rebuild(self, intent: Intent) -> Result:
+        self._bind(intent, self._target.rebuild)
+        staging = Staging(self._session, intent)
+        with staging.open():
+            self._session.sql(self._target.rebuild.one("rebuild"))
+        staged = staging.staged(self._silver)
+        outcomes = self._rebuilt(intent, staged)
+        return self._published(staged, outcomes)
+
+    def _rebuilt(self, intent: Intent, snapshot: Snapshot) -> Mapping[str, int]:
+        self._bind(intent, self._target.rebuild)
+        passing = self._passing()
+        return {
+            KEPT: snapshot.added,
+            DUPLICATE: passing - snapshot.added,
+            FILTERED: self._read(intent.range) - passing,
+        }
+
+    def _merge(self, intent: Intent) -> Result:
+        self._bind(intent, self._target.merge)
+        self._session.sql(self._target.merge.one("classify"))
+        view = f"{self._target.name}_classified"
+        # Once the merge has begun, silver is no longer what the rows were compared with; and a
+        # view over a plan that still names the table cannot be the source of a MERGE in Spark 4.1.
+        classified = self._session.table(view).localCheckpoint()
+        classified.createOrReplaceTempView(view)
+        outcomes = self._classes(intent, classified)
+        staging = Staging(self._session, intent, outcomes)
+        with staging.open():
+            self._session.sql(self._merge_statement(outcomes))
+        return self._published(staging.staged(self._silver), outcomes)
+
+    def _merge_statement(self, outcomes: Mapping[str, int]) -> str:
+        if outcomes[KEPT] or outcomes[REPLACED]:
+            return self._target.merge.one("merge")
+        # Nothing changes, but the commit still notes how far bronze was seen.
+        return f"INSERT INTO {self._target.silver} SELECT * FROM {self._target.silver} WHERE FALSE"
+
+    def _classes(self, intent: Intent, classified: DataFrame) -> dict[str, int]:
+        counted = {str(r["outcome"]): int(r["count"]) for r in classified.groupBy("outcome").count().collect()}
+        kept, replaced = counted.get(KEPT, 0), counted.get(REPLACED, 0)
+        passing = self._passing()
+        return {
+            KEPT: kept,
+            REPLACED: replaced,
+            DUPLICATE: passing - kept - replaced,
+            FILTERED: self._read(intent.range) - passing,
+        }
+
+    def _bind(self, intent: Intent, script: Script) -> None:
+        self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
+        for statement in script.named("view"):
+            self._session.sql(statement)
+
+    def _source(self, range_: Range) -> DataFrame:
+        reader = self._session.read.format("iceberg")
+        if range_.starts_anew:
+            return reader.option("versionAsOf", str(range_.end[SNAPSHOT])).load(self._target.bronze)
+        return reader.options(
+            **{
+                "start-snapshot-id": str(range_.start[SNAPSHOT]),
+                "end-snapshot-id": str(range_.end[SNAPSHOT]),
+            }
+        ).load(self._target.bronze)
+
+    def _passing(self) -> int:
+        return self._session.table(f"{self._target.name}_clean").count()
+
+    def _read(self, range_: Range) -> int:
+        """Rows in the range, as the snapshots themselves tell."""
+        table = self._bronze.look()
+        end = table.snapshot(range_.end[SNAPSHOT])
+        if range_.starts_anew:
+            return end.total if end else 0
+        added = 0
+        while end is not None and end.id != range_.start[SNAPSHOT]:
+            added += end.added if end.operation == "append" else 0
+            end = table.snapshot(end.parent) if end.parent is not None else None
+        return added
+
+    def _published(self, staged: Snapshot, outcomes: Mapping[str, int]) -> Result:
+        self._protocol.faults.at(Point.AFTER_STAGING)
+        self._protocol.still_mine()
+        published = self._silver.publish(staged)
+        self._protocol.faults.at(Point.AFTER_PUBLISH)
+        return self._result(outcomes, published)
+
+    def _result(self, outcomes: Mapping[str, int], published: Snapshot) -> Result:
+        return Result(sum(outcomes.values()), outcomes, {self._target.silver: published.id})
