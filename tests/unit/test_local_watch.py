@@ -195,3 +195,12 @@ def test_an_engine_that_starts_again_forgets_where_it_listened(plan, tmp_path):
     assert command.argv[-2:] == ("engine", "run")
     assert command.env is not None
     assert command.env["HEADGATE_HOME"] == str(tmp_path)
+
+
+def test_an_engine_started_by_hand_is_not_disturbed(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(children, "runs_ours", lambda pid: pid == 7)
+    files = LocalFiles(tmp_path)
+    files.engine.write_text('{"pid": 7, "connect_port": 15002, "state": "ready"}')
+    with pytest.raises(ConflictError, match="an engine already runs here"):
+        EngineService(files, plan).command()
+    assert files.engine.exists()

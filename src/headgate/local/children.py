@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from headgate.errors import ConflictError
 from headgate.local import kafka
-from headgate.local.process import Child, Command, choose_port, port_answers, read_log
+from headgate.local.process import Child, Command, choose_port, port_answers, read_log, runs_ours
 from headgate.local.state import BROKER, ENGINE, LocalFiles, Plan
 
 ENGINE_STOP_SECONDS = 60.0
@@ -85,11 +86,22 @@ class EngineService:
         self._endpoints: dict[str, str] = {}
 
     def command(self) -> Command:
+        self._refuse_beside_another()
         self._files.engine.unlink(missing_ok=True)
         self._endpoints, self.address = {}, None
         argv = (sys.executable, "-m", "headgate.cli.main", "engine", "run")
         env = {**os.environ, "HEADGATE_HOME": str(self._files.home), "PYTHONUNBUFFERED": "1"}
         return Command(argv, self._files.log(ENGINE), self._plan.root, env)
+
+    def _refuse_beside_another(self) -> None:
+        """An engine that a person started here is the active one; ours would only stand by."""
+        found = self._files.read_engine()
+        if found is not None and runs_ours(found.pid):
+            raise ConflictError(
+                "an engine already runs here",
+                why=f"process {found.pid} was not started by `headgate local up`",
+                fix="stop it, or start the broker alone with --only broker",
+            )
 
     def ready(self, child: Child) -> bool:
         found = self._files.read_engine()

@@ -141,6 +141,14 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+def runs_ours(pid: int) -> bool:
+    """Whether a process with this id runs and is one of our commands: ids are used again."""
+    try:
+        return b"headgate" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return not Path("/proc/self").exists() and alive(pid)
+
+
 def port_is_free(port: int) -> bool:
     """Whether a server could listen here; connections that linger do not count."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

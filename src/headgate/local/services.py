@@ -37,7 +37,7 @@ DISK_NEEDED = 300_000_000
 DISK_FULL = 1_000_000
 # Everything embedded services and jobs keep under the home; the demo's own home stays.
 EMBEDDED_DATA = (
-    *("kafka", "warehouse", "checkpoints", "metrics", "logs", "spark*", "marts*", "dbt*"),
+    *("kafka", "warehouse*", "checkpoints", "metrics", "logs", "scratch", "dbt*", "certificates"),
     *("catalog.db*", "ops.db*", "engine*", "local.plan.json", "local.json", "endpoints.env"),
 )
 Tell = Callable[[str], None]
