@@ -1,0 +1,113 @@
+"""Spark's options from the settings: the one place that knows them, for sessions and for files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from headgate.errors import SettingsError
+from headgate.settings import Settings
+
+ICEBERG = "org.apache.iceberg.spark"
+STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def sql_options(settings: Settings) -> dict[str, str]:
+    """How SQL behaves, the same in the engine and in a plain `spark-sql`."""
+    return {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.shuffle.partitions": str(cores(settings)),
+        # Beyond this many bytes of code the JIT gives up, and wide projections fall off a cliff.
+        "spark.sql.codegen.hugeMethodLimit": "8000",
+        "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stopTimeout": "60s",
+    }
+
+
+def cores(settings: Settings) -> int:
+    """How many tasks run at once: what local[N] says, else this machine's cores."""
+    inner = settings.spark_master.removeprefix("local[").removesuffix("]").split(",")[0]
+    return int(inner) if inner.isdigit() else os.cpu_count() or 2
+
+
+def catalog_options(settings: Settings) -> dict[str, str]:
+    """The catalog `lake`; nothing of it is cached, since others may write too."""
+    prefix = "spark.sql.catalog.lake"
+    options = {
+        "spark.sql.extensions": f"{ICEBERG}.extensions.IcebergSparkSessionExtensions",
+        prefix: f"{ICEBERG}.SparkCatalog",
+        f"{prefix}.type": settings.catalog,
+        f"{prefix}.warehouse": settings.warehouse,
+        f"{prefix}.cache-enabled": "false",
+    }
+    if settings.catalog in ("jdbc", "rest"):
+        options[f"{prefix}.uri"] = settings.catalog_uri or ""
+    if settings.catalog == "jdbc":
+        options[f"{prefix}.jdbc.schema-version"] = "V1"
+    if (settings.catalog_uri or "").startswith("jdbc:sqlite:"):
+        options[f"{prefix}.jdbc.busy_timeout"] = "30000"
+        options[f"{prefix}.jdbc.journal_mode"] = "WAL"
+    return options
+
+
+def storage_options(settings: Settings) -> dict[str, str]:
+    """How Hadoop's file systems reach the warehouse; local files need nothing."""
+    return _STORAGES[settings.storage](settings)
+
+
+def check_bundled(settings: Settings) -> None:
+    """Refuse a storage whose connector is not among the jars we bring."""
+    if settings.storage in ("gcs", "azure"):
+        raise SettingsError(
+            f"STORAGE={settings.storage} needs its Hadoop connector, which is not bundled",
+            fix="use STORAGE=local, minio or aws_s3",
+        )
+
+
+def _s3(settings: Settings) -> dict[str, str]:
+    options = {
+        "spark.hadoop.fs.s3a.path.style.access": str(settings.s3_path_style).lower(),
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": str(settings.s3_use_ssl).lower(),
+        "spark.hadoop.fs.s3a.endpoint.region": settings.aws_region,
+    }
+    if settings.s3_endpoint:
+        options["spark.hadoop.fs.s3a.endpoint"] = settings.s3_endpoint
+    if settings.effective_s3_key and settings.effective_s3_secret:
+        options["spark.hadoop.fs.s3a.access.key"] = settings.effective_s3_key
+        options["spark.hadoop.fs.s3a.secret.key"] = settings.effective_s3_secret
+    return options
+
+
+def _gcs(_: Settings) -> dict[str, str]:
+    return {
+        "spark.hadoop.fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+        "spark.hadoop.fs.gs.auth.type": "APPLICATION_DEFAULT",
+    }
+
+
+def _azure(_: Settings) -> dict[str, str]:
+    identity = "org.apache.hadoop.fs.azurebfs.oauth2.MsiTokenProvider"
+    return {
+        "spark.hadoop.fs.azure.account.auth.type": "OAuth",
+        "spark.hadoop.fs.azure.account.oauth.provider.type": identity,
+    }
+
+
+_STORAGES: dict[str, Callable[[Settings], dict[str, str]]] = {
+    "local": lambda _: {},
+    "minio": _s3,
+    "aws_s3": _s3,
+    "gcs": _gcs,
+    "azure": _azure,
+}
+
+
+def jar_options(settings: Settings, jars: Sequence[Path]) -> dict[str, str]:
+    """Local drivers read the jars where they are; executors elsewhere are sent them."""
+    if settings.spark_master.startswith("local"):
+        return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+    return {"spark.jars": ",".join(map(str, jars))}
