@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ def as_json(value: object) -> str:
     import orjson
 
     body = plain(value)
-    wrapped = body if isinstance(body, dict) else {"items": body}
+    wrapped = cast("dict[str, object]", body if isinstance(body, dict) else {"items": body})
     return orjson.dumps(
         {"schema_version": SCHEMA_VERSION, **wrapped}, default=str, option=orjson.OPT_INDENT_2
     ).decode()
@@ -51,7 +51,8 @@ def as_yaml(value: object) -> str:
     stream = io.StringIO()
     import orjson
 
-    YAML().dump(orjson.loads(as_json(value)), stream)
+    yaml: Any = YAML()
+    yaml.dump(orjson.loads(as_json(value)), stream)
     return stream.getvalue().rstrip("\n")
 
 
@@ -74,6 +75,10 @@ def as_table(rows: Sequence[Mapping[str, object]], markdown: bool = False) -> st
     )
 
 
+def named_values(values: Mapping[str, object]) -> list[dict[str, object]]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
 class Console:
     """One place that prints. `format` and `debug` are set once, by the root command."""
 
@@ -92,10 +97,11 @@ class Console:
         elif self.format == "yaml":
             click.echo(as_yaml(value))
         elif text is not None and self.format == "text":
-            click.echo(text)
+            click.echo(text, nl=bool(text))
         else:
             body = plain(value)
-            rows = body if isinstance(body, list) else [{"name": k, "value": v} for k, v in body.items()]
+            named = named_values(body) if isinstance(body, Mapping) else body
+            rows = cast("list[dict[str, object]]", named)
             click.echo(as_table(rows, markdown=self.format == "markdown"))
 
     def say(self, words: str) -> None:
@@ -117,7 +123,7 @@ class Console:
         return click.style(words, fg=colour) if self.colour else words
 
     @contextmanager
-    def progress(self, words: str, total: int | None = None) -> Iterator[Progress]:
+    def progress(self, words: str, total: int | None = None) -> Generator[Progress]:
         """Progress with rate and time left: a live line on a terminal, else a line every few seconds."""
         bar = Progress(self, words, total)
         try:

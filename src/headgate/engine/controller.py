@@ -97,7 +97,7 @@ class Controller:
                 return
             except LeaseLostError:
                 return
-            except Exception as error:  # noqa: BLE001  # a failing job must not take the others down
+            except Exception as error:  # a failing job must not take the others down
                 failure = explain(error)
                 self._note(run, error)
                 if not self._again(run, failure, tries, stop):
@@ -126,9 +126,7 @@ class Controller:
                 why=f"it is {now.state} on {now.engine}",
             )
 
-    def _again(
-        self, run: Run, failure: HeadgateError, tries: int, stop: threading.Event
-    ) -> bool:
+    def _again(self, run: Run, failure: HeadgateError, tries: int, stop: threading.Event) -> bool:
         """Whether the job is tried again: a declaration or a refusal does not mend itself."""
         mends = failure.retryable or type(failure) is OperationError
         if not mends or (run.mode == "batch" and tries >= BATCH_TRIES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from headgate.compile.fragments import DEAD_LETTERS
+from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.store.model import Intent
 
@@ -14,7 +15,7 @@ LARGEST_VALUE = 900_000
 
 def send_dead_letters(session: SparkSession, intent: Intent, bootstrap: str, topic: str) -> None:
     """Send this batch's dead letters; one too large to send is a reference to its table row."""
-    session.sql(_letters(intent)).write.format("kafka").options(
+    sql(session, _letters(intent)).write.format("kafka").options(
         **{"kafka.bootstrap.servers": bootstrap, "topic": topic}
     ).save()
 

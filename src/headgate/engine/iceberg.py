@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.engine.jvm import IcebergTable, Snapshot
 from headgate.engine.markers import Marker, marker, properties, wap_id
+from headgate.engine.statements import sql
 from headgate.errors import ConflictError, OperationError
 from headgate.store.model import Intent, Range
 
@@ -77,7 +78,7 @@ class ManagedTable:
         catalog, _, table = self.name.partition(".")
         call = f"CALL {catalog}.system.cherrypick_snapshot('{table}', {staged.id})"
         try:
-            row = self.session.sql(call).collect()[0]
+            row = sql(self.session, call).collect()[0]
         except Exception as error:
             self._explain(error)
             raise
@@ -131,7 +132,7 @@ class Staging:
         }
 
     @contextmanager
-    def open(self) -> Iterator[None]:
+    def open(self) -> Generator[None]:
         for name, value in self._options.items():
             self._session.conf.set(name, value)
         try:

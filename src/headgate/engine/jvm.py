@@ -1,8 +1,7 @@
 """The few calls into the JVM: Iceberg's table object and Hadoop's file system."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false, reportOptionalMemberAccess=false
-# py4j objects have no types; this module turns them into ours.
+# pyright: reportPrivateUsage=false
+# PySpark's way to the JVM is private to it; py4j's objects have no types, and end in this module.
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ class IcebergTable:
         self._java: Any = None
 
     def refresh(self) -> IcebergTable:
-        util = self._session._jvm.org.apache.iceberg.spark.Spark3Util
+        jvm: Any = self._session._jvm
+        util = jvm.org.apache.iceberg.spark.Spark3Util
         self._java = util.loadIcebergTable(self._session._jsparkSession, self.name)
         return self
 
@@ -95,10 +95,10 @@ class Files:
     """The file system of a checkpoint or a warehouse, whatever its scheme."""
 
     def __init__(self, session: SparkSession, root: str) -> None:
-        self._jvm = session._jvm
+        self._jvm: Any = session._jvm
         self.root = root.rstrip("/")
-        self._configuration = session._jsc.hadoopConfiguration()
-        self._system = self._path("").getFileSystem(self._configuration)
+        context: Any = session.sparkContext._jsc
+        self._system = self._path("").getFileSystem(context.hadoopConfiguration())
 
     def exists(self, name: str) -> bool:
         return bool(self._system.exists(self._path(name)))
@@ -107,7 +107,10 @@ class Files:
         """The files in a folder; none when it is not there."""
         if not self.exists(folder):
             return []
-        return [str(status.getPath().getName()) for status in self._system.listStatus(self._path(folder))]
+        return [
+            str(status.getPath().getName())
+            for status in self._system.listStatus(self._path(folder))
+        ]
 
     def read(self, name: str) -> bytes:
         stream = self._system.open(self._path(name))

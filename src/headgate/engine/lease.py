@@ -64,7 +64,7 @@ class EngineLease:
             except LeaseLostError:
                 self.lost.set()
                 return
-            except Exception:  # noqa: BLE001, S112  # a busy store is tried again before the lease ends
+            except Exception:  # a busy store is tried again before the lease ends
                 continue
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 SECONDS = 10.0
@@ -45,5 +45,5 @@ class Counted:
         ).first()
         return (int(row["rows"]), int(row["matching"])) if row else (0, 0)
 
-    def _matching(self):  # noqa: ANN202
+    def _matching(self) -> Column:
         return F.count_if(F.expr(self.condition))

@@ -54,7 +54,13 @@ class BatchProtocol:
         self.still_mine = still_mine
 
     def process(
-        self, job: str, run: int, range_: Range, revisions: tuple[str, ...], batch_id: int, work: Work
+        self,
+        job: str,
+        run: int,
+        range_: Range,
+        revisions: tuple[str, ...],
+        batch_id: int,
+        work: Work,
     ) -> LedgerRow | None:
         """Bring a batch to its outcome; None when it had one already or has no record."""
         if span(range_) == 0:
@@ -73,7 +79,7 @@ class BatchProtocol:
         self.still_mine()
         result = work.account(intent) or self._written(intent, work)
         self.faults.at(Point.BEFORE_OUTCOME)
-        return self._store.settle(intent, _row(intent, result))
+        return self._store.settle(intent, ledger_row(intent, result))
 
     def _written(self, intent: Intent, work: Work) -> Result:
         refuse_unless_next(intent, work.committed(intent))
@@ -110,7 +116,8 @@ def span(range_: Range) -> int:
     return sum(end - range_.start.get(key, 0) for key, end in range_.end.items())
 
 
-def _row(intent: Intent, result: Result) -> LedgerRow:
+def ledger_row(intent: Intent, result: Result) -> LedgerRow:
+    """The ledger's row for a batch that was carried out."""
     width = result.read if intent.range.is_table else span(intent.range)
     return LedgerRow(
         id=None,

@@ -39,6 +39,7 @@ def start_session(
     check_bundled(settings)
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # A SPARK_HOME of the machine would bring another Spark's jars.
     os.environ.pop("SPARK_HOME", None)
     builder = SparkSession.builder.appName("headgate").master(settings.spark_master)

@@ -134,5 +134,7 @@ def _cause(text: str) -> str:
     """The innermost cause that a JVM trace names, else the first line."""
     told = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
-    head = [line.removeprefix(": ") for line in told if not line.startswith(("An error occ", "at "))]
+    head = [
+        line.removeprefix(": ") for line in told if not line.startswith(("An error occ", "at "))
+    ]
     return (causes[-1:] or head[:1] or [""])[0][:500]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +20,7 @@ from headgate.engine.iceberg import AlreadyPublishedError, Committed, ManagedTab
 from headgate.engine.jvm import Snapshot
 from headgate.engine.observe import Counted
 from headgate.engine.protocol import BatchProtocol, Result, span
+from headgate.engine.statements import sql
 from headgate.engine.stream import TopicQuery, read_range
 from headgate.engine.topics import Topics, TopicState
 from headgate.errors import OperationError, UnavailableError
@@ -46,7 +49,7 @@ def run_bronze(context: RunContext) -> None:
     """Read the topic to its end, or for ever, batch by batch."""
     target, topic = _target(context)
     for statement in target.script.named("table"):
-        context.session.sql(statement)
+        sql(context.session, statement)
     table = ManagedTable(context.session, target.table)
     location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
     checkpoint = Checkpoint(context.session, location, topic.name)
@@ -88,7 +91,8 @@ class _Bronze:
         """What a killed run announced is done first, with exactly its range."""
         for intent in self._context.store.open_intents(self._target.job):
             frame = read_range(self._context.session, self._target.bootstrap, intent.range)
-            row = self._protocol.finish(intent, BronzeBatch(frame, self._target, self._protocol))
+            mine = replace(intent, run=self._context.run.number)
+            row = self._protocol.finish(mine, BronzeBatch(frame, self._target, self._protocol))
             self._progress.batch(row)
 
     def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
@@ -114,29 +118,27 @@ class BronzeBatch:
         return self._table.committed(intent.job)
 
     def account(self, intent: Intent) -> Result | None:
-        """From the tables alone: a batch that was not wholly accepted says so in its dead letters."""
-        commit = self._table.commit_of(intent.job, intent.range)
-        if commit is None:
-            return None
-        refusal = self._dead_letters.commit_of(intent.job, intent.range)
-        outcomes = refusal.marker.outcomes if refusal else None
-        return self._result(outcomes or {ACCEPTED: commit.snapshot.added}, commit.snapshot, refusal)
+        return account_bronze(self._table, self._dead_letters, intent.job, intent.range)
 
     def write(self, intent: Intent) -> Result:
         staged = self._stage(intent)
         outcomes = self._outcomes(intent, staged)
-        refusal = self._refuse(intent, outcomes) if set(outcomes) != {ACCEPTED} else None
+        if set(outcomes) != {ACCEPTED}:
+            self._refuse(intent, outcomes)
         self._protocol.still_mine()
-        published = self._table.publish(staged)
+        self._table.publish(staged)
         self._protocol.faults.at(Point.AFTER_PUBLISH)
-        return self._result(outcomes, published, refusal)
+        result = self.account(intent)
+        if result is None:
+            raise OperationError(f"{self._table.name} lost the commit that was just published")
+        return result
 
     def _stage(self, intent: Intent) -> Snapshot:
         self._bind(intent)
         staging = Staging(self._session, intent)
         self._protocol.faults.during(Point.MID_WRITE, self._write_begun())
         with staging.open():
-            self._session.sql(self._target.script.one("accept"))
+            sql(self._session, self._target.script.one("accept"))
         staged = staging.staged(self._table)
         self._protocol.faults.at(Point.AFTER_STAGING)
         return staged
@@ -145,12 +147,10 @@ class BronzeBatch:
         """The file's views over this batch's records, and its clock at the batch's time."""
         self._source.observed().createOrReplaceTempView(self._target.view)
         for statement in (*self._target.script.named("clock"), *self._target.script.named("view")):
-            self._session.sql(statement)
-        self._session.sql(f"SET VARIABLE batch_time = TIMESTAMP '{intent.batch_time.isoformat()}'")
+            sql(self._session, statement)
+        sql(self._session, f"SET VARIABLE batch_time = TIMESTAMP '{intent.batch_time.isoformat()}'")
 
-    def _write_begun(self):  # noqa: ANN202
-        from pathlib import Path
-
+    def _write_begun(self) -> Callable[[], bool]:
         folder = Path(self._table.look().location.removeprefix("file:")) / "data"
         known = {file.name for file in folder.glob("*.parquet")}
         return lambda: any(file.name not in known for file in folder.glob("*.parquet"))
@@ -171,34 +171,38 @@ class BronzeBatch:
         seen = self._source.seen()
         return seen if seen and seen[0] == span(intent.range) else self._source.recount()
 
-    def _refuse(self, intent: Intent, outcomes: Mapping[str, int]) -> Committed | None:
+    def _refuse(self, intent: Intent, outcomes: Mapping[str, int]) -> None:
         """Dead letters first: once bronze is published, the batch is wholly accounted for."""
         staging = Staging(self._session, intent, outcomes)
         statement = self._target.script.one("refuse")
         with staging.open():
             # Without refused records the commit is empty: it carries the count of tombstones.
-            self._session.sql(statement if outcomes.get(REFUSED) else _nothing(statement))
+            sql(self._session, statement if outcomes.get(REFUSED) else _nothing(statement))
         staged = staging.staged(self._dead_letters)
         if staged.added != outcomes.get(REFUSED, 0):
             raise OperationError(
                 f"a batch of {intent.job} does not add up",
                 why=f"{dict(outcomes)}, but {staged.added} dead letters",
             )
-        try:
+        with suppress(AlreadyPublishedError):  # by an earlier attempt at this very batch
             self._dead_letters.publish(staged)
-        except AlreadyPublishedError:
-            pass  # by an earlier attempt at this very batch
         self._protocol.faults.at(Point.AFTER_DEAD_LETTERS)
         send_dead_letters(self._session, intent, self._target.bootstrap, self._target.dlq_topic)
-        return self._dead_letters.commit_of(intent.job, intent.range)
 
-    def _result(
-        self, outcomes: Mapping[str, int], published: Snapshot, refusal: Committed | None
-    ) -> Result:
-        snapshots = {self._target.table: published.id}
-        if refusal:
-            snapshots[DEAD_LETTERS] = refusal.snapshot.id
-        return Result(sum(outcomes.values()), outcomes, snapshots)
+
+def account_bronze(
+    table: ManagedTable, dead_letters: ManagedTable, job: str, range_: Range
+) -> Result | None:
+    """From the tables alone: a batch that was not wholly accepted says so in its dead letters."""
+    commit = table.commit_of(job, range_)
+    if commit is None:
+        return None
+    refusal = dead_letters.commit_of(job, range_)
+    outcomes = (refusal.marker.outcomes if refusal else None) or {ACCEPTED: commit.snapshot.added}
+    snapshots = {table.name: commit.snapshot.id}
+    if refusal:
+        snapshots[dead_letters.name] = refusal.snapshot.id
+    return Result(sum(outcomes.values()), outcomes, snapshots)
 
 
 def _nothing(insert: str) -> str:

@@ -10,7 +10,7 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def _stopped_by_signals() -> threading.Event:
 
 
 @contextmanager
-def _announced(home: Path, connect: ConnectServer, ui_port: int) -> Iterator[None]:
+def _announced(home: Path, connect: ConnectServer, ui_port: int) -> Generator[None]:
     """A file that says where this engine listens; only its owner may read the token."""
     path = home / ENGINE_FILE
     content = {
@@ -131,7 +131,7 @@ def _announced(home: Path, connect: ConnectServer, ui_port: int) -> Iterator[Non
 
 
 @contextmanager
-def only_writer(settings: Settings) -> Iterator[None]:
+def only_writer(settings: Settings) -> Generator[None]:
     """The hadoop catalog is for a single writer: a second process is refused."""
     if settings.catalog != "hadoop":
         yield

@@ -15,12 +15,15 @@ from headgate.engine.faults import Point
 from headgate.engine.iceberg import Committed, ManagedTable, Staging, TableMovedError
 from headgate.engine.jvm import IcebergTable, Snapshot
 from headgate.engine.protocol import BatchProtocol, Result
-from headgate.errors import UnavailableError
+from headgate.engine.statements import sql
+from headgate.errors import OperationError, UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.progress import RunProgress
 from headgate.store.model import SNAPSHOT, Intent, Range
 
 KEPT, REPLACED, DUPLICATE, FILTERED = "kept", "replaced", "duplicate", "filtered"
+# In the marker of a rebuild: rows that passed the filters, before the duplicates are left out.
+PASSED = "passed"
 TRIES = 5
 
 
@@ -47,7 +50,7 @@ def run_silver(context: RunContext) -> None:
     target = _target(context)
     session = context.session.newSession()
     for statement in target.rebuild.named("table"):
-        session.sql(statement)
+        sql(session, statement)
     protocol, progress = context.protocol(), RunProgress(context)
 
     def batch() -> SilverBatch:
@@ -88,9 +91,7 @@ def next_range(session: SparkSession, target: SilverTarget, revision: str, form:
     return Range(f"table:{target.bronze}", bronze.uuid, start, {SNAPSHOT: current.id})
 
 
-def _seen(
-    silver: ManagedTable, bronze: IcebergTable, job: str, revision: str
-) -> int | None:
+def _seen(silver: ManagedTable, bronze: IcebergTable, job: str, revision: str) -> int | None:
     """The bronze snapshot that silver holds; None when it must be rebuilt.
 
     Other filters or casts need a rebuild, and so does a bronze snapshot that is no longer there.
@@ -119,11 +120,7 @@ class SilverBatch:
         return self._silver.committed(intent.job)
 
     def account(self, intent: Intent) -> Result | None:
-        commit = self._silver.commit_of(intent.job, intent.range)
-        if commit is None:
-            return None
-        outcomes = commit.marker.outcomes or self._rebuilt(intent, commit.snapshot)
-        return self._result(outcomes, commit.snapshot)
+        return account_silver(self._silver, intent.job, intent.range)
 
     def write(self, intent: Intent) -> Result:
         """The statement is run again whole when the table moved under it."""
@@ -138,25 +135,16 @@ class SilverBatch:
 
     def _rebuild(self, intent: Intent) -> Result:
         self._bind(intent, self._target.rebuild)
-        staging = Staging(self._session, intent)
-        with staging.open():
-            self._session.sql(self._target.rebuild.one("rebuild"))
-        staged = staging.staged(self._silver)
-        outcomes = self._rebuilt(intent, staged)
-        return self._published(staged, outcomes)
-
-    def _rebuilt(self, intent: Intent, snapshot: Snapshot) -> Mapping[str, int]:
-        self._bind(intent, self._target.rebuild)
         passing = self._passing()
-        return {
-            KEPT: snapshot.added,
-            DUPLICATE: passing - snapshot.added,
-            FILTERED: self._read(intent.range) - passing,
-        }
+        noted = {PASSED: passing, FILTERED: self._read(intent.range) - passing}
+        staging = Staging(self._session, intent, noted)
+        with staging.open():
+            sql(self._session, self._target.rebuild.one("rebuild"))
+        return self._published(intent, staging.staged(self._silver))
 
     def _merge(self, intent: Intent) -> Result:
         self._bind(intent, self._target.merge)
-        self._session.sql(self._target.merge.one("classify"))
+        sql(self._session, self._target.merge.one("classify"))
         view = f"{self._target.name}_classified"
         # Once the merge has begun, silver is no longer what the rows were compared with; and a
         # view over a plan that still names the table cannot be the source of a MERGE in Spark 4.1.
@@ -165,8 +153,8 @@ class SilverBatch:
         outcomes = self._classes(intent, classified)
         staging = Staging(self._session, intent, outcomes)
         with staging.open():
-            self._session.sql(self._merge_statement(outcomes))
-        return self._published(staging.staged(self._silver), outcomes)
+            sql(self._session, self._merge_statement(outcomes))
+        return self._published(intent, staging.staged(self._silver))
 
     def _merge_statement(self, outcomes: Mapping[str, int]) -> str:
         if outcomes[KEPT] or outcomes[REPLACED]:
@@ -175,7 +163,10 @@ class SilverBatch:
         return f"INSERT INTO {self._target.silver} SELECT * FROM {self._target.silver} WHERE FALSE"
 
     def _classes(self, intent: Intent, classified: DataFrame) -> dict[str, int]:
-        counted = {str(r["outcome"]): int(r["count"]) for r in classified.groupBy("outcome").count().collect()}
+        counted = {
+            str(r["outcome"]): int(r["count"])
+            for r in classified.groupBy("outcome").count().collect()
+        }
         kept, replaced = counted.get(KEPT, 0), counted.get(REPLACED, 0)
         passing = self._passing()
         return {
@@ -188,7 +179,7 @@ class SilverBatch:
     def _bind(self, intent: Intent, script: Script) -> None:
         self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
         for statement in script.named("view"):
-            self._session.sql(statement)
+            sql(self._session, statement)
 
     def _source(self, range_: Range) -> DataFrame:
         reader = self._session.read.format("iceberg")
@@ -216,12 +207,25 @@ class SilverBatch:
             end = table.snapshot(end.parent) if end.parent is not None else None
         return added
 
-    def _published(self, staged: Snapshot, outcomes: Mapping[str, int]) -> Result:
+    def _published(self, intent: Intent, staged: Snapshot) -> Result:
         self._protocol.faults.at(Point.AFTER_STAGING)
         self._protocol.still_mine()
-        published = self._silver.publish(staged)
+        self._silver.publish(staged)
         self._protocol.faults.at(Point.AFTER_PUBLISH)
-        return self._result(outcomes, published)
+        result = self.account(intent)
+        if result is None:
+            raise OperationError(f"{self._silver.name} lost the commit that was just published")
+        return result
 
-    def _result(self, outcomes: Mapping[str, int], published: Snapshot) -> Result:
-        return Result(sum(outcomes.values()), outcomes, {self._target.silver: published.id})
+
+def account_silver(silver: ManagedTable, job: str, range_: Range) -> Result | None:
+    """What became of a range, from silver's own commit of it."""
+    commit = silver.commit_of(job, range_)
+    if commit is None:
+        return None
+    outcomes = dict(commit.marker.outcomes or {})
+    if PASSED in outcomes:
+        # How many of those that passed were duplicates is known only once the table is written.
+        kept = commit.snapshot.added
+        outcomes = {KEPT: kept, DUPLICATE: outcomes[PASSED] - kept, FILTERED: outcomes[FILTERED]}
+    return Result(sum(outcomes.values()), outcomes, {silver.name: commit.snapshot.id})
