@@ -1,0 +1,335 @@
+"""One Spark session for all tests, and pipelines on it: each with topics, tables and store of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.integration.oracle import Record, read_topic
+
+from headgate.settings import Settings
+from headgate.store.model import LedgerRow, Run, RunState
+from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from tests.integration.conftest import RunningBroker
+
+    from headgate.checks.certificate import Certificate
+    from headgate.engine.context import RunContext
+
+__all__ = ["lake_home", "new_pipeline", "pipeline", "pytest_collection_modifyitems", "spark"]
+
+ROOT = Path(__file__).parents[2]
+SECOND = 1_000  # of record timestamps
+MORNING = 1_704_103_200_000  # 2024-01-01 10:00 UTC
+LETTER_COLUMNS = (
+    "reason_code, reason, kafka_partition, kafka_offset, kafka_timestamp, kafka_key, kafka_value,"
+    " kafka_headers"
+)
+MANIFEST = """
+manifest_version: 1
+name: {name}
+topic: {topic}
+dlq_topic: {topic}-dlq
+bronze_table: bronze.{name}
+silver_table: silver.{name}
+event_ts_col: at
+ts_format: "{ts_format}"
+partition_date_col: on_day
+partition_date_expr: "CAST(at AS DATE)"
+key_field: id
+columns:
+  - {{name: id, kafka_type: BIGINT, bronze_type: BIGINT, silver_name: event_id, silver_type: INT}}
+  - {{name: at, kafka_type: STRING, bronze_type: TIMESTAMP(3), silver_name: happened_at,
+     silver_type: TIMESTAMP(3), is_event_ts: true}}
+  - {{name: seen, kafka_type: STRING, bronze_type: TIMESTAMP_LTZ(3), silver_name: seen,
+     silver_type: TIMESTAMP_LTZ(3)}}
+  - {{name: name, kafka_type: STRING, bronze_type: STRING, silver_name: name, silver_type: STRING}}
+  - {{name: amount, kafka_type: DOUBLE, bronze_type: DOUBLE, silver_name: amount,
+     silver_type: "DECIMAL(10, 2)"}}
+  - {{name: price, kafka_type: "DECIMAL(10, 2)", bronze_type: "DECIMAL(10, 2)", silver_name: price,
+     silver_type: "DECIMAL(10, 2)"}}
+  - {{name: flag, kafka_type: BOOLEAN, bronze_type: BOOLEAN, silver_name: flag, silver_type: BOOLEAN}}
+  - {{name: n, kafka_type: INT, bronze_type: INT, silver_name: n, silver_type: INT}}
+  - {{name: day, kafka_type: STRING, bronze_type: DATE, silver_name: day, silver_type: DATE}}
+dedup_key: [id, at]
+quality_filters: {filters}
+surrogate_key_fields: [id, at]
+"""
+FILTERS = '["amount IS NULL OR amount >= 0", "at IS NULL OR year(at) = 2024"]'
+TYPES = {
+    "id": "BIGINT", "at": "TIMESTAMP", "seen": "TIMESTAMP_LTZ", "name": "STRING",
+    "amount": "DOUBLE", "price": "DECIMAL", "flag": "BOOLEAN", "n": "INT", "day": "DATE",
+}  # fmt: skip
+SILVER_COLUMNS = (
+    "event_id, happened_at, seen, name, amount, price, flag, n, day, on_day,"
+    " kafka_partition, kafka_offset"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """py4j closes the sockets of `collect` only when they are garbage: any later test may see it."""
+    for item in items:
+        if "integration" in item.path.parts:
+            for warning in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One record for a topic; without a partition it goes where its key says."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes]] = ()
+    partition: int | None = None
+    timestamp: int = MORNING
+
+
+@dataclass
+class Pipeline:
+    """A dataset with topics, tables, checkpoint and ops store of its own, processed in this JVM."""
+
+    name: str
+    settings: Settings
+    store: OpsStore
+    session: SparkSession
+    _processed: list[Run] = field(default_factory=list)
+
+    @property
+    def topic(self) -> str:
+        return str(self.settings.topic)
+
+    @property
+    def checkpoint(self) -> Path:
+        return Path(self.settings.checkpoints) / f"bronze-{self.name}"
+
+    def declare(self, ts_format: str = "yyyy-MM-dd''T''HH:mm:ss", filters: str = FILTERS) -> None:
+        """Write the manifest; again with other values is another revision."""
+        folder = self.settings.root / "datasets" / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        text = MANIFEST.format(
+            name=self.name, topic=self.topic, ts_format=ts_format, filters=filters
+        )
+        (folder / "dataset.yml").write_text(text)
+
+    def produce(self, records: Iterable[Sent | bytes]) -> None:
+        produce(
+            str(self.settings.bootstrap_servers),
+            self.topic,
+            [r if isinstance(r, Sent) else Sent(r) for r in records],
+        )
+
+    def process(self, kind: str, **options: str) -> Run:
+        """One run of the job, as an engine would carry it out; its failure is raised."""
+        run = self.ask_for(kind, **options)
+        try:
+            self.carry_out(run)
+        except Exception:
+            self.store.move(run.job, run.number, RunState.FAILED)
+            raise
+        return self.store.move(run.job, run.number, RunState.FINISHED)
+
+    def ask_for(self, kind: str, **options: str) -> Run:
+        from headgate.jobs.requests import ask_for
+
+        asked = ask_for(self.settings, self.store, f"{kind}-{self.name}", "batch", options)
+        return self.store.claim(asked.job, asked.number, "this test")
+
+    def carry_out(self, run: Run) -> None:
+        from headgate.jobs.registry import JOBS
+
+        JOBS[run.kind](self.context(run))
+
+    def context(self, run: Run, still_mine: Callable[[], None] = lambda: None) -> RunContext:
+        from headgate.engine.context import RunContext
+
+        return RunContext(run, self.settings, self.session, self.store, still_mine)
+
+    def select(self, columns: str, table: str, where: str = "TRUE") -> list[tuple[Any, ...]]:
+        """Rows by DuckDB, in no order."""
+        from headgate.checks.lake import Lake
+
+        with Lake.open(self.settings) as lake:
+            sql = f"SELECT {columns} FROM {lake.scan_sql(table)} WHERE {where}"
+            return [tuple(row) for row in lake.query(sql)]
+
+    def bronze(self) -> Counter[tuple[Any, ...]]:
+        """Bronze as a multiset, the time of the batch aside."""
+        names = ", ".join(f'"{name}"' for name in TYPES)
+        origin = "kafka_topic, kafka_partition, kafka_offset, epoch_ms(kafka_timestamp)"
+        return Counter(self.select(f"{names}, {origin}", f"bronze.{self.name}"))
+
+    def silver(self) -> Counter[tuple[Any, ...]]:
+        """Silver as a multiset, the time of the batch aside."""
+        names = f"{self.name}_id, {SILVER_COLUMNS}, epoch_ms(kafka_timestamp)"
+        return Counter(self.select(names, f"silver.{self.name}"))
+
+    def dead_letters(self) -> list[Letter]:
+        rows = self.select(LETTER_COLUMNS, "headgate.dead_letters", f"job = 'bronze-{self.name}'")
+        return sorted((Letter(*row) for row in rows), key=lambda letter: letter.origin)
+
+    def records(self) -> list[Record]:
+        """Everything on the topic, read without Spark."""
+        return read_topic(str(self.settings.bootstrap_servers), self.topic)
+
+    def letters_on_topic(self) -> list[Record]:
+        return read_topic(str(self.settings.bootstrap_servers), str(self.settings.dlq_topic))
+
+    def ledger(self, kind: str = "bronze") -> tuple[LedgerRow, ...]:
+        return self.store.ledger(f"{kind}-{self.name}")
+
+    def outcomes(self, kind: str = "bronze") -> dict[str, int]:
+        """The ledger's outcomes, summed; it must have no other record than those."""
+        rows = self.ledger(kind)
+        summed: Counter[str] = Counter()
+        for row in rows:
+            summed.update(row.outcomes)
+        assert summed.total() == sum(row.read for row in rows)
+        return {name: n for name, n in summed.items() if n}
+
+    def certify(self) -> Certificate:
+        from headgate.checks.certificate import run_certification, write
+
+        certificate = run_certification(self.settings)
+        write(certificate, self.certificate_file)
+        return certificate
+
+    @property
+    def certificate_file(self) -> Path:
+        return self.settings.root / "certificate.json"
+
+    def recheck(self) -> subprocess.CompletedProcess[str]:
+        """The script that imports nothing of ours, over the last certificate."""
+        script = ROOT / "scripts" / "recheck_certificate.py"
+        catalog = str(self.settings.catalog_uri).removeprefix("jdbc:sqlite:")
+        command = [sys.executable, str(script), str(self.certificate_file), "--catalog", catalog]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A row of the dead-letter table."""
+
+    code: str
+    words: str
+    partition: int
+    offset: int
+    timestamp: object
+    key: bytes | None
+    value: bytes
+    headers: Sequence[Mapping[str, Any]] | None
+
+    @property
+    def origin(self) -> tuple[int, int]:
+        return self.partition, self.offset
+
+
+def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
+    """Send and wait until all is acknowledged."""
+    from confluent_kafka import Producer
+
+    failures: list[object] = []
+    options = {"bootstrap.servers": bootstrap, "message.max.bytes": 20_000_000, "linger.ms": 5}
+    producer = Producer({**options, "acks": "all", "log_level": 0})
+
+    def note(error: object, _: object) -> None:
+        if error is not None:
+            failures.append(error)
+
+    for record in records:
+        where = {} if record.partition is None else {"partition": record.partition}
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    record.value,
+                    record.key,
+                    headers=list(record.headers),
+                    timestamp=record.timestamp,
+                    on_delivery=note,
+                    **where,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(60) == 0
+    assert failures == []
+
+
+def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    from headgate.engine.topics import Topics
+
+    config = {"max.message.bytes": str(largest)}
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for future in admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
+        future.result(20)
+    assert Topics(bootstrap).describe(name)
+
+
+@pytest.fixture(scope="session")
+def lake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the shared session's catalog and warehouse are."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="session")
+def spark(lake_home: Path) -> Iterator[SparkSession]:
+    """The one session of this test run."""
+    from headgate.engine.session import start_session
+
+    session = start_session(Settings(root=lake_home, home=lake_home, spark_master="local[2]"))
+    yield session
+    session.stop()
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def new_pipeline(
+    spark: SparkSession, broker: RunningBroker, lake_home: Path, tmp_path: Path
+) -> Iterator[Callable[..., Pipeline]]:
+    """Makes pipelines; `largest` is the topic's limit for a message."""
+    made: list[Pipeline] = []
+
+    def make(partitions: int = 2, largest: int = 1_048_588, **declared: str) -> Pipeline:
+        name = f"p{next(_numbers)}"
+        root = tmp_path / name
+        shutil.copytree(ROOT / "datasets" / "_template", root / "datasets" / "_template")
+        create_topic(broker.bootstrap, name, partitions, largest)
+        create_topic(broker.bootstrap, f"{name}-dlq", 1, 1_048_588)
+        settings = Settings(
+            root=root,
+            home=lake_home,
+            dataset=name,
+            topic=name,
+            dlq_topic=f"{name}-dlq",
+            bootstrap_servers=broker.bootstrap,
+            ops_store_url=f"sqlite:///{root}/ops.db",
+            spark_master="local[2]",
+        )
+        pipeline = Pipeline(name, settings, OpsStore.open(settings.ops_store_url), spark)
+        pipeline.declare(**declared)
+        made.append(pipeline)
+        return pipeline
+
+    yield make
+    for pipeline in made:
+        pipeline.store.close()
+
+
+@pytest.fixture
+def pipeline(new_pipeline: Callable[..., Pipeline]) -> Pipeline:
+    return new_pipeline()

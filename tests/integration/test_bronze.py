@@ -1,0 +1,135 @@
+"""Bronze holds every record that can be a row, exactly as it was sent, and accounts for the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from random import Random
+
+from tests.integration.events import compact, event, events
+from tests.integration.oracle import bronze_rows
+from tests.integration.spark import TYPES, Pipeline, Sent
+
+GOOD = compact(event(Random(1), 1))
+NewPipeline = Callable[..., Pipeline]
+
+
+def test_rows_equal_what_was_sent_and_a_second_run_adds_nothing(pipeline: Pipeline) -> None:
+    pipeline.produce(Sent(value, b"k%d" % n) for n, value in enumerate(events(7, 500)))
+    pipeline.process("bronze")
+    expected = bronze_rows(pipeline.records(), TYPES)
+    assert pipeline.bronze() == expected
+    assert pipeline.outcomes() == {"accepted": 500}
+    pipeline.process("bronze")
+    assert pipeline.bronze() == expected
+    assert len(pipeline.ledger()) == 1
+
+
+def test_new_records_are_appended_and_refused_ones_and_tombstones_are_counted(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.produce(events(8, 100))
+    pipeline.process("bronze")
+    more = [Sent(value) for value in events(9, 50, first=100)]
+    pipeline.produce([*more, Sent(None, b"gone"), Sent(b"not JSON"), Sent(None, b"gone too")])
+    pipeline.process("bronze")
+    sound = [r for r in pipeline.records() if r.value not in (None, b"not JSON")]
+    assert pipeline.bronze() == bronze_rows(sound, TYPES)
+    assert pipeline.outcomes() == {"accepted": 150, "refused": 1, "tombstone": 2}
+    assert [row.read for row in pipeline.ledger()] == [100, 53]
+    assert [letter.code for letter in pipeline.dead_letters()] == ["not_json"]
+
+
+def test_batches_without_a_single_row_are_accounted_for(pipeline: Pipeline) -> None:
+    pipeline.produce([b"no", b"not this either"])
+    pipeline.process("bronze")
+    pipeline.produce([Sent(None, b"a"), Sent(None, b"b"), Sent(None, b"c")])
+    pipeline.process("bronze")
+    assert [dict(row.outcomes) for row in pipeline.ledger()] == [
+        {"accepted": 0, "refused": 2},
+        {"accepted": 0, "tombstone": 3},
+    ]
+    assert pipeline.bronze().total() == 0
+    pipeline.produce([GOOD])
+    pipeline.process("bronze")
+    assert pipeline.bronze().total() == 1
+
+
+def test_a_record_may_be_written_in_any_sound_way(pipeline: Pipeline) -> None:
+    fields = event(Random(2), 2)
+    ways = [
+        json.dumps(fields).encode(),
+        json.dumps(fields, indent=2).encode(),
+        b"\n\t " + compact(fields) + b" \r\n",
+        compact(dict(reversed(fields.items()))),
+        compact({**fields, "unknown": {"a": [1, {"b": None}]}, "_unparsed": "x"}),
+        compact({"id": 5}),
+        compact({"ID": 5, "At": "x"}),
+        b"{}",
+        compact({**fields, "name": "\x00\u2028\ufeff"}),
+        compact({**fields, "name": "x" * 100_000}),
+        json.dumps({**fields, "name": "😀"}).encode(),
+        compact(fields).replace(b'"id"', b'"\\u0069d"'),
+        compact({**fields, "name": "\\ud800 is only text here"}),
+    ]
+    pipeline.produce(ways)
+    pipeline.process("bronze")
+    assert [(letter.code, letter.value) for letter in pipeline.dead_letters()] == []
+    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+
+
+def test_a_wrong_ts_format_makes_dead_letters_that_name_the_field(
+    new_pipeline: NewPipeline,
+) -> None:
+    pipeline = new_pipeline(ts_format="dd/MM/yyyy HH:mm")
+    pipeline.produce([GOOD])
+    pipeline.process("bronze")
+    (letter,) = pipeline.dead_letters()
+    assert letter.code == "wrong_type"
+    assert "at = 2024-01-" in letter.words
+
+
+def test_a_dead_letter_keeps_the_original_bytes_and_says_where_it_came_from(
+    pipeline: Pipeline,
+) -> None:
+    bad = b'{"id": "\xff\xfe'
+    pipeline.produce([Sent(bad, b"key\xff", [("trace", b"\x00\x01")], partition=1)])
+    pipeline.process("bronze")
+    (row,) = pipeline.dead_letters()
+    (sent,) = pipeline.letters_on_topic()
+    assert (row.key, row.value) == (sent.key, sent.value) == (b"key\xff", bad)
+    assert [dict(header) for header in row.headers or ()] == [{"key": "trace", "value": b"\0\1"}]
+    assert sent.headers[0] == ("trace", b"\x00\x01")
+    run = pipeline.store.runs(f"bronze-{pipeline.name}")[0]
+    facts = {key: value for key, value in sent.headers[1:] if value is not None}
+    assert {key: value.decode() for key, value in facts.items()} == {
+        "headgate.topic": pipeline.topic,
+        "headgate.partition": "1",
+        "headgate.offset": "0",
+        "headgate.timestamp": "2024-01-01 10:00:00",
+        "headgate.job": run.job,
+        "headgate.revision": sent.header("headgate.revision"),
+        "headgate.reason_code": "not_utf8",
+        "headgate.reason": row.words,
+    }
+
+
+def test_a_record_too_large_for_the_dead_letter_topic_is_a_reference_there(
+    new_pipeline: NewPipeline,
+) -> None:
+    pipeline = new_pipeline(largest=12_000_000)
+    large = b"x" * 2_000_000
+    headed = [("h", b"y" * 950_000)]
+    pipeline.produce(
+        [Sent(large, b"value"), Sent(b"no", large), Sent(b"no", b"headers", headed), Sent(b"no")]
+    )
+    pipeline.process("bronze")
+    assert sorted((letter.value for letter in pipeline.dead_letters()), key=len) == [b"no"] * 3 + [
+        large
+    ]
+    on_topic = pipeline.letters_on_topic()
+    assert len(on_topic) == 4
+    references = [r for r in on_topic if r.header("headgate.reference")]
+    assert {r.header("headgate.reference") for r in references} == {"lake.headgate.dead_letters"}
+    assert [r.value for r in references] == [None] * 3
+    assert {r.header("headgate.reason_code") for r in on_topic} == {"not_json"}
