@@ -19,6 +19,7 @@ NOUNS: dict[str, str] = {
     "config": "choose, show and check settings",
     "dataset": "check and compile dataset manifests",
     "dbt": "build and test the marts",
+    "demo": "run the whole path on sample data",
     "doctor": "say what this machine has and lacks",
     "engine": "run the long-running Spark application",
     "feed": "make sample data and send it to the topic",

@@ -1,0 +1,184 @@
+"""`headgate demo`: the whole path on sample data, checked and certified, then stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.cli.own_home import alone, emptied, replaced, stopped_on_failure
+
+if TYPE_CHECKING:
+    from headgate.checks.flow import Flow
+    from headgate.cli.steps import StepReport
+    from headgate.cli.walk import Certificate, Marts, Sample
+
+ROWS = 50_000
+DATA_FILE = "events.parquet"
+# What says how much of this machine the demo may use; everything else is the demo's own.
+KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY"})
+PORTS = frozenset({"KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT"})
+ANNOUNCED = frozenset({"BOOTSTRAP_SERVERS", "CONNECT_URL", "CONNECT_TOKEN", "SPARK_UI_URL"})
+
+
+@dataclass(frozen=True)
+class DemoReport:
+    """One demo: its steps, its counts, and the proof."""
+
+    home: str
+    seconds: float
+    fetch_seconds: float
+    peak_memory_mib: int | None
+    certificate: str
+    statements_rechecked: int
+    steps: tuple[StepReport, ...]
+    flow: Flow
+
+
+@click.command("demo")
+@click.option("--rows", type=click.IntRange(min=100), default=ROWS, show_default=True)
+@click.option("--keep-running", is_flag=True, help="Leave broker and engine running at the end.")
+def command(rows: int, keep_running: bool) -> None:
+    """Run the whole path on sample data: checked, certified, then stopped.
+
+    Everything stands in .headgate/demo, which is emptied first; your own data and settings are
+    neither read nor changed.
+
+    \b
+    Examples:
+      headgate demo
+      headgate -o json demo --rows 5000
+    """
+    from headgate.profile import find_root
+
+    root = find_root(Path.cwd())
+    home = root / ".headgate" / "demo"
+    with alone(home), replaced(demo_environment(root, home, os.environ)):
+        report = run(root, home, rows, keep_running)
+    console.data(report, text=text(report, root))
+
+
+def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:
+    """Take every step; whatever happens, nothing is left running unless that is asked for."""
+    from headgate.cli.steps import Steps
+    from headgate.cli.walk import NAME_WIDTH, Walk
+    from headgate.local.memory import PeakMemory
+
+    console.say(f"Headgate demo: {rows:,} events from a Parquet file to certified marts\n")
+    emptied(home)
+    begun = time.monotonic()
+    steps = Steps(home / "logs", "demo", NAME_WIDTH)
+    walk = Walk(steps, root)
+    file = home / "certificates" / "demo.json"
+    with PeakMemory() as memory:
+        with stopped_on_failure(home):
+            sample = walk.sample(rows)
+            os.environ["DLQ_MAX"] = str(sample.planted.bad)
+            walk.settings()
+            fetched = walk.fetch()
+            walk.up()
+            walk.topics()
+            walk.generate()
+            walk.process("bronze")
+            walk.process("silver")
+            walk.wait()
+            marts = walk.marts()
+            walk.validate()
+            certificate = walk.certify(file)
+            held = walk.recheck(file, home / "catalog.db")
+        if not keep_running:
+            walk.down()
+    return DemoReport(
+        home=str(home),
+        seconds=round(time.monotonic() - begun - fetched, 1),
+        fetch_seconds=round(fetched, 1),
+        peak_memory_mib=memory.peak // 2**20 if memory.peak else None,
+        certificate=str(file),
+        statements_rechecked=held,
+        steps=tuple(steps.taken),
+        flow=flow_of(sample, certificate, marts),
+    )
+
+
+def flow_of(sample: Sample, certificate: Certificate, marts: Marts) -> Flow:
+    from headgate.checks.flow import Flow
+
+    account, planted = certificate.datasets[0], sample.planted
+    models = [model for model in marts.models if model.kind == "model"]
+    return Flow(
+        file=Path(sample.file).name,
+        rows=planted.rows,
+        topic=account.topic,
+        produced=account.sums.read,
+        bronze_table=account.tables["bronze"].name,
+        bronze=account.sums.accepted,
+        dead_letters=account.sums.refused,
+        tombstones=account.sums.tombstones,
+        silver_table=account.tables["silver"].name,
+        silver=account.sums.kept,
+        filtered=account.sums.filtered,
+        duplicates=account.sums.duplicates,
+        models=len(models),
+        tests=marts.passed,
+        marts={m.name: m.rows or 0 for m in models if m.folder == "marts"},
+        planted_bad=planted.bad,
+        planted_duplicates=planted.duplicates,
+        planted_filtered=planted.filtered,
+    )
+
+
+def text(report: DemoReport, root: Path) -> str:
+    """The summary for a person."""
+    from headgate.checks import flow
+
+    f = report.flow
+    home = Path(report.home).relative_to(root)
+    certificate = Path(report.certificate).relative_to(root)
+    memory = report.peak_memory_mib
+    peak = f", {memory / 1024:.1f} GiB of memory at most" if memory else ""
+    fetched = f", fetching jars not counted ({report.fetch_seconds:.0f} s)"
+    return f"""
+{flow.text(f)}
+
+Every record is accounted for
+  {f.produced:,} produced = {f.bronze:,} bronze + {f.dead_letters:,} dead letters + {f.tombstones:,} tombstones
+  {f.bronze:,} bronze = {f.silver:,} silver + {f.filtered:,} filtered + {f.duplicates:,} duplicates
+  certificate: {certificate}
+  an independent script agrees: all {report.statements_rechecked} statements hold
+  {report.seconds:.0f} s{fetched if report.fetch_seconds >= 1 else ""}{peak}
+
+Where to look next
+  {str(home / "dbt.duckdb"):<34}the marts, for any DuckDB client
+  {str(home / "logs"):<34}what each step and service said
+  export HEADGATE_HOME={home}
+  .venv/bin/headgate local up       broker and engine on these data again
+  .venv/bin/headgate ledger show    what became of every offset
+  .venv/bin/headgate lake count     rows of bronze and silver
+  make help                         everything else"""
+
+
+def demo_environment(root: Path, home: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The shipped embedded profile over whatever is chosen here, in the demo's own home."""
+    from headgate.axes import NAMES
+    from headgate.profile import ACTIVE, DEFAULT_PROFILE, read_profile
+
+    ours = frozenset(NAMES.values()) - KNOBS - PORTS
+    chosen = read_profile(root / ACTIVE, ACTIVE).entries
+    # An empty value means the default; what running services announce must stay open.
+    blank = {name: "" for name in chosen if name in ours - ANNOUNCED}
+    shipped = read_profile(root / DEFAULT_PROFILE, DEFAULT_PROFILE).entries
+    profile = {n: e.value for n, e in shipped.items() if n not in KNOBS or n not in environ}
+    return {
+        **{name: value for name, value in environ.items() if name not in ours},
+        **blank,
+        **profile,
+        "HEADGATE_HOME": str(home),
+        "HOST_DATA_DIR": str(home / "data"),
+        "DATA_PATH": f"/data/{DATA_FILE}",
+    }

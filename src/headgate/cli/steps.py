@@ -1,0 +1,163 @@
+"""The steps of a long command: one line each, live on a terminal; what they say goes to logs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+import click
+from pydantic import BaseModel
+
+from headgate.cli.console import console
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+LIVE_SECONDS, LINE_SECONDS = 0.1, 5.0
+TAIL_LINES = 15
+Report = TypeVar("Report", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step that was taken: how long it took and what came of it."""
+
+    name: str
+    seconds: float
+    words: str
+
+
+class StepLog(io.TextIOBase):
+    """Where a step's words go: a file; the newest line is kept for whoever watches."""
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._stream = file.open("w", encoding="utf-8")
+        self.file, self.newest = file, ""
+
+    def write(self, text: str) -> int:
+        self._stream.write(text)
+        self._stream.flush()
+        spoken = [line for line in text.splitlines() if line.strip()]
+        self.newest = spoken[-1].strip() if spoken else self.newest
+        return len(text)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class Step:
+    """A step under way; `words` is what its line says at the end."""
+
+    def __init__(self, name: str, log: StepLog) -> None:
+        self.name, self.log, self.words = name, log, ""
+        self._begun = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._begun
+
+
+class Steps:
+    """Takes steps one after the other and shows them on stderr."""
+
+    def __init__(self, logs: Path, prefix: str, width: int) -> None:
+        self._logs, self._prefix, self._width = logs, prefix, width
+        self._stream: TextIO = sys.stderr
+        self._live = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._colour = console.colour
+        self.taken: list[StepReport] = []
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Generator[Step]:
+        """Everything said inside goes to the step's log; on failure its end is shown."""
+        log = StepLog(self._logs / f"{self._prefix}-{name}.log")
+        step = Step(name, log)
+        try:
+            with log, self._watched(step), _said_to(log):
+                yield step
+        except BaseException:
+            self._say(self._line(step, "✗", "red", log.file))
+            self._say_tail(log.file)
+            raise
+        self.taken.append(StepReport(name, round(step.seconds, 2), step.words))
+        self._say(self._line(step, "✓", "green", step.words))
+
+    @contextlib.contextmanager
+    def _watched(self, step: Step) -> Generator[None]:
+        done = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(step, done), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _watch(self, step: Step, done: threading.Event) -> None:
+        number = 0
+        while not done.wait(LIVE_SECONDS if self._live else LINE_SECONDS):
+            number += 1
+            mark = FRAMES[number % len(FRAMES)] if self._live else "…"
+            line = self._line(step, mark, "cyan", step.log.newest)
+            if self._live:
+                self._stream.write("\r\x1b[2K" + line)
+                self._stream.flush()
+            else:
+                self._say(line)
+
+    def _line(self, step: Step, mark: str, colour: str, words: object) -> str:
+        head = f" {step.name:<{self._width}} {step.seconds:5.1f} s  "
+        room = shutil.get_terminal_size().columns - len(head) - 4 if self._live else 200
+        told = str(words)
+        told = told if len(told) <= room else told[: room - 1] + "…"
+        return "  " + self._styled(mark, colour) + (head + told).rstrip()
+
+    def _say(self, line: str) -> None:
+        clear = "\r\x1b[2K" if self._live else ""
+        self._stream.write(f"{clear}{line}\n")
+        self._stream.flush()
+
+    def _say_tail(self, log: Path) -> None:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in lines[-TAIL_LINES:]:
+            self._say("      " + self._styled(line, "bright_black"))
+
+    def _styled(self, words: str, colour: str) -> str:
+        return click.style(words, fg=colour) if self._colour else words
+
+
+@contextlib.contextmanager
+def _said_to(log: StepLog) -> Generator[None]:
+    with contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
+        yield
+
+
+def command(*words: str) -> str:
+    """Run one of our own commands in this process; its data as JSON text.
+
+    A child process would spend most of its time importing what this one has imported already.
+    """
+    from headgate.cli.main import cli
+
+    before = console.format
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            cli.main(["-o", "json", *words], prog_name="headgate", standalone_mode=False)
+    finally:
+        console.format = before
+    sys.stdout.write(out.getvalue())
+    return out.getvalue()
+
+
+def reported(model: type[Report], *words: str) -> Report:
+    """The data of one of our own commands, read as the model says."""
+    return model.model_validate_json(command(*words))
