@@ -217,8 +217,9 @@ def test_a_bare_name_is_read_as_a_column(spark: SparkSession) -> None:
     words = [row.keyword for row in spark.sql("SELECT keyword FROM sql_keywords()").collect()]
     bare = [word for word in words if word not in RESERVED]
     columns = ", ".join(f"{at} AS `{word}`" for at, word in enumerate(bare))
-    conditions = " AND ".join(
+    conditions = ", ".join(
         f"{spark_identifier(word)} = {at} AND NOT ({spark_identifier(word)} IS NULL)"
         for at, word in enumerate(bare)
     )
-    assert spark.sql(f"SELECT 1 FROM (SELECT {columns}) WHERE {conditions}").count() == 1
+    answers = spark.sql(f"SELECT {conditions} FROM (SELECT {columns})").collect()[0]
+    assert [word for word, right in zip(bare, answers, strict=True) if not right] == []

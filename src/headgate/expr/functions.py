@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from headgate.expr import build
 from headgate.expr.agree import agree, shown
@@ -47,18 +47,17 @@ def _is_count(item: Expr) -> bool:
     return isinstance(item, Literal) and item.type == INT and item.value is not None
 
 
+def _is_text(item: Expr) -> TypeGuard[Literal]:
+    return isinstance(item, Literal) and item.type == STRING
+
+
 def _is_date_or_time(item: Expr) -> bool:
     return item.type == DATE or item.type.is_time
 
 
 _TEXT = Parameter("text", lambda item: item.type == STRING)
-_FIXED = Parameter(
-    "a text in quotes, not empty",
-    lambda item: isinstance(item, Literal) and bool(item.value) and item.type == STRING,
-)
-_FIXED_OR_EMPTY = Parameter(
-    "a text in quotes", lambda item: isinstance(item, Literal) and item.type == STRING
-)
+_FIXED = Parameter("a text in quotes, not empty", lambda item: _is_text(item) and bool(item.value))
+_FIXED_OR_EMPTY = Parameter("a text in quotes", _is_text)
 _COUNT = Parameter("a whole number written out", _is_count)
 _DAY = Parameter("a date or a time", _is_date_or_time)
 _TIME = Parameter("a time", lambda item: item.type.is_time)
@@ -184,6 +183,8 @@ def _count(name: str, arguments: Sequence[Expr], least: int, most: int) -> None:
 
 
 _ANY_NUMBER = 1_000
+# Spark turns the sign of a decimal by way of 34 digits: more are rounded, and may then not fit.
+_MAX_ABS_DIGITS = 34
 
 
 def _agreeing(name: str, least: int) -> Maker:
@@ -218,6 +219,11 @@ def _number(name: str, item: Expr) -> Expr:
 def _abs(arguments: tuple[Expr, ...]) -> Expr:
     _count("abs", arguments, 1, 1)
     item = _number("abs", arguments[0])
+    if (item.type.precision or 0) > _MAX_ABS_DIGITS:
+        raise Refusal(
+            f"abs of {shown(item)} is not exact in Spark",
+            f"Cast it to a DECIMAL with at most {_MAX_ABS_DIGITS} digits, or to DOUBLE.",
+        )
     if not item.type.is_integral:
         return Function("abs", (item,), item.type)
     # The least INT has no positive counterpart: `abs` raises on it, a difference gives NULL.
@@ -255,6 +261,18 @@ def _round(arguments: tuple[Expr, ...]) -> Expr:
     return Function("round", arguments, decimal(whole, kept))
 
 
+def _replace(arguments: tuple[Expr, ...]) -> Expr:
+    made = _plain("replace", SIGNATURES["replace"], arguments)
+    old, new = (len(str(item.value).encode()) for item in arguments[1:] if _is_text(item))
+    if new > old:
+        raise Refusal(
+            "the new piece is longer than the old one",
+            "Put a piece of the same length or less.",
+            why="nested calls could make a text that no memory holds",
+        )
+    return made
+
+
 def _date(arguments: tuple[Expr, ...]) -> Expr:
     _count("date", arguments, 1, 1)
     return build.cast(arguments[0], DATE)
@@ -278,6 +296,7 @@ _MAKERS: dict[str, Maker] = {
     "floor": _rounded("floor"),
     "ceil": _rounded("ceil"),
     "round": _round,
+    "replace": _replace,
     "date": _date,
     "mod": _operation("mod", lambda a, b: build.arithmetic("%", a, b)),
     "try_add": _operation("try_add", lambda a, b: build.arithmetic("+", a, b)),

@@ -186,7 +186,9 @@ def _numbers(
         forms.append(lambda: build.arithmetic("+", sub(DOUBLE), sub(FLOAT)))
     if kind.name == "DECIMAL":
         forms.append(lambda: call("round", [sub(kind), Literal(rng.randint(0, 3), INT)]))
-    forms.append(lambda: build.cast(sub(rng.choice(others)), kind))
+    decimals = (MONEY, WIDE, FINE, decimal(38, 38), decimal(5, 5))
+    target = rng.choice(decimals) if kind.name == "DECIMAL" else kind
+    forms.append(lambda: build.cast(sub(rng.choice(others)), target))
     return forms
 
 
