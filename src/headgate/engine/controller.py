@@ -116,6 +116,8 @@ class Controller:
             self._store.move(run.job, run.number, RunState.FINISHED)
         elif self._store.run(run.job, run.number).stop_requested:
             self._store.move(run.job, run.number, RunState.CANCELED)
+        else:
+            self._store.let_go(run.job, run.number)
 
     def _still_mine(self, run: Run) -> None:
         self._lease.check()

@@ -9,8 +9,10 @@ from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.store.model import Intent
 
-# Below the broker's usual limit of 1 MiB for a message, headers included.
-LARGEST_VALUE = 900_000
+# Below the broker's usual limit of 1 MiB for a message, with room for our own headers.
+LARGEST = 900_000
+# What of an oversized record still travels with its reference.
+LARGEST_KEY = 10_000
 
 
 def send_dead_letters(session: SparkSession, intent: Intent, bootstrap: str, topic: str) -> None:
@@ -38,10 +40,10 @@ def _letters(intent: Intent) -> str:
     )
     return f"""
 SELECT
-  kafka_key AS key,
+  if({_too_large()} AND octet_length(kafka_key) > {LARGEST_KEY}, NULL, kafka_key) AS key,
   if({_too_large()}, CAST(NULL AS BINARY), kafka_value) AS value,
   concat(
-    coalesce(kafka_headers, array()),
+    if({_too_large()}, array(), coalesce(kafka_headers, array())),
     filter(array({headers}), header -> header.value IS NOT NULL)
   ) AS headers
 FROM {DEAD_LETTERS}
@@ -49,7 +51,11 @@ WHERE job = {spark_literal(intent.job)} AND ({_inside(intent)})"""
 
 
 def _too_large() -> str:
-    return f"coalesce(octet_length(kafka_key), 0) + octet_length(kafka_value) > {LARGEST_VALUE}"
+    """Key, value and headers together; any of the three can be the large one."""
+    headers = "aggregate(coalesce(kafka_headers, array()), 0, (sum, header) -> sum + 10"
+    headers += " + octet_length(header.key) + coalesce(octet_length(header.value), 0))"
+    sizes = f"coalesce(octet_length(kafka_key), 0) + octet_length(kafka_value) + {headers}"
+    return f"{sizes} > {LARGEST}"
 
 
 def _inside(intent: Intent) -> str:

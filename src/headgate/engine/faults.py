@@ -45,10 +45,10 @@ class Faults:
         if self._due(point):
             self._strike()
 
-    def during(self, point: Point, begun: Callable[[], bool]) -> None:
-        """Strike from the side as soon as `begun` says that the step is under way."""
+    def during(self, point: Point, watcher: Callable[[], Callable[[], bool]]) -> None:
+        """Strike from the side as soon as the watcher sees that the step is under way."""
         if self._due(point):
-            threading.Thread(target=self._watch, args=(begun,), daemon=True).start()
+            threading.Thread(target=self._watch, args=(watcher(),), daemon=True).start()
 
     def _due(self, point: Point) -> bool:
         if point is not self._point:

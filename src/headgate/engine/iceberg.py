@@ -64,12 +64,12 @@ class ManagedTable:
         """This job's newest commit."""
         return next(self.commits(job), None)
 
-    def commit_of(self, job: str, range_: Range) -> Committed | None:
-        """The commit of exactly this range; the look back ends where older ranges begin."""
-        for commit in self.commits(job):
-            if commit.marker.range == range_:
+    def commit_of(self, intent: Intent) -> Committed | None:
+        """The commit made for this intent; the look back ends where older commits begin."""
+        for commit in self.commits(intent.job):
+            if is_of(commit.marker, intent):
                 return commit
-            if precedes(commit.marker.range, range_):
+            if is_older(commit.marker, intent):
                 return None
         return None
 
@@ -97,6 +97,18 @@ class ManagedTable:
             raise TableMovedError(
                 f"{self.name} changed while the batch was written", fix="run the statement again"
             ) from error
+
+
+def is_of(found: Marker, intent: Intent) -> bool:
+    """Whether the commit was made for this intent. A table may be rebuilt from one range twice."""
+    same_time = found.batch_time == intent.batch_time
+    return found.range == intent.range and (same_time or not intent.range.starts_anew)
+
+
+def is_older(found: Marker, intent: Intent) -> bool:
+    if intent.range.starts_anew:
+        return found.batch_time < intent.batch_time
+    return precedes(found.range, intent.range)
 
 
 def precedes(older: Range, newer: Range) -> bool:

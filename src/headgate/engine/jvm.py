@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -55,40 +56,43 @@ class IcebergTable:
 
     def current(self) -> Snapshot | None:
         found = self._table.currentSnapshot()
-        return _snapshot(found) if found is not None else None
+        return self._told(found) if found is not None else None
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
         found = self._table.snapshot(snapshot_id)
-        return _snapshot(found) if found is not None else None
+        return self._told(found) if found is not None else None
 
-    def snapshots(self) -> list[Snapshot]:
-        """All of them, staged ones and those not in the history included."""
-        return [_snapshot(found) for found in self._table.snapshots()]
+    def snapshots(self) -> Iterator[Snapshot]:
+        """All of them, newest first, staged ones and those not in the history included."""
+        found = list(self._table.snapshots())
+        return (self._told(snapshot) for snapshot in reversed(found))
 
     def history(self) -> Iterator[Snapshot]:
         """From the current snapshot back to the oldest that is still kept."""
         found = self._table.currentSnapshot()
         while found is not None:
-            yield _snapshot(found)
+            yield self._told(found)
             parent = found.parentId()
             found = self._table.snapshot(parent) if parent is not None else None
+
+    def _told(self, found: Any) -> Snapshot:
+        # As JSON it is one call into the JVM, instead of one for each property.
+        jvm: Any = self._session._jvm
+        told = json.loads(str(jvm.org.apache.iceberg.SnapshotParser.toJson(found)))
+        summary = {str(key): str(value) for key, value in told["summary"].items()}
+        return Snapshot(
+            id=told["snapshot-id"],
+            parent=told.get("parent-snapshot-id"),
+            timestamp_ms=told["timestamp-ms"],
+            operation=summary.pop("operation"),
+            summary=summary,
+        )
 
     @property
     def _table(self) -> Any:
         if self._java is None:
             self.refresh()
         return self._java
-
-
-def _snapshot(found: Any) -> Snapshot:
-    parent = found.parentId()
-    return Snapshot(
-        id=int(found.snapshotId()),
-        parent=int(parent) if parent is not None else None,
-        timestamp_ms=int(found.timestampMillis()),
-        operation=str(found.operation()),
-        summary={str(k): str(v) for k, v in dict(found.summary()).items()},
-    )
 
 
 class Files:

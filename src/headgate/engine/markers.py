@@ -30,6 +30,8 @@ class Marker:
 def wap_id(intent: Intent) -> str:
     """One id per job and start: a second commit of the same start is refused by the table."""
     start = [intent.range.source, intent.range.source_id, _text(intent.range.start)]
+    if intent.range.starts_anew:  # a rebuild may be done again, each time as a batch of its own
+        start.append(intent.batch_time.isoformat())
     digest = hashlib.sha256("|".join(start).encode()).hexdigest()[:32]
     return f"{intent.job}-{digest}"
 
@@ -72,6 +74,12 @@ def marker(summary: Mapping[str, str]) -> Marker | None:
         outcomes=_numbers(outcomes) if outcomes else None,
         attempt=own.get("attempt", ""),
     )
+
+
+def intent_of(found: Marker) -> Intent:
+    """The intent that a commit was made for, as its marker tells it."""
+    m = found
+    return Intent(None, m.job, m.run, m.range, m.revisions, m.batch_time, m.batch_id)
 
 
 def _text(values: Mapping[str, int]) -> str:

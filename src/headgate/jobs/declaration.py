@@ -92,3 +92,18 @@ def fetch(store: OpsStore, hash_: str) -> DatasetRevision:
     if found is None:
         raise OperationError(f"revision {hash_[:12]} is not in the ops store")
     return DatasetRevision.model_validate_json(found.content)
+
+
+class Scripts:
+    """The SQL files of any revision: a batch runs the file of its intent's revision."""
+
+    def __init__(self, store: OpsStore, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._known: dict[tuple[str, str], Script] = {}
+
+    def of(self, revision: str, file: str) -> Script:
+        key = (revision, file)
+        if key not in self._known:
+            self._known[key] = fetch(self._store, revision).script(file, self._settings)
+        return self._known[key]

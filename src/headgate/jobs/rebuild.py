@@ -9,11 +9,12 @@ from pyspark.sql import SparkSession
 from headgate.compile.fragments import DEAD_LETTERS, table_name
 from headgate.engine.iceberg import Committed, ManagedTable
 from headgate.engine.lease import EngineLease
+from headgate.engine.markers import intent_of
 from headgate.engine.protocol import Result, ledger_row
 from headgate.engine.session import start_session
 from headgate.errors import ConflictError
 from headgate.jobs import declaration
-from headgate.jobs.bronze import account_bronze
+from headgate.jobs.bronze_batch import account_bronze
 from headgate.jobs.requests import job_name
 from headgate.jobs.silver import account_silver
 from headgate.settings import Settings
@@ -44,19 +45,17 @@ def _rows(session: SparkSession, dataset: declaration.DatasetRevision) -> Iterat
     clean = ManagedTable(session, table_name(dataset.silver_table))
     refused = ManagedTable(session, DEAD_LETTERS)
     for commit in _oldest_first(raw, job_name("bronze", dataset.name)):
-        marker = commit.marker
-        yield from _row(commit, account_bronze(raw, refused, marker.job, marker.range))
+        intent = intent_of(commit.marker)
+        yield from _row(intent, account_bronze(raw, refused, intent))
     for commit in _oldest_first(clean, job_name("silver", dataset.name)):
-        marker = commit.marker
-        yield from _row(commit, account_silver(clean, marker.job, marker.range))
+        intent = intent_of(commit.marker)
+        yield from _row(intent, account_silver(clean, intent))
 
 
 def _oldest_first(table: ManagedTable, job: str) -> list[Committed]:
     return list(table.commits(job))[::-1] if table.exists() else []
 
 
-def _row(commit: Committed, result: Result | None) -> Iterator[LedgerRow]:
+def _row(intent: Intent, result: Result | None) -> Iterator[LedgerRow]:
     if result is not None:
-        m = commit.marker
-        intent = Intent(None, m.job, m.run, m.range, m.revisions, m.batch_time, m.batch_id)
         yield ledger_row(intent, result)

@@ -39,8 +39,7 @@ class SilverTarget:
 
     job: str
     name: str
-    rebuild: Script
-    merge: Script
+    scripts: declaration.Scripts
     bronze: str
     silver: str
 
@@ -49,7 +48,7 @@ def run_silver(context: RunContext) -> None:
     """Bring silver up to bronze's current snapshot; rebuild it when that is asked for or needed."""
     target = _target(context)
     session = context.session.newSession()
-    for statement in target.rebuild.named("table"):
+    for statement in target.scripts.of(context.run.revision, SILVER).named("table"):
         sql(session, statement)
     protocol, progress = context.protocol(), RunProgress(context)
 
@@ -70,8 +69,7 @@ def _target(context: RunContext) -> SilverTarget:
     return SilverTarget(
         job=context.run.job,
         name=revision.name,
-        rebuild=revision.script(SILVER, context.settings),
-        merge=revision.script(SILVER_INCREMENTAL, context.settings),
+        scripts=declaration.Scripts(context.store, context.settings),
         bronze=table_name(revision.bronze_table),
         silver=table_name(revision.silver_table),
     )
@@ -120,7 +118,7 @@ class SilverBatch:
         return self._silver.committed(intent.job)
 
     def account(self, intent: Intent) -> Result | None:
-        return account_silver(self._silver, intent.job, intent.range)
+        return account_silver(self._silver, intent)
 
     def write(self, intent: Intent) -> Result:
         """The statement is run again whole when the table moved under it."""
@@ -134,17 +132,17 @@ class SilverBatch:
         raise AssertionError("unreachable")
 
     def _rebuild(self, intent: Intent) -> Result:
-        self._bind(intent, self._target.rebuild)
+        script = self._bind(intent, SILVER)
         passing = self._passing()
         noted = {PASSED: passing, FILTERED: self._read(intent.range) - passing}
         staging = Staging(self._session, intent, noted)
         with staging.open():
-            sql(self._session, self._target.rebuild.one("rebuild"))
+            sql(self._session, script.one("rebuild"))
         return self._published(intent, staging.staged(self._silver))
 
     def _merge(self, intent: Intent) -> Result:
-        self._bind(intent, self._target.merge)
-        sql(self._session, self._target.merge.one("classify"))
+        script = self._bind(intent, SILVER_INCREMENTAL)
+        sql(self._session, script.one("classify"))
         view = f"{self._target.name}_classified"
         # Once the merge has begun, silver is no longer what the rows were compared with; and a
         # view over a plan that still names the table cannot be the source of a MERGE in Spark 4.1.
@@ -153,12 +151,12 @@ class SilverBatch:
         outcomes = self._classes(intent, classified)
         staging = Staging(self._session, intent, outcomes)
         with staging.open():
-            sql(self._session, self._merge_statement(outcomes))
+            sql(self._session, self._merge_statement(script, outcomes))
         return self._published(intent, staging.staged(self._silver))
 
-    def _merge_statement(self, outcomes: Mapping[str, int]) -> str:
+    def _merge_statement(self, script: Script, outcomes: Mapping[str, int]) -> str:
         if outcomes[KEPT] or outcomes[REPLACED]:
-            return self._target.merge.one("merge")
+            return script.one("merge")
         # Nothing changes, but the commit still notes how far bronze was seen.
         return f"INSERT INTO {self._target.silver} SELECT * FROM {self._target.silver} WHERE FALSE"
 
@@ -176,10 +174,12 @@ class SilverBatch:
             FILTERED: self._read(intent.range) - passing,
         }
 
-    def _bind(self, intent: Intent, script: Script) -> None:
+    def _bind(self, intent: Intent, file: str) -> Script:
+        script = self._target.scripts.of(intent.revisions[0], file)
         self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
         for statement in script.named("view"):
             sql(self._session, statement)
+        return script
 
     def _source(self, range_: Range) -> DataFrame:
         reader = self._session.read.format("iceberg")
@@ -218,9 +218,9 @@ class SilverBatch:
         return result
 
 
-def account_silver(silver: ManagedTable, job: str, range_: Range) -> Result | None:
+def account_silver(silver: ManagedTable, intent: Intent) -> Result | None:
     """What became of a range, from silver's own commit of it."""
-    commit = silver.commit_of(job, range_)
+    commit = silver.commit_of(intent)
     if commit is None:
         return None
     outcomes = dict(commit.marker.outcomes or {})

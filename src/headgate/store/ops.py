@@ -136,6 +136,11 @@ class OpsStore:
         with writing(self._engine) as db:
             return runs.claim(db, job, number, engine, self._clock())
 
+    def let_go(self, job: str, number: int) -> None:
+        """The run has no engine for now, but stays wanted."""
+        with writing(self._engine) as db:
+            runs.let_go(db, job, number)
+
     # Intents
 
     def begin(self, intent: Intent) -> Intent:

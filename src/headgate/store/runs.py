@@ -111,8 +111,14 @@ def claim(db: Connection, job: str, number: int, engine: str, now: datetime) -> 
         return move(db, job, number, RunState.RUNNING, now, engine=engine)
     if run.state is not RunState.RUNNING:
         raise ConflictError(f"run {number} of {job} is {run.state}", why="it has already ended")
-    db.execute(_update(job, number).values(engine=engine, restarts=runs.c.restarts + 1))
+    again = 0 if run.engine is None else 1
+    db.execute(_update(job, number).values(engine=engine, restarts=runs.c.restarts + again))
     return get(db, job, number)
+
+
+def let_go(db: Connection, job: str, number: int) -> None:
+    """The engine stops cleanly; the run stays wanted, and going on with it is no restart."""
+    db.execute(_update(job, number).values(engine=None))
 
 
 def _update(job: str, number: int) -> Update:

@@ -1,0 +1,159 @@
+"""One bronze batch: accepted rows staged, the rest accounted for, then published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.compile.fragments import DEAD_LETTERS
+from headgate.compile.script import Script
+from headgate.engine.dead_letters import send_dead_letters
+from headgate.engine.faults import Point
+from headgate.engine.iceberg import AlreadyPublishedError, Committed, ManagedTable, Staging
+from headgate.engine.jvm import Snapshot
+from headgate.engine.observe import Counted
+from headgate.engine.protocol import BatchProtocol, Result, span
+from headgate.engine.statements import sql
+from headgate.errors import BatchRefusedError, OperationError
+from headgate.jobs.declaration import Scripts
+from headgate.store.model import Intent
+
+ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
+TOMBSTONES = "value IS NULL"
+
+
+@dataclass(frozen=True)
+class BronzeTarget:
+    """Where the batches of one run go."""
+
+    job: str
+    scripts: Scripts
+    file: str
+    view: str
+    table: str
+    dlq_topic: str
+    bootstrap: str
+
+    def script(self, revision: str) -> Script:
+        return self.scripts.of(revision, self.file)
+
+
+class BronzeBatch:
+    """The work of one batch, as the protocol asks for it."""
+
+    def __init__(self, frame: DataFrame, target: BronzeTarget, protocol: BatchProtocol) -> None:
+        self._session: SparkSession = frame.sparkSession
+        self._target = target
+        self._protocol = protocol
+        self._source = Counted(frame, TOMBSTONES)
+        self._table = ManagedTable(self._session, target.table)
+        self._dead_letters = ManagedTable(self._session, DEAD_LETTERS)
+
+    def committed(self, intent: Intent) -> Committed | None:
+        return self._table.committed(intent.job)
+
+    def account(self, intent: Intent) -> Result | None:
+        return account_bronze(self._table, self._dead_letters, intent)
+
+    def write(self, intent: Intent) -> Result:
+        staged = self._stage(intent)
+        outcomes = self._outcomes(intent, staged)
+        if set(outcomes) != {ACCEPTED}:
+            self._refuse(intent, outcomes)
+        self._protocol.still_mine()
+        self._table.publish(staged)
+        self._protocol.faults.at(Point.AFTER_PUBLISH)
+        result = self.account(intent)
+        if result is None:
+            raise OperationError(f"{self._table.name} lost the commit that was just published")
+        return result
+
+    def _stage(self, intent: Intent) -> Snapshot:
+        script = self._bind(intent)
+        staging = Staging(self._session, intent)
+        self._protocol.faults.during(Point.MID_WRITE, self._write_begun)
+        with staging.open():
+            sql(self._session, script.one("accept"))
+        staged = staging.staged(self._table)
+        self._protocol.faults.at(Point.AFTER_STAGING)
+        return staged
+
+    def _bind(self, intent: Intent) -> Script:
+        """The file's views over this batch's records, and its clock at the batch's time."""
+        script = self._target.script(intent.revisions[0])
+        self._source.observed().createOrReplaceTempView(self._target.view)
+        for statement in (*script.named("clock"), *script.named("view")):
+            sql(self._session, statement)
+        now = intent.batch_time.isoformat()
+        sql(self._session, f"SET VARIABLE batch_time = TIMESTAMP '{now}'")
+        return script
+
+    def _write_begun(self) -> Callable[[], bool]:
+        """A look at the table's folder: true once a data file is there that was not before."""
+        folder = Path(self._table.look().location.removeprefix("file:")) / "data"
+        known = {file.name for file in folder.glob("*.parquet")}
+        return lambda: any(file.name not in known for file in folder.glob("*.parquet"))
+
+    def _outcomes(self, intent: Intent, staged: Snapshot) -> Mapping[str, int]:
+        read, tombstones = self._read(intent)
+        refused = read - tombstones - staged.added
+        if refused < 0:
+            raise OperationError(
+                f"a batch of {intent.job} wrote more rows than it read",
+                why=f"{read} records read, {tombstones} tombstones, {staged.added} rows staged",
+            )
+        found = {ACCEPTED: staged.added, REFUSED: refused, TOMBSTONE: tombstones}
+        return {name: n for name, n in found.items() if n or name == ACCEPTED}
+
+    def _read(self, intent: Intent) -> tuple[int, int]:
+        """Records and tombstones; on any doubt they are counted again."""
+        seen = self._source.seen()
+        return seen if seen and seen[0] == span(intent.range) else self._source.recount()
+
+    def _refuse(self, intent: Intent, outcomes: Mapping[str, int]) -> None:
+        """Dead letters first: once bronze is published, the batch is wholly accounted for."""
+        staging = Staging(self._session, intent, outcomes)
+        statement = self._target.script(intent.revisions[0]).one("refuse")
+        with staging.open():
+            # Without refused records the commit is empty: it carries the count of tombstones.
+            sql(self._session, statement if outcomes.get(REFUSED) else _nothing(statement))
+        staged = staging.staged(self._dead_letters)
+        if staged.added != outcomes.get(REFUSED, 0):
+            raise OperationError(
+                f"a batch of {intent.job} does not add up",
+                why=f"{dict(outcomes)}, but {staged.added} dead letters",
+            )
+        with suppress(AlreadyPublishedError):  # by an earlier attempt at this very batch
+            self._dead_letters.publish(staged)
+        if self._dead_letters.commit_of(intent) is None:
+            raise BatchRefusedError(
+                f"dead letters of {intent.job} are already there for another cut of this batch",
+                why=f"a commit starts at {dict(intent.range.start)} but ends elsewhere",
+                fix=f"headgate job repair {intent.job}",
+            )
+        self._protocol.faults.at(Point.AFTER_DEAD_LETTERS)
+        send_dead_letters(self._session, intent, self._target.bootstrap, self._target.dlq_topic)
+
+
+def account_bronze(
+    table: ManagedTable, dead_letters: ManagedTable, intent: Intent
+) -> Result | None:
+    """From the tables alone: a batch that was not wholly accepted says so in its dead letters."""
+    commit = table.commit_of(intent)
+    if commit is None:
+        return None
+    refusal = dead_letters.commit_of(intent)
+    outcomes = (refusal.marker.outcomes if refusal else None) or {ACCEPTED: commit.snapshot.added}
+    snapshots = {table.name: commit.snapshot.id}
+    if refusal:
+        snapshots[dead_letters.name] = refusal.snapshot.id
+    return Result(sum(outcomes.values()), outcomes, snapshots)
+
+
+def _nothing(insert: str) -> str:
+    head = insert[: insert.index("SELECT")]
+    return f"{head}SELECT * FROM {DEAD_LETTERS} WHERE FALSE"
