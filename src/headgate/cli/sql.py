@@ -35,7 +35,7 @@ def command(statement: str | None, file: Path | None, limit: int) -> None:
 
 
 def _rows(statements: list[str], limit: int) -> list[dict[str, object]]:
-    from headgate.checks.connect import connect
+    from headgate.engine.connect import connect
     from headgate.engine.statements import sql
 
     with connect() as session:
