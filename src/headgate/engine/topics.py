@@ -34,6 +34,7 @@ NO_LEADER = frozenset(
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError._NOENT,  # pyright: ignore[reportPrivateUsage]  # the client found no leader at all
     }
 )
 AWAY = frozenset(
