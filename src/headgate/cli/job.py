@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import Progress, console
 
 if TYPE_CHECKING:
     from headgate.settings import Settings
@@ -71,7 +71,7 @@ def _carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:
     from headgate.jobs.requests import wait_for
 
     with console.progress(f"{run.job} run {run.number}") as bar:
-        watch = _watcher(bar.update)
+        watch = _watcher(bar)
         if active_engine(store) is None:
             from headgate.jobs.host import run_here
 
@@ -79,8 +79,12 @@ def _carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:
         return wait_for(store, run, watch, lambda: _engine_alive(store))
 
 
-def _watcher(update: Callable[[int, str], None]) -> Callable[[Run], None]:
-    return lambda run: update(run.progress.records, f"{run.job} run {run.number} {run.state}")
+def _watcher(bar: Progress) -> Callable[[Run], None]:
+    def watch(run: Run) -> None:
+        bar.total = run.progress.total
+        bar.update(run.progress.records, f"{run.job} run {run.number} {run.state}")
+
+    return watch
 
 
 def _engine_alive(store: OpsStore) -> None:

@@ -48,14 +48,22 @@ class EngineLease:
 
     def check(self) -> None:
         """Raise when this engine is no longer the active one."""
+        if self.lost.is_set():
+            raise self._lost_to("another engine")
         held = self._store.lease(NAME)
-        if self.lost.is_set() or held is None or held.token != self._lease.token:
+        if held is None:
+            # It ran out, as after a suspended machine; it is still ours unless someone took it.
+            self._lease = self._store.renew(self._lease, SECONDS)
+        elif held.token != self._lease.token:
             self.lost.set()
-            raise LeaseLostError(
-                "this engine is no longer the active one",
-                why=f"the lease is held by {held.holder if held else 'nobody'}",
-                fix="the active engine carries on; this one stops",
-            )
+            raise self._lost_to(held.holder)
+
+    def _lost_to(self, holder: str) -> LeaseLostError:
+        return LeaseLostError(
+            "this engine is no longer the active one",
+            why=f"the lease is held by {holder}",
+            fix="the active engine carries on; this one stops",
+        )
 
     def _renew(self) -> None:
         while not self._closed.wait(SECONDS / 4):

@@ -71,13 +71,17 @@ class TopicQuery:
 
     def _callback(self, handle: Handle) -> Callable[[DataFrame, int], None]:
         def process(frame: DataFrame, batch_id: int) -> None:
-            with self._between_batches:
-                try:
-                    handle(frame, self._range(batch_id), batch_id)
-                except BaseException as error:
-                    # Spark would hand back only the words of it.
-                    self._error = error
-                    raise
+            # The lock is taken only while the query is being stopped: then no batch begins.
+            if not self._between_batches.acquire(blocking=False):
+                raise OperationError("the query is being stopped")
+            try:
+                handle(frame, self._range(batch_id), batch_id)
+            except BaseException as error:
+                # Spark would hand back only the words of it.
+                self._error = error
+                raise
+            finally:
+                self._between_batches.release()
 
         return process
 

@@ -12,6 +12,7 @@ from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable, precedes
 from headgate.engine.markers import intent_of
+from headgate.engine.protocol import span
 from headgate.engine.statements import sql
 from headgate.engine.stream import TopicQuery, read_range
 from headgate.engine.topics import Topics, TopicState
@@ -85,6 +86,7 @@ class BronzeRun:
         """What a killed run announced is done first, with exactly its range."""
         for intent in self._context.store.open_intents(self._target.job):
             frame = read_range(self._context.session, self._target.bootstrap, intent.range)
+            self._progress.begin(span(intent.range))
             mine = replace(intent, run=self._context.run.number)
             row = self._protocol.finish(mine, BronzeBatch(frame, self._target, self._protocol))
             self._progress.batch(row)
@@ -93,5 +95,6 @@ class BronzeRun:
         run = self._context.run
         work = BronzeBatch(frame, self._target, self._protocol)
         revisions = (run.revision,)
+        self._progress.begin(span(range_))
         row = self._protocol.process(run.job, run.number, range_, revisions, batch_id, work)
         self._progress.batch(row)

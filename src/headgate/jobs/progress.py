@@ -17,15 +17,24 @@ class RunProgress:
         self._batches = self._records = 0
         self._outcomes: dict[str, int] = {}
 
+    def begin(self, records: int) -> None:
+        """A batch of this many records is under way."""
+        total = self._records + records
+        self._report(total, f"{self._words()}; {records:,} under way".removeprefix("; "))
+
     def batch(self, row: LedgerRow | None) -> None:
+        """A batch has its outcome."""
         if row is None:
             return
         self._batches += 1
         self._records += row.read
         for name, n in row.outcomes.items():
             self._outcomes[name] = self._outcomes.get(name, 0) + n
-        seconds = max(time.monotonic() - self._started, 1e-3)
-        words = ", ".join(f"{n:,} {name}" for name, n in self._outcomes.items())
-        self._context.report(
-            Progress(self._batches, self._records, rate=self._records / seconds, words=words)
-        )
+        self._report(self._records, self._words())
+
+    def _words(self) -> str:
+        return ", ".join(f"{n:,} {name}" for name, n in self._outcomes.items())
+
+    def _report(self, total: int, words: str) -> None:
+        rate = self._records / max(time.monotonic() - self._started, 1e-3)
+        self._context.report(Progress(self._batches, self._records, total, rate, words))
