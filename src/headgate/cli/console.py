@@ -100,7 +100,11 @@ class Console:
             click.echo(text, nl=bool(text))
         else:
             body = plain(value)
-            named = named_values(body) if isinstance(body, Mapping) else body
+            named = (
+                named_values(cast("Mapping[str, object]", body))
+                if isinstance(body, Mapping)
+                else body
+            )
             rows = cast("list[dict[str, object]]", named)
             click.echo(as_table(rows, markdown=self.format == "markdown"))
 
