@@ -17,6 +17,7 @@ from headgate.spec.types import (
     DOUBLE,
     FLOAT,
     INT,
+    MAX_DECIMAL_PRECISION,
     STRING,
     SqlType,
     decimal,
@@ -257,8 +258,8 @@ def _round(arguments: tuple[Expr, ...]) -> Expr:
         )
     precision, before = item.type.precision or 0, item.type.scale or 0
     kept = min(scale, before)
-    whole = precision if kept == before else precision - before + kept + 1
-    return Function("round", arguments, decimal(whole, kept))
+    places = min(precision - before + kept + 1, MAX_DECIMAL_PRECISION)
+    return Function("round", arguments, decimal(places, kept))
 
 
 def _replace(arguments: tuple[Expr, ...]) -> Expr:

@@ -208,6 +208,7 @@ def test_a_long_chain_is_flat() -> None:
         ("m + i", decimal(13, 2)),
         ("floor(m)", decimal(9, 0)),
         ("round(p, 2)", decimal(11, 2)),
+        ("round(m, 5)", decimal(11, 2)),
         ("floor(d)", BIGINT),
         ("coalesce(i, m)", decimal(12, 2)),
         ("length(s)", INT),
