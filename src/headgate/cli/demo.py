@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
-from headgate.cli.own_home import alone, emptied, replaced, stopped_on_failure
+from headgate.cli.own_home import (
+    alone,
+    embedded_environment,
+    emptied,
+    replaced,
+    stopped_on_failure,
+)
 
 if TYPE_CHECKING:
     from headgate.checks.flow import Flow
@@ -21,10 +27,6 @@ if TYPE_CHECKING:
 
 ROWS = 50_000
 DATA_FILE = "events.parquet"
-# What says how much of this machine the demo may use; everything else is the demo's own.
-KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY"})
-PORTS = frozenset({"KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT"})
-ANNOUNCED = frozenset({"BOOTSTRAP_SERVERS", "CONNECT_URL", "CONNECT_TOKEN", "SPARK_UI_URL"})
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,8 @@ Every record is accounted for
   {report.seconds:.0f} s{fetched if report.fetch_seconds >= 1 else ""}{peak}
 
 Where to look next
-  {str(home / "dbt.duckdb"):<34}the marts, for any DuckDB client
-  {str(home / "logs"):<34}what each step and service said
+  {home / "dbt.duckdb"!s:<34}the marts, for any DuckDB client
+  {home / "logs"!s:<34}what each step and service said
   export HEADGATE_HOME={home}
   .venv/bin/headgate local up       broker and engine on these data again
   .venv/bin/headgate ledger show    what became of every offset
@@ -164,21 +166,5 @@ Where to look next
 
 
 def demo_environment(root: Path, home: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The shipped embedded profile over whatever is chosen here, in the demo's own home."""
-    from headgate.axes import NAMES
-    from headgate.profile import ACTIVE, DEFAULT_PROFILE, read_profile
-
-    ours = frozenset(NAMES.values()) - KNOBS - PORTS
-    chosen = read_profile(root / ACTIVE, ACTIVE).entries
-    # An empty value means the default; what running services announce must stay open.
-    blank = {name: "" for name in chosen if name in ours - ANNOUNCED}
-    shipped = read_profile(root / DEFAULT_PROFILE, DEFAULT_PROFILE).entries
-    profile = {n: e.value for n, e in shipped.items() if n not in KNOBS or n not in environ}
-    return {
-        **{name: value for name, value in environ.items() if name not in ours},
-        **blank,
-        **profile,
-        "HEADGATE_HOME": str(home),
-        "HOST_DATA_DIR": str(home / "data"),
-        "DATA_PATH": f"/data/{DATA_FILE}",
-    }
+    data = {"HOST_DATA_DIR": str(home / "data"), "DATA_PATH": f"/data/{DATA_FILE}"}
+    return {**embedded_environment(root, home, environ), **data}

@@ -12,6 +12,26 @@ from pathlib import Path
 from headgate.cli.console import console
 from headgate.errors import ConflictError
 
+# What says how much of this machine the command may use; everything else is its own.
+KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY"})
+PORTS = frozenset({"KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT"})
+ANNOUNCED = frozenset({"BOOTSTRAP_SERVERS", "CONNECT_URL", "CONNECT_TOKEN", "SPARK_UI_URL"})
+
+
+def embedded_environment(root: Path, home: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The shipped embedded profile in a home of its own, over whatever is chosen here."""
+    from headgate.axes import NAMES
+    from headgate.profile import ACTIVE, DEFAULT_PROFILE, read_profile
+
+    ours = frozenset(NAMES.values()) - KNOBS - PORTS
+    chosen = read_profile(root / ACTIVE, ACTIVE).entries
+    # An empty value means the default; what running services announce must stay open.
+    blank = {name: "" for name in chosen if name in ours - ANNOUNCED}
+    shipped = read_profile(root / DEFAULT_PROFILE, DEFAULT_PROFILE).entries
+    profile = {n: e.value for n, e in shipped.items() if n not in KNOBS or n not in environ}
+    kept = {name: value for name, value in environ.items() if name not in ours}
+    return {**kept, **blank, **profile, "HEADGATE_HOME": str(home)}
+
 
 @contextmanager
 def replaced(environ: Mapping[str, str]) -> Generator[None]:

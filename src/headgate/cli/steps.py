@@ -22,6 +22,7 @@ from headgate.cli.console import console
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LIVE_SECONDS, LINE_SECONDS = 0.1, 5.0
 TAIL_LINES = 15
+LAST_BYTES = 1_000
 Report = TypeVar("Report", bound=BaseModel)
 
 
@@ -35,19 +36,26 @@ class StepReport:
 
 
 class StepLog(io.TextIOBase):
-    """Where a step's words go: a file; the newest line is kept for whoever watches."""
+    """Where the words of a step and of its children go."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = file.open("w", encoding="utf-8")
-        self.file, self.newest = file, ""
+        file.unlink(missing_ok=True)
+        self.file = file
+        self._stream = file.open("a", encoding="utf-8")
 
     def write(self, text: str) -> int:
         self._stream.write(text)
         self._stream.flush()
-        spoken = [line for line in text.splitlines() if line.strip()]
-        self.newest = spoken[-1].strip() if spoken else self.newest
         return len(text)
+
+    @property
+    def newest(self) -> str:
+        """The last line that anyone wrote."""
+        with self.file.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = stream.read().decode(errors="replace").splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def close(self) -> None:
         self._stream.close()

@@ -1,0 +1,224 @@
+"""`headgate bench`: figures against the goals, a timed whole run, and killed engines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import OperationError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headgate.checks.goals import Machine, Measured, Results
+    from headgate.cli.steps import Steps
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A script that measures one goal; `quick` are its arguments when there is little time."""
+
+    goal: str
+    script: str
+    needs_broker: bool
+    quick: tuple[str, ...]
+
+
+BENCHES = (
+    Bench("P8", "bronze.py", True, ("--rows", "50000", "--repeat", "1")),
+    Bench("P9", "generator.py", True, ("--rows", "100000", "--repeat", "1")),
+    Bench("P11", "demo.py", False, ("--rows", "5000")),
+    Bench("P12", "help.py", False, ("--repeat", "3")),
+    Bench("P15", "growth.py", True, ("--rows", "5000", "--repeat", "1")),
+)
+
+
+@click.group()
+def group() -> None:
+    """Measure speed against the goals, or kill the engine and compare.
+
+    \b
+    Examples:
+      headgate bench run
+      headgate bench run --only P9,P12 --quick
+      headgate bench pipeline
+    """
+
+
+@group.command("run")
+@click.option("--only", default="", metavar="P8,P9", help="These goals alone.")
+@click.option("--quick", is_flag=True, help="Smaller sizes, fewer repeats: a look, no figure.")
+@click.option("--page", is_flag=True, help="Also write the table into docs/benchmarks.md.")
+def run_benches(only: str, quick: bool, page: bool) -> None:
+    """Measure every goal and print the table; losses are shown like wins.
+
+    Results are kept in bench/results. Nothing here is a test: the exit code is 0 either way.
+    """
+    from headgate.checks.goals import Result, rows
+    from headgate.profile import find_root
+
+    root = find_root(Path.cwd())
+    wanted = chosen(only)
+    folder = root / "bench" / "results"
+    host = machine()
+
+    def kept(found: Measured) -> None:
+        result = Result(at=datetime.now(UTC), quick=quick, machine=host, measured=found)
+        keep(folder, read_results(folder).with_result(result))
+
+    measure(root, wanted, quick, kept)
+    results = read_results(folder)
+    console.data(rows(results.results[bench.goal] for bench in wanted))
+    if page:
+        write_page(root, results)
+
+
+def chosen(only: str) -> tuple[Bench, ...]:
+    names = [name.strip().upper() for name in only.split(",") if name.strip()]
+    known = {bench.goal: bench for bench in BENCHES}
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(
+            f"no measurement of {', '.join(unknown)} is built", fix=f"use {', '.join(known)}"
+        )
+    return tuple(known[name] for name in names) if names else BENCHES
+
+
+def measure(
+    root: Path, wanted: tuple[Bench, ...], quick: bool, kept: Callable[[Measured], None]
+) -> None:
+    """Each script in a process of its own; those that need a broker share one."""
+    from headgate.cli.own_home import (
+        alone,
+        embedded_environment,
+        emptied,
+        replaced,
+        stopped_on_failure,
+    )
+    from headgate.cli.steps import Steps, command
+    from headgate.settings import load_settings
+
+    home = root / ".headgate" / "bench"
+    with alone(home), replaced(embedded_environment(root, home, os.environ)):
+        emptied(home)
+        steps = Steps(home / "logs", "bench", width=8)
+        with stopped_on_failure(home):
+            if any(bench.needs_broker for bench in wanted):
+                with steps.step("broker"):
+                    command("local", "up", "--only", "broker")
+            bootstrap = load_settings(root).bootstrap_servers or ""
+            for bench in wanted:
+                kept(_measured(root, bench, bootstrap, quick, steps))
+        command("local", "down")
+
+
+def _measured(root: Path, bench: Bench, bootstrap: str, quick: bool, steps: Steps) -> Measured:
+    from headgate.checks.goals import Measured, shown
+
+    given = (*((bootstrap,) if bench.needs_broker else ()), *(bench.quick if quick else ()))
+    with steps.step(bench.goal) as step:
+        done = _script(root / "bench" / bench.script, given, step.log.file)
+        found = Measured.model_validate_json(done)
+        (root / "bench" / "results").mkdir(parents=True, exist_ok=True)
+        (root / "bench" / "results" / f"{bench.goal}.json").write_text(done)
+        figures = (f"{line.what}: {shown(line.figure, line.unit)}" for line in found.lines)
+        step.words = "; ".join(figures)
+    return found
+
+
+def _script(script: Path, given: tuple[str, ...], log: Path) -> str:
+    with log.open("a") as said:
+        done = subprocess.run(
+            [sys.executable, str(script), *given],
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise OperationError(f"{script.name} failed", why=f"exit code {done.returncode}")
+    return done.stdout
+
+
+def read_results(folder: Path) -> Results:
+    from headgate.checks.goals import Results
+
+    file = folder / "latest.json"
+    return Results.model_validate_json(file.read_bytes()) if file.is_file() else Results()
+
+
+def keep(folder: Path, results: Results) -> None:
+    """Both forms after each goal, so that an interrupted run keeps what it found."""
+    from headgate.checks.goals import rows
+    from headgate.cli.console import as_table
+
+    (folder / "latest.json").write_text(results.model_dump_json(indent=2) + "\n")
+    table = as_table(rows(results.results.values()), markdown=True)
+    (folder / "latest.md").write_text(table + "\n", encoding="utf-8")
+
+
+def write_page(root: Path, results: Results) -> None:
+    from headgate.checks.goals import page_with, rows, taken_on
+    from headgate.cli.console import as_table
+
+    page = root / "docs" / "benchmarks.md"
+    found = tuple(results.results.values())
+    table = f"{taken_on(found)}\n\n{as_table(rows(found), markdown=True)}"
+    page.write_text(page_with(page.read_text(encoding="utf-8"), table), encoding="utf-8")
+    console.done(f"written into {page.relative_to(root)}")
+
+
+def machine() -> Machine:
+    import platform
+
+    from headgate.checks.goals import Machine
+    from headgate.engine.java import find_java
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return Machine(
+        cores=os.cpu_count() or 1,
+        processor=_processor(),
+        memory_gib=round(memory, 1),
+        java=f"Java {find_java().version}",
+        python=platform.python_version(),
+        load=round(os.getloadavg()[0], 2),
+    )
+
+
+def _processor() -> str:
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown"
+
+
+@group.command()
+def pipeline() -> None:
+    """Time the whole path under the active profile, from down to down.
+
+    Embedded services run in a home of their own (.headgate/benchmark), which is emptied first.
+    The result is benchmark_results/latest.json.
+    """
+    from headgate.cli.timed_run import timed_run
+
+    result = timed_run()
+    console.data(result)
+
+
+@group.command()
+@click.option("--kills", default=20, show_default=True, help="How often the engine is killed.")
+def faults(kills: int) -> None:
+    """Kill the engine at named points and compare the tables with an undisturbed run."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("headgate.checks.faults") is None:
+        raise UsageError("the harness that kills engines is not built yet")
+    console.data(import_module("headgate.checks.faults").run_faults(kills))

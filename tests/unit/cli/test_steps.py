@@ -1,0 +1,42 @@
+"""A step is one line; what it says goes to its log, and comes out only when it fails."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate.cli.steps import Steps
+
+
+def test_a_step_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(tmp_path, "demo", 8)
+    with steps.step("bronze") as step:
+        print("much talk")
+        print("more talk", file=sys.stderr)
+        step.words = "all well"
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.split() == ["✓", "bronze", "0.0", "s", "all", "well"]
+    assert (tmp_path / "demo-bronze.log").read_text() == "much talk\nmore talk\n"
+    assert [(taken.name, taken.words) for taken in steps.taken] == [("bronze", "all well")]
+
+
+def fail() -> None:
+    print("\n".join(str(n) for n in range(100)))
+    raise RuntimeError
+
+
+def test_a_failed_step_shows_the_end_of_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = Steps(tmp_path, "demo", 8)
+    with pytest.raises(RuntimeError), steps.step("bronze"):
+        fail()
+
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0].split()[:2] == ["✗", "bronze"]
+    assert [line.strip() for line in shown[1:]] == [str(n) for n in range(85, 100)]
+    assert steps.taken == []
