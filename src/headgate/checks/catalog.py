@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import quote
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 
 CATALOG = "lake"
 SQLITE = "jdbc:sqlite:"
+BUSY_SECONDS = 30.0
+CURRENT = (
+    "SELECT metadata_location FROM iceberg_tables"
+    " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
+)
 
 
 class Tables(Protocol):
@@ -34,7 +41,7 @@ def open_tables(settings: Settings, connection: duckdb.DuckDBPyConnection) -> Ta
     if settings.catalog == "hadoop":
         return FolderTables(settings.warehouse, connection)
     if settings.catalog == "jdbc" and (file := _sqlite_file(settings)):
-        return CatalogTables(settings, lambda: _sqlite(settings, file), file.is_file)
+        return SqliteTables(settings, file)
     return CatalogTables(settings, lambda: _rest(settings))
 
 
@@ -54,25 +61,41 @@ class FolderTables:
         """The connection belongs to the caller."""
 
 
+class SqliteTables:
+    """The jdbc catalog on SQLite, asked by its one query: pyiceberg would bring pandas along."""
+
+    def __init__(self, settings: Settings, file: Path) -> None:
+        self._settings, self._file = settings, file
+
+    def metadata_file(self, table: str) -> str | None:
+        if not self._file.is_file():
+            return None
+        # rw: a reader must be able to roll back what a killed writer left, but never make the file.
+        address = f"file:{quote(str(self._file.absolute()))}?mode=rw"
+        try:
+            with closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS)) as database:
+                row = database.execute(CURRENT, (CATALOG, *table.rsplit(".", 1))).fetchone()
+        except sqlite3.Error as error:
+            if "no such table" in str(error):  # no engine has opened the catalog yet
+                return None
+            raise _away(self._settings, error) from error
+        return str(row[0]) if row else None
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
 class CatalogTables:
     """A catalog that pyiceberg talks to; connected at first need, since that takes a second."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        connect: Callable[[], Catalog],
-        is_there: Callable[[], bool] = lambda: True,
-    ) -> None:
+    def __init__(self, settings: Settings, connect: Callable[[], Catalog]) -> None:
         self._settings = settings
         self._connect = connect
-        self._is_there = is_there
         self._catalog: Catalog | None = None
 
     def metadata_file(self, table: str) -> str | None:
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-        if not self._is_there():
-            return None
         try:
             self._catalog = self._catalog or self._connect()
             return self._catalog.load_table(table).metadata_location
@@ -97,14 +120,6 @@ def _sqlite_file(settings: Settings) -> Path:
             fix=f"write {SQLITE}<file>, or set CATALOG=rest",
         )
     return Path(uri.removeprefix(SQLITE))
-
-
-def _sqlite(settings: Settings, file: Path) -> Catalog:
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    # rw: a reader must be able to roll back what a killed writer left, but never to make the file.
-    address = f"sqlite:///file:{quote(str(file.absolute()))}?mode=rw&uri=true"
-    return SqlCatalog(CATALOG, uri=address, init_catalog_tables="false", **_files(settings))
 
 
 def _rest(settings: Settings) -> Catalog:
