@@ -14,6 +14,7 @@ HG := $(BIN)/headgate
 PYTEST := $(BIN)/python -m pytest
 INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 READY := .venv/.ready
+PREPARED := .venv/.prepared
 N ?= 20
 
 ##@ Start here
@@ -22,7 +23,7 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## the whole path on sample data, checked and certified, then stopped
+demo: $(PREPARED) ## the whole path on sample data, checked and certified, then stopped
 	$(HG) demo
 
 setup-dev: $(READY) ## everything Python (and a Java if there is none) into .venv
@@ -41,6 +42,10 @@ $(READY): requirements/dev.txt requirements/build.txt requirements/java.txt pypr
 	@$(BIN)/python -m headgate.engine.java --need || $(INSTALL) --require-hashes -r requirements/java.txt
 	@touch $@
 
+$(PREPARED): $(READY)
+	@$(HG) engine prepare
+	@touch $@
+
 ##@ Settings
 
 env-select: $(READY) ## make a profile the active one: ENV=env/local.env
@@ -57,7 +62,7 @@ validate-config: $(READY) ## everything that is missing or contradicts itself
 
 ##@ Services
 
-up: $(READY) ## check the settings, compile the SQL, start broker and engine
+up: $(PREPARED) ## check the settings, compile the SQL, start broker and engine
 	$(HG) config check
 	$(HG) dataset build
 	$(HG) local up
@@ -177,25 +182,25 @@ docs: $(READY) ## write the generated reference pages
 
 ##@ Tests and measurements
 
-test: $(READY) ## everything quick: unit and integration
+test: $(PREPARED) ## everything quick: unit and integration
 	$(PYTEST) tests/unit tests/integration -m "not slow"
 
 test-unit: $(READY) ## unit tests alone, about a second
 	$(PYTEST) tests/unit -q
 
-test-integration: $(READY) ## with a real broker and Spark
+test-integration: $(PREPARED) ## with a real broker and Spark
 	$(PYTEST) tests/integration -m "not slow"
 
-test-all: $(READY) ## everything, the slow ones too
+test-all: $(PREPARED) ## everything, the slow ones too
 	$(PYTEST) tests/unit tests/integration
 
-faults: $(READY) ## kill the engine N times and compare: N=20
+faults: $(PREPARED) ## kill the engine N times and compare: N=20
 	$(HG) bench faults --kills $(N)
 
-bench: $(READY) ## the goals' table
+bench: $(PREPARED) ## the goals' table
 	$(HG) bench run
 
-benchmark: $(READY) ## one timed run of the whole path
+benchmark: $(PREPARED) ## one timed run of the whole path
 	$(HG) bench pipeline
 
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' $(MAKEFILE_LIST))

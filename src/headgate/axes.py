@@ -136,6 +136,7 @@ class Values(BaseModel):
     connect_port: Annotated[Port, Variable("Port of Spark Connect, if free.")] = 15002
     spark_ui_port: Annotated[Port, Variable("Port of the Spark UI, if free.")] = 4040
     spark_driver_memory: Annotated[Memory, Variable("Heap of the engine.", form=SIZE)] = "2g"
+    spark_java_options: Annotated[str, Variable("More options of the engine's JVM.")] = ""
 
     bronze_completeness_ratio: Annotated[
         Share, Variable("Share of produced events that bronze must hold.", "Checks")

@@ -48,8 +48,11 @@ class Checkpoint:
     def start(self) -> Start | None:
         if not self._files.exists(START):
             return None
-        content = cast("dict[str, object]", self._json(START))
-        return Start(str(content["topic_id"]), _numbers(content["offsets"]))
+        content = self._json(START, self._text(START))
+        try:
+            return Start(str(content["topic_id"]), _numbers(content["offsets"]))
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise self._damaged(f"{START} does not say where it starts") from None
 
     def range_of(self, batch_id: int) -> tuple[Offsets, Offsets]:
         """Start and end offsets of a batch; a partition that is new starts at 0."""
@@ -60,12 +63,7 @@ class Checkpoint:
     def end_of(self, batch_id: int) -> Offsets:
         """The end offsets of a batch, from the last line of its entry."""
         name = f"offsets/{batch_id}"
-        if not self._files.exists(name):
-            raise self._damaged(f"{name} is missing")
-        lines = self._files.read(name).decode(errors="replace").splitlines()
-        if len(lines) < 3 or lines[0] != "v1":
-            raise self._damaged(f"{name} is not an offset log entry")
-        return self._of_topic(name, lines[-1])
+        return self._of_topic(name, self._entry(name, lines=3)[-1])
 
     def verify(self) -> Offsets | None:
         """The end of the last announced batch; raises when the log contradicts itself."""
@@ -73,6 +71,7 @@ class Checkpoint:
             return None
         if not self._files.exists("metadata"):
             raise self._damaged("the file metadata is missing")
+        self._json("metadata", self._text("metadata"))
         announced, done = self._batches("offsets"), self._batches("commits")
         last, committed = max(announced, default=-1), max(done, default=-1)
         if committed not in (last, last - 1):
@@ -81,6 +80,8 @@ class Checkpoint:
             )
         if last > 0 and last - 1 not in announced:
             raise self._damaged(f"offsets/{last - 1} is missing")
+        if committed >= 0:
+            self._entry(f"commits/{committed}", lines=2)
         if last < 0:
             self._initial()
             return None
@@ -102,7 +103,7 @@ class Checkpoint:
     def _initial(self) -> Offsets:
         name = "sources/0/0"
         if self._files.exists(name):
-            text = self._files.read(name).decode(errors="replace")
+            text = self._text(name)
             return self._of_topic(name, text[text.find("{") :])
         start = self.start()
         if start is None:
@@ -118,11 +119,31 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise self._damaged(f"{name} does not hold the offsets of {self._topic}") from None
 
-    def _json(self, name: str) -> object:
+    def _entry(self, name: str, lines: int) -> list[str]:
+        """The lines of a log entry, which Spark would otherwise stumble over in its own words."""
+        found = self._text(name).splitlines()
+        if len(found) < lines or found[0] != "v1":
+            raise self._damaged(f"{name} is not a log entry of Spark")
+        for line in found[1:]:
+            self._json(name, line)
+        return found
+
+    def _text(self, name: str) -> str:
+        if not self._files.exists(name):
+            raise self._damaged(f"{name} is missing")
         try:
-            return json.loads(self._files.read(name))
+            return self._files.read(name).decode(errors="replace")
+        except Exception as error:  # such as a checksum that does not fit
+            raise self._damaged(f"{name} cannot be read") from error
+
+    def _json(self, name: str, text: str) -> dict[str, object]:
+        try:
+            found: object = json.loads(text)
         except ValueError:
-            raise self._damaged(f"{name} is not JSON") from None
+            found = None
+        if not isinstance(found, dict):
+            raise self._damaged(f"{name} is not whole")
+        return cast("dict[str, object]", found)
 
     def _damaged(self, why: str) -> BatchRefusedError:
         job = self.location.rsplit("/", 1)[-1]

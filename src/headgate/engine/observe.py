@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as LateError
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -27,16 +28,14 @@ class Counted:
 
     def seen(self) -> tuple[int, int] | None:
         """Rows and matching rows of the pass that was made; None when the counts are unknown."""
-        pool = ThreadPoolExecutor(max_workers=1)
-        try:
-            found = pool.submit(lambda: self._observation.get).result(SECONDS)
-        except LateError:
+        found: list[Mapping[str, Any]] = []
+        # A daemon: counts that never arrive must not keep the process from ending.
+        waiter = threading.Thread(target=lambda: found.append(self._observation.get), daemon=True)
+        waiter.start()
+        waiter.join(SECONDS)
+        if not found or "rows" not in found[0]:
             return None
-        finally:
-            pool.shutdown(wait=False)
-        if "rows" not in found:
-            return None
-        return int(found["rows"]), int(found["matching"] or 0)
+        return int(found[0]["rows"]), int(found[0]["matching"] or 0)
 
     def recount(self) -> tuple[int, int]:
         """The same counts by a read-only pass."""

@@ -7,9 +7,12 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from headgate.engine.archive import archive_options, spark_archive
 from headgate.engine.bundles import bundle
 from headgate.engine.java import find_java
 from headgate.engine.spark_options import (
@@ -21,6 +24,7 @@ from headgate.engine.spark_options import (
 )
 from headgate.settings import Settings
 
+JVM_STOP_SECONDS = 60
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
 
@@ -67,7 +71,8 @@ def _driver(settings: Settings, ui_port: int | None) -> dict[str, str]:
     java_options = (
         f"-Dlog4j2.configurationFile={LOG_CONFIG} -Dheadgate.log={logs / 'spark.log'}"
         f" -Dderby.system.home={scratch} -XX:+UseSerialGC"
-        f" -Djava.io.tmpdir={scratch}"
+        f" -Djava.io.tmpdir={scratch} {' '.join(_archive_options(settings))}"
+        f" {settings.spark_java_options}"
     )
     return {
         "spark.driver.bindAddress": "127.0.0.1",
@@ -81,6 +86,24 @@ def _driver(settings: Settings, ui_port: int | None) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
     }
+
+
+def _archive_options(settings: Settings) -> tuple[str, ...]:
+    training = "ArchiveClassesAtExit" in settings.spark_java_options
+    local = settings.spark_master.startswith("local")
+    return archive_options(spark_archive()) if local and not training else ()
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop the session and wait until its JVM is gone."""
+    gateway: Any = SparkContext._gateway  # pyright: ignore[reportPrivateUsage]  # PySpark has no other way
+    session.stop()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait(JVM_STOP_SECONDS)
+        SparkContext._gateway = SparkContext._jvm = None  # pyright: ignore[reportPrivateUsage]  # as above
 
 
 def _connect(server: ConnectServer) -> dict[str, str]:

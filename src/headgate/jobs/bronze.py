@@ -21,21 +21,23 @@ from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.resume import prepare_checkpoint
-from headgate.store.model import Range
+from headgate.store.model import Intent, Range
 
 
 def run_bronze(context: RunContext) -> None:
     """Read the topic to its end, or for ever, batch by batch."""
+    # A session of its own: while a batch is staged, every commit of its session is.
+    context = replace(context, session=context.session.newSession())
     target, topic = bronze_target(context)
     for statement in target.script(context.run.revision).named("table"):
         sql(context.session, statement)
     table = ManagedTable(context.session, target.table)
     location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
     checkpoint = Checkpoint(context.session, location, topic.name)
-    prepare_checkpoint(checkpoint, topic, table.committed(target.job), target.job)
     bronze = BronzeRun(context, target)
     bronze.adopt_half_done(topic)
-    bronze.finish_open_intents()
+    bronze.finish_open_intents(topic)
+    prepare_checkpoint(checkpoint, topic, table.committed(target.job), target.job)
     query = TopicQuery(context.session, target.bootstrap, topic, checkpoint)
     query.run(bronze.handle, context.run.mode, context.stop)
 
@@ -82,14 +84,26 @@ class BronzeRun:
         if rows is None or precedes(rows.marker.range, refusal.marker.range):
             self._context.store.begin(intent_of(refusal.marker))
 
-    def finish_open_intents(self) -> None:
+    def finish_open_intents(self, topic: TopicState) -> None:
         """What a killed run announced is done first, with exactly its range."""
-        for intent in self._context.store.open_intents(self._target.job):
+        for found in self._context.store.open_intents(self._target.job):
+            if found.range.source_id != topic.topic_id:
+                continue  # its records are gone; what to do about that is said where it is noticed
+            intent = self._judged_now(found)
             frame = read_range(self._context.session, self._target.bootstrap, intent.range)
             self._progress.begin(span(intent.range))
             mine = replace(intent, run=self._context.run.number)
             row = self._protocol.finish(mine, BronzeBatch(frame, self._target, self._protocol))
             self._progress.batch(row)
+
+    def _judged_now(self, intent: Intent) -> Intent:
+        """The intent under this run's revision, if its own never got as far as an output."""
+        if intent.revisions == (self._context.run.revision,):
+            return intent
+        tables = (self._target.table, DEAD_LETTERS)
+        if any(ManagedTable(self._context.session, name).commit_of(intent) for name in tables):
+            return intent
+        return self._context.store.amend(intent, (self._context.run.revision,))
 
     def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
         run = self._context.run

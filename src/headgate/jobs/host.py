@@ -17,7 +17,7 @@ from typing import Any
 
 from headgate.engine.controller import LOOK_SECONDS, Controller
 from headgate.engine.lease import EngineLease, active_engine
-from headgate.engine.session import ConnectServer, start_session
+from headgate.engine.session import ConnectServer, start_session, stop_session
 from headgate.errors import ConflictError
 from headgate.jobs.registry import JOBS
 from headgate.settings import Settings, load_settings
@@ -46,7 +46,7 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
                 say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
                 controller.run(stop)
             say("engine stopped between batches")
-            session.stop()
+            stop_session(session)
 
 
 def run_here(settings: Settings, store: OpsStore, run: Run, watch: Callable[[Run], None]) -> Run:
@@ -63,7 +63,7 @@ def run_here(settings: Settings, store: OpsStore, run: Run, watch: Callable[[Run
             return _until_ended(controller, lease, store, run, watch)
         finally:
             controller.stop_all()
-            session.stop()
+            stop_session(session)
 
 
 def _until_ended(

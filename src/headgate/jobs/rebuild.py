@@ -11,7 +11,7 @@ from headgate.engine.iceberg import Committed, ManagedTable
 from headgate.engine.lease import EngineLease
 from headgate.engine.markers import intent_of
 from headgate.engine.protocol import Result, ledger_row
-from headgate.engine.session import start_session
+from headgate.engine.session import start_session, stop_session
 from headgate.errors import ConflictError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import account_bronze
@@ -37,7 +37,7 @@ def rebuild_ledger(settings: Settings, store: OpsStore) -> int:
                 for row in _rows(session, declaration.declared_revision(settings, name))
             )
         finally:
-            session.stop()
+            stop_session(session)
 
 
 def _rows(session: SparkSession, dataset: declaration.DatasetRevision) -> Iterator[LedgerRow]:

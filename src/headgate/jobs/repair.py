@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.compile.fragments import table_name
+from pyspark.sql import SparkSession
+
+from headgate.compile.fragments import DEAD_LETTERS, table_name
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.lease import EngineLease
-from headgate.engine.session import start_session
+from headgate.engine.protocol import ledger_row
+from headgate.engine.session import start_session, stop_session
 from headgate.engine.topics import Topics
 from headgate.errors import ConflictError, UnavailableError
 from headgate.jobs import declaration
+from headgate.jobs.bronze_batch import account_bronze
 from headgate.jobs.requests import job_name
 from headgate.jobs.resume import repair_checkpoint
 from headgate.settings import Settings
+from headgate.store.model import Intent
 from headgate.store.ops import OpsStore
 
 
@@ -33,19 +38,42 @@ def repair_job(settings: Settings, store: OpsStore, dataset: str) -> Repaired:
     lease = EngineLease.take(store)
     if lease is None:
         raise ConflictError("an engine is active", fix="make down, repair, make up")
+    with lease:
+        session = start_session(settings)
+        try:
+            return repair_bronze(session, settings, store, dataset)
+        finally:
+            stop_session(session)
+
+
+def repair_bronze(
+    session: SparkSession, settings: Settings, store: OpsStore, dataset: str
+) -> Repaired:
+    """The same on a session that is already there."""
     revision = declaration.declared_revision(settings, dataset)
     name, _ = revision.topic_names(settings)
     topic = Topics(settings.need("bootstrap_servers")).describe(name)
     if topic is None:
         raise UnavailableError(f"there is no topic {name}", fix="make create-topics")
-    with lease:
-        session = start_session(settings)
-        try:
-            job = job_name("bronze", dataset)
-            committed = ManagedTable(session, table_name(revision.bronze_table)).committed(job)
-            location = f"{settings.checkpoints.rstrip('/')}/{job}"
-            checkpoint = Checkpoint(session, location, name)
-            aside, offsets = repair_checkpoint(checkpoint, topic, committed)
-        finally:
-            session.stop()
+    job = job_name("bronze", dataset)
+    table = ManagedTable(session, table_name(revision.bronze_table))
+    announced: list[Intent] = []
+    for intent in store.open_intents(job):
+        if intent.range.source_id == topic.topic_id:
+            announced.append(intent)
+        else:
+            _close(session, table, store, intent)
+    checkpoint = Checkpoint(session, f"{settings.checkpoints.rstrip('/')}/{job}", name)
+    committed = table.committed(job) if table.exists() else None
+    aside, offsets = repair_checkpoint(checkpoint, topic, committed, announced)
     return Repaired(job, aside, offsets)
+
+
+def _close(session: SparkSession, table: ManagedTable, store: OpsStore, intent: Intent) -> None:
+    """A batch of a topic that is gone: settled if its rows stand, otherwise given up."""
+    letters = ManagedTable(session, DEAD_LETTERS)
+    result = account_bronze(table, letters, intent) if table.exists() else None
+    if result is None:
+        store.withdraw(intent)
+    else:
+        store.settle(intent, ledger_row(intent, result))

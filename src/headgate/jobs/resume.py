@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headgate.engine.checkpoint import Checkpoint, Start
 from headgate.engine.iceberg import Committed
 from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError
+from headgate.store.model import Intent
 
 
 def prepare_checkpoint(
@@ -46,13 +47,21 @@ def prepare_checkpoint(
 
 
 def repair_checkpoint(
-    checkpoint: Checkpoint, topic: TopicState, committed: Committed | None
+    checkpoint: Checkpoint,
+    topic: TopicState,
+    committed: Committed | None,
+    announced: Iterable[Intent] = (),
 ) -> tuple[str, Mapping[str, int]]:
-    """Set the old checkpoint aside; begin a new one where the table ends. Gives both."""
+    """Set the old checkpoint aside; begin a new one behind all that is committed or announced.
+
+    What is announced and not committed is finished from its intent, before the topic is read.
+    """
     aside = checkpoint.set_aside()
     offsets = first_offsets(topic)
     if committed is not None and committed.marker.range.source_id == topic.topic_id:
         offsets = {**offsets, **committed.marker.range.end}
+    for intent in announced:
+        offsets = {**offsets, **intent.range.end}
     checkpoint.begin(Start(topic.topic_id, offsets))
     return aside, offsets
 

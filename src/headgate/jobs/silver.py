@@ -55,9 +55,12 @@ def run_silver(context: RunContext) -> None:
     def batch() -> SilverBatch:
         return SilverBatch(session, target, protocol)
 
-    for intent in context.store.open_intents(target.job):
-        progress.batch(protocol.finish(intent, batch()))
     run = context.run
+    for intent in context.store.open_intents(target.job):
+        if is_outdated(session, target, run.revision, intent):
+            context.store.withdraw(intent)
+        else:
+            progress.batch(protocol.finish(intent, batch()))
     range_ = next_range(session, target, run.revision, run.options.get("form", "auto"))
     progress.batch(
         protocol.process(run.job, run.number, range_, (run.revision,), run.number, batch())
@@ -73,6 +76,17 @@ def _target(context: RunContext) -> SilverTarget:
         bronze=table_name(revision.bronze_table),
         silver=table_name(revision.silver_table),
     )
+
+
+def is_outdated(session: SparkSession, target: SilverTarget, revision: str, intent: Intent) -> bool:
+    """Whether nothing of it is written and its bronze or its revision is no longer the present one."""
+    if ManagedTable(session, target.silver).commit_of(intent) is not None:
+        return False
+    bronze = ManagedTable(session, target.bronze).look()
+    known = {snapshot.id for snapshot in bronze.history()}
+    wanted = {*intent.range.start.values(), *intent.range.end.values()}
+    same = bronze.uuid == intent.range.source_id and intent.revisions == (revision,)
+    return not same or not wanted <= known
 
 
 def next_range(session: SparkSession, target: SilverTarget, revision: str, form: str) -> Range:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import re
 import shutil
 import subprocess
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.engine.archive import archive_of, archive_options
 from headgate.engine.bundles import bundle, class_path
-from headgate.engine.java import Java, cache_dir, find_java
+from headgate.engine.java import Java, find_java
 from headgate.errors import UnavailableError
 from headgate.local.process import LOOPBACK, Child, Command, port_answers, read_log
 
@@ -105,20 +104,7 @@ class Runtime:
 def kafka_runtime() -> Runtime:
     """Java and the Kafka bundle, fetched when missing."""
     java, jars = find_java(), bundle("kafka")
-    return Runtime(java, jars, _archive(java, jars))
-
-
-def _archive(java: Java, jars: Sequence[Path]) -> Path | None:
-    """Where the class archive of this JVM and class path belongs; None when it can have none."""
-    if java.modules_limited or not _has_base_archive(java):
-        return None
-    key = hashlib.sha256("\0".join([java.build, str(java.home), *map(str, jars), *JVM]).encode())
-    return cache_dir() / "archives" / f"kafka-{key.hexdigest()[:16]}.jsa"
-
-
-def _has_base_archive(java: Java) -> bool:
-    folder = java.executable.resolve().parent.parent / "lib" / "server"
-    return (folder / "classes.jsa").is_file()
+    return Runtime(java, jars, archive_of("kafka", java, [*map(str, jars), *JVM]))
 
 
 def prepare(broker: Broker, runtime: Runtime) -> None:
@@ -194,10 +180,8 @@ def _java(broker: Broker, runtime: Runtime, memory: str) -> tuple[str, ...]:
 
 def command(broker: Broker, runtime: Runtime) -> Command:
     """The command that runs a prepared broker; it trains the class archive when there is none."""
-    archive: tuple[str, ...] = ()
-    if runtime.archive is not None and runtime.archive.is_file():
-        archive = (f"-XX:SharedArchiveFile={runtime.archive}", "-Xlog:cds=off")
-    elif runtime.archive is not None:
+    archive = archive_options(runtime.archive)
+    if not archive and runtime.archive is not None:
         archive = (f"-XX:ArchiveClassesAtExit={_draft(broker)}", "-Xlog:cds=off")
     argv = (
         *_java(broker, runtime, "512m"),
