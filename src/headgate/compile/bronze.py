@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import lines, options
+from headgate.compile.fragments import branch, call, hanging, lines, schema
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.dataset import Column, Dataset
 from headgate.spec.types import SqlType
 
 UNPARSED = "_unparsed"
+# Names of the views' own columns: a field of the event cannot have them.
+OWN_NAMES = frozenset(
+    f"kafka_key kafka_value kafka_headers kafka_text {UNPARSED} _reason_code _raw _typed _unread".split()
+)
 _DATES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
+_LOOSE = ("STRING", "DECIMAL", *_DATES)
 # Half a surrogate pair, written as an escape: Java would silently read it as a question mark.
 _HALF_PAIR = (
-    r"(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})"
-    r"|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})"
+    r"r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'",
+    r"r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'",
 )
 
 REASONS: dict[str, str] = {
@@ -26,6 +31,7 @@ REASONS: dict[str, str] = {
     "wrong_type": "a field does not have its declared type",
     "out_of_range": "a number is too large for its type",
 }
+_UNREAD_FIELDS = "field -> concat(field.key, ' = ', left(field.value, 40))"
 
 
 def json_type(column: Column) -> SqlType:
@@ -56,63 +62,74 @@ def time_options(dataset: Dataset) -> dict[str, str]:
 
 
 def json_schema(dataset: Dataset) -> str:
-    fields = [f"{quoted(c.name)} {json_type(c).spark}" for c in dataset.columns]
-    return spark_literal(", ".join([*fields, f"{UNPARSED} STRING"]))
+    fields = [f"{spark_identifier(c.name)} {json_type(c).spark}" for c in dataset.columns]
+    return schema([*fields, f"{UNPARSED} STRING"])
 
 
-def quoted(name: str) -> str:
-    """A name inside a schema text, where every name may stand in backticks."""
-    return "`" + name.replace("`", "``") + "`"
+def json_fields(dataset: Dataset) -> str:
+    return call("struct", [spark_identifier(column.name) for column in dataset.columns])
 
 
 def refusals(dataset: Dataset) -> str:
     """The branches after the quick one, in the order in which they are tried."""
     keys = "json_object_keys(kafka_text)"
     one_in_list = "coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1"
-    one_in_object = (
-        """coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1"""
-    )
+    one_in_object = """coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1"""
     branches = [
         ("NOT is_valid_utf8(kafka_text)", "not_utf8"),
-        ("trim(kafka_text) = ''", "empty"),
+        (r"trim(BOTH ' \t\r\n' FROM kafka_text) = ''", "empty"),
         (f"size({keys}) > size(array_distinct({keys}))", "duplicate_key"),
         ("try_parse_json(kafka_text) IS NULL", "not_json"),
         (f"{keys} IS NULL", "not_an_object"),
-        (f"{one_in_list} OR {one_in_object}", "trailing_text"),
-        (f"kafka_text RLIKE {spark_literal(_HALF_PAIR)}", "half_surrogate"),
+        (f"{one_in_list}\nOR {one_in_object}", "trailing_text"),
+        ("\n".join(("kafka_text RLIKE", *_HALF_PAIR)), "half_surrogate"),
         (f"{UNPARSED} IS NOT NULL", "wrong_type"),
         *((condition, "wrong_type") for condition in _mistyped(dataset)),
         *((condition, "out_of_range") for condition in _infinite(dataset)),
     ]
-    return "\n".join(f"    WHEN {condition} THEN '{code}'" for condition, code in branches)
+    return "\n".join(branch(condition, f"'{code}'") for condition, code in branches)
 
 
 def _mistyped(dataset: Dataset) -> list[str]:
-    """Text fields that came as something else, and values that their bronze type cannot hold."""
-    texts = [c for c in dataset.columns if json_type(c).name == "STRING"]
-    found: list[str] = []
-    if texts:
-        schema = spark_literal(", ".join(f"{quoted(c.name)} VARIANT" for c in texts))
-        kinds = ", ".join(
-            f"schema_of_variant(from_json(kafka_text, {schema}).{spark_identifier(c.name)})"
-            for c in texts
-        )
-        found.append(
-            f"exists(array({kinds}), kind -> kind NOT IN ('STRING', 'VOID'))"
-        )
-    for c in dataset.columns:
-        if json_type(c) != c.bronze_type:
-            name = spark_identifier(c.name)
-            found.append(f"{name} IS NOT NULL AND {bronze_value(c)} IS NULL")
-    return found
+    """What the reader lets pass although it is not of the declared type."""
+    wrong = "\n  OR ".join(_wrong_kind(c) for c in _loosely_read(dataset))
+    found = call("exists", [call("array", [_kinds(dataset)]), f"_typed ->\n  {wrong}"])
+    lost = [_lost(c) for c in dataset.columns if json_type(c) != c.bronze_type]
+    return [*([found] if wrong else ()), *lost]
+
+
+def _loosely_read(dataset: Dataset) -> list[Column]:
+    """The reader turns any value into text and a number into a time, and it rounds decimals."""
+    return [c for c in dataset.columns if json_type(c).name in _LOOSE]
+
+
+def _kinds(dataset: Dataset) -> str:
+    """Those fields with the types that they have in the record."""
+    fields = [f"{spark_identifier(c.name)} VARIANT" for c in _loosely_read(dataset)]
+    return call("from_json", ["kafka_text", schema(fields)])
+
+
+def _wrong_kind(column: Column) -> str:
+    kind, name = json_type(column), spark_identifier(column.name)
+    if kind.name != "DECIMAL":
+        return f"schema_of_variant(_typed.{name}) NOT IN ('STRING', 'VOID')"
+    exact = f"decimal(38, {38 - (kind.precision or 0) + (kind.scale or 0)})"
+    return (
+        f"schema_of_variant(_typed.{name}) = 'STRING'"
+        f"\n  OR {name} <> try_variant_get(_typed.{name}, '$', '{exact}')"
+        f"\n  OR {name} <> try_variant_get(_typed.{name}, '$', 'double')"
+    )
+
+
+def _lost(column: Column) -> str:
+    return f"{spark_identifier(column.name)} IS NOT NULL AND {bronze_value(column)} IS NULL"
 
 
 def _infinite(dataset: Dataset) -> list[str]:
     floats = [c for c in dataset.columns if json_type(c).name in ("DOUBLE", "FLOAT")]
-    if not floats:
-        return []
-    names = ", ".join(spark_identifier(c.name) for c in floats)
-    return [f"exists(array({names}), number -> abs(number) = DOUBLE('Infinity'))"]
+    names = call("array", [spark_identifier(c.name) for c in floats])
+    found = call("exists", [names, "number -> abs(number) = DOUBLE('Infinity')"])
+    return [found] if floats else []
 
 
 def bronze_value(column: Column) -> str:
@@ -123,10 +140,12 @@ def bronze_value(column: Column) -> str:
 
 
 def bronze_values(dataset: Dataset) -> str:
-    return lines(
-        bronze_value(c) if json_type(c) == c.bronze_type else f"{bronze_value(c)} AS {spark_identifier(c.name)}"
-        for c in dataset.columns
-    )
+    return lines(_named(column) for column in dataset.columns)
+
+
+def _named(column: Column) -> str:
+    value, name = bronze_value(column), spark_identifier(column.name)
+    return value if value == name else f"{value} AS {name}"
 
 
 def bronze_columns(dataset: Dataset) -> str:
@@ -137,23 +156,31 @@ def bronze_columns(dataset: Dataset) -> str:
     )
 
 
-def reason_words(dataset: Dataset) -> str:
-    """Words for the reader; for a wrong type also the fields that did not parse."""
-    texts = spark_literal(", ".join(f"{quoted(c.name)} STRING" for c in dataset.columns))
-    suspects = ",\n".join(
-        f"      CASE WHEN {spark_identifier(c.name)} IS NULL"
-        f" THEN concat({spark_literal(c.name + ' = ')}, left(raw.{spark_identifier(c.name)}, 40)) END"
-        for c in dataset.columns
-    )
-    branches = "\n".join(
-        f"    WHEN '{code}' THEN {spark_literal(words)}"
-        for code, words in REASONS.items()
-        if code != "wrong_type"
-    )
-    return f"""  CASE reason_code
-{branches}
-    ELSE concat({spark_literal(REASONS["wrong_type"] + ": ")}, concat_ws(', ', transform(
-      array(from_json(kafka_text, {texts})), raw -> concat_ws(', ', array(
-{suspects}
-    )))))
-  END"""
+def text_fields(dataset: Dataset) -> str:
+    """The record as it was written: every field as text, and some with their own types."""
+    texts = ["from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw"]
+    kinds = [f"{_kinds(dataset)} AS _typed"] if _loosely_read(dataset) else []
+    return lines([*texts, *kinds])
+
+
+def unread_fields(dataset: Dataset) -> str:
+    """The text of each field that has one but not of its type, by the field's name."""
+    texts = [f"{spark_literal(c.name)}, {_unread(c)}" for c in dataset.columns]
+    return call("map_filter", [call("map", texts), "(name, text) -> text IS NOT NULL"])
+
+
+def _unread(column: Column) -> str:
+    conditions = [f"{bronze_value(column)} IS NULL"]
+    if json_type(column).name in _LOOSE:
+        conditions.append(_wrong_kind(column))
+    text = f"_raw[{spark_literal(column.name)}]"
+    return call("if", ["\n  OR ".join(conditions), text, "NULL"])
+
+
+def reason_words() -> str:
+    """Words for the reader; for a wrong type also the fields that could not be read."""
+    fields = call("transform", ["map_entries(_unread)", _UNREAD_FIELDS])
+    words = {code: spark_literal(said) for code, said in REASONS.items()}
+    words["wrong_type"] = call("concat_ws", ["'; '", words["wrong_type"], fields])
+    branches = "\n".join(branch(f"'{code}'", said) for code, said in words.items())
+    return f"CASE _reason_code\n  {hanging(branches)}\nEND"

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 
 import jinja2
 
-from headgate.compile import bronze, fragments, silver
-from headgate.compile.fragments import table_name
+from headgate.compile import bronze, fragments, silver, staging
+from headgate.compile.checks import check_dataset
 from headgate.compile.render import Template
-from headgate.errors import DeclarationError, Fault
-from headgate.expr.faults import ExprError
-from headgate.expr.literals import spark_identifier
-from headgate.expr.parse import parse_condition, parse_value
+from headgate.compile.seal import seal
 from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 
@@ -26,6 +23,7 @@ SILVER_INCREMENTAL = "06_silver_incremental.sql"
 BRONZE_STREAMING = "07_bronze_streaming.sql"
 # The manifest's placeholders stay placeholders in the templates; rendering fills them.
 PLACEHOLDERS = {"TOPIC": "${TOPIC}", "DLQ_TOPIC": "${DLQ_TOPIC}"}
+TRIGGER = "Trigger: a batch every 10 seconds, from the earliest offset, until the job is stopped."
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,20 @@ class CompiledDataset:
     name: str
     revision: str
     templates: tuple[Template, ...]
+    staging: Template
 
     def template(self, file: str) -> Template:
         return next(template for template in self.templates if template.file == file)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One file: the Jinja layout that makes it, what it is, and notes for its reader."""
+
+    layout: str
+    title: str
+    notes: tuple[str, ...]
+    write: str = ""
 
 
 def revision_of(dataset: Dataset) -> str:
@@ -46,118 +55,101 @@ def revision_of(dataset: Dataset) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def check_conditions(declared: Declared[Dataset]) -> None:
-    """Refuse what the closed language does not admit, every place at once."""
-    dataset = declared.value
-    faults: list[Fault] = []
-
-    def admit(pointer: str, parse: Callable[[], object]) -> None:
-        try:
-            parse()
-        except ExprError as error:
-            faults.extend(declared.fault(pointer, f.what, f.why, f.fix) for f in error.faults)
-
-    for i, text in enumerate(dataset.quality_filters):
-        admit(f"quality_filters[{i}]", lambda text=text: parse_condition(text, dataset.bronze_types))
-    admit(
-        "partition_date_expr",
-        lambda: parse_value(dataset.partition_date_expr, dataset.bronze_types),
-    )
-    if faults:
-        raise DeclarationError(faults)
-
-
 def compile_dataset(
     declared: Declared[Dataset], layouts: Mapping[str, str], manifest: str
 ) -> CompiledDataset:
     """The dataset's SQL templates, laid out by the Jinja `layouts` (name → text)."""
-    check_conditions(declared)
+    check_dataset(declared)
     dataset = declared.value
     revision = revision_of(dataset)
-    lay_out = _layouter(layouts)
-    shared = _shared(dataset, revision)
-    head = (manifest, revision)
-    raw, clean = dataset.bronze_table, dataset.silver_table
-    files = {
-        BRONZE_BATCH: lay_out(
-            "bronze.sql.j2",
-            **shared,
-            header=fragments.header(
-                f"Bronze of {dataset.name}: topic {dataset.topic} → {raw}.", *head,
-                "Runs alone in spark-sql: it reads the topic from its start to its current end.",
-            ),
-        ),
-        SILVER: lay_out(
-            "silver.sql.j2",
-            **shared,
-            header=fragments.header(
-                f"Silver of {dataset.name}, rebuilt: {raw} → {clean}.", *head,
-                "Runs alone in spark-sql and gives the same rows each time.",
-            ),
-            write=silver.rebuild(dataset, table_name(clean)),
-        ),
-        SILVER_INCREMENTAL: lay_out(
-            "silver.sql.j2",
-            **shared,
-            header=fragments.header(
-                f"Silver of {dataset.name}, brought up to date: new rows of {raw} → {clean}.", *head,
-                "Run alone it compares all of bronze with silver and changes what is behind.",
-            ),
-            write=silver.merge(dataset, table_name(clean)),
-        ),
-        BRONZE_STREAMING: lay_out(
-            "streaming.sql.j2",
-            **shared,
-            header=fragments.header(
-                f"Bronze of {dataset.name} as a stream: topic {dataset.topic} → {raw}.", *head,
-                "Run alone in spark-sql it reads the topic once; the engine repeats it.",
-            ),
-        ),
-    }
+    lay_out = _layouter(layouts, _pieces(dataset, revision))
+
+    def made(file: str, layout: Layout) -> Template:
+        notes = (*layout.notes, *fragments.alone(dataset.name, file))
+        header = fragments.header(layout.title, manifest, revision, *notes)
+        return Template(file, seal(lay_out(layout.layout, header=header, write=layout.write)))
+
+    model = staging.staging_file(dataset)
+    head = fragments.header(f"Every row of {dataset.silver_table}.", manifest, revision)
     return CompiledDataset(
-        dataset.name,
-        revision,
-        tuple(Template(file, text) for file, text in files.items()),
+        name=dataset.name,
+        revision=revision,
+        templates=tuple(made(file, layout) for file, layout in _files(dataset).items()),
+        staging=Template(model, lay_out("stg.sql.j2", header=head)),
     )
 
 
-def _shared(dataset: Dataset, revision: str) -> dict[str, str]:
-    identifiers = [spark_identifier(column.name) for column in dataset.columns]
+def _files(dataset: Dataset) -> dict[str, Layout]:
+    name, raw, clean = dataset.name, dataset.bronze_table, dataset.silver_table
+    once = "Run alone, it reads the topic from its start to its current end, and appends."
     return {
-        "name": dataset.name,
+        BRONZE_BATCH: Layout(
+            "bronze.sql.j2", f"Bronze of {name}: topic {dataset.topic} → {raw}.", (once,)
+        ),
+        SILVER: Layout(
+            "silver.sql.j2",
+            f"Silver of {name}, rebuilt: {raw} → {clean}.",
+            ("Run alone, it gives the same rows each time.",),
+            silver.rebuild(dataset),
+        ),
+        SILVER_INCREMENTAL: Layout(
+            "silver.sql.j2",
+            f"Silver of {name}, brought up to date: new rows of {raw} → {clean}.",
+            ("Run alone, it compares all of bronze with silver and changes what is behind.",),
+            silver.merge(dataset),
+        ),
+        BRONZE_STREAMING: Layout(
+            "streaming.sql.j2",
+            f"Bronze of {name} as a stream: topic {dataset.topic} → {raw}.",
+            (TRIGGER, once),
+        ),
+    }
+
+
+def _pieces(dataset: Dataset, revision: str) -> dict[str, str]:
+    """Every fragment that a layout may ask for."""
+    return {
+        "name": fragments.view_stem(dataset.name),
         "topic": dataset.topic,
         "job": f"bronze-{dataset.name}",
         "revision": revision,
         "table_properties": fragments.properties(),
         "dead_letters": fragments.DEAD_LETTERS,
         "dead_letter_table": fragments.dead_letter_table(),
-        "bronze_table": table_name(dataset.bronze_table),
+        "bronze_table": fragments.table_name(dataset.bronze_table),
         "bronze_namespace": fragments.namespace(dataset.bronze_table),
         "bronze_columns": bronze.bronze_columns(dataset),
         "bronze_values": bronze.bronze_values(dataset),
         "json_schema": bronze.json_schema(dataset),
         "json_options": fragments.options(bronze.read_options(dataset)),
         "json_write_options": fragments.options(bronze.write_options(dataset)),
-        "json_fields": fragments.lines(identifiers),
-        "field_names": ", ".join(identifiers),
+        "json_fields": bronze.json_fields(dataset),
         "refusals": bronze.refusals(dataset),
-        "reason_words": bronze.reason_words(dataset),
-        "silver_table": table_name(dataset.silver_table),
+        "text_fields": bronze.text_fields(dataset),
+        "unread_fields": bronze.unread_fields(dataset),
+        "reason_words": bronze.reason_words(),
+        "silver_table": fragments.table_name(dataset.silver_table),
         "silver_namespace": fragments.namespace(dataset.silver_table),
         "silver_columns": silver.silver_columns(dataset),
         "silver_values": silver.silver_values(dataset),
-        "silver_names": fragments.lines(map(spark_identifier, silver.silver_names(dataset))),
-        "partition_column": spark_identifier(dataset.partition_date_col),
-        "key_names": ", ".join(silver.key_names(dataset)),
+        "silver_names": fragments.lines(silver.silver_names(dataset)),
+        "partition_column": silver.partition_column(dataset),
+        "key_list": silver.key_list(dataset),
         "keep": silver.keep(dataset),
+        "staging_columns": staging.staging_columns(dataset),
+        "staging_source": staging.staging_source(dataset),
     }
 
 
-def _layouter(layouts: Mapping[str, str]) -> Callable[..., str]:
+def _layouter(layouts: Mapping[str, str], pieces: Mapping[str, str]) -> Callable[..., str]:
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(dict(layouts)),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,  # it is SQL, not HTML; names and values are escaped where they are made
     )
-    return lambda layout, /, **values: environment.get_template(layout).render(values)
+
+    def lay_out(layout: str, **more: str) -> str:
+        return environment.get_template(layout).render(**pieces, **more)
+
+    return lay_out

@@ -1,8 +1,9 @@
-"""Pieces of SQL text that bronze and silver share."""
+"""Pieces of SQL text that bronze and silver share; each begins in the first column."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 
 from headgate import __version__
 from headgate.expr.literals import spark_identifier, spark_literal
@@ -18,6 +19,8 @@ TABLE_PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "50",
 }
+# A piece is indented where it is laid out, so this leaves room in a line of 100.
+WIDTH = 88
 
 
 def table_name(name: str) -> str:
@@ -30,16 +33,50 @@ def namespace(name: str) -> str:
     return f"{CATALOG}.{spark_identifier(name.split('.', 1)[0])}"
 
 
-def lines(items: Iterable[str], indent: int = 2, end: str = ",") -> str:
+def view_stem(dataset: str) -> str:
+    """What the names of a dataset's views begin with: a hyphen cannot stand in a bare name."""
+    return dataset.replace("-", "_")
+
+
+def lines(items: Iterable[str]) -> str:
     """One item a line."""
-    pad = " " * indent
-    return f"{end}\n".join(pad + item for item in items)
+    return ",\n".join(items)
+
+
+def call(function: str, arguments: Sequence[str]) -> str:
+    """A call on one line, or with one argument a line."""
+    whole = f"{function}({', '.join(arguments)})"
+    if fits(whole):
+        return whole
+    return f"{function}(\n{textwrap.indent(lines(arguments), '  ')}\n)"
 
 
 def options(values: Mapping[str, str]) -> str:
     """A Spark `map(…)` of options."""
-    pairs = (f"{spark_literal(key)}, {spark_literal(value)}" for key, value in values.items())
-    return f"map({', '.join(pairs)})"
+    pairs = [f"{spark_literal(key)}, {spark_literal(value)}" for key, value in values.items()]
+    return call("map", pairs)
+
+
+def branch(condition: str, result: str) -> str:
+    """A branch of a CASE, on one line where it fits."""
+    whole = f"WHEN {condition} THEN {result}"
+    if fits(whole) or condition.endswith("\n)") or result.endswith("\n)"):
+        return whole
+    return f"WHEN {hanging(condition)}\n  THEN {hanging(result)}"
+
+
+def hanging(text: str, by: int = 2) -> str:
+    """All lines but the first moved to the right."""
+    return text.replace("\n", "\n" + " " * by)
+
+
+def fits(text: str) -> bool:
+    return "\n" not in text and len(text) <= WIDTH
+
+
+def schema(fields: Iterable[str]) -> str:
+    """A schema as one literal over several lines; Spark's parser does not mind the blanks."""
+    return "'" + ",\n ".join(spark_literal(field)[1:-1] for field in fields) + "'"
 
 
 def properties(values: Mapping[str, str] = TABLE_PROPERTIES) -> str:
@@ -54,6 +91,14 @@ def header(title: str, manifest: str, revision: str, *notes: str) -> str:
         *notes,
     )
     return "\n".join(f"-- {word}" for word in words)
+
+
+def alone(dataset: str, file: str) -> tuple[str, str]:
+    """How to run a file by hand, as notes for its header."""
+    return (
+        "The ledger does not know of what is run by hand: try it on a copy of the tables.",
+        f"  spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/{dataset}/{file}",
+    )
 
 
 def dead_letter_table() -> str:
@@ -76,5 +121,5 @@ CREATE TABLE IF NOT EXISTS {DEAD_LETTERS} (
 )
 USING iceberg
 TBLPROPERTIES (
-{properties()}
+{textwrap.indent(properties(), "  ")}
 );"""

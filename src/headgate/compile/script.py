@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from headgate.errors import DeclarationError, Fault
 
 MARK = re.compile(r"^-- step: (?P<name>[a-z][a-z ]*)\s*$")
-_TOKEN = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`(?:``|[^`])*`|;", re.S)
+_TOKEN = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`(?:``|[^`])*`|;", re.S
+)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import lines
+import textwrap
+
+from headgate.compile.fragments import call, fits, hanging, lines, table_name, view_stem
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.parse import parse_condition, parse_value
 from headgate.expr.spark import to_spark
@@ -16,6 +18,8 @@ ORIGIN = {
     "kafka_partition": "INT",
     "kafka_offset": "BIGINT",
 }
+# Names of the views' own columns: a silver column cannot have them.
+OWN_NAMES = frozenset({"outcome", "_rank"})
 _ORDER = "struct({0}.kafka_timestamp, {0}.kafka_partition, {0}.kafka_offset)"
 
 
@@ -27,22 +31,23 @@ def silver_value(column: Column) -> str:
 
 
 def silver_names(dataset: Dataset) -> tuple[str, ...]:
-    return (
+    names = (
         dataset.surrogate_key_name,
         *(column.silver_name for column in dataset.columns),
         dataset.partition_date_col,
         *ORIGIN,
     )
+    return tuple(spark_identifier(name) for name in names)
 
 
 def silver_columns(dataset: Dataset) -> str:
     """The columns of the CREATE TABLE."""
+    key_words = spark_literal("MD5 of the surrogate key fields")
     return lines(
         [
-            f"{spark_identifier(dataset.surrogate_key_name)} STRING"
-            f" COMMENT {spark_literal('MD5 of the surrogate key fields')}",
+            f"{spark_identifier(dataset.surrogate_key_name)} STRING COMMENT {key_words}",
             *(_column(column) for column in dataset.columns),
-            f"{spark_identifier(dataset.partition_date_col)} DATE",
+            f"{partition_column(dataset)} DATE",
             *(f"{name} {kind}" for name, kind in ORIGIN.items()),
         ]
     )
@@ -60,7 +65,7 @@ def silver_values(dataset: Dataset) -> str:
         [
             f"{surrogate_key(dataset)} AS {spark_identifier(dataset.surrogate_key_name)}",
             *(_named(column) for column in dataset.columns),
-            f"{day} AS {spark_identifier(dataset.partition_date_col)}",
+            f"{day} AS {partition_column(dataset)}",
             *ORIGIN,
         ]
     )
@@ -73,12 +78,11 @@ def _named(column: Column) -> str:
 
 def surrogate_key(dataset: Dataset) -> str:
     """MD5 over the silver values as text, NULL as empty, joined by a vertical bar."""
-    parts = (
+    parts = [
         f"coalesce(CAST({silver_value(dataset.column(name))} AS STRING), '')"
         for name in dataset.surrogate_key_fields
-    )
-    inner = ",\n".join(f"    {part}" for part in parts)
-    return f"md5(concat_ws('|',\n{inner}\n  ))"
+    ]
+    return call("md5", [call("concat_ws", ["'|'", *parts])])
 
 
 def keep(dataset: Dataset) -> str:
@@ -86,35 +90,48 @@ def keep(dataset: Dataset) -> str:
     filters = [
         to_spark(parse_condition(text, dataset.bronze_types)) for text in dataset.quality_filters
     ]
-    fits = [
+    fitting = [
         f"{spark_identifier(c.name)} IS NULL OR {silver_value(c)} IS NOT NULL"
         for c in dataset.columns
         if c.bronze_type != c.silver_type
     ]
-    return "  " + "\n  AND ".join(f"({condition})" for condition in (*filters, *fits))
+    wanted = [f"-- the quality filters\n({filters[0]})", *(f"AND ({f})" for f in filters[1:])]
+    if fitting:
+        wanted.append("-- values that fit their silver types")
+    return "\n".join([*wanted, *(f"AND ({f})" for f in fitting)])
 
 
 def key_names(dataset: Dataset) -> tuple[str, ...]:
     return tuple(spark_identifier(dataset.column(name).silver_name) for name in dataset.dedup_key)
 
 
-def rebuild(dataset: Dataset, table: str) -> str:
+def key_list(dataset: Dataset) -> str:
+    """The key as it stands after PARTITION BY."""
+    names = key_names(dataset)
+    whole = ", ".join(names)
+    return f" {whole}" if fits(whole) else "\n" + textwrap.indent(lines(names), "  ")
+
+
+def partition_column(dataset: Dataset) -> str:
+    return spark_identifier(dataset.partition_date_col)
+
+
+def rebuild(dataset: Dataset) -> str:
     return f"""-- The whole table anew.
 -- step: rebuild
-INSERT OVERWRITE {table}
+INSERT OVERWRITE {table_name(dataset.silver_table)}
 SELECT
-{lines(map(spark_identifier, silver_names(dataset)))}
-FROM {dataset.name}_newest;"""
+  {hanging(lines(silver_names(dataset)))}
+FROM {view_stem(dataset.name)}_newest;"""
 
 
-def merge(dataset: Dataset, table: str) -> str:
+def merge(dataset: Dataset) -> str:
     """Only the new rows of bronze: first what each is, then the merge of those that count."""
-    keys = key_names(dataset)
-    same = "\n  AND ".join(f"held.{key} <=> fresh.{key}" for key in keys)
-    near = _same_partition(dataset)
+    table, views = table_name(dataset.silver_table), view_stem(dataset.name)
+    names, same = silver_names(dataset), _same_key(dataset)
     return f"""-- What each new row is beside the row that silver holds under its key.
 -- step: classify
-CREATE OR REPLACE TEMPORARY VIEW {dataset.name}_classified AS
+CREATE OR REPLACE TEMPORARY VIEW {views}_classified AS
 SELECT
   fresh.*,
   CASE
@@ -123,29 +140,29 @@ SELECT
       > {_ORDER.format("held")} THEN 'replaced'
     ELSE 'duplicate'
   END AS outcome
-FROM {dataset.name}_newest AS fresh
+FROM {views}_newest AS fresh
 LEFT JOIN {table} AS held
-  ON {same}{near};
+  ON {hanging(same)};
 
 -- step: merge
 MERGE INTO {table} AS held
 USING (
-  SELECT * FROM {dataset.name}_classified WHERE outcome IN ('kept', 'replaced')
+  SELECT * FROM {views}_classified WHERE outcome IN ('kept', 'replaced')
 ) AS fresh
-ON {same}{near}
+ON {same}
 WHEN MATCHED THEN UPDATE SET
-{lines((f"held.{n} = fresh.{n}" for n in map(spark_identifier, silver_names(dataset))))}
+  {hanging(lines(f"held.{name} = fresh.{name}" for name in names))}
 WHEN NOT MATCHED THEN INSERT (
-{lines(map(spark_identifier, silver_names(dataset)))}
+  {hanging(lines(names))}
 ) VALUES (
-{lines(f"fresh.{n}" for n in map(spark_identifier, silver_names(dataset)))}
+  {hanging(lines(f"fresh.{name}" for name in names))}
 );"""
 
 
-def _same_partition(dataset: Dataset) -> str:
+def _same_key(dataset: Dataset) -> str:
     """Where the key decides the date, only that date's files need to be looked at."""
+    names = list(key_names(dataset))
     day = parse_value(dataset.partition_date_expr, dataset.bronze_types)
-    if not set(columns_of(day)) <= set(dataset.dedup_key):
-        return ""
-    name = spark_identifier(dataset.partition_date_col)
-    return f"\n  AND held.{name} <=> fresh.{name}"
+    if set(columns_of(day)) <= set(dataset.dedup_key):
+        names.append(partition_column(dataset))
+    return "\n  AND ".join(f"held.{name} <=> fresh.{name}" for name in names)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
-from headgate.compile.fragments import DEAD_LETTERS, table_name
+from headgate.compile.fragments import DEAD_LETTERS, table_name, view_stem
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable, precedes
@@ -57,7 +57,7 @@ def bronze_target(context: RunContext) -> tuple[BronzeTarget, TopicState]:
         job=run.job,
         scripts=declaration.Scripts(context.store, settings),
         file=BRONZE_BATCH if run.mode == "batch" else BRONZE_STREAMING,
-        view=f"{revision.name}_source",
+        view=f"{view_stem(revision.name)}_source",
         table=table_name(revision.bronze_table),
         dlq_topic=dlq_topic,
         bootstrap=bootstrap,

@@ -8,14 +8,17 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from headgate.compile.dataset import PLACEHOLDERS, CompiledDataset, compile_dataset
+from headgate.compile.edited import check_edited
 from headgate.compile.render import Template
 from headgate.compile.script import Script, parse_script
+from headgate.compile.seal import choose
 from headgate.errors import OperationError
 from headgate.settings import Settings
 from headgate.spec.loader import find_dataset, load_dataset
 from headgate.store.ops import OpsStore
 
 LAYOUTS = "datasets/_template"
+TEMPLATES = "spark/sql"
 
 
 class DatasetRevision(BaseModel):
@@ -60,25 +63,26 @@ def compiled(root: Path, name: str) -> CompiledDataset:
     return compile_dataset(declared, layouts(root), f"datasets/{name}/dataset.yml")
 
 
+def written_templates(root: Path, name: str) -> dict[str, str]:
+    """The templates that stand under `spark/sql/<name>`, by the name of the file they make."""
+    folder = root / TEMPLATES / name
+    return {file.name.removesuffix(".tmpl"): file.read_text() for file in folder.glob("*.sql.tmpl")}
+
+
 def declared_revision(settings: Settings, name: str) -> DatasetRevision:
     """The dataset as it stands on disk; an edited template wins over the compiled one."""
     root = settings.root
     dataset = load_dataset(find_dataset(root, name), PLACEHOLDERS).value
-    fresh = {t.file: t.text for t in compiled(root, name).templates}
-    folder = root / "spark" / "sql" / name
-    edited = {
-        file: (folder / f"{file}.tmpl").read_text()
-        for file in fresh
-        if (folder / f"{file}.tmpl").is_file()
-    }
+    chosen = choose(compiled(root, name).templates, written_templates(root, name))
+    check_edited(dataset, chosen, f"{TEMPLATES}/{name}")
     return DatasetRevision(
         name=name,
         topic=dataset.topic,
         dlq_topic=dataset.dlq_topic,
         bronze_table=dataset.bronze_table,
         silver_table=dataset.silver_table,
-        templates={**fresh, **edited},
-        custom=tuple(sorted(file for file, text in edited.items() if text != fresh[file])),
+        templates={template.file: template.text for template in chosen.templates},
+        custom=chosen.edited,
     )
 
 

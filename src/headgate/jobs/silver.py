@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
-from headgate.compile.fragments import table_name
+from headgate.compile.fragments import table_name, view_stem
 from headgate.compile.script import Script
 from headgate.engine.context import RunContext
 from headgate.engine.faults import Point
@@ -71,7 +71,7 @@ def _target(context: RunContext) -> SilverTarget:
     revision = declaration.fetch(context.store, context.run.revision)
     return SilverTarget(
         job=context.run.job,
-        name=revision.name,
+        name=view_stem(revision.name),
         scripts=declaration.Scripts(context.store, context.settings),
         bronze=table_name(revision.bronze_table),
         silver=table_name(revision.silver_table),

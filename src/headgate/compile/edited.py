@@ -1,0 +1,89 @@
+"""What must hold of a template that a person edited: its steps are there, its columns as declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from headgate.compile.render import Template
+from headgate.compile.script import Script, parse_script
+from headgate.compile.seal import Chosen
+from headgate.compile.silver import ORIGIN
+from headgate.errors import DeclarationError, Fault
+from headgate.spec.dataset import RESERVED_COLUMNS, Dataset
+
+BRONZE_STEPS = ("clock", "source", "accept", "refuse")
+SILVER_STEPS = ("source", "rebuild")
+MERGE_STEPS = ("source", "classify", "merge")
+
+
+def check_edited(dataset: Dataset, chosen: Chosen, folder: str) -> None:
+    """Refuse edited templates that the engine could not run, all faults at once."""
+    faults: list[Fault] = []
+    for template in chosen.templates:
+        if template.file in chosen.edited:
+            faults += _faults(dataset, Template(f"{folder}/{template.file}.tmpl", template.text))
+    if faults:
+        raise DeclarationError(faults)
+
+
+def _faults(dataset: Dataset, template: Template) -> list[Fault]:
+    script = parse_script(template.file, template.text)
+    if "bronze" in template.file.rsplit("/", 1)[-1]:
+        return [
+            *_missing(script, BRONZE_STEPS),
+            *_other_columns(script, "accept", bronze_names(dataset)),
+        ]
+    if script.named("merge"):
+        return _missing(script, MERGE_STEPS)
+    return [
+        *_missing(script, SILVER_STEPS),
+        *_other_columns(script, "rebuild", silver_names(dataset)),
+    ]
+
+
+def bronze_names(dataset: Dataset) -> list[str]:
+    return [*(column.name for column in dataset.columns), *RESERVED_COLUMNS]
+
+
+def silver_names(dataset: Dataset) -> list[str]:
+    names = [column.silver_name for column in dataset.columns]
+    return [dataset.surrogate_key_name, *names, dataset.partition_date_col, *ORIGIN]
+
+
+def _missing(script: Script, steps: Sequence[str]) -> list[Fault]:
+    faults: list[Fault] = []
+    for step in steps:
+        try:
+            script.one(step)
+        except DeclarationError as error:
+            faults.extend(error.faults)
+    return faults
+
+
+def _other_columns(script: Script, step: str, declared: Sequence[str]) -> list[Fault]:
+    """Rows are inserted by position: other names in the select list mean other columns."""
+    line = next((s.line for s in script.steps if s.name == step), None)
+    if line is None:
+        return []
+    try:
+        tree = sqlglot.parse_one(script.named(step)[0], read="spark")
+    except SqlglotError as error:
+        words = str(error).splitlines()[0]
+        return [Fault(script.file, line, step, f"cannot be read: {words}", "Mend the statement.")]
+    select = tree.find(exp.Select)
+    given = select.named_selects if select else []
+    if list(given) == list(declared):
+        return []
+    return [
+        Fault(
+            script.file,
+            line,
+            step,
+            f"gives the columns {', '.join(given) or 'of another statement'}",
+            f"Give exactly: {', '.join(declared)}.",
+        )
+    ]
