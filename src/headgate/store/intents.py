@@ -13,6 +13,7 @@ from headgate.store.model import Intent, Range
 from headgate.store.tables import intents
 
 OPEN, SETTLED, AMENDED, SUPERSEDED = "open", "settled", "amended", "superseded"
+WITHDRAWN = "withdrawn"
 
 
 def begin(db: Connection, intent: Intent) -> Intent:
@@ -46,6 +47,12 @@ def amend(db: Connection, intent: Intent, revisions: Sequence[str]) -> Intent:
         )
     close(db, intent, AMENDED)
     return add(db, replace(intent, revisions=tuple(revisions), amends=intent.id), OPEN)
+
+
+def withdraw(db: Connection, intent: Intent) -> None:
+    """Give up a batch of which nothing is written; it stays on record."""
+    if state(db, intent) == OPEN:
+        close(db, intent, WITHDRAWN)
 
 
 def add(db: Connection, intent: Intent, state: str) -> Intent:

@@ -153,6 +153,11 @@ class OpsStore:
         with writing(self._engine) as db:
             return intents.amend(db, intent, revisions)
 
+    def withdraw(self, intent: Intent) -> None:
+        """Give up a batch that can no longer be carried out and of which nothing is written."""
+        with writing(self._engine) as db:
+            intents.withdraw(db, intent)
+
     def open_intents(self, job: str) -> tuple[Intent, ...]:
         with self._engine.connect() as db:
             return intents.open_of(db, job)
