@@ -62,10 +62,10 @@ validate-config: $(READY) ## everything that is missing or contradicts itself
 
 ##@ Services
 
-up: $(PREPARED) ## check the settings, compile the SQL, start broker and engine
-	$(HG) config check
-	$(HG) dataset build
+up: $(PREPARED) validate-config ## check the settings, start broker and engine, compile the SQL
+	$(HG) dataset check
 	$(HG) local up
+	$(HG) dataset build
 
 down: $(READY) ## stop everything and remove the embedded data
 	$(HG) local down --remove-data --yes

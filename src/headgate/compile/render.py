@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from headgate.errors import Fault, SettingsError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LEFT_OVER = re.compile(r"\$\{[^}\n]*\}?")
-_UNSAFE = re.compile(r"['\"`\\;\n\r\x00]|--|/\*")
+_UNSAFE_IN_SQL = re.compile(r"['\"`\\;\n\r\x00]|--|/\*")
+_LINE_END = re.compile(r"[\n\r\x00]")
+NOTHING_MADE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -24,27 +27,40 @@ class Template:
         """The variables used, in order of first use."""
         return tuple(dict.fromkeys(_VARIABLE.findall(self.text)))
 
-    def render(self, values: Mapping[str, str | None]) -> str:
-        """The text with every variable filled; all that is wrong is said at once."""
-        faults = [*self._unfilled(values), *self._malformed()]
+    def render(
+        self, values: Mapping[str, str | None], made: Mapping[str, str] = NOTHING_MADE
+    ) -> str:
+        """The text with every variable filled; all that is wrong is said at once.
+
+        `values` come from people and are checked; `made` are lines that the compiler wrote.
+        """
+        faults = [*self._unfilled(values, made), *self._malformed()]
         if faults:
             raise SettingsError(
                 f"{self.file} cannot be rendered",
                 why="\n".join(fault.sentence() for fault in faults),
                 fix="set the variables in the active profile: make print-config shows them",
             )
-        return _VARIABLE.sub(lambda match: str(values[match[1]]).strip(), self.text)
+        filled = {name: str(value).strip() for name, value in values.items()} | dict(made)
+        return _VARIABLE.sub(lambda match: filled[match[1]], self.text)
 
-    def _unfilled(self, values: Mapping[str, str | None]) -> list[Fault]:
+    def _unfilled(self, values: Mapping[str, str | None], made: Mapping[str, str]) -> list[Fault]:
         faults: list[Fault] = []
         for name in self.variables():
+            if name in made:
+                continue
             value = values.get(name)
             if value is None or not value.strip():
                 faults.append(self._fault(name, f"{name} is not set", f"Set {name}."))
-            elif ".sql" in self.file and _UNSAFE.search(value.strip()):
-                words = f"the value of {name} has a quote, a semicolon or a comment in it"
-                faults.append(self._fault(name, words, "It would change the SQL: remove it."))
+            elif self._unsafe.search(value.strip()):
+                words = f"the value of {name} has a character in it that would end its place"
+                fix = "Remove quotes, semicolons, comments and line ends from it."
+                faults.append(self._fault(name, words, fix))
         return faults
+
+    @property
+    def _unsafe(self) -> re.Pattern[str]:
+        return _UNSAFE_IN_SQL if ".sql" in self.file else _LINE_END
 
     def _malformed(self) -> list[Fault]:
         bare = _VARIABLE.sub("", self.text)

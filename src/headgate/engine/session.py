@@ -18,6 +18,7 @@ from headgate.engine.java import find_java
 from headgate.engine.spark_options import (
     catalog_options,
     check_bundled,
+    driver_options,
     jar_options,
     sql_options,
     storage_options,
@@ -75,15 +76,12 @@ def _driver(settings: Settings, ui_port: int | None) -> dict[str, str]:
         f" {settings.spark_java_options}"
     )
     return {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": settings.spark_driver_memory,
+        **driver_options(settings),
         "spark.driver.extraJavaOptions": java_options,
         "spark.local.dir": str(scratch),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false" if ui_port is None else "true",
         **({} if ui_port is None else {"spark.ui.port": str(ui_port)}),
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
     }
 

@@ -13,6 +13,16 @@ ICEBERG = "org.apache.iceberg.spark"
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
+def driver_options(settings: Settings) -> dict[str, str]:
+    """The driver listens on this machine only."""
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
 def sql_options(settings: Settings) -> dict[str, str]:
     """How SQL behaves, the same in the engine and in a plain `spark-sql`."""
     return {

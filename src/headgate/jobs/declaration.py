@@ -52,6 +52,11 @@ def render_values(settings: Settings) -> Mapping[str, str | None]:
     return {name.upper(): None if value is None else str(value) for name, value in found.items()}
 
 
+def variables(settings: Settings) -> dict[str, str]:
+    """The values of a manifest's placeholders; one that is not set is a fault where it stands."""
+    return {name: value for name in PLACEHOLDERS if (value := render_values(settings)[name])}
+
+
 def layouts(root: Path) -> dict[str, str]:
     """The Jinja layouts of the project."""
     return {file.name: file.read_text() for file in sorted((root / LAYOUTS).glob("*.j2"))}

@@ -1,0 +1,246 @@
+"""`headgate dataset`: check manifests, compile them to SQL, show what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+
+if TYPE_CHECKING:
+    from headgate.errors import Fault
+    from headgate.jobs.build import Build
+    from headgate.settings import Settings
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One dataset as `dataset list` prints it."""
+
+    name: str
+    topic: str
+    bronze: str
+    silver: str
+    columns: int
+    revision: str
+    templates: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `dataset check` found."""
+
+    datasets: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `dataset build` wrote."""
+
+    dataset: str
+    files: tuple[str, ...]
+    edited: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ShownFile:
+    file: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What runs, file by file, secrets masked."""
+
+    dataset: str
+    edited: tuple[str, ...]
+    files: tuple[ShownFile, ...]
+
+
+@click.group()
+def group() -> None:
+    """Check and compile dataset manifests.
+
+    \b
+    Examples:
+      headgate dataset check
+      headgate dataset build
+      headgate dataset show --file 06_silver.sql
+    """
+
+
+@group.command()
+@click.argument("name", required=False)
+def check(name: str | None) -> None:
+    """Check one manifest, or all of them: every fault at once, each with its line.
+
+    \b
+    Examples:
+      headgate dataset check
+      headgate dataset check orders
+    """
+    from headgate.errors import DeclarationError
+    from headgate.spec.loader import available_datasets, find_dataset
+
+    settings = _settings()
+    names = (name,) if name else available_datasets(settings.root)
+    for known in names:
+        find_dataset(settings.root, known)
+    faults = tuple(fault for known in names for fault in _faults(settings, known))
+    if console.format != "text":
+        console.data(Checked(names, faults, passed=not faults))
+    if faults:
+        raise DeclarationError(faults)
+    console.done(f"{', '.join(names) or 'no dataset'}: no faults")
+
+
+@group.command()
+@click.argument("name", required=False)
+@click.option("--refresh", is_flag=True, help="Also bring spark/sql/<NAME>/*.tmpl up to date.")
+def build(name: str | None, refresh: bool) -> None:
+    """Render the SQL and Spark's configuration into build/, all of it or nothing.
+
+    An edited template under spark/sql/<NAME> is what runs; one that nobody touched follows the
+    manifest, and --refresh writes it anew. The engine compiles again whenever a job starts.
+
+    \b
+    Examples:
+      headgate dataset build
+      headgate dataset build orders --refresh
+    """
+    from headgate.jobs.build import plan_build, refresh_templates, write_build
+
+    settings = _settings()
+    chosen = name or settings.need("dataset")
+    plan = plan_build(settings, chosen)
+    refreshed = refresh_templates(settings, chosen) if refresh else ()
+    files = [_below(path, settings.root) for path in (*refreshed, *write_build(plan))]
+    _tell(plan, refreshed=bool(refreshed))
+    console.data(Written(chosen, tuple(files), plan.edited), text="\n".join(files))
+
+
+@group.command()
+@click.argument("name", required=False)
+@click.option("--file", "only", default=None, help="Only this file, such as 06_silver.sql.")
+def show(name: str | None, only: str | None) -> None:
+    """Print what `build` would write, secrets masked.
+
+    \b
+    Examples:
+      headgate dataset show
+      headgate dataset show --file 05_bronze_batch.sql
+      headgate -o json dataset show orders
+    """
+    from headgate.errors import UsageError
+    from headgate.jobs.build import plan_build
+
+    settings = _settings()
+    plan = plan_build(settings, name or settings.need("dataset"))
+    files = tuple(
+        ShownFile(_below(file.path, settings.root), file.shown)
+        for file in plan.files
+        if only in (None, file.path.name)
+    )
+    if not files:
+        known = ", ".join(file.path.name for file in plan.files)
+        raise UsageError(f"there is no file {only}", fix=f"use one of {known}")
+    _tell(plan, refreshed=False)
+    text = files[0].text if only else "\n".join(_titled(file) for file in files)
+    console.data(Shown(plan.dataset, plan.edited, files), text=text.rstrip("\n"))
+
+
+@group.command("list")
+def list_datasets() -> None:
+    """List the datasets and where their data goes."""
+    from headgate.spec.loader import available_datasets
+
+    root = _settings().root
+    console.data([_listed(root, name) for name in available_datasets(root)])
+
+
+def _settings() -> Settings:
+    from headgate.settings import load_settings
+
+    return load_settings()
+
+
+def _faults(settings: Settings, name: str) -> Iterator[Fault]:
+    """All faults of a dataset: its manifest, its sample, and what it compiles to."""
+    from headgate.jobs.declaration import declared_revision, variables
+    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.sample_loader import SAMPLE, load_sample
+
+    manifest = find_dataset(settings.root, name)
+    sample = manifest.with_name(SAMPLE)
+    found = [*_refused(lambda: load_dataset(manifest, variables(settings)))]
+    yield from found
+    if not found:
+        yield from _refused(lambda: declared_revision(settings, name))
+    if sample.is_file():
+        yield from _refused(lambda: load_sample(sample))
+
+
+def _refused(attempt: Callable[[], object]) -> tuple[Fault, ...]:
+    from headgate.errors import DeclarationError
+
+    try:
+        attempt()
+    except DeclarationError as error:
+        return error.faults
+    return ()
+
+
+def _listed(root: Path, name: str) -> Listed:
+    from headgate.compile.dataset import PLACEHOLDERS, revision_of
+    from headgate.compile.seal import choose
+    from headgate.errors import DeclarationError
+    from headgate.jobs.declaration import compiled, written_templates
+    from headgate.spec.loader import find_dataset, load_dataset
+
+    try:
+        fresh = compiled(root, name).templates
+    except DeclarationError as error:
+        return Listed(name, "", "", "", 0, "", f"not valid: {error.what}")
+    dataset = load_dataset(find_dataset(root, name), PLACEHOLDERS).value
+    edited = choose(fresh, written_templates(root, name)).edited
+    return Listed(
+        name,
+        dataset.topic,
+        dataset.bronze_table,
+        dataset.silver_table,
+        len(dataset.columns),
+        revision_of(dataset)[:12],
+        f"edited: {', '.join(edited)}" if edited else "compiled",
+    )
+
+
+def _tell(plan: Build, refreshed: bool) -> None:
+    """What a reader of the files should know."""
+    for file in plan.edited:
+        console.warn(f"spark/sql/{plan.dataset}/{file}.tmpl is edited: it is what runs")
+    if plan.behind and not refreshed:
+        fix = f"headgate dataset build {plan.dataset} --refresh"
+        console.warn(f"spark/sql/{plan.dataset} is behind the manifest: {fix}")
+    if plan.assumed_broker:
+        console.say(f"the broker is not up: {plan.assumed_broker} is assumed; build again after it")
+    if plan.missing_jars:
+        console.say(
+            f"{plan.missing_jars} jars that {_CONF} names come with the engine's first start"
+        )
+
+
+_CONF = "build/conf/spark-defaults.conf"
+
+
+def _below(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _titled(file: ShownFile) -> str:
+    return f"-- ── {file.file}\n{file.text}"

@@ -1,0 +1,192 @@
+"""A dataset's SQL and Spark's configuration, rendered with the settings into `build/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.compile.render import Template
+from headgate.compile.seal import choose
+from headgate.engine import spark_options
+from headgate.engine.bundles import locked_bundle, place
+from headgate.engine.java import cache_dir
+from headgate.jobs.declaration import (
+    TEMPLATES,
+    DatasetRevision,
+    compiled,
+    declared_revision,
+    render_values,
+    written_templates,
+)
+from headgate.profile import write_atomically
+from headgate.settings import Settings
+from headgate.variables import MASK, without_secrets
+
+CONF = "spark-defaults.conf"
+CATALOG_FILES = {"rest": "00_catalog_rest.sql"}
+OTHER_CATALOG = "00_catalog.sql"
+STATIC = "spark.sql.extensions"
+
+
+@dataclass(frozen=True)
+class BuiltFile:
+    """One rendered file; `shown` is the same without secrets."""
+
+    path: Path
+    text: str
+    shown: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """Everything that belongs under `build/`, and what a reader should know about it."""
+
+    dataset: str
+    files: tuple[BuiltFile, ...]
+    stale: tuple[Path, ...]
+    edited: tuple[str, ...]
+    behind: tuple[str, ...]
+    assumed_broker: str | None
+    missing_jars: int
+
+
+def plan_build(settings: Settings, name: str) -> Build:
+    """Render everything and write nothing; raises when anything cannot be rendered."""
+    revision = declared_revision(settings, name)
+    broker = _broker(settings)
+    values = {**_values(settings, name), "BOOTSTRAP_SERVERS": broker}
+    files = (
+        *_dataset_files(settings, revision, values),
+        *_reference_files(settings, values),
+        _conf_file(settings, values),
+    )
+    kept = {file.path for file in files}
+    catalogs = (settings.build_dir / "sql" / file for file in _catalog_files())
+    return Build(
+        dataset=name,
+        files=files,
+        stale=tuple(path for path in catalogs if path not in kept and path.exists()),
+        edited=revision.custom,
+        behind=choose(
+            compiled(settings.root, name).templates, written_templates(settings.root, name)
+        ).behind,
+        assumed_broker=broker if settings.bootstrap_servers is None else None,
+        missing_jars=sum(not jar.is_file() for jar in _jars()),
+    )
+
+
+def write_build(build: Build) -> tuple[Path, ...]:
+    """Each file is replaced whole; what belongs to other settings is removed."""
+    for file in build.files:
+        write_atomically(file.path, file.text.encode())
+    for path in build.stale:
+        path.unlink(missing_ok=True)
+    return tuple(file.path for file in build.files)
+
+
+def refresh_templates(settings: Settings, name: str) -> tuple[Path, ...]:
+    """Write the compiled templates that are not there or behind; edited ones stay as they are."""
+    fresh = compiled(settings.root, name).templates
+    written = written_templates(settings.root, name)
+    edited = choose(fresh, written).edited
+    folder = settings.root / TEMPLATES / name
+    changed = [t for t in fresh if t.file not in edited and written.get(t.file) != t.text]
+    for template in changed:
+        path = folder / f"{template.file}.tmpl"
+        write_atomically(path, template.text.encode())
+        path.chmod(0o644)  # it is a source file like any other, not one with secrets
+    return tuple(folder / f"{template.file}.tmpl" for template in changed)
+
+
+def _broker(settings: Settings) -> str | None:
+    """An embedded broker that is not up yet is expected where it will first try to listen."""
+    if settings.bootstrap_servers is None and settings.broker == "embedded":
+        return f"127.0.0.1:{settings.kafka_port}"
+    return settings.bootstrap_servers
+
+
+def _values(settings: Settings, name: str) -> dict[str, str | None]:
+    axes = ("broker", "catalog", "storage", "spark_master")
+    more = {axis.upper(): str(getattr(settings, axis)) for axis in axes}
+    return {**render_values(settings), **more, "DATASET": name}
+
+
+def _dataset_files(
+    settings: Settings, revision: DatasetRevision, values: Mapping[str, str | None]
+) -> Iterator[BuiltFile]:
+    for file, text in revision.templates.items():
+        rendered = Template(f"{TEMPLATES}/{revision.name}/{file}.tmpl", text).render(values)
+        yield _plain(settings.build_dir / "sql" / revision.name / file, rendered)
+
+
+def _reference_files(settings: Settings, values: Mapping[str, str | None]) -> Iterator[BuiltFile]:
+    wanted = CATALOG_FILES.get(settings.catalog, OTHER_CATALOG)
+    made = {"CATALOG_STATEMENTS": catalog_statements(settings)}
+    for path in sorted((settings.root / TEMPLATES).glob("*.sql.tmpl")):
+        file = path.name.removesuffix(".tmpl")
+        if file == wanted or file not in _catalog_files():
+            text = Template(f"{TEMPLATES}/{path.name}", path.read_text()).render(values, made)
+            yield _plain(settings.build_dir / "sql" / file, text)
+
+
+def _catalog_files() -> tuple[str, ...]:
+    return (OTHER_CATALOG, *CATALOG_FILES.values())
+
+
+def _plain(path: Path, text: str) -> BuiltFile:
+    return BuiltFile(path, text, without_secrets(text))
+
+
+def catalog_statements(settings: Settings) -> str:
+    """The catalog's options as SET statements; a static one can only be given at the start."""
+    options = spark_options.catalog_options(settings)
+    lines = [
+        Template(OTHER_CATALOG, f"SET {key}=${{VALUE}};").render({"VALUE": value})
+        for key, value in options.items()
+        if key != STATIC
+    ]
+    return "\n".join(lines)
+
+
+def _conf_file(settings: Settings, values: Mapping[str, str | None]) -> BuiltFile:
+    path = settings.root / "spark" / "conf" / f"{CONF}.tmpl"
+    template = Template(f"spark/conf/{path.name}", path.read_text())
+    target = settings.build_dir / "conf" / CONF
+    masked = {key: MASK if _is_secret(key) else value for key, value in _storage(settings).items()}
+    return BuiltFile(
+        target,
+        template.render(values, _option_blocks(settings, _storage(settings))),
+        without_secrets(template.render(values, _option_blocks(settings, masked))),
+    )
+
+
+def _storage(settings: Settings) -> dict[str, str]:
+    return spark_options.storage_options(settings)
+
+
+def _is_secret(key: str) -> bool:
+    return key.endswith((".secret.key", ".access.key"))
+
+
+def _option_blocks(settings: Settings, storage: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "DRIVER_OPTIONS": property_lines(spark_options.driver_options(settings)),
+        "SQL_OPTIONS": property_lines(spark_options.sql_options(settings)),
+        "CATALOG_OPTIONS": property_lines(spark_options.catalog_options(settings)),
+        "STORAGE_OPTIONS": property_lines(storage),
+        "JAR_OPTIONS": property_lines(spark_options.jar_options(settings, _jars())),
+    }
+
+
+def property_lines(options: Mapping[str, str]) -> str:
+    """A Java properties file's lines, in which only the backslash is special to us."""
+    if not options:
+        return "# needs nothing"
+    return "\n".join(f"{key} {value}".replace("\\", "\\\\") for key, value in options.items())
+
+
+def _jars() -> tuple[Path, ...]:
+    """Where the jars are or will be: a build needs no download."""
+    store = cache_dir() / "jars"
+    return tuple(place(artifact, store) for artifact in locked_bundle("spark").artifacts)
