@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 
@@ -102,3 +103,57 @@ def typed(value: Any, kind: str) -> Any:
             return Decimal(value).quantize(Decimal("0.01"))
         case _:
             return value
+
+
+@dataclass(frozen=True)
+class SilverOracle:
+    """What silver must hold of these bronze rows, and how many of them were left out and why."""
+
+    rows: Counter[tuple[Any, ...]]
+    duplicates: int
+    filtered: int
+
+
+def silver_of(bronze: Iterable[Mapping[str, Any]]) -> SilverOracle:
+    """Filter, cast, and keep the newest of each key, as the test dataset declares it."""
+    given = list(bronze)
+    clean = [row for row in given if passes(row)]
+    newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for row in clean:
+        key = (row["id"], row["at"])
+        if key not in newest or age(row) > age(newest[key]):
+            newest[key] = row
+    rows = Counter(silver_row(row) for row in newest.values())
+    return SilverOracle(rows, len(clean) - len(newest), len(given) - len(clean))
+
+
+def passes(row: Mapping[str, Any]) -> bool:
+    """The filters of the test dataset, and that every value fits its silver type."""
+    amount, at, id_ = row["amount"], row["at"], row["id"]
+    fits = amount is None or abs(cents(amount)) < 10**8
+    sound = amount is None or amount >= 0
+    return fits and sound and (at is None or at.year == 2024) and (id_ is None or id_ < 2**31)
+
+
+def age(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["kafka_timestamp"], row["kafka_partition"], row["kafka_offset"]
+
+
+def cents(amount: float) -> Decimal:
+    return Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+
+def silver_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    at, amount = row["at"], row["amount"]
+    parts = ("" if part is None else str(part) for part in (row["id"], at))
+    key = hashlib.md5("|".join(parts).encode(), usedforsecurity=False).hexdigest()
+    return (
+        key,
+        row["id"],
+        at,
+        None if amount is None else cents(amount),
+        row["name"],
+        at.date() if at else None,
+        row["kafka_partition"],
+        row["kafka_offset"],
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.oracle import Record, read_topic
 
+from headgate.axes import NAMES
+from headgate.engine.faults import VARIABLE, Faults, Point
 from headgate.settings import Settings
 from headgate.store.model import LedgerRow, Run, RunState
 from headgate.store.ops import OpsStore
@@ -70,10 +73,7 @@ TYPES = {
     "id": "BIGINT", "at": "TIMESTAMP", "seen": "TIMESTAMP_LTZ", "name": "STRING",
     "amount": "DOUBLE", "price": "DECIMAL", "flag": "BOOLEAN", "n": "INT", "day": "DATE",
 }  # fmt: skip
-SILVER_COLUMNS = (
-    "event_id, happened_at, seen, name, amount, price, flag, n, day, on_day,"
-    " kafka_partition, kafka_offset"
-)
+SILVER_COLUMNS = "event_id, happened_at, amount, name, on_day, kafka_partition, kafka_offset"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -129,11 +129,11 @@ class Pipeline:
             [r if isinstance(r, Sent) else Sent(r) for r in records],
         )
 
-    def process(self, kind: str, **options: str) -> Run:
+    def process(self, kind: str, faults: Faults | None = None, **options: str) -> Run:
         """One run of the job, as an engine would carry it out; its failure is raised."""
         run = self.ask_for(kind, **options)
         try:
-            self.carry_out(run)
+            self.carry_out(run, faults)
         except Exception:
             self.store.move(run.job, run.number, RunState.FAILED)
             raise
@@ -145,15 +145,23 @@ class Pipeline:
         asked = ask_for(self.settings, self.store, f"{kind}-{self.name}", "batch", options)
         return self.store.claim(asked.job, asked.number, "this test")
 
-    def carry_out(self, run: Run) -> None:
+    def carry_out(self, run: Run, faults: Faults | None = None) -> None:
         from headgate.jobs.registry import JOBS
 
-        JOBS[run.kind](self.context(run))
+        JOBS[run.kind](self.context(run, faults))
 
-    def context(self, run: Run, still_mine: Callable[[], None] = lambda: None) -> RunContext:
+    def context(
+        self,
+        run: Run,
+        faults: Faults | None = None,
+        still_mine: Callable[[], None] = lambda: None,
+    ) -> RunContext:
         from headgate.engine.context import RunContext
 
-        return RunContext(run, self.settings, self.session, self.store, still_mine)
+        session = self.session.newSession()
+        return RunContext(
+            run, self.settings, session, self.store, still_mine, faults=faults or Faults()
+        )
 
     def select(self, columns: str, table: str, where: str = "TRUE") -> list[tuple[Any, ...]]:
         """Rows by DuckDB, in no order."""
@@ -170,9 +178,8 @@ class Pipeline:
         return Counter(self.select(f"{names}, {origin}", f"bronze.{self.name}"))
 
     def silver(self) -> Counter[tuple[Any, ...]]:
-        """Silver as a multiset, the time of the batch aside."""
-        names = f"{self.name}_id, {SILVER_COLUMNS}, epoch_ms(kafka_timestamp)"
-        return Counter(self.select(names, f"silver.{self.name}"))
+        """Silver as a multiset, as the oracle tells it."""
+        return Counter(self.select(f"{self.name}_id, {SILVER_COLUMNS}", f"silver.{self.name}"))
 
     def dead_letters(self) -> list[Letter]:
         rows = self.select(LETTER_COLUMNS, "headgate.dead_letters", f"job = 'bronze-{self.name}'")
@@ -204,6 +211,18 @@ class Pipeline:
         write(certificate, self.certificate_file)
         return certificate
 
+    def command(self, *words: str, fault: str = "") -> subprocess.Popen[str]:
+        """A command of ours in a process group of its own, under this pipeline's settings."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "headgate.cli.main", *words],
+            cwd=self.settings.root,
+            env=environment(self.settings, **{VARIABLE: fault}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
     @property
     def certificate_file(self) -> Path:
         return self.settings.root / "certificate.json"
@@ -214,6 +233,33 @@ class Pipeline:
         catalog = str(self.settings.catalog_uri).removeprefix("jdbc:sqlite:")
         command = [sys.executable, str(script), str(self.certificate_file), "--catalog", catalog]
         return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+class Interruption(Faults):
+    """Does something at a point of a batch instead of killing the process."""
+
+    def __init__(self, point: Point, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._at, self._act = point, act
+        self.met = 0
+
+    def at(self, point: Point) -> None:
+        if point is self._at:
+            self.met += 1
+            self._act()
+
+
+class StruckError(Exception):
+    """A batch was broken off on purpose."""
+
+
+def strike(point: Point) -> Interruption:
+    """A fault that breaks the batch off at this point."""
+
+    def act() -> None:
+        raise StruckError(point)
+
+    return Interruption(point, act)
 
 
 @dataclass(frozen=True)
@@ -234,6 +280,14 @@ class Letter:
         return self.partition, self.offset
 
 
+def environment(settings: Settings, **more: str) -> dict[str, str]:
+    """These settings, all of them, as a command's environment."""
+    given = {
+        NAMES[name]: str(getattr(settings, name)) for name in settings.model_fields_set - {"root"}
+    }
+    return {**os.environ, **given, **more}
+
+
 def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
     """Send and wait until all is acknowledged."""
     from confluent_kafka import Producer
@@ -247,7 +301,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
             failures.append(error)
 
     for record in records:
-        where = {} if record.partition is None else {"partition": record.partition}
+        where: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
         while True:
             try:
                 producer.produce(
@@ -267,7 +321,8 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
 
 
 def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
 
     from headgate.engine.topics import Topics
 
@@ -287,11 +342,11 @@ def lake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(lake_home: Path) -> Iterator[SparkSession]:
     """The one session of this test run."""
-    from headgate.engine.session import start_session
+    from headgate.engine.session import start_session, stop_session
 
     session = start_session(Settings(root=lake_home, home=lake_home, spark_master="local[2]"))
     yield session
-    session.stop()
+    stop_session(session)
 
 
 _numbers = itertools.count()
