@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from headgate.engine.markers import PREFIX
 from headgate.store.coverage import gaps, overlaps, pieces, since_rebuild
 from headgate.store.model import LedgerRow
 
-MARKER = "headgate.job"
+MARKER = f"{PREFIX}job"
 
 
 class Verdict(StrEnum):

@@ -10,6 +10,7 @@ from typing import cast
 from headgate.checks.accounts import Commit, Evidence, TableEvidence, TopicEvidence
 from headgate.checks.lake import Lake, quoted, scan
 from headgate.checks.metadata import Snapshot, TableLocation, read_snapshots
+from headgate.compile.fragments import CATALOG, DEAD_LETTERS, job_name
 from headgate.errors import HeadgateError
 from headgate.settings import Settings
 from headgate.spec.dataset import Dataset
@@ -17,8 +18,7 @@ from headgate.spec.loader import find_dataset, load_dataset
 from headgate.store.model import ACTIVE, LedgerRow
 from headgate.store.ops import OpsStore
 
-BRONZE, SILVER = "bronze-", "silver-"
-DEAD_LETTERS = "headgate.dead_letters"
+BRONZE, SILVER = "bronze", "silver"
 # When a batch ran says nothing about what a row holds, so a replay may differ in these.
 LEFT_OUT = frozenset({"ingestion_ts", "refused_at"})
 LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
@@ -42,8 +42,9 @@ class Books:
 
 def datasets_in(store: OpsStore) -> tuple[str, ...]:
     """The datasets that have a ledger."""
-    jobs = {row.job for row in store.ledger()}
-    return tuple(sorted(job.removeprefix(BRONZE) for job in jobs if job.startswith(BRONZE)))
+    prefix = job_name(BRONZE, "")
+    jobs = {row.job for row in store.ledger() if row.job.startswith(prefix)}
+    return tuple(sorted(job.removeprefix(prefix) for job in jobs))
 
 
 def declared(settings: Settings, name: str) -> Dataset:
@@ -66,25 +67,26 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, name: str) -> Eviden
 
 
 def _books(store: OpsStore, name: str) -> Books:
-    jobs = (BRONZE + name, SILVER + name)
+    jobs = (job_name(BRONZE, name), job_name(SILVER, name))
     open_ = sum(len(store.open_intents(job)) for job in jobs)
     busy = any(store.runs(job, states=ACTIVE, limit=1) for job in jobs)
     return Books(store.ledger(), open_, busy)
 
 
 def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evidence:
-    bronze_ledger = books.of(BRONZE + dataset.name)
+    job = job_name(BRONZE, dataset.name)
+    bronze_ledger = books.of(job)
     topic = topic_of(bronze_ledger) or dataset.topic
-    mine = f"job = {quoted(BRONZE + dataset.name)}"
     bronze = table_evidence(lake, dataset.bronze_table)
-    dead = table_evidence(lake, DEAD_LETTERS, mine)
+    letters = DEAD_LETTERS.removeprefix(f"{CATALOG}.")
+    dead = table_evidence(lake, letters, f"job = {quoted(job)}")
     on_broker, why = ask_broker(settings, topic)
     return Evidence(
         dataset=dataset.name,
         topic=topic,
         streaming=settings.mode != "batch",
         bronze_ledger=bronze_ledger,
-        silver_ledger=books.of(SILVER + dataset.name),
+        silver_ledger=books.of(job_name(SILVER, dataset.name)),
         open_batches=books.open_batches,
         settled=books.settled,
         bronze=bronze,

@@ -30,7 +30,7 @@ TRIGGER = "Trigger: a batch every 10 seconds, from the earliest offset, until th
 class CompiledDataset:
     """The SQL templates of one dataset, by file name, and the revision they come from."""
 
-    name: str
+    dataset: Dataset
     revision: str
     templates: tuple[Template, ...]
     staging: Template
@@ -72,7 +72,7 @@ def compile_dataset(
     model = staging.staging_file(dataset)
     head = fragments.header(f"Every row of {dataset.silver_table}.", manifest, revision)
     return CompiledDataset(
-        name=dataset.name,
+        dataset=dataset,
         revision=revision,
         templates=tuple(made(file, layout) for file, layout in _files(dataset).items()),
         staging=Template(model, lay_out("stg.sql.j2", header=head)),
@@ -111,7 +111,7 @@ def _pieces(dataset: Dataset, revision: str) -> dict[str, str]:
     return {
         "name": fragments.view_stem(dataset.name),
         "topic": dataset.topic,
-        "job": f"bronze-{dataset.name}",
+        "job": fragments.job_name("bronze", dataset.name),
         "revision": revision,
         "table_properties": fragments.properties(),
         "dead_letters": fragments.DEAD_LETTERS,

@@ -23,6 +23,11 @@ TABLE_PROPERTIES = {
 WIDTH = 88
 
 
+def job_name(kind: str, dataset: str) -> str:
+    """The job of this kind for a dataset, as runs, the ledger and dead letters name it."""
+    return f"{kind}-{dataset}"
+
+
 def table_name(name: str) -> str:
     """`schema.table` of a manifest as a table of our catalog."""
     schema, table = name.split(".", 1)

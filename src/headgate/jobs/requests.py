@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from headgate.compile.fragments import job_name
 from headgate.errors import ConflictError, HeadgateError, OperationError, UsageError
 from headgate.jobs import declaration
 from headgate.settings import Settings
@@ -13,10 +14,6 @@ from headgate.store.ops import OpsStore
 
 KINDS = ("bronze", "silver")
 POLL_SECONDS = 0.2
-
-
-def job_name(kind: str, dataset: str) -> str:
-    return f"{kind}-{dataset}"
 
 
 def split_job(settings: Settings, job: str) -> tuple[str, str]:
