@@ -10,7 +10,8 @@ from typing import cast
 from headgate.checks.accounts import Commit, Evidence, TableEvidence, TopicEvidence
 from headgate.checks.lake import Lake, quoted, scan
 from headgate.checks.metadata import Snapshot, TableLocation, read_snapshots
-from headgate.compile.fragments import CATALOG, DEAD_LETTERS, job_name
+from headgate.compile import fragments
+from headgate.compile.fragments import job_name
 from headgate.errors import HeadgateError
 from headgate.settings import Settings
 from headgate.spec.dataset import Dataset
@@ -19,6 +20,7 @@ from headgate.store.model import ACTIVE, LedgerRow
 from headgate.store.ops import OpsStore
 
 BRONZE, SILVER = "bronze", "silver"
+DEAD_LETTERS = fragments.DEAD_LETTERS.removeprefix(f"{fragments.CATALOG}.")
 # When a batch ran says nothing about what a row holds, so a replay may differ in these.
 LEFT_OUT = frozenset({"ingestion_ts", "refused_at"})
 LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
@@ -78,8 +80,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
     bronze_ledger = books.of(job)
     topic = topic_of(bronze_ledger) or dataset.topic
     bronze = table_evidence(lake, dataset.bronze_table)
-    letters = DEAD_LETTERS.removeprefix(f"{CATALOG}.")
-    dead = table_evidence(lake, letters, f"job = {quoted(job)}")
+    dead = table_evidence(lake, DEAD_LETTERS, f"job = {quoted(job)}")
     on_broker, why = ask_broker(settings, topic)
     return Evidence(
         dataset=dataset.name,
