@@ -197,26 +197,22 @@ def _refused(attempt: Callable[[], object]) -> tuple[Fault, ...]:
 
 
 def _listed(root: Path, name: str) -> Listed:
-    from headgate.compile.dataset import PLACEHOLDERS, revision_of
-    from headgate.compile.seal import choose
     from headgate.errors import DeclarationError
-    from headgate.jobs.declaration import compiled, written_templates
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.jobs.declaration import chosen
 
     try:
-        fresh = compiled(root, name).templates
+        fresh, picked = chosen(root, name)
     except DeclarationError as error:
         return Listed(name, "", "", "", 0, "", f"not valid: {error.what}")
-    dataset = load_dataset(find_dataset(root, name), PLACEHOLDERS).value
-    edited = choose(fresh, written_templates(root, name)).edited
+    dataset = fresh.dataset
     return Listed(
         name,
         dataset.topic,
         dataset.bronze_table,
         dataset.silver_table,
         len(dataset.columns),
-        revision_of(dataset)[:12],
-        f"edited: {', '.join(edited)}" if edited else "compiled",
+        fresh.revision[:12],
+        f"edited: {', '.join(picked.edited)}" if picked.edited else "compiled",
     )
 
 

@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.compile.render import Template
-from headgate.compile.seal import choose
+from headgate.compile.seal import Chosen
 from headgate.engine import spark_options
 from headgate.engine.bundles import locked_bundle, place
 from headgate.engine.java import cache_dir
-from headgate.jobs.declaration import (
-    TEMPLATES,
-    DatasetRevision,
-    compiled,
-    declared_revision,
-    render_values,
-    written_templates,
-)
+from headgate.jobs.declaration import TEMPLATES, chosen, render_values, written_templates
 from headgate.profile import write_atomically
 from headgate.settings import Settings
 from headgate.variables import MASK, without_secrets
@@ -53,11 +46,11 @@ class Build:
 
 def plan_build(settings: Settings, name: str) -> Build:
     """Render everything and write nothing; raises when anything cannot be rendered."""
-    revision = declared_revision(settings, name)
+    _, picked = chosen(settings.root, name)
     broker = _broker(settings)
     values = {**_values(settings, name), "BOOTSTRAP_SERVERS": broker}
     files = (
-        *_dataset_files(settings, revision, values),
+        *_dataset_files(settings, name, picked, values),
         *_reference_files(settings, values),
         _conf_file(settings, values),
     )
@@ -67,10 +60,8 @@ def plan_build(settings: Settings, name: str) -> Build:
         dataset=name,
         files=files,
         stale=tuple(path for path in catalogs if path not in kept and path.exists()),
-        edited=revision.custom,
-        behind=choose(
-            compiled(settings.root, name).templates, written_templates(settings.root, name)
-        ).behind,
+        edited=picked.edited,
+        behind=picked.behind,
         assumed_broker=broker if settings.bootstrap_servers is None else None,
         missing_jars=sum(not jar.is_file() for jar in _jars()),
     )
@@ -87,11 +78,10 @@ def write_build(build: Build) -> tuple[Path, ...]:
 
 def refresh_templates(settings: Settings, name: str) -> tuple[Path, ...]:
     """Write the compiled templates that are not there or behind; edited ones stay as they are."""
-    fresh = compiled(settings.root, name).templates
+    _, picked = chosen(settings.root, name)
     written = written_templates(settings.root, name)
-    edited = choose(fresh, written).edited
     folder = settings.root / TEMPLATES / name
-    changed = [t for t in fresh if t.file not in edited and written.get(t.file) != t.text]
+    changed = [t for t in picked.templates if written.get(t.file) != t.text]
     for template in changed:
         path = folder / f"{template.file}.tmpl"
         write_atomically(path, template.text.encode())
@@ -113,11 +103,11 @@ def _values(settings: Settings, name: str) -> dict[str, str | None]:
 
 
 def _dataset_files(
-    settings: Settings, revision: DatasetRevision, values: Mapping[str, str | None]
+    settings: Settings, name: str, picked: Chosen, values: Mapping[str, str | None]
 ) -> Iterator[BuiltFile]:
-    for file, text in revision.templates.items():
-        rendered = Template(f"{TEMPLATES}/{revision.name}/{file}.tmpl", text).render(values)
-        yield _plain(settings.build_dir / "sql" / revision.name / file, rendered)
+    for template in picked.templates:
+        source = Template(f"{TEMPLATES}/{name}/{template.file}.tmpl", template.text)
+        yield _plain(settings.build_dir / "sql" / name / template.file, source.render(values))
 
 
 def _reference_files(settings: Settings, values: Mapping[str, str | None]) -> Iterator[BuiltFile]:

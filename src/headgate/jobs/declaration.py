@@ -11,7 +11,7 @@ from headgate.compile.dataset import PLACEHOLDERS, CompiledDataset, compile_data
 from headgate.compile.edited import check_edited
 from headgate.compile.render import Template
 from headgate.compile.script import Script, parse_script
-from headgate.compile.seal import choose
+from headgate.compile.seal import Chosen, choose
 from headgate.errors import OperationError
 from headgate.settings import Settings
 from headgate.spec.loader import find_dataset, load_dataset
@@ -74,20 +74,29 @@ def written_templates(root: Path, name: str) -> dict[str, str]:
     return {file.name.removesuffix(".tmpl"): file.read_text() for file in folder.glob("*.sql.tmpl")}
 
 
-def declared_revision(settings: Settings, name: str) -> DatasetRevision:
+def chosen(root: Path, name: str) -> tuple[CompiledDataset, Chosen]:
     """The dataset as it stands on disk; an edited template wins over the compiled one."""
-    root = settings.root
-    dataset = load_dataset(find_dataset(root, name), PLACEHOLDERS).value
-    chosen = choose(compiled(root, name).templates, written_templates(root, name))
-    check_edited(dataset, chosen, f"{TEMPLATES}/{name}")
+    fresh = compiled(root, name)
+    picked = choose(fresh.templates, written_templates(root, name))
+    check_edited(fresh.dataset, picked, f"{TEMPLATES}/{name}")
+    return fresh, picked
+
+
+def declared_revision(settings: Settings, name: str) -> DatasetRevision:
+    """What a job of this dataset runs, if it starts now."""
+    return revision_from(*chosen(settings.root, name))
+
+
+def revision_from(fresh: CompiledDataset, picked: Chosen) -> DatasetRevision:
+    dataset = fresh.dataset
     return DatasetRevision(
-        name=name,
+        name=dataset.name,
         topic=dataset.topic,
         dlq_topic=dataset.dlq_topic,
         bronze_table=dataset.bronze_table,
         silver_table=dataset.silver_table,
-        templates={template.file: template.text for template in chosen.templates},
-        custom=chosen.edited,
+        templates={template.file: template.text for template in picked.templates},
+        custom=picked.edited,
     )
 
 

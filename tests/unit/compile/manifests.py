@@ -1,0 +1,58 @@
+"""Manifests for tests of the compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import sqlglot
+from sqlglot import exp
+
+from headgate.compile.dataset import PLACEHOLDERS, CompiledDataset, compile_dataset
+from headgate.spec.dataset import Dataset
+from headgate.spec.declared import Declared
+from headgate.spec.loader import load_dataset
+
+ROOT = Path(__file__).parents[3]
+ORDERS = dedent("""\
+    name: orders
+    topic: ${TOPIC}
+    dlq_topic: ${DLQ_TOPIC}
+    bronze_table: bronze.raw_orders
+    silver_table: silver.cleaned_orders
+    event_ts_col: created_at
+    ts_format: "yyyy-MM-dd''T''HH:mm:ss"
+    partition_date_col: order_date
+    partition_date_expr: "CAST(created_at AS DATE)"
+    columns:
+      - {name: order_id, kafka_type: STRING, bronze_type: STRING,
+         silver_name: order_id, silver_type: STRING}
+      - {name: created_at, kafka_type: STRING, bronze_type: TIMESTAMP(3),
+         silver_name: created_at, silver_type: TIMESTAMP(3), is_event_ts: true}
+      - {name: total_amount, kafka_type: DOUBLE, bronze_type: DOUBLE,
+         silver_name: total_amount, silver_type: "DECIMAL(10, 2)", comment: "in USD"}
+    dedup_key: [order_id, created_at]
+    quality_filters: ["created_at IS NOT NULL", "total_amount > 0"]
+    surrogate_key_fields: [order_id, created_at]
+    """)
+
+
+def layouts() -> dict[str, str]:
+    return {file.name: file.read_text() for file in (ROOT / "datasets/_template").glob("*.j2")}
+
+
+def declare(folder: Path, text: str = ORDERS) -> Declared[Dataset]:
+    path = folder / "dataset.yml"
+    path.write_text(text)
+    return load_dataset(path, PLACEHOLDERS)
+
+
+def compiled(folder: Path, text: str = ORDERS) -> CompiledDataset:
+    return compile_dataset(declare(folder, text), layouts(), "datasets/orders/dataset.yml")
+
+
+def selected(statement: str) -> list[str]:
+    """The names of the columns that an INSERT … SELECT gives."""
+    select = sqlglot.parse_one(statement, read="spark").find(exp.Select)
+    assert select is not None
+    return select.named_selects

@@ -1,0 +1,120 @@
+"""Bronze SQL: readable, complete, and safe whatever the fields are called."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.unit.compile.manifests import ORDERS, compiled, declare, selected
+
+from headgate.compile.bronze import REASONS, json_schema, json_type, refusals, unread_fields
+from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
+from headgate.compile.script import Script, parse_script
+
+HOSTILE = "it's x; -- step: accept"
+
+
+def bronze(folder: Path, text: str = ORDERS) -> Script:
+    return parse_script(BRONZE_BATCH, compiled(folder, text).template(BRONZE_BATCH).text)
+
+
+def with_type(kafka: str, bronze_type: str) -> str:
+    return ORDERS.replace(
+        "kafka_type: DOUBLE, bronze_type: DOUBLE",
+        f"kafka_type: {kafka}, bronze_type: {bronze_type}",
+    )
+
+
+def test_the_steps_that_the_engine_runs_are_there(tmp_path: Path) -> None:
+    script = bronze(tmp_path)
+    assert [step.name for step in script.steps] == (
+        "clock source table table table table view view accept view refuse".split()
+    )
+
+
+def test_the_revision_and_the_manifest_stand_in_the_header(tmp_path: Path) -> None:
+    made = compiled(tmp_path)
+    for file in (BRONZE_BATCH, BRONZE_STREAMING):
+        head = made.template(file).text.split("\n\n", 1)[0]
+        assert "datasets/orders/dataset.yml" in head
+        assert made.revision[:12] in head
+
+
+def test_bronze_is_iceberg_v2_unpartitioned_with_snappy_set_explicitly(tmp_path: Path) -> None:
+    table = bronze(tmp_path).named("table")[1]
+    assert "'format-version' = '2'" in table
+    assert "'write.parquet.compression-codec' = 'snappy'" in table
+    assert "PARTITIONED BY" not in table
+
+
+def test_columns_keep_their_names_and_say_where_the_row_came_from(tmp_path: Path) -> None:
+    assert selected(bronze(tmp_path).one("accept")) == (
+        "order_id created_at total_amount ingestion_ts kafka_topic kafka_partition kafka_offset"
+        " kafka_timestamp".split()
+    )
+
+
+def test_every_reason_has_its_words_and_every_code_a_reason(tmp_path: Path) -> None:
+    script = bronze(tmp_path)
+    judged = script.named("view")[1]
+    assert set(re.findall(r"THEN '(\w+)'", judged)) == set(REASONS)
+    assert all(f"WHEN '{code}' THEN" in script.one("refuse") for code in REASONS)
+
+
+def test_times_are_read_by_their_pattern_with_its_quotes_escaped(tmp_path: Path) -> None:
+    assert r"'timestampNTZFormat', 'yyyy-MM-dd\'T\'HH:mm:ss'" in bronze(tmp_path).text
+
+
+def test_a_time_in_text_is_read_as_a_time_at_once(tmp_path: Path) -> None:
+    dataset = declare(tmp_path).value
+    assert json_type(dataset.column("created_at")).spark == "TIMESTAMP_NTZ"
+    assert "created_at TIMESTAMP_NTZ" in json_schema(dataset)
+
+
+def test_a_value_of_another_bronze_type_is_tried_and_refused_when_it_does_not_fit(
+    tmp_path: Path,
+) -> None:
+    script = bronze(tmp_path, with_type("STRING", '"DECIMAL(10, 2)"'))
+    assert "try_cast(total_amount AS DECIMAL(10, 2)) AS total_amount" in script.one("accept")
+    lost = "total_amount IS NOT NULL AND try_cast(total_amount AS DECIMAL(10, 2)) IS NULL"
+    assert lost in script.named("view")[1]
+
+
+def test_only_floating_point_can_be_too_large_without_a_word_from_the_reader(
+    tmp_path: Path,
+) -> None:
+    assert "'out_of_range'" in refusals(declare(tmp_path).value)
+    assert "'out_of_range'" not in refusals(declare(tmp_path, with_type("BIGINT", "BIGINT")).value)
+
+
+def test_a_rounded_decimal_is_refused(tmp_path: Path) -> None:
+    text = refusals(declare(tmp_path, with_type('"DECIMAL(10, 2)"', '"DECIMAL(10, 2)"')).value)
+    assert "total_amount <> try_variant_get(_typed.total_amount, '$', 'decimal(38, 30)')" in text
+
+
+def test_a_dead_letter_names_the_fields_that_could_not_be_read(tmp_path: Path) -> None:
+    unread = unread_fields(declare(tmp_path).value)
+    assert "'total_amount', if(total_amount IS NULL, _raw['total_amount'], NULL)" in unread
+
+
+def test_a_hostile_name_cannot_leave_its_place(tmp_path: Path) -> None:
+    text = ORDERS.replace("name: order_id, kafka_type", f'name: "{HOSTILE}", kafka_type').replace(
+        "[order_id, created_at]", f'["{HOSTILE}", created_at]'
+    )
+    script = bronze(tmp_path, text)
+    assert [step.name for step in script.steps].count("accept") == 1
+    assert f"  `{HOSTILE}`,\n" in script.one("accept")
+    assert r"'it\'s x; -- step: accept'" in script.named("view")[2]
+
+
+def test_a_hyphen_in_the_datasets_name_does_not_reach_the_views(tmp_path: Path) -> None:
+    text = ORDERS.replace("name: orders", "name: orders-eu\nsurrogate_key_name: order_key", 1)
+    script = bronze(tmp_path, text)
+    assert "FROM orders_eu_judged" in script.one("accept")
+    assert "'bronze-orders-eu' AS job" in script.one("refuse")
+
+
+def test_the_batch_time_is_the_variable_even_if_a_field_has_that_name(tmp_path: Path) -> None:
+    script = bronze(tmp_path)
+    assert "session.batch_time AS ingestion_ts" in script.one("accept")
+    assert "session.batch_time AS refused_at" in script.one("refuse")

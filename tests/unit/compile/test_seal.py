@@ -1,0 +1,87 @@
+"""An edited template is what runs; an untouched one follows the manifest; neither is a surprise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.compile.manifests import ORDERS, compiled
+
+from headgate.compile.dataset import BRONZE_BATCH, SILVER, SILVER_INCREMENTAL
+from headgate.compile.edited import check_edited
+from headgate.compile.render import Template
+from headgate.compile.seal import choose, is_sealed, seal
+from headgate.errors import DeclarationError, Fault
+
+STRICTER = ORDERS.replace("total_amount > 0", "total_amount > 1")
+
+
+def edited_faults(folder: Path, file: str, old: str, new: str) -> tuple[Fault, ...]:
+    made = compiled(folder)
+    text = made.template(file).text
+    assert old in text
+    picked = choose(made.templates, {file: text.replace(old, new)})
+    with pytest.raises(DeclarationError) as caught:
+        check_edited(made.dataset, picked, "spark/sql/orders")
+    return caught.value.faults
+
+
+def test_the_digest_ends_the_header_and_fits() -> None:
+    text = seal("-- a\n-- b\n\nSELECT 1;\n")
+    assert text.startswith("-- a\n-- b\n-- Digest ")
+    assert text.endswith("\n\nSELECT 1;\n")
+    assert is_sealed(text)
+
+
+@pytest.mark.parametrize("change", [("SELECT 1", "SELECT 2"), ("-- a", "-- A"), ("\n\n", "\n")])
+def test_any_change_breaks_the_seal(change: tuple[str, str]) -> None:
+    assert not is_sealed(seal("-- a\n-- b\n\nSELECT 1;\n").replace(*change))
+
+
+def test_other_line_ends_do_not_break_it_and_a_text_without_a_digest_has_none() -> None:
+    assert is_sealed(seal("-- a\n\nSELECT 1;\n").replace("\n", "\r\n"))
+    assert not is_sealed("-- a\n\nSELECT 1;\n")
+
+
+def test_an_untouched_template_of_an_older_manifest_does_not_run(tmp_path: Path) -> None:
+    old, new = compiled(tmp_path), compiled(tmp_path, STRICTER)
+    picked = choose(new.templates, {SILVER: old.template(SILVER).text})
+    assert picked.templates == new.templates
+    assert (picked.edited, picked.behind) == ((), (SILVER,))
+
+
+def test_an_edited_template_runs_also_when_the_manifest_has_moved_on(tmp_path: Path) -> None:
+    text = compiled(tmp_path).template(SILVER).text.replace("total_amount > 0", "total_amount > 5")
+    new = compiled(tmp_path, STRICTER)
+    picked = choose(new.templates, {SILVER: text})
+    assert Template(SILVER, text) in picked.templates
+    assert (picked.edited, picked.behind) == ((SILVER,), ())
+    check_edited(new.dataset, picked, "spark/sql/orders")
+
+
+def test_templates_equal_to_the_compiled_ones_are_neither(tmp_path: Path) -> None:
+    made = compiled(tmp_path)
+    picked = choose(made.templates, {t.file: t.text for t in made.templates})
+    assert (picked.edited, picked.behind) == ((), ())
+
+
+def test_an_edited_template_must_give_the_declared_columns(tmp_path: Path) -> None:
+    (fault,) = edited_faults(
+        tmp_path, BRONZE_BATCH, "  order_id,\n  created_at,", "  created_at,\n  order_id,"
+    )
+    assert fault.file == "spark/sql/orders/05_bronze_batch.sql.tmpl"
+    assert fault.line
+    assert "Give exactly: order_id, created_at" in fault.fix
+
+
+def test_an_edited_template_must_keep_its_steps(tmp_path: Path) -> None:
+    (fault,) = edited_faults(tmp_path, BRONZE_BATCH, "-- step: refuse\n", "")
+    assert "has no step `refuse`" in fault.sentence() or "2 steps" in fault.sentence()
+    faults = edited_faults(tmp_path, SILVER_INCREMENTAL, "-- step: classify\n", "")
+    assert "classify" in faults[0].sentence()
+
+
+def test_an_edited_statement_that_is_no_sql_is_told_with_its_line(tmp_path: Path) -> None:
+    (fault,) = edited_faults(tmp_path, SILVER, "FROM orders_newest;", "FROM (orders_newest;")
+    assert "cannot be read" in fault.what
+    assert fault.line

@@ -1,0 +1,73 @@
+"""Silver SQL: filters, casts, names, key and order as declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlglot
+from sqlglot import exp
+from tests.unit.compile.manifests import ORDERS, compiled, selected
+
+from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
+from headgate.compile.script import Script, parse_script
+
+
+def script(folder: Path, file: str = SILVER, text: str = ORDERS) -> Script:
+    return parse_script(file, compiled(folder, text).template(file).text)
+
+
+def test_the_steps_that_the_engine_runs_are_there(tmp_path: Path) -> None:
+    shared = "source table table view view".split()
+    assert [s.name for s in script(tmp_path).steps] == [*shared, "rebuild"]
+    merged = script(tmp_path, SILVER_INCREMENTAL)
+    assert [s.name for s in merged.steps] == [*shared, "classify", "merge"]
+
+
+def test_both_forms_clean_alike(tmp_path: Path) -> None:
+    whole, merged = script(tmp_path), script(tmp_path, SILVER_INCREMENTAL)
+    assert whole.named("view") == merged.named("view")
+    assert whole.named("table") == merged.named("table")
+
+
+def test_a_row_fulfils_every_filter_and_fits_its_types(tmp_path: Path) -> None:
+    clean = script(tmp_path).named("view")[0]
+    assert "(created_at IS NOT NULL)\n  AND (total_amount > 0)" in clean
+    fits = "AND (total_amount IS NULL OR try_cast(total_amount AS DECIMAL(10, 2)) IS NOT NULL)"
+    assert fits in clean
+
+
+def test_money_is_cast_and_the_key_is_an_md5_over_the_silver_values(tmp_path: Path) -> None:
+    clean = script(tmp_path).named("view")[0]
+    assert "try_cast(total_amount AS DECIMAL(10, 2)) AS total_amount" in clean
+    assert "AS orders_id" in clean
+    assert clean.index("md5(") < clean.index("coalesce(CAST(order_id AS STRING), '')")
+
+
+def test_the_newest_row_of_a_key_is_known_by_its_origin_not_by_when_it_came_in(
+    tmp_path: Path,
+) -> None:
+    newest = script(tmp_path).named("view")[1]
+    assert "PARTITION BY order_id, created_at" in newest
+    assert "ORDER BY kafka_timestamp DESC, kafka_partition DESC, kafka_offset DESC" in newest
+
+
+def test_the_insert_names_the_columns_in_the_order_of_the_table(tmp_path: Path) -> None:
+    whole = script(tmp_path)
+    table = sqlglot.parse_one(whole.named("table")[1], read="spark")
+    declared = [column.name for column in table.find_all(exp.ColumnDef)]
+    assert selected(whole.one("rebuild")) == declared
+
+
+def test_the_merge_looks_only_at_the_dates_of_its_keys_where_the_key_decides_the_date(
+    tmp_path: Path,
+) -> None:
+    near = "AND held.order_date <=> fresh.order_date"
+    assert near in script(tmp_path, SILVER_INCREMENTAL).one("merge")
+    loose = ORDERS.replace("dedup_key: [order_id, created_at]", "dedup_key: [order_id]")
+    assert near not in script(tmp_path, SILVER_INCREMENTAL, loose).one("merge")
+
+
+def test_the_merge_compares_keys_so_that_null_equals_null(tmp_path: Path) -> None:
+    merged = script(tmp_path, SILVER_INCREMENTAL)
+    assert "ON held.order_id <=> fresh.order_id" in merged.one("merge")
+    assert "ON held.order_id <=> fresh.order_id" in merged.one("classify")
