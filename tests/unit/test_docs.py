@@ -1,0 +1,71 @@
+"""What the documents show is there: links, commands, targets, and a manifest that compiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from headgate.cli.main import cli
+from headgate.compile.dataset import PLACEHOLDERS, compile_dataset
+from headgate.spec.loader import load_dataset
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+TARGETS = set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text("utf-8"), re.M))
+LAYOUTS = {
+    file.name: file.read_text("utf-8") for file in (ROOT / "datasets/_template").glob("*.j2")
+}
+
+
+def by_name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def shell_lines(page: Path) -> Iterator[str]:
+    for block in re.findall(r"^```bash\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        yield from (line.partition("#")[0].strip() for line in block.splitlines())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    linked = LINK.findall(page.read_text("utf-8"))
+    assert not [target for target in linked if not (page.parent / target).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_every_make_target_that_is_shown_exists(page: Path) -> None:
+    shown = {
+        target for line in shell_lines(page) for target in re.findall(r"\bmake ([a-z-]+)", line)
+    }
+    assert shown <= TARGETS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_every_command_that_is_shown_exists(page: Path) -> None:
+    for line in shell_lines(page):
+        for words in re.findall(r"(?:^|/|\s)headgate((?: (?:-o \w+|[a-z]+))+)", line):
+            verbs = re.sub(r"-o \w+", "", words).split()
+            assert command(verbs) is not None, line
+
+
+def command(words: list[str]) -> click.Command | None:
+    """The command that the first words name; what follows are its arguments."""
+    noun = cli.get_command(click.Context(cli), words[0])
+    if not isinstance(noun, click.Group):
+        return noun
+    return noun.get_command(click.Context(noun), words[1]) if len(words) > 1 else None
+
+
+def test_the_manifest_of_the_quickstart_compiles(tmp_path: Path) -> None:
+    text = (ROOT / "docs/quickstart.md").read_text("utf-8")
+    shown = re.search(r"```yaml\n(.*?)```", text, re.S)
+    assert shown
+    file = tmp_path / "orders" / "dataset.yml"
+    file.parent.mkdir()
+    file.write_text(shown.group(1))
+    assert compile_dataset(load_dataset(file, PLACEHOLDERS), LAYOUTS, "dataset.yml").templates
