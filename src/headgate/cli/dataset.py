@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,21 +178,21 @@ def _faults(settings: Settings, name: str) -> Iterator[Fault]:
 
     manifest = find_dataset(settings.root, name)
     sample = manifest.with_name(SAMPLE)
-    found = [*_refused(lambda: load_dataset(manifest, variables(settings)))]
+    found = [*_refused(settings.root, lambda: load_dataset(manifest, variables(settings)))]
     yield from found
     if not found:
-        yield from _refused(lambda: declared_revision(settings, name))
+        yield from _refused(settings.root, lambda: declared_revision(settings, name))
     if sample.is_file():
-        yield from _refused(lambda: load_sample(sample))
+        yield from _refused(settings.root, lambda: load_sample(sample))
 
 
-def _refused(attempt: Callable[[], object]) -> tuple[Fault, ...]:
+def _refused(root: Path, attempt: Callable[[], object]) -> tuple[Fault, ...]:
     from headgate.errors import DeclarationError
 
     try:
         attempt()
     except DeclarationError as error:
-        return error.faults
+        return tuple(replace(f, file=_below(Path(f.file), root)) for f in error.faults)
     return ()
 
 

@@ -1,0 +1,179 @@
+"""`headgate dataset` as a person and a script see it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headgate.cli.main import cli
+from headgate.errors import DeclarationError, SettingsError, UsageError
+from headgate.variables import MASK
+
+ROOT = Path(__file__).parents[3]
+SILVER = "06_silver.sql"
+MANIFEST = "datasets/taxi/dataset.yml"
+
+
+@pytest.fixture(autouse=True)
+def here(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for folder in ("datasets", "spark"):
+        shutil.copytree(ROOT / folder, project / folder)
+    monkeypatch.chdir(project)
+    return project
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(cli, ["dataset", *arguments], env=env)
+
+
+def as_json(*arguments: str) -> dict[str, object]:
+    return json.loads(CliRunner().invoke(cli, ["-o", "json", "dataset", *arguments]).stdout)
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def template(project: Path, file: str = SILVER) -> Path:
+    return project / "spark" / "sql" / "taxi" / f"{file}.tmpl"
+
+
+def test_build_writes_the_sql_and_the_configuration_and_prints_what_it_wrote(
+    project: Path,
+) -> None:
+    result = run("build")
+    files = result.stdout.split()
+    assert "build/sql/taxi/05_bronze_batch.sql" in files
+    assert "build/conf/spark-defaults.conf" in files
+    assert all((project / file).is_file() for file in files)
+
+
+def test_build_gives_the_same_bytes_again(project: Path) -> None:
+    run("build")
+    first = {path: path.read_bytes() for path in (project / "build").rglob("*") if path.is_file()}
+    run("build")
+    assert first == {path: path.read_bytes() for path in first}
+
+
+def test_an_embedded_broker_that_is_not_up_is_assumed_at_its_first_port(project: Path) -> None:
+    result = run("build", env={"KAFKA_PORT": "19192"})
+    assert "127.0.0.1:19192 is assumed" in result.stderr
+    assert "127.0.0.1:19192" in (project / "build/sql/taxi/05_bronze_batch.sql").read_text()
+
+
+def test_a_running_broker_is_named_and_nothing_is_assumed(project: Path) -> None:
+    (project / ".headgate").mkdir()
+    (project / ".headgate" / "endpoints.env").write_text("BOOTSTRAP_SERVERS=127.0.0.1:40001\n")
+    result = run("build")
+    assert "assumed" not in result.stderr
+    assert "127.0.0.1:40001" in (project / "build/sql/01_source.sql").read_text()
+
+
+def test_build_writes_nothing_when_something_cannot_be_rendered(project: Path) -> None:
+    change(project / "spark/conf/spark-defaults.conf.tmpl", "${STORAGE}", "${STORRAGE}")
+    result = run("build")
+    assert isinstance(result.exception, SettingsError)
+    assert "STORRAGE is not set" in result.exception.why
+    assert not (project / "build").exists()
+
+
+def test_the_configuration_can_hold_secrets_and_is_for_its_owner_only(project: Path) -> None:
+    run("build")
+    assert (project / "build/conf/spark-defaults.conf").stat().st_mode & 0o077 == 0
+
+
+def test_another_catalog_takes_the_old_ones_file_away(project: Path) -> None:
+    run("build")
+    run("build", env={"CATALOG": "rest", "CATALOG_URI": "http://localhost:8181"})
+    names = {path.name for path in (project / "build/sql").glob("00_*")}
+    assert names == {"00_catalog_rest.sql"}
+
+
+def test_a_changed_manifest_compiles_anew_and_refresh_writes_the_templates(project: Path) -> None:
+    change(project / "datasets/taxi/dataset.yml", '"total_amount > 0"', '"total_amount > 7"')
+    behind = run("build")
+    assert "is behind the manifest: headgate dataset build taxi --refresh" in behind.stderr
+    assert "(total_amount > 7)" in (project / "build/sql/taxi" / SILVER).read_text()
+    assert "(total_amount > 0)" in template(project).read_text()
+    refreshed = run("build", "--refresh")
+    assert f"spark/sql/taxi/{SILVER}.tmpl" in refreshed.stdout.split()
+    assert "(total_amount > 7)" in template(project).read_text()
+    assert "behind" not in run("build").stderr
+
+
+def test_an_edited_template_is_what_runs_and_is_left_alone(project: Path) -> None:
+    change(template(project), "(total_amount > 0)", "(total_amount > 9)")
+    result = run("build", "--refresh")
+    assert f"spark/sql/taxi/{SILVER}.tmpl is edited: it is what runs" in result.stderr
+    assert "(total_amount > 9)" in (project / "build/sql/taxi" / SILVER).read_text()
+    assert "(total_amount > 9)" in template(project).read_text()
+    assert f"edited: {SILVER}" in run("list").stdout
+
+
+def test_check_tells_every_fault_of_every_file_with_its_line(project: Path) -> None:
+    manifest = project / MANIFEST
+    change(manifest, '"total_amount > 0"', '"total_amont > 0"')
+    change(manifest, '"trip_distance IS NULL OR', '"nope(trip_distance) OR')
+    change(project / "datasets/taxi/sample.yml", "columns:", "colunms:")
+    result = run("check")
+    assert isinstance(result.exception, DeclarationError)
+    assert result.exception.exit_code == 3
+    faults = result.exception.faults
+    lines = manifest.read_text().splitlines()
+    assert {lines[f.line - 1].strip()[3:15] for f in faults if f.line and f.file == MANIFEST} == {
+        "total_amont ",
+        "nope(trip_di",
+    }
+    assert "datasets/taxi/sample.yml" in {fault.file for fault in faults}
+
+
+def test_check_says_where_an_unset_variable_is_needed(project: Path) -> None:
+    (project / ".env").write_text("BROKER=embedded\n")
+    result = run("check")
+    assert isinstance(result.exception, DeclarationError)
+    assert ["TOPIC is not set" in f.what for f in result.exception.faults] == [True, True]
+    assert all(fault.line for fault in result.exception.faults)
+
+
+def test_check_passes_what_is_shipped_and_knows_no_other(project: Path) -> None:
+    assert "taxi: no faults" in run("check").stderr
+    unknown = run("check", "taxis")
+    assert isinstance(unknown.exception, UsageError)
+    assert "Available: taxi" in unknown.exception.fix
+
+
+def test_show_prints_every_file_and_masks_secrets() -> None:
+    secrets = {"STORAGE": "minio", "CATALOG": "hadoop", "WAREHOUSE": "s3a://w/"}
+    secrets |= {"S3_ENDPOINT": "http://localhost:9000", "MINIO_ROOT_USER": "ann"}
+    result = run("show", env={**secrets, "MINIO_ROOT_PASSWORD": "geheim"})
+    assert "MERGE INTO lake.silver.cleaned_trips" in result.stdout
+    assert f"spark.hadoop.fs.s3a.secret.key {MASK}" in result.stdout
+    assert "geheim" not in result.output
+
+
+def test_show_prints_one_file_and_lists_them_for_an_unknown_one() -> None:
+    text = run("show", "--file", SILVER).stdout
+    assert text.startswith("-- Silver of taxi, rebuilt")
+    unknown = run("show", "--file", "07.sql")
+    assert isinstance(unknown.exception, UsageError)
+    assert "07_bronze_streaming.sql" in unknown.exception.fix
+
+
+def test_reports_are_data_in_json() -> None:
+    assert as_json("check")["passed"] is True
+    assert "build/conf/spark-defaults.conf" in str(as_json("build")["files"])
+    assert as_json("show")["dataset"] == "taxi"
+
+
+def test_a_dataset_that_is_not_valid_is_listed_as_such(project: Path) -> None:
+    shutil.copytree(project / "datasets/taxi", project / "datasets/cabs")
+    rows = run("list").stdout.splitlines()
+    assert rows[1].startswith("cabs")
+    assert "not valid" in rows[1]
+    assert "silver.cleaned_trips" in rows[2]
