@@ -214,11 +214,15 @@ def pipeline() -> None:
 
 @group.command()
 @click.option("--kills", default=20, show_default=True, help="How often the engine is killed.")
-def faults(kills: int) -> None:
-    """Kill the engine at named points and compare the tables with an undisturbed run."""
-    from importlib import import_module
-    from importlib.util import find_spec
+@click.option("--seed", default=42, show_default=True, help="Makes the run: what, when and where.")
+def faults(kills: int, seed: int) -> None:
+    """Kill the engine at named points and compare the tables with an undisturbed run.
 
-    if find_spec("headgate.checks.faults") is None:
-        raise UsageError("the harness that kills engines is not built yet")
-    console.data(import_module("headgate.checks.faults").run_faults(kills))
+    A run that was interrupted goes on where it stopped: give the same command again.
+    """
+    from headgate.checks.faults import run_faults
+    from headgate.settings import load_settings
+
+    report = run_faults(load_settings(), kills, seed, console.say)
+    console.done(f"{report.kills} kills left no trace in {report.records:,} records")
+    console.data(report.comparisons)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -22,7 +22,7 @@ class _Producer(Protocol):
     def produce(
         self,
         topic: str,
-        value: bytes,
+        value: bytes | None,
         key: bytes | None,
         *,
         on_delivery: Callable[[KafkaError | None, object], None],
@@ -60,8 +60,10 @@ class TopicWriter:
                     fix="run `headgate topics create`",
                 )
 
-    def send(self, topic: str, values: list[bytes], keys: Iterable[bytes | None]) -> None:
-        """Queue the records in order; waits while the queue is full."""
+    def send(
+        self, topic: str, values: Sequence[bytes | None], keys: Iterable[bytes | None]
+    ) -> None:
+        """Queue the records in order, None as a tombstone; waits while the queue is full."""
         for value, key in zip(values, keys, strict=True):
             self._queue(topic, value, key)
         self._producer.poll(0)
@@ -73,7 +75,7 @@ class TopicWriter:
             self._raise_away("it did not acknowledge all records in time")
         self._raise_failure()
 
-    def _queue(self, topic: str, value: bytes, key: bytes | None) -> None:
+    def _queue(self, topic: str, value: bytes | None, key: bytes | None) -> None:
         while True:
             try:
                 self._producer.produce(topic, value, key, on_delivery=self._note)
@@ -114,11 +116,11 @@ class TopicWriter:
             fix="check the topic's settings and the broker's log",
         )
 
-    def _not_queued(self, error: KafkaError, value: bytes) -> OperationError:
+    def _not_queued(self, error: KafkaError, value: bytes | None) -> OperationError:
         if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
             return self._refused(error, 1)
         return OperationError(
-            f"record {self._queued + 1:,} cannot be sent: it has {len(value):,} bytes",
+            f"record {self._queued + 1:,} cannot be sent: it has {len(value or b''):,} bytes",
             why=error.str(),
             fix="leave out the file's largest column",
         )
