@@ -135,6 +135,7 @@ def show(job: str) -> None:
 @click.argument("job")
 def stop(job: str) -> None:
     """Stop a job between two batches."""
+    from headgate.engine.lease import active_engine
     from headgate.errors import UsageError
     from headgate.jobs.requests import job_name, split_job, wait_for
     from headgate.store.model import ACTIVE, RunState
@@ -145,7 +146,7 @@ def stop(job: str) -> None:
         latest = store.latest(name)
         if latest is None or latest.state not in ACTIVE:
             raise UsageError(f"{name} is not running", fix="headgate job list shows what is")
-        if latest.state is RunState.SUBMITTED:
+        if latest.state is RunState.SUBMITTED or active_engine(store) is None:
             ended = store.move(name, latest.number, RunState.CANCELED)
         else:
             store.request_stop(name, latest.number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,13 +14,13 @@ from pyspark.sql import SparkSession
 from headgate.engine.context import Job, RunContext
 from headgate.engine.lease import EngineLease
 from headgate.engine.stream import explain
-from headgate.errors import HeadgateError, LeaseLostError, OperationError
+from headgate.errors import ConflictError, HeadgateError, LeaseLostError, OperationError
 from headgate.settings import Settings
 from headgate.store.model import Run, RunState
 from headgate.store.ops import OpsStore
 
 LOOK_SECONDS = 0.3
-BATCH_TRIES = 3
+TRIES = 3
 LONGEST_WAIT = 60.0
 
 
@@ -61,7 +62,8 @@ class Controller:
         for run in wanted:
             key = (run.job, run.number)
             if self._only in (None, run.job) and key not in self._active:
-                self._start(run)
+                with suppress(ConflictError):  # it was stopped just now
+                    self._start(run)
             elif key in self._active and run.stop_requested:
                 self._active[key].stop.set()
         self._active = {k: a for k, a in self._active.items() if a.thread.is_alive()}
@@ -101,7 +103,7 @@ class Controller:
                 failure = explain(error)
                 self._note(run, error)
                 if not self._again(run, failure, tries, stop):
-                    self._fail(run, failure)
+                    self._end(run, stop, failure)
                     return
 
     def _attempt(self, run: Run, stop: threading.Event) -> None:
@@ -112,8 +114,15 @@ class Controller:
             run, self._settings(), self._session, self._store, lambda: self._still_mine(run), stop
         )
         job(context)
+        self._end(run, stop)
+
+    def _end(self, run: Run, stop: threading.Event, failure: HeadgateError | None = None) -> None:
+        """Where the run stands now: a run that an engine stops on its way out stays wanted."""
         if not stop.is_set():
-            self._store.move(run.job, run.number, RunState.FINISHED)
+            if failure is None:
+                self._store.move(run.job, run.number, RunState.FINISHED)
+            else:
+                self._fail(run, failure)
         elif self._store.run(run.job, run.number).stop_requested:
             self._store.move(run.job, run.number, RunState.CANCELED)
         else:
@@ -129,9 +138,14 @@ class Controller:
             )
 
     def _again(self, run: Run, failure: HeadgateError, tries: int, stop: threading.Event) -> bool:
-        """Whether the job is tried again: a declaration or a refusal does not mend itself."""
+        """Whether the job is tried again: a declaration or a refusal does not mend itself.
+
+        A stream waits for what is away as long as it takes; what fails on Spark itself twice is
+        taken for the declaration's fault.
+        """
         mends = failure.retryable or type(failure) is OperationError
-        if not mends or (run.mode == "batch" and tries >= BATCH_TRIES):
+        patient = run.mode == "streaming" and failure.retryable
+        if not mends or (tries >= TRIES and not patient):
             return False
         self._store.restarted(run.job, run.number)
         return not stop.wait(min(2.0**tries, LONGEST_WAIT))

@@ -47,7 +47,9 @@ SELECT
     filter(array({headers}), header -> header.value IS NOT NULL)
   ) AS headers
 FROM {DEAD_LETTERS}
-WHERE job = {spark_literal(intent.job)} AND ({_inside(intent)})"""
+WHERE job = {spark_literal(intent.job)}
+  AND refused_at = {spark_literal(intent.batch_time)}
+  AND ({_inside(intent)})"""
 
 
 def _too_large() -> str:

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from headgate.engine.faults import Faults, Point
-from headgate.engine.iceberg import AlreadyPublishedError, Committed
+from headgate.engine.iceberg import AlreadyPublishedError
+from headgate.engine.reach import Reached
 from headgate.errors import BatchRefusedError
 from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
@@ -25,13 +26,14 @@ class Result:
     read: int
     outcomes: Mapping[str, int]
     snapshots: Mapping[str, int]
+    revisions: tuple[str, ...]
 
 
 class Work(Protocol):
     """What a job does with one batch."""
 
-    def committed(self, intent: Intent) -> Committed | None:
-        """The job's newest commit in its table."""
+    def reached(self, intent: Intent) -> Reached | None:
+        """How far the job's table has come; None before its first batch."""
         ...
 
     def write(self, intent: Intent) -> Result:
@@ -49,7 +51,7 @@ class BatchProtocol:
     def __init__(
         self, store: OpsStore, faults: Faults, still_mine: Callable[[], None] = lambda: None
     ) -> None:
-        self._store = store
+        self.store = store
         self.faults = faults
         self.still_mine = still_mine
 
@@ -66,10 +68,11 @@ class BatchProtocol:
         if span(range_) == 0:
             return None
         draft = Intent(None, job, run, range_, revisions, datetime.now(UTC), batch_id)
-        intent = self._store.begin(draft)
+        intent = self.store.begin(draft)
         if intent.range.end != range_.end:
             raise _cut_differently(intent, range_)
         if self._settled(intent):
+            refuse_unless_held(intent, work.reached(intent))
             return None
         return self.finish(replace(intent, run=run), work)
 
@@ -79,10 +82,10 @@ class BatchProtocol:
         self.still_mine()
         result = work.account(intent) or self._written(intent, work)
         self.faults.at(Point.BEFORE_OUTCOME)
-        return self._store.settle(intent, ledger_row(intent, result))
+        return self.store.settle(intent, ledger_row(intent, result))
 
     def _written(self, intent: Intent, work: Work) -> Result:
-        refuse_unless_next(intent, work.committed(intent))
+        refuse_unless_next(intent, work.reached(intent))
         try:
             return work.write(intent)
         except AlreadyPublishedError:
@@ -93,15 +96,31 @@ class BatchProtocol:
             return result
 
     def _settled(self, intent: Intent) -> bool:
-        return intent.id not in {open_.id for open_ in self._store.open_intents(intent.job)}
+        return intent.id not in {open_.id for open_ in self.store.open_intents(intent.job)}
 
 
-def refuse_unless_next(intent: Intent, committed: Committed | None) -> None:
-    """A batch must start where the table's last commit of this job ended."""
-    if committed is None or committed.marker.range.source_id != intent.range.source_id:
+def refuse_unless_held(intent: Intent, reached: Reached | None) -> None:
+    """A batch that the ledger calls settled must stand in the table."""
+    if intent.range.is_table:
         return
-    end, start = committed.marker.range.end, intent.range.start
-    if any(end.get(key, 0) != start.get(key, 0) for key in {*end, *start}) and start:
+    end: Mapping[str, int] = {}
+    if reached is not None and reached.source_id == intent.range.source_id:
+        end = reached.end
+    if any(end.get(key, 0) < offset for key, offset in intent.range.end.items()):
+        raise BatchRefusedError(
+            f"a settled batch of {intent.job} is not in its table",
+            why=f"the table ends at {dict(end)}, the batch at {dict(intent.range.end)}",
+            fix="restore the table, or begin anew with an empty HEADGATE_HOME",
+        )
+
+
+def refuse_unless_next(intent: Intent, reached: Reached | None) -> None:
+    """A batch must start where the table's last commit of this job ended."""
+    if reached is None or reached.source_id != intent.range.source_id or not intent.range.start:
+        return
+    end, start = reached.end, intent.range.start
+    # A partition that the table has never seen may begin anywhere.
+    if any(start.get(key, 0) != offset for key, offset in end.items()):
         raise BatchRefusedError(
             f"a batch of {intent.job} does not follow what its table has committed",
             why=f"the table ends at {dict(end)}, the batch starts at {dict(start)}",
@@ -124,7 +143,7 @@ def ledger_row(intent: Intent, result: Result) -> LedgerRow:
         job=intent.job,
         run=intent.run,
         range=intent.range,
-        revisions=intent.revisions,
+        revisions=result.revisions,
         batch_time=intent.batch_time,
         batch_id=intent.batch_id,
         read=result.read,

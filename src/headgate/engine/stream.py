@@ -10,13 +10,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.engine.checkpoint import Checkpoint
-from headgate.engine.topics import TopicState
-from headgate.errors import HeadgateError, OperationError
+from headgate.engine.topics import Topics, TopicState
+from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
 from headgate.store.model import Range
 
 STREAMING_TRIGGER = "10 seconds"
 # A backlog is worked off in bites, so that it cannot exhaust memory.
 MAX_OFFSETS_PER_BATCH = 1_000_000
+# What a broker that is away looks like in a JVM trace.
+AWAY = (
+    "org.apache.kafka.common.errors.TimeoutException",
+    "org.apache.kafka.common.errors.DisconnectException",
+    "org.apache.kafka.common.errors.NetworkException",
+    "Bootstrap broker",
+)
 Handle = Callable[[DataFrame, Range, int], None]
 
 
@@ -59,13 +66,12 @@ class TopicQuery:
         start = self._checkpoint.start()
         if start is None:
             raise OperationError("the checkpoint does not say where it starts")
-        offsets = json.dumps({self._topic.name: dict(start.offsets)})
-        reader = self._session.readStream.format("kafka").options(
-            **source_options(self._bootstrap, self._topic.name)
-        )
+        first = {str(partition): offset for partition, offset in self._topic.begin.items()}
+        offsets = json.dumps({self._topic.name: {**first, **start.offsets}})
+        reader = self._session.readStream.format("kafka").options(**source_options(self._bootstrap))
         return reader.options(
+            subscribe=self._topic.name,
             startingOffsets=offsets,
-            failOnDataLoss="true",
             maxOffsetsPerTrigger=str(MAX_OFFSETS_PER_BATCH),
         ).load()
 
@@ -86,6 +92,7 @@ class TopicQuery:
         return process
 
     def _range(self, batch_id: int) -> Range:
+        refuse_another_topic(self._bootstrap, self._topic)
         start, end = self._checkpoint.range_of(batch_id)
         return Range(f"kafka:{self._topic.name}", self._topic.topic_id, start, end)
 
@@ -94,12 +101,23 @@ class TopicQuery:
             query.stop()
 
 
-def source_options(bootstrap: str, topic: str) -> dict[str, str]:
+def refuse_another_topic(bootstrap: str, topic: TopicState) -> None:
+    """A topic that is deleted and made again keeps its name, not its id; its offsets begin anew."""
+    now = Topics(bootstrap).describe(topic.name)
+    if now is None or now.topic_id != topic.topic_id:
+        raise BatchRefusedError(
+            f"topic {topic.name} was deleted" + (" and made again" if now else ""),
+            why=f"its id was {topic.topic_id}, now it is {now.topic_id if now else 'gone'}",
+            fix="headgate job repair: it starts at the new topic's first record",
+        )
+
+
+def source_options(bootstrap: str) -> dict[str, str]:
     return {
         "kafka.bootstrap.servers": bootstrap,
         "kafka.isolation.level": "read_committed",
-        "subscribe": topic,
         "includeHeaders": "true",
+        "failOnDataLoss": "true",
     }
 
 
@@ -109,11 +127,12 @@ def read_range(session: SparkSession, bootstrap: str, range_: Range) -> DataFram
     start = {key: range_.start.get(key, 0) for key in range_.end}
     return (
         session.read.format("kafka")
-        .options(**source_options(bootstrap, topic))
+        .options(**source_options(bootstrap))
         .options(
+            # Not `subscribe`: a partition that was added since is not part of this range.
+            assign=json.dumps({topic: sorted(int(key) for key in range_.end)}),
             startingOffsets=json.dumps({topic: start}),
             endingOffsets=json.dumps({topic: dict(range_.end)}),
-            failOnDataLoss="true",
         )
         .load()
     )
@@ -127,9 +146,12 @@ def explain(error: BaseException) -> HeadgateError:
     """A Spark failure as an error of ours, with its first line as the reason."""
     if isinstance(error, HeadgateError):
         return error
+    text = str(error)
+    if any(sign in text for sign in AWAY):
+        return UnavailableError("the broker did not answer", why=_cause(text), fix="make health")
     return OperationError(
         "the job failed on Spark",
-        why=_cause(str(error)) or repr(error),
+        why=_cause(text) or repr(error),
         fix="logs/failures.log in HEADGATE_HOME has the whole trace",
     )
 

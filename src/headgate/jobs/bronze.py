@@ -13,6 +13,7 @@ from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable, precedes
 from headgate.engine.markers import intent_of
 from headgate.engine.protocol import span
+from headgate.engine.reach import topic_reached
 from headgate.engine.statements import sql
 from headgate.engine.stream import TopicQuery, read_range
 from headgate.engine.topics import Topics, TopicState
@@ -37,7 +38,8 @@ def run_bronze(context: RunContext) -> None:
     bronze = BronzeRun(context, target)
     bronze.adopt_half_done(topic)
     bronze.finish_open_intents(topic)
-    prepare_checkpoint(checkpoint, topic, table.committed(target.job), target.job)
+    reached = topic_reached(table, context.store, target.job)
+    prepare_checkpoint(checkpoint, topic, reached, target.job)
     query = TopicQuery(context.session, target.bootstrap, topic, checkpoint)
     query.run(bronze.handle, context.run.mode, context.stop)
 
@@ -97,13 +99,16 @@ class BronzeRun:
             self._progress.batch(row)
 
     def _judged_now(self, intent: Intent) -> Intent:
-        """The intent under this run's revision, if its own never got as far as an output."""
-        if intent.revisions == (self._context.run.revision,):
+        """The intent under the revision that wrote for it already, else under this run's."""
+        revisions = (self._context.run.revision,)
+        for name in (self._target.table, DEAD_LETTERS):
+            commit = ManagedTable(self._context.session, name).commit_of(intent)
+            if commit is not None:
+                revisions = commit.marker.revisions
+                break
+        if intent.revisions == revisions:
             return intent
-        tables = (self._target.table, DEAD_LETTERS)
-        if any(ManagedTable(self._context.session, name).commit_of(intent) for name in tables):
-            return intent
-        return self._context.store.amend(intent, (self._context.run.revision,))
+        return self._context.store.amend(intent, revisions)
 
     def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
         run = self._context.run

@@ -13,10 +13,11 @@ from headgate.compile.fragments import DEAD_LETTERS
 from headgate.compile.script import Script
 from headgate.engine.dead_letters import send_dead_letters
 from headgate.engine.faults import Point
-from headgate.engine.iceberg import AlreadyPublishedError, Committed, ManagedTable, Staging
+from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable, Staging
 from headgate.engine.jvm import Snapshot
 from headgate.engine.observe import Counted
 from headgate.engine.protocol import BatchProtocol, Result, span
+from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.jobs.declaration import Scripts
@@ -53,8 +54,8 @@ class BronzeBatch:
         self._table = ManagedTable(self._session, target.table)
         self._dead_letters = ManagedTable(self._session, DEAD_LETTERS)
 
-    def committed(self, intent: Intent) -> Committed | None:
-        return self._table.committed(intent.job)
+    def reached(self, intent: Intent) -> Reached | None:
+        return topic_reached(self._table, self._protocol.store, intent.job)
 
     def account(self, intent: Intent) -> Result | None:
         return account_bronze(self._table, self._dead_letters, intent)
@@ -129,11 +130,12 @@ class BronzeBatch:
             )
         with suppress(AlreadyPublishedError):  # by an earlier attempt at this very batch
             self._dead_letters.publish(staged)
-        if self._dead_letters.commit_of(intent) is None:
+        letters = self._dead_letters.commit_of(intent)
+        if letters is None or letters.marker.revisions != intent.revisions:
             raise BatchRefusedError(
-                f"dead letters of {intent.job} are already there for another cut of this batch",
-                why=f"a commit starts at {dict(intent.range.start)} but ends elsewhere",
-                fix=f"headgate job repair {intent.job}",
+                f"dead letters of {intent.job} are already there for another form of this batch",
+                why=f"a commit starts at {dict(intent.range.start)}, but with another end or revision",
+                fix=f"run {intent.job} again: it goes on under the revision that wrote them",
             )
         self._protocol.faults.at(Point.AFTER_DEAD_LETTERS)
         send_dead_letters(self._session, intent, self._target.bootstrap, self._target.dlq_topic)
@@ -148,10 +150,16 @@ def account_bronze(
         return None
     refusal = dead_letters.commit_of(intent)
     outcomes = (refusal.marker.outcomes if refusal else None) or {ACCEPTED: commit.snapshot.added}
+    if outcomes.get(ACCEPTED) != commit.snapshot.added:
+        raise BatchRefusedError(
+            f"a batch of {intent.job} does not add up",
+            why=f"{commit.snapshot.added} rows in {table.name}, but {dict(outcomes)} with its dead letters",
+            fix="compare the two commits: headgate ledger show",
+        )
     snapshots = {table.name: commit.snapshot.id}
     if refusal:
         snapshots[dead_letters.name] = refusal.snapshot.id
-    return Result(sum(outcomes.values()), outcomes, snapshots)
+    return Result(sum(outcomes.values()), outcomes, snapshots, commit.marker.revisions)
 
 
 def _nothing(insert: str) -> str:

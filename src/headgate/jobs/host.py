@@ -42,11 +42,14 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
             controller = Controller(
                 session, store, lease, JOBS, lambda: load_settings(settings.root)
             )
-            with _announced(settings.home, connect, ui_port):
-                say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
-                controller.run(stop)
-            say("engine stopped between batches")
-            stop_session(session)
+            try:
+                with _announced(settings.home, connect, ui_port):
+                    say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
+                    controller.run(stop)
+                say("engine stopped between batches")
+            finally:
+                controller.stop_all()
+                stop_session(session)
 
 
 def run_here(settings: Settings, store: OpsStore, run: Run, watch: Callable[[Run], None]) -> Run:

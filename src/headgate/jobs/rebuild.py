@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
@@ -31,11 +33,12 @@ def rebuild_ledger(settings: Settings, store: OpsStore) -> int:
     with lease:
         session = start_session(settings)
         try:
-            return store.rebuild(
+            rows = tuple(
                 row
                 for name in available_datasets(settings.root)
                 for row in _rows(session, declaration.declared_revision(settings, name))
             )
+            return store.rebuild(rows)
         finally:
             stop_session(session)
 
@@ -46,16 +49,17 @@ def _rows(session: SparkSession, dataset: declaration.DatasetRevision) -> Iterat
     refused = ManagedTable(session, DEAD_LETTERS)
     for commit in _oldest_first(raw, job_name("bronze", dataset.name)):
         intent = intent_of(commit.marker)
-        yield from _row(intent, account_bronze(raw, refused, intent))
+        yield from _row(commit, intent, account_bronze(raw, refused, intent))
     for commit in _oldest_first(clean, job_name("silver", dataset.name)):
         intent = intent_of(commit.marker)
-        yield from _row(intent, account_silver(clean, intent))
+        yield from _row(commit, intent, account_silver(clean, intent))
 
 
 def _oldest_first(table: ManagedTable, job: str) -> list[Committed]:
     return list(table.commits(job))[::-1] if table.exists() else []
 
 
-def _row(intent: Intent, result: Result | None) -> Iterator[LedgerRow]:
+def _row(commit: Committed, intent: Intent, result: Result | None) -> Iterator[LedgerRow]:
     if result is not None:
-        yield ledger_row(intent, result)
+        at = datetime.fromtimestamp(commit.snapshot.timestamp_ms / 1000, UTC)
+        yield replace(ledger_row(intent, result), committed_at=at)

@@ -12,6 +12,7 @@ from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.lease import EngineLease
 from headgate.engine.protocol import ledger_row
+from headgate.engine.reach import topic_reached
 from headgate.engine.session import start_session, stop_session
 from headgate.engine.topics import Topics
 from headgate.errors import ConflictError, UnavailableError
@@ -64,8 +65,8 @@ def repair_bronze(
         else:
             _close(session, table, store, intent)
     checkpoint = Checkpoint(session, f"{settings.checkpoints.rstrip('/')}/{job}", name)
-    committed = table.committed(job) if table.exists() else None
-    aside, offsets = repair_checkpoint(checkpoint, topic, committed, announced)
+    reached = topic_reached(table, store, job)
+    aside, offsets = repair_checkpoint(checkpoint, topic, reached, announced)
     return Repaired(job, aside, offsets)
 
 

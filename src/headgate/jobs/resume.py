@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from headgate.engine.checkpoint import Checkpoint, Start
-from headgate.engine.iceberg import Committed
+from headgate.engine.reach import Reached
 from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError
 from headgate.store.model import Intent
 
 
 def prepare_checkpoint(
-    checkpoint: Checkpoint, topic: TopicState, committed: Committed | None, job: str
+    checkpoint: Checkpoint, topic: TopicState, reached: Reached | None, job: str
 ) -> None:
     """Begin a new checkpoint, or refuse one that would repeat or skip records."""
     fix = f"headgate job repair {job}: it goes on from what the table has committed"
@@ -25,31 +25,44 @@ def prepare_checkpoint(
             fix=f"headgate job repair {job}: it starts at the new topic's first record",
         )
     if start is None:
-        if committed is not None:
+        if reached is not None and reached.source_id == topic.topic_id:
             raise BatchRefusedError(
                 f"the checkpoint of {job} is lost",
-                why=f"the table has commits up to {_words(committed)}, the checkpoint is empty",
+                why=f"the table has commits up to {dict(reached.end)}, the checkpoint is empty",
                 fix=fix,
             )
         checkpoint.begin(Start(topic.topic_id, first_offsets(topic)))
         return
-    if committed is None or committed.marker.range.source_id != topic.topic_id:
-        return
-    end = committed.marker.range.end
     known = [checkpoint.last_committed(), *([announced] if announced else [])]
+    end = reached.end if reached and reached.source_id == topic.topic_id else start.offsets
     if not any(_same(end, offsets) for offsets in known):
         raise BatchRefusedError(
             f"the checkpoint of {job} does not join up with its table",
-            why=f"the table ends at {_words(committed)}, the checkpoint knows "
+            why=f"the table ends at {dict(end)}, the checkpoint knows "
             + " and ".join(str(dict(offsets)) for offsets in known),
             fix=fix,
+        )
+    _refuse_expired(topic, known[0], job)
+
+
+def _refuse_expired(topic: TopicState, start: Mapping[str, int], job: str) -> None:
+    gone = {
+        partition: begin - start[str(partition)]
+        for partition, begin in topic.begin.items()
+        if begin > start.get(str(partition), begin)
+    }
+    if gone:
+        raise BatchRefusedError(
+            f"{sum(gone.values()):,} records of {topic.name} expired before {job} read them",
+            why=f"offsets gone by partition: {gone}",
+            fix="send them again, and raise the topic's retention above the longest pause",
         )
 
 
 def repair_checkpoint(
     checkpoint: Checkpoint,
     topic: TopicState,
-    committed: Committed | None,
+    reached: Reached | None,
     announced: Iterable[Intent] = (),
 ) -> tuple[str, Mapping[str, int]]:
     """Set the old checkpoint aside; begin a new one behind all that is committed or announced.
@@ -58,8 +71,8 @@ def repair_checkpoint(
     """
     aside = checkpoint.set_aside()
     offsets = first_offsets(topic)
-    if committed is not None and committed.marker.range.source_id == topic.topic_id:
-        offsets = {**offsets, **committed.marker.range.end}
+    if reached is not None and reached.source_id == topic.topic_id:
+        offsets = {**offsets, **reached.end}
     for intent in announced:
         offsets = {**offsets, **intent.range.end}
     checkpoint.begin(Start(topic.topic_id, offsets))
@@ -72,7 +85,3 @@ def first_offsets(topic: TopicState) -> dict[str, int]:
 
 def _same(end: Mapping[str, int], offsets: Mapping[str, int]) -> bool:
     return all(end.get(key, 0) == offset for key, offset in offsets.items())
-
-
-def _words(committed: Committed) -> str:
-    return str(dict(committed.marker.range.end))

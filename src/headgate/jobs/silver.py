@@ -12,9 +12,10 @@ from headgate.compile.fragments import table_name, view_stem
 from headgate.compile.script import Script
 from headgate.engine.context import RunContext
 from headgate.engine.faults import Point
-from headgate.engine.iceberg import Committed, ManagedTable, Staging, TableMovedError
+from headgate.engine.iceberg import ManagedTable, Staging, TableMovedError
 from headgate.engine.jvm import IcebergTable, Snapshot
 from headgate.engine.protocol import BatchProtocol, Result
+from headgate.engine.reach import Reached
 from headgate.engine.statements import sql
 from headgate.errors import OperationError, UnavailableError
 from headgate.jobs import declaration
@@ -128,8 +129,9 @@ class SilverBatch:
         self._silver = ManagedTable(session, target.silver)
         self._bronze = ManagedTable(session, target.bronze)
 
-    def committed(self, intent: Intent) -> Committed | None:
-        return self._silver.committed(intent.job)
+    def reached(self, intent: Intent) -> Reached | None:
+        commit = self._silver.committed(intent.job)
+        return Reached(commit.marker.range.source_id, commit.marker.range.end) if commit else None
 
     def account(self, intent: Intent) -> Result | None:
         return account_silver(self._silver, intent)
@@ -242,4 +244,5 @@ def account_silver(silver: ManagedTable, intent: Intent) -> Result | None:
         # How many of those that passed were duplicates is known only once the table is written.
         kept = commit.snapshot.added
         outcomes = {KEPT: kept, DUPLICATE: outcomes[PASSED] - kept, FILTERED: outcomes[FILTERED]}
-    return Result(sum(outcomes.values()), outcomes, {silver.name: commit.snapshot.id})
+    snapshots = {silver.name: commit.snapshot.id}
+    return Result(sum(outcomes.values()), outcomes, snapshots, commit.marker.revisions)

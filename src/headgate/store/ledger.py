@@ -20,6 +20,11 @@ def settle(db: Connection, intent: Intent, row: LedgerRow) -> LedgerRow:
     known = _of_intent(db, intent)
     if known is not None:
         return known
+    settled = None if row.range.is_table else _same_range(db, row)
+    if settled is not None:
+        # Another run was quicker: the records have their outcome, under the revision it used.
+        intent_rows.close(db, intent, intent_rows.SETTLED)
+        return settled
     refuse_unless_sound(intent, row)
     _refuse_overlap(db, row)
     return _record(db, intent, row)
@@ -55,13 +60,20 @@ def find(db: Connection, job: str | None = None) -> tuple[LedgerRow, ...]:
 
 def coverage(db: Connection, job: str) -> Mapping[str, int]:
     """Where the job's next batch must start: the end of each partition, or the snapshot."""
+    found = settled_range(db, job)
+    return found.end if found else {}
+
+
+def settled_range(db: Connection, job: str) -> Range | None:
+    """From the beginning to how far the job's newest source is settled."""
     mine = select(ledger).where(ledger.c.job == job)
     last = mine.order_by(ledger.c.committed_at.desc(), ledger.c.id.desc()).limit(1)
     newest = db.execute(last).mappings().first()
     if newest is None:
-        return {}
+        return None
     range_ = _row(newest).range
-    return dict(range_.end) if range_.is_table else _ends(db, job, range_)
+    end = dict(range_.end) if range_.is_table else _ends(db, job, range_)
+    return Range(range_.source, range_.source_id, {}, end)
 
 
 def rebuild(db: Connection, rows: Iterable[LedgerRow]) -> int:
@@ -161,14 +173,15 @@ def _of_intent(db: Connection, intent: Intent) -> LedgerRow | None:
     return _row(row) if row else None
 
 
-def _same_range(db: Connection, row: LedgerRow) -> int | None:
+def _same_range(db: Connection, row: LedgerRow) -> LedgerRow | None:
     wanted = intent_rows.range_columns(row.range)
-    query = select(ledger.c.id).where(
+    query = select(ledger).where(
         ledger.c.job == row.job, *(ledger.c[name] == value for name, value in wanted.items())
     )
     if row.range.starts_anew:
         query = query.where(ledger.c.batch_time == row.batch_time)
-    return db.scalar(query.limit(1))
+    found = db.execute(query.limit(1)).mappings().first()
+    return _row(found) if found else None
 
 
 def _row(row: RowMapping) -> LedgerRow:

@@ -19,6 +19,7 @@ from headgate.store.model import (
     LedgerRow,
     Mark,
     Progress,
+    Range,
     Revision,
     Run,
     RunState,
@@ -183,6 +184,11 @@ class OpsStore:
         """Where the job's next batch must start: the end of each partition, or the snapshot."""
         with self._engine.connect() as db:
             return ledger.coverage(db, job)
+
+    def settled_range(self, job: str) -> Range | None:
+        """The newest source of the job and how far it is settled; None before the first batch."""
+        with self._engine.connect() as db:
+            return ledger.settled_range(db, job)
 
     def rebuild(self, rows: Iterable[LedgerRow]) -> int:
         """Add the rows that are missing; how many they were."""
