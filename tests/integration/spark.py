@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["lake_home", "new_pipeline", "pipeline", "pytest_collection_modifyitems", "spark"]
 
 ROOT = Path(__file__).parents[2]
+# Much is compiled here that runs only a few times: the quick compiler alone takes less time.
+JVM: dict[str, Any] = {"spark_master": "local[2]", "spark_java_options": "-XX:TieredStopAtLevel=1"}
 SECOND = 1_000  # of record timestamps
 MORNING = 1_704_103_200_000  # 2024-01-01 10:00 UTC
 LETTER_COLUMNS = (
@@ -326,7 +328,8 @@ def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> No
 
     from headgate.engine.topics import Topics
 
-    config = {"max.message.bytes": str(largest)}
+    # The records bear timestamps of 2024: by age, the broker would delete them.
+    config = {"max.message.bytes": str(largest), "retention.ms": "-1"}
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     for future in admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
         future.result(20)
@@ -344,7 +347,7 @@ def spark(lake_home: Path) -> Iterator[SparkSession]:
     """The one session of this test run."""
     from headgate.engine.session import start_session, stop_session
 
-    session = start_session(Settings(root=lake_home, home=lake_home, spark_master="local[2]"))
+    session = start_session(Settings(root=lake_home, home=lake_home, **JVM))
     yield session
     stop_session(session)
 
@@ -373,7 +376,7 @@ def new_pipeline(
             dlq_topic=f"{name}-dlq",
             bootstrap_servers=broker.bootstrap,
             ops_store_url=f"sqlite:///{root}/ops.db",
-            spark_master="local[2]",
+            **JVM,
         )
         pipeline = Pipeline(name, settings, OpsStore.open(settings.ops_store_url), spark)
         pipeline.declare(**declared)

@@ -1,0 +1,72 @@
+"""kill -9 of the engine at each point of a batch, then the same command again: nothing shows."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tests.integration.events import events
+from tests.integration.oracle import bronze_rows
+from tests.integration.spark import TYPES, Pipeline, Sent
+
+from headgate.checks.certificate import broken
+from headgate.engine.faults import Point
+
+BAD = b"not a record"
+# A restarted engine finishes the broken batch first and passes most points in doing so: the second
+# time is in the batch that is new to it.
+CHAIN = (
+    (Point.AFTER_INTENT, 1, 300),
+    (Point.MID_WRITE, 2, 20_000),
+    (Point.AFTER_STAGING, 2, 300),
+    (Point.AFTER_PUBLISH, 2, 300),
+    (Point.BEFORE_OUTCOME, 2, 300),
+    (Point.AFTER_DEAD_LETTERS, 1, 300),
+)
+
+
+def test_an_engine_killed_at_every_point_loses_and_repeats_nothing(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    produced = 0
+    for point, time, records in CHAIN:
+        produce(pipeline, produced, records)
+        produced += records
+        kill(pipeline, point, time, tmp_path / str(point))
+    run(pipeline)
+
+    records = pipeline.records()
+    sound = [record for record in records if record.value not in (None, BAD)]
+    assert len(sound) == produced
+    assert pipeline.bronze() == bronze_rows(sound, TYPES)
+    assert len(pipeline.dead_letters()) == len(CHAIN)
+    assert pipeline.outcomes() == {"accepted": produced, "refused": 6, "tombstone": 6}
+    sent = {letter.header("headgate.offset") for letter in pipeline.letters_on_topic()}
+    assert len(sent) == len(CHAIN)
+    (only_run,) = pipeline.store.runs(f"bronze-{pipeline.name}")
+    assert only_run.restarts == len(CHAIN)
+
+    pipeline.process("silver")
+    assert broken(pipeline.certify()) == ()
+    again = pipeline.recheck()
+    assert again.returncode == 0, again.stdout
+
+
+def produce(pipeline: Pipeline, first: int, records: int) -> None:
+    values = [Sent(value, partition=n % 2) for n, value in enumerate(events(first, records, first))]
+    extra = [Sent(BAD, partition=0), Sent(None, b"gone", partition=0)]
+    pipeline.produce([*values, *extra])
+
+
+def kill(pipeline: Pipeline, point: Point, time: int, witness: Path) -> None:
+    """The command, killed where its engine passes that point for the so many-th time."""
+    command = pipeline.command("job", "run", "bronze", fault=f"{point}@{time}:{witness}")
+    _, talk = command.communicate(timeout=120)
+    assert command.returncode == -signal.SIGKILL, (point, talk)
+    assert witness.read_text() == point
+
+
+def run(pipeline: Pipeline) -> None:
+    command = pipeline.command("job", "run", "bronze")
+    _, talk = command.communicate(timeout=120)
+    assert command.returncode == 0, talk

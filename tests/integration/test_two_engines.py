@@ -1,0 +1,197 @@
+"""Two engines at once, and a run that will not die: no row is lost and none is there twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from tests.integration.events import events
+from tests.integration.oracle import bronze_rows
+from tests.integration.spark import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
+
+from headgate.engine.faults import Faults, Point
+from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable
+from headgate.engine.jvm import Snapshot
+from headgate.engine.lease import NAME, EngineLease
+from headgate.engine.stream import read_range
+from headgate.errors import ConflictError, LeaseLostError
+from headgate.jobs.bronze import BronzeRun, bronze_target
+from headgate.jobs.host import run_here
+from headgate.jobs.repair import repair_job
+from headgate.store.model import JobSpec, Range, Run, RunState
+
+BAD = b"not a record"
+LATER = MORNING + 60 * SECOND
+
+
+class Duel:
+    """Two runs of one bronze job over the same records, each on a session of its own."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        pipeline.produce(events(1, 30))
+        self.run = pipeline.process("bronze")
+        pipeline.produce([*events(2, 200, 30), BAD])
+
+    def process(
+        self, faults: Faults | None = None, still_mine: Callable[[], None] = lambda: None
+    ) -> None:
+        """The next batch, taken through the protocol by a run that believes to be the only one."""
+        context = self.pipeline.context(self.run, faults, still_mine)
+        target, topic = bronze_target(context)
+        range_ = Range(
+            f"kafka:{topic.name}",
+            topic.topic_id,
+            dict(self.pipeline.ledger()[0].range.end),
+            {str(partition): end for partition, end in topic.end.items()},
+        )
+        frame = read_range(context.session, target.bootstrap, range_)
+        BronzeRun(context, target).handle(frame, range_, 1)
+
+    def check(self) -> None:
+        records = self.pipeline.records()
+        sound = bronze_rows([r for r in records if r.value != BAD], TYPES)
+        assert self.pipeline.bronze() == sound
+        assert [letter.value for letter in self.pipeline.dead_letters()] == [BAD]
+        assert self.pipeline.outcomes() == {"accepted": 230, "refused": 1}
+        origins = {letter.header("headgate.offset") for letter in self.pipeline.letters_on_topic()}
+        assert len(origins) == 1  # it may have been sent twice: its origin tells
+
+
+@pytest.fixture
+def duel(pipeline: Pipeline) -> Duel:
+    return Duel(pipeline)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [Point.AFTER_INTENT, Point.AFTER_STAGING, Point.AFTER_DEAD_LETTERS, Point.AFTER_PUBLISH],
+)
+def test_an_old_run_that_wakes_up_late_adds_nothing(duel: Duel, point: Point) -> None:
+    interruption = Interruption(point, duel.process)
+    duel.process(interruption)
+    assert interruption.met == 1
+    duel.check()
+    assert len(duel.pipeline.ledger()) == 2
+
+
+def test_of_two_runs_at_the_same_moment_the_table_takes_one(
+    duel: Duel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[AlreadyPublishedError] = []
+    both_staged = threading.Barrier(2, timeout=60)
+    publish = ManagedTable.publish
+
+    def noting(table: ManagedTable, staged: Snapshot) -> Snapshot:
+        try:
+            return publish(table, staged)
+        except AlreadyPublishedError as error:
+            refused.append(error)
+            raise
+
+    monkeypatch.setattr(ManagedTable, "publish", noting)
+    errors: list[BaseException] = []
+
+    def one() -> None:
+        try:
+            duel.process(Interruption(Point.AFTER_STAGING, both_staged.wait))
+        except BaseException as error:  # told by the main thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert [str(error) for error in errors] == []
+    assert refused, "neither was refused: the two never met"
+    duel.check()
+    assert len(duel.pipeline.ledger()) == 2
+
+
+def test_a_run_that_lost_its_lease_publishes_nothing(duel: Duel) -> None:
+    store = duel.pipeline.store
+    lease = EngineLease.take(store)
+    assert lease is not None
+    snapshots = len(duel.pipeline.ledger())
+
+    def take_over() -> None:
+        held = store.lease(NAME)
+        assert held is not None
+        store.release(held)
+        assert store.acquire(NAME, "another engine", 60) is not None
+
+    with lease, pytest.raises(LeaseLostError, match="no longer the active one"):
+        duel.process(Interruption(Point.AFTER_STAGING, take_over), lease.check)
+    assert duel.pipeline.bronze().total() == 30
+    assert len(duel.pipeline.ledger()) == snapshots
+    duel.process()
+    duel.check()
+
+
+def test_silver_merged_by_two_runs_is_merged_once(pipeline: Pipeline) -> None:
+    pipeline.produce(events(1, 30))
+    pipeline.process("bronze")
+    pipeline.process("silver")
+    # Some keys come again, later: their rows are replaced, which an append would not do.
+    pipeline.produce([*events(2, 40, 30), *(Sent(v, timestamp=LATER) for v in events(1, 15))])
+    pipeline.process("bronze")
+    run = pipeline.ask_for("silver")
+    interruption = Interruption(Point.AFTER_STAGING, lambda: None)
+
+    def once() -> None:
+        if interruption.met == 1:
+            pipeline.carry_out(run)
+
+    interruption._act = once
+    pipeline.carry_out(run, interruption)
+    pipeline.store.move(run.job, run.number, RunState.FINISHED)
+    assert interruption.met == 2  # the table had moved, and the statement was run again
+    merged = pipeline.silver()
+    summed = pipeline.outcomes("silver")
+    assert summed["kept"] == merged.total()
+    assert summed["replaced"] > 0
+    assert sum(summed.values()) == 85
+    pipeline.process("silver", form="full")
+    assert pipeline.silver() == merged
+
+
+def test_a_second_command_hands_its_work_to_the_active_engine(pipeline: Pipeline) -> None:
+    pipeline.produce(events(1, 10))
+    lease = EngineLease.take(pipeline.store)
+    assert lease is not None
+    with lease:
+        assert EngineLease.take(pipeline.store) is None
+        command = pipeline.command("job", "run", "bronze")
+        run = _wanted(pipeline)
+        pipeline.carry_out(pipeline.store.claim(run.job, run.number, lease.holder))
+        pipeline.store.move(run.job, run.number, RunState.FINISHED)
+        said, talk = command.communicate(timeout=60)
+    assert command.returncode == 0, talk
+    assert "10 accepted" in talk + said
+    assert pipeline.bronze().total() == 10
+
+
+def _wanted(pipeline: Pipeline) -> Run:
+    for _ in range(600):
+        found = pipeline.store.runs(states=(RunState.SUBMITTED,))
+        if found:
+            return found[0]
+        threading.Event().wait(0.05)
+    pytest.fail("the command asked for nothing")
+
+
+def test_nobody_works_beside_an_active_engine(pipeline: Pipeline) -> None:
+    lease = EngineLease.take(pipeline.store)
+    assert lease is not None
+    name = f"bronze-{pipeline.name}"
+    run = pipeline.store.submit(JobSpec(name, "bronze", pipeline.name, "batch", "r"))
+    with lease:
+        with pytest.raises(ConflictError, match="another engine became active"):
+            run_here(pipeline.settings, pipeline.store, run, lambda run: None)
+        with pytest.raises(ConflictError, match="an engine is active"):
+            repair_job(pipeline.settings, pipeline.store, pipeline.name)
+    with suppress(ConflictError):
+        pipeline.store.move(run.job, run.number, RunState.CANCELED)
