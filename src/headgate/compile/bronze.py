@@ -57,8 +57,13 @@ def write_options(dataset: Dataset) -> dict[str, str]:
 
 def time_options(dataset: Dataset) -> dict[str, str]:
     names = {json_type(column).name for column in dataset.columns}
-    chosen = {"TIMESTAMP": "timestampNTZFormat", "TIMESTAMP_LTZ": "timestampFormat"}
-    return {option: dataset.ts_format for name, option in chosen.items() if name in names}
+    chosen = {
+        "TIMESTAMP": ("timestampNTZFormat", dataset.ts_format),
+        "TIMESTAMP_LTZ": ("timestampFormat", dataset.ts_format),
+        # Without a pattern Spark reads a date as a cast does: "2024" would be its first of January.
+        "DATE": ("dateFormat", "yyyy-MM-dd"),
+    }
+    return dict(option for name, option in chosen.items() if name in names)
 
 
 def json_schema(dataset: Dataset) -> str:

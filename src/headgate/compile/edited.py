@@ -15,7 +15,7 @@ from headgate.compile.silver import ORIGIN
 from headgate.errors import DeclarationError, Fault
 from headgate.spec.dataset import RESERVED_COLUMNS, Dataset
 
-BRONZE_STEPS = ("clock", "source", "accept", "refuse")
+BRONZE_STEPS = ("clock", "revision", "source", "accept", "refuse")
 SILVER_STEPS = ("source", "rebuild")
 MERGE_STEPS = ("source", "classify", "merge")
 

@@ -119,7 +119,7 @@ def partition_column(dataset: Dataset) -> str:
 def rebuild(dataset: Dataset) -> str:
     return f"""-- The whole table anew.
 -- step: rebuild
-INSERT OVERWRITE {table_name(dataset.silver_table)}
+INSERT OVERWRITE {table_name(dataset.silver_table)} BY NAME
 SELECT
   {hanging(lines(silver_names(dataset)))}
 FROM {view_stem(dataset.name)}_newest;"""

@@ -20,11 +20,13 @@ from headgate.engine.protocol import BatchProtocol, Result, span
 from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError, OperationError
+from headgate.expr.literals import spark_literal
 from headgate.jobs.declaration import Scripts
 from headgate.store.model import Intent
 
 ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
 TOMBSTONES = "value IS NULL"
+NOTHING = f"INSERT INTO {DEAD_LETTERS} SELECT * FROM {DEAD_LETTERS} WHERE FALSE"
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,13 @@ class BronzeBatch:
         """The file's views over this batch's records, and its clock at the batch's time."""
         script = self._target.script(intent.revisions[0])
         self._source.observed().createOrReplaceTempView(self._target.view)
-        for statement in (*script.named("clock"), *script.named("view")):
-            sql(self._session, statement)
+        for step in ("clock", "revision", "view"):
+            for statement in script.named(step):
+                sql(self._session, statement)
         now = intent.batch_time.isoformat()
         sql(self._session, f"SET VARIABLE batch_time = TIMESTAMP '{now}'")
+        revision = spark_literal(intent.revisions[0])
+        sql(self._session, f"SET VARIABLE batch_revision = {revision}")
         return script
 
     def _write_begun(self) -> Callable[[], bool]:
@@ -121,7 +126,7 @@ class BronzeBatch:
         statement = self._target.script(intent.revisions[0]).one("refuse")
         with staging.open():
             # Without refused records the commit is empty: it carries the count of tombstones.
-            sql(self._session, statement if outcomes.get(REFUSED) else _nothing(statement))
+            sql(self._session, statement if outcomes.get(REFUSED) else NOTHING)
         staged = staging.staged(self._dead_letters)
         if staged.added != outcomes.get(REFUSED, 0):
             raise OperationError(
@@ -160,8 +165,3 @@ def account_bronze(
     if refusal:
         snapshots[dead_letters.name] = refusal.snapshot.id
     return Result(sum(outcomes.values()), outcomes, snapshots, commit.marker.revisions)
-
-
-def _nothing(insert: str) -> str:
-    head = insert[: insert.index("SELECT")]
-    return f"{head}SELECT * FROM {DEAD_LETTERS} WHERE FALSE"

@@ -3,11 +3,16 @@
 -- Run alone, it reads the topic from its start to its current end, and appends.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/taxi/05_bronze_batch.sql
--- Digest 60cf8ad9bb84: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest a3a4b4229e55: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- Every "now" of this file; the engine sets it to the time of the batch.
 -- step: clock
 DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
+
+-- The revision that judges; the engine sets it to that of the batch.
+-- step: revision
+DECLARE OR REPLACE VARIABLE batch_revision STRING
+DEFAULT '9873365468575207b45957b761655690c2638d43b12cd72757b6a26aa064c6fb';
 
 -- The engine binds this view to the records of one batch.
 -- step: source
@@ -15,6 +20,7 @@ CREATE OR REPLACE TEMPORARY VIEW taxi_source
 USING kafka
 OPTIONS (
   'kafka.bootstrap.servers' '127.0.0.1:9092',
+  'kafka.isolation.level' 'read_committed',
   'subscribe' 'taxi.raw_trips',
   'startingOffsets' 'earliest',
   'endingOffsets' 'latest',
@@ -214,7 +220,7 @@ SELECT
 FROM taxi_parsed;
 
 -- step: accept
-INSERT INTO lake.bronze.raw_trips
+INSERT INTO lake.bronze.raw_trips BY NAME
 SELECT
   VendorID,
   tpep_pickup_datetime,
@@ -302,10 +308,10 @@ FROM (
 );
 
 -- step: refuse
-INSERT INTO lake.headgate.dead_letters
+INSERT INTO lake.headgate.dead_letters BY NAME
 SELECT
   'bronze-taxi' AS job,
-  '9873365468575207b45957b761655690c2638d43b12cd72757b6a26aa064c6fb' AS revision,
+  session.batch_revision AS revision,
   _reason_code AS reason_code,
   CASE _reason_code
     WHEN 'not_utf8' THEN 'the value is not UTF-8 text'

@@ -28,7 +28,7 @@ def with_type(kafka: str, bronze_type: str) -> str:
 def test_the_steps_that_the_engine_runs_are_there(tmp_path: Path) -> None:
     script = bronze(tmp_path)
     assert [step.name for step in script.steps] == (
-        "clock source table table table table view view accept view refuse".split()
+        "clock revision source table table table table view view accept view refuse".split()
     )
 
 
