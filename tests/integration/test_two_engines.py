@@ -41,6 +41,8 @@ class Duel:
         """The next batch, taken through the protocol by a run that believes to be the only one."""
         context = self.pipeline.context(self.run, faults, still_mine)
         target, topic = bronze_target(context)
+        for statement in target.script(self.run.revision).named("table"):
+            context.session.sql(statement)
         range_ = Range(
             f"kafka:{topic.name}",
             topic.topic_id,
