@@ -64,6 +64,7 @@ class Rig:
             bootstrap_servers=self._bootstrap,
             spark_master=self._settings.spark_master,
             spark_driver_memory=self._settings.spark_driver_memory,
+            spark_java_options=self._settings.spark_java_options,
         )
 
     def send(self, seed: int, rows: int) -> int:
