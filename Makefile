@@ -13,6 +13,13 @@ BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 HG := $(BIN)/headgate
 PYTEST := $(BIN)/python -m pytest
 INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
+# Downloads trust what this machine trusts, as a company's proxy needs it.
+export UV_SYSTEM_CERTS ?= true
+export UV_NATIVE_TLS ?= true
+CERTIFICATES := $(wildcard /etc/ssl/certs/ca-certificates.crt)
+ifneq ($(CERTIFICATES),)
+export PIP_CERT ?= $(CERTIFICATES)
+endif
 READY := .venv/.ready
 PREPARED := .venv/.prepared
 N ?= 20
