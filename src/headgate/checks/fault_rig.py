@@ -23,6 +23,7 @@ from headgate.settings import Settings
 from headgate.spec.sample import Sample
 from headgate.spec.sample_loader import find_sample, load_sample
 
+BRONZE, SILVER = "bronze", "silver"
 TOPIC = "faults"
 READY_SECONDS = 60.0
 ENGINE_SECONDS = 600.0

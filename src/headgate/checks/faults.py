@@ -6,8 +6,6 @@ A run of kills is one seed. It keeps its state after each kill and goes on where
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,16 +16,12 @@ from random import Random
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from headgate.checks.certificate import broken, run_certification, write
-from headgate.checks.evidence import DEAD_LETTERS, declared, table_evidence
-from headgate.checks.fault_rig import Rig, rig
-from headgate.checks.lake import Lake, quoted
-from headgate.checks.letters import origins_on_topic
+from headgate.checks.fault_rig import BRONZE, SILVER, Rig, rig
+from headgate.checks.fault_traces import Comparison, compare
 from headgate.engine.faults import Point
 from headgate.errors import DifferenceError, OperationError
 from headgate.settings import Settings
 
-BRONZE, SILVER = "bronze", "silver"
 ROWS = (60, 600, 6_000)
 ROWS_MID_WRITE = 20_000
 SILVER_POINTS = (
@@ -56,25 +50,23 @@ class Kill(BaseModel):
 
 
 class State(BaseModel):
-    """How far a run of kills has come."""
+    """How far a run of kills has come.
+
+    `published` tells of the bronze batch that is broken now whether its rows are published; None
+    when no batch is broken.
+    """
 
     seed: int
     kills: list[Kill] = []
     void: int = 0
     rounds: int = 0
+    published: bool | None = None
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """One thing that must be the same with and without kills."""
-
-    what: str
-    with_kills: str
-    undisturbed: str
-
-    @property
-    def holds(self) -> bool:
-        return self.with_kills == self.undisturbed
+    def note(self, kill: Kill) -> None:
+        self.kills.append(kill)
+        if kill.job == BRONZE:
+            broken_again = kill.time == 1 and passes_again(self.published, kill.point)
+            self.published = kill.point in PUBLISHED or bool(broken_again and self.published)
 
 
 @dataclass(frozen=True)
@@ -91,22 +83,25 @@ class FaultReport:
     holds: bool
 
 
-def plan(seed: int, number: int, last: Kill | None) -> Kill:
+def plan(state: State) -> Kill:
     """The next kill: where a batch is new to the engine, or while it finishes the broken one."""
-    rng = Random(f"{seed}/{number}")
-    rows = rng.choice(ROWS)
+    rng = Random(f"{state.seed}/{state.rounds}")
+    number, rows = len(state.kills) + 1, rng.choice(ROWS)
+    last = state.kills[-1] if state.kills else None
     if last and last.job == BRONZE and last.point in PUBLISHED and rng.random() < 0.5:
         point = rng.choice(SILVER_POINTS)
         return Kill(number=number, job=SILVER, point=point, time=1, records=0)
     point = rng.choice(tuple(Point))
     rows = ROWS_MID_WRITE if point is Point.MID_WRITE else rows
-    times = (1, 2) if last and passes_again(last, point) else (1,)
+    times = (1, 2) if passes_again(state.published, point) else (1,)
     return Kill(number=number, job=BRONZE, point=point, time=rng.choice(times), records=rows)
 
 
-def passes_again(last: Kill, point: Point) -> bool:
-    """Whether an engine that finishes what the last kill broke passes this point in doing so."""
-    return last.job == BRONZE and (last.point not in PUBLISHED or point in ALWAYS_PASSED)
+def passes_again(published: bool | None, point: Point) -> bool:
+    """Whether an engine that first finishes the broken batch passes this point in doing so."""
+    if published is None:
+        return False
+    return not published or point in ALWAYS_PASSED
 
 
 def run_faults(
@@ -124,7 +119,7 @@ def run_faults(
             kill_once(place, home, state, say)
             keep_state(folder, state)
         say("the same commands undisturbed, and all of it again in another home")
-        comparisons = compare(place, home, settings)
+        comparisons = compare(place, home)
     report = report_of(state, comparisons)
     write_report(settings, report)
     (folder / "state.json").unlink(missing_ok=True)
@@ -156,9 +151,8 @@ def keep_state(folder: Path, state: State) -> None:
 
 def kill_once(place: Rig, home: Settings, state: State, say: Callable[[str], None]) -> None:
     """One round: records, an engine, its death. A death that was not seen does not count."""
-    last = state.kills[-1] if state.kills else None
     state.rounds += 1
-    kill = plan(state.seed, state.rounds, last)
+    kill = plan(state)
     started = time.monotonic()
     records = place.send(state.seed + state.rounds, kill.records) if kill.records else 0
     home.home.mkdir(parents=True, exist_ok=True)
@@ -168,68 +162,17 @@ def kill_once(place: Rig, home: Settings, state: State, say: Callable[[str], Non
     seconds = round(time.monotonic() - started, 1)
     words = f"{kill.job} {kill.point}@{kill.time}, {records:,} records, {seconds} s"
     if ended.killed and witness.is_file():
-        done = {"number": len(state.kills) + 1, "records": records, "seconds": seconds}
-        state.kills.append(kill.model_copy(update=done))
+        state.note(kill.model_copy(update={"records": records, "seconds": seconds}))
         say(f"kill {len(state.kills)}: {words}")
         return
     state.void += 1
+    state.published = None  # it finished the broken batch, and its own
     say(f"void: {words}, exit code {ended.exit_code}")
     if ended.exit_code not in (0, 8) or state.void > MOST_VOID + len(state.kills):
         raise OperationError(
             f"an engine that should have been killed ended with {ended.exit_code}",
             why="\n".join(ended.log.strip().splitlines()[-5:]),
         )
-
-
-def compare(place: Rig, home: Settings, settings: Settings) -> tuple[Comparison, ...]:
-    """Finish the killed home, run a calm one, and hold one against the other."""
-    calm = place.home("calm")
-    shutil.rmtree(calm.home, ignore_errors=True)
-    for each in (home, calm):
-        for job in (BRONZE, SILVER):
-            place.finish(each, job)
-    contents, expected = content(home), content(calm)
-    return (
-        *(Comparison(what, contents[what], expected[what]) for what in expected),
-        Comparison("certificate", certified(home), "holds"),
-        Comparison("independent re-check", rechecked(home, settings.root), "holds"),
-        Comparison("dead letters on their topic", letters(home), letters(calm)),
-    )
-
-
-def content(home: Settings) -> dict[str, str]:
-    """Rows and content hash of each table."""
-    dataset = declared(home, home.need("dataset"))
-    mine = f"job = {quoted('bronze-' + dataset.name)}"
-    wanted = ((dataset.bronze_table, ""), (dataset.silver_table, ""), (DEAD_LETTERS, mine))
-    with Lake.open(home) as lake:
-        found = {name: table_evidence(lake, name, where) for name, where in wanted}
-    return {
-        name: f"{table.rows:,} rows, {table.content_hash}" if table else "no table"
-        for name, table in found.items()
-    }
-
-
-def certified(home: Settings) -> str:
-    certificate = run_certification(home)
-    write(certificate, home.home / "certificate.json")
-    return "; ".join(broken(certificate)) or "holds"
-
-
-def rechecked(home: Settings, root: Path) -> str:
-    script = root / "scripts" / "recheck_certificate.py"
-    catalog = home.need("catalog_uri").removeprefix("jdbc:sqlite:")
-    command = [sys.executable, str(script), str(home.home / "certificate.json")]
-    command += ["--catalog", catalog]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
-    return "; ".join(failed) or ("holds" if done.returncode == 0 else done.stderr[-200:])
-
-
-def letters(home: Settings) -> str:
-    """How many dead letters their topic has, each origin counted once."""
-    origins = origins_on_topic(home.need("bootstrap_servers"), home.need("dlq_topic"))
-    return f"{len(set(origins)):,} origins"
 
 
 def report_of(state: State, comparisons: tuple[Comparison, ...]) -> FaultReport:
@@ -245,8 +188,19 @@ def report_of(state: State, comparisons: tuple[Comparison, ...]) -> FaultReport:
     )
 
 
-def write_report(settings: Settings, report: FaultReport) -> Path:
-    file = settings.root / "bench" / "results" / "faults.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n")
-    return file
+def write_report(settings: Settings, report: FaultReport) -> None:
+    """The report as JSON and as a table."""
+    folder = settings.root / "bench" / "results"
+    folder.mkdir(parents=True, exist_ok=True)
+    document = orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n"
+    (folder / "faults.json").write_bytes(document)
+    (folder / "faults.md").write_text(table(report), encoding="utf-8")
+
+
+def table(report: FaultReport) -> str:
+    lines = [f"{report.kills} kills, seed {report.seed}, {report.records:,} records", ""]
+    lines += ["| what | with kills | undisturbed |", "|---|---|---|"]
+    lines += [f"| {c.what} | {c.with_kills} | {c.undisturbed} |" for c in report.comparisons]
+    lines += ["", "| struck | times |", "|---|---|"]
+    lines += [f"| {point} | {times} |" for point, times in sorted(report.points.items())]
+    return "\n".join(lines) + "\n"
