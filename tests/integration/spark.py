@@ -141,10 +141,10 @@ class Pipeline:
             raise
         return self.store.move(run.job, run.number, RunState.FINISHED)
 
-    def ask_for(self, kind: str, **options: str) -> Run:
+    def ask_for(self, kind: str, mode: str = "batch", **options: str) -> Run:
         from headgate.jobs.requests import ask_for
 
-        asked = ask_for(self.settings, self.store, f"{kind}-{self.name}", "batch", options)
+        asked = ask_for(self.settings, self.store, f"{kind}-{self.name}", mode, options)
         return self.store.claim(asked.job, asked.number, "this test")
 
     def carry_out(self, run: Run, faults: Faults | None = None) -> None:

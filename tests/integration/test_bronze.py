@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from random import Random
 
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from tests.integration.events import compact, event, events
 from tests.integration.oracle import bronze_rows
 from tests.integration.spark import TYPES, Pipeline, Sent
+
+from headgate.engine.topics import Topics
+from headgate.jobs.bronze import run_bronze
+from headgate.local.process import wait_until
+from headgate.store.model import RunState
 
 GOOD = compact(event(Random(1), 1))
 NewPipeline = Callable[..., Pipeline]
@@ -133,3 +142,64 @@ def test_a_record_too_large_for_the_dead_letter_topic_is_a_reference_there(
     assert {r.header("headgate.reference") for r in references} == {"lake.headgate.dead_letters"}
     assert [r.value for r in references] == [None] * 3
     assert {r.header("headgate.reason_code") for r in on_topic} == {"not_json"}
+
+
+def test_a_batch_run_goes_on_where_a_stream_stopped(pipeline: Pipeline) -> None:
+    pipeline.produce(events(1, 40))
+    run = pipeline.ask_for("bronze", "streaming")
+    context = pipeline.context(run)
+    stream = threading.Thread(target=run_bronze, args=(context,))
+    stream.start()
+    assert wait_until(lambda: bool(pipeline.ledger()), 60)
+    context.stop.set()
+    stream.join(60)
+    assert not stream.is_alive()
+    pipeline.store.move(run.job, run.number, RunState.CANCELED)
+    pipeline.produce(events(2, 40, 40))
+    pipeline.process("bronze")
+    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+    assert [row.read for row in pipeline.ledger()] == [40, 40]
+
+
+def test_a_partition_that_is_added_later_is_read_from_its_beginning(pipeline: Pipeline) -> None:
+    pipeline.produce(events(1, 20))
+    pipeline.process("bronze")
+    add_partitions(str(pipeline.settings.bootstrap_servers), pipeline.topic, 4)
+    pipeline.produce(Sent(value, partition=n % 4) for n, value in enumerate(events(2, 40, 20)))
+    pipeline.process("bronze")
+    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+    assert pipeline.outcomes() == {"accepted": 60}
+
+
+def test_what_transactions_leave_in_the_topic_is_counted_as_gaps(pipeline: Pipeline) -> None:
+    bootstrap = str(pipeline.settings.bootstrap_servers)
+    in_transaction(bootstrap, pipeline.topic, events(1, 10), commit=True)
+    in_transaction(bootstrap, pipeline.topic, events(2, 5, 10), commit=False)
+    pipeline.process("bronze")
+    in_transaction(bootstrap, pipeline.topic, events(3, 5, 20), commit=False)
+    pipeline.process("bronze")
+    in_transaction(bootstrap, pipeline.topic, events(4, 10, 30), commit=True)
+    pipeline.process("bronze")
+    assert sorted(row[0] for row in pipeline.bronze()) == [*range(10), *range(30, 40)]
+    assert pipeline.outcomes() == {"accepted": 20}
+    assert sum(row.gaps for row in pipeline.ledger()) == 10 + 4  # aborted, and the ends of each
+
+
+def in_transaction(bootstrap: str, topic: str, values: list[bytes], *, commit: bool) -> None:
+    options = {"bootstrap.servers": bootstrap, "transactional.id": topic, "log_level": 0}
+    producer = Producer(options)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.flush(30)
+    (producer.commit_transaction if commit else producer.abort_transaction)(30)
+
+
+def add_partitions(bootstrap: str, topic: str, total: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for future in admin.create_partitions([NewPartitions(topic, total)]).values():
+        future.result(20)
+    state = Topics(bootstrap).describe(topic)
+    assert state
+    assert state.partitions == total
