@@ -18,7 +18,7 @@ from pathlib import Path
 import orjson
 from rig import Cost, Rig, measured, rig
 
-from headgate.compile.bronze import json_type, quoted
+from headgate.compile.bronze import json_type
 from headgate.engine.stream import MAX_OFFSETS_PER_BATCH
 
 GOAL = 1.15
@@ -36,7 +36,7 @@ def plain(bench: Rig, topic: str) -> Cost:
     bench.drop()
     bench.runs += 1
     checkpoint = bench.folder / f"run-{bench.runs}"
-    columns = ", ".join(f"{quoted(c.name)} {c.bronze_type.spark}" for c in bench.dataset.columns)
+    columns = ", ".join(f"`{c.name}` {c.bronze_type.spark}" for c in bench.dataset.columns)
     origin = (
         "kafka_topic STRING, kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP"
     )
@@ -49,7 +49,7 @@ def plain(bench: Rig, topic: str) -> Cost:
 
 def query(bench: Rig, topic: str, checkpoint: Path) -> None:
     dataset = bench.dataset
-    schema = ", ".join(f"{quoted(c.name)} {json_type(c).spark}" for c in dataset.columns)
+    schema = ", ".join(f"`{c.name}` {json_type(c).spark}" for c in dataset.columns)
     pattern = dataset.ts_format.replace("'", "\\'")
     rows = (
         bench.session.readStream.format("kafka")

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -80,7 +79,6 @@ def test_phase_2_the_settings_load_and_find_the_file(clone: Project) -> None:
     clone.headgate("config", "check")
 
 
-@pytest.mark.skipif(find_spec("headgate.cli.dataset") is None, reason="not built yet")
 def test_phase_3_the_dataset_is_compiled_to_sql_without_a_placeholder(clone: Project) -> None:
     clone.headgate("dataset", "build")
     files = sorted((clone.root / "build" / "sql").rglob("*.sql"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -99,8 +98,7 @@ class Walk:
     def settings(self) -> None:
         with self._steps.step("settings") as step:
             command("config", "check")
-            if find_spec("headgate.cli.dataset"):
-                command("dataset", "build")
+            command("dataset", "build")
             step.words = "checked, and the dataset compiled to build/sql"
 
     def fetch(self) -> float:
