@@ -124,7 +124,7 @@ def test_the_catalog_is_set_by_statements_that_say_what_the_configuration_says(
     built: Build,
 ) -> None:
     conf = text_of(built, "spark-defaults.conf")
-    sets = re.findall(r"^SET (\S+?)=(.*);$", text_of(built, "00_catalog.sql"), re.MULTILINE)
+    sets = re.findall(r"^SET `(.*)`=`(.*)`;$", text_of(built, "00_catalog.sql"), re.MULTILINE)
     assert ("spark.sql.catalog.lake.type", "jdbc") in sets
     assert all(f"{key} {value}\n" in conf for key, value in sets)
 
@@ -134,7 +134,7 @@ def test_the_rest_catalog_has_a_file_of_its_own() -> None:
     names = {file.path.name for file in plan_build(rest, "taxi").files}
     assert "00_catalog_rest.sql" in names
     assert "00_catalog.sql" not in names
-    assert "SET spark.sql.catalog.lake.uri=http://localhost:8181;" in catalog_statements(rest)
+    assert "SET `spark.sql.catalog.lake.uri`=`http://localhost:8181`;" in catalog_statements(rest)
 
 
 @pytest.mark.parametrize("file", ["05_bronze_batch.sql", "07_bronze_streaming.sql"])

@@ -65,7 +65,7 @@ def _missing(script: Script, steps: Sequence[str]) -> list[Fault]:
 
 
 def _other_columns(script: Script, step: str, declared: Sequence[str]) -> list[Fault]:
-    """Rows are inserted by position: other names in the select list mean other columns."""
+    """Without BY NAME rows are inserted by position, so then the order counts too."""
     line = next((s.line for s in script.steps if s.name == step), None)
     if line is None:
         return []
@@ -75,8 +75,9 @@ def _other_columns(script: Script, step: str, declared: Sequence[str]) -> list[F
         words = str(error).splitlines()[0]
         return [Fault(script.file, line, step, f"cannot be read: {words}", "Mend the statement.")]
     select = tree.find(exp.Select)
-    given = select.named_selects if select else []
-    if list(given) == list(declared):
+    given = list(select.named_selects) if select else []
+    by_name = isinstance(tree, exp.Insert) and bool(tree.args.get("by_name"))
+    if given == list(declared) or (by_name and sorted(given) == sorted(declared)):
         return []
     return [
         Fault(

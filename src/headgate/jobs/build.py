@@ -132,7 +132,7 @@ def catalog_statements(settings: Settings) -> str:
     """The catalog's options as SET statements; a static one can only be given at the start."""
     options = spark_options.catalog_options(settings)
     lines = [
-        Template(OTHER_CATALOG, f"SET {key}=${{VALUE}};").render({"VALUE": value})
+        Template(OTHER_CATALOG, f"SET `{key}`=`${{VALUE}}`;").render({"VALUE": value})
         for key, value in options.items()
         if key != STATIC
     ]

@@ -13,6 +13,7 @@ from headgate.compile.render import Template
 from headgate.compile.seal import choose, is_sealed, seal
 from headgate.errors import DeclarationError, Fault
 
+SELECTED = "SELECT\n  order_id,\n  created_at,"
 STRICTER = ORDERS.replace("total_amount > 0", "total_amount > 1")
 
 
@@ -66,12 +67,22 @@ def test_templates_equal_to_the_compiled_ones_are_neither(tmp_path: Path) -> Non
 
 
 def test_an_edited_template_must_give_the_declared_columns(tmp_path: Path) -> None:
-    (fault,) = edited_faults(
-        tmp_path, BRONZE_BATCH, "  order_id,\n  created_at,", "  created_at,\n  order_id,"
-    )
+    (fault,) = edited_faults(tmp_path, BRONZE_BATCH, SELECTED, "SELECT\n  created_at,")
     assert fault.file == "spark/sql/orders/05_bronze_batch.sql.tmpl"
     assert fault.line
     assert "Give exactly: order_id, created_at" in fault.fix
+
+
+def test_their_order_counts_only_where_rows_are_inserted_by_position(tmp_path: Path) -> None:
+    made = compiled(tmp_path)
+    turned = made.template(BRONZE_BATCH).text.replace(
+        SELECTED, "SELECT\n  created_at,\n  order_id,"
+    )
+    by_name = choose(made.templates, {BRONZE_BATCH: turned})
+    check_edited(made.dataset, by_name, "spark/sql/orders")
+    by_position = choose(made.templates, {BRONZE_BATCH: turned.replace(" BY NAME", "")})
+    with pytest.raises(DeclarationError):
+        check_edited(made.dataset, by_position, "spark/sql/orders")
 
 
 def test_an_edited_template_must_keep_its_steps(tmp_path: Path) -> None:
