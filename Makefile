@@ -186,6 +186,8 @@ ci: lint type test-unit ## what to run before a push
 
 docs: $(READY) ## write the generated reference pages
 	$(HG) config reference > docs/reference/settings.md
+	$(BIN)/python tools/errors_reference.py
+	$(BIN)/python tools/commands_reference.py
 
 ##@ Tests and measurements
 

@@ -25,6 +25,7 @@ class RunProgress:
     def batch(self, row: LedgerRow | None) -> None:
         """A batch has its outcome."""
         if row is None:
+            self._report(self._records, self._words())
             return
         self._batches += 1
         self._records += row.read

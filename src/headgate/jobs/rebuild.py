@@ -29,7 +29,7 @@ def rebuild_ledger(settings: Settings, store: OpsStore) -> int:
     """Add the ledger rows that are missing; how many there were."""
     lease = EngineLease.take(store)
     if lease is None:
-        raise ConflictError("an engine is active", fix="make down, rebuild, make up")
+        raise ConflictError("an engine is active", fix="headgate local down, then rebuild")
     with lease:
         session = start_session(settings)
         try:
