@@ -38,7 +38,10 @@ def repair_job(settings: Settings, store: OpsStore, dataset: str) -> Repaired:
     """Begin a new checkpoint at the table's committed end; refused while an engine is active."""
     lease = EngineLease.take(store)
     if lease is None:
-        raise ConflictError("an engine is active", fix="headgate local down, headgate local up --only broker, then repair")
+        raise ConflictError(
+            "an engine is active",
+            fix="headgate local down, headgate local up --only broker, then repair",
+        )
     with lease:
         session = start_session(settings)
         try:
