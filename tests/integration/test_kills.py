@@ -17,7 +17,7 @@ BAD = b"not a record"
 # time is in the batch that is new to it.
 CHAIN = (
     (Point.AFTER_INTENT, 1, 300),
-    (Point.MID_WRITE, 2, 20_000),
+    (Point.MID_WRITE, 2, 10_000),
     (Point.AFTER_STAGING, 2, 300),
     (Point.AFTER_PUBLISH, 2, 300),
     (Point.BEFORE_OUTCOME, 2, 300),

@@ -152,6 +152,8 @@ def process_twice(pipeline: Pipeline, rows: list[bytes]) -> None:
 def rows(settings: Settings, table: str, operational: str = "ingestion_ts") -> Counter[object]:
     with Lake.open(settings) as lake:
         scan = lake.scan_sql(table)
+        if table == "headgate.dead_letters":  # other tests' letters stand in it too
+            scan += " WHERE job = 'bronze-taxi'"
         sql = f"SELECT CAST(r AS VARCHAR) FROM (SELECT * EXCLUDE ({operational}) FROM {scan}) AS r"
         return Counter(row[0] for row in lake.query(sql))
 
