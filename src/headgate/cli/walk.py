@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.cli.steps import Steps, command, reported
-from headgate.errors import DifferenceError
+from headgate.errors import DifferenceError, OperationError
 
 NAME_WIDTH = 9
 RECHECK = "scripts/recheck_certificate.py"
@@ -180,12 +180,14 @@ class Walk:
                 [*script, "--catalog", str(catalog)], capture_output=True, text=True, check=False
             )
             step.log.write(done.stdout + done.stderr)
-            if done.returncode:
+            if done.returncode == DifferenceError.exit_code:
                 raise DifferenceError(
                     "the independent script does not agree with the certificate",
                     why="\n".join(x for x in done.stdout.splitlines() if x.startswith("FAIL")),
                     fix=f"read {step.log.file}",
                 )
+            if done.returncode:
+                raise OperationError("the independent script failed", fix=f"read {step.log.file}")
             held = done.stdout.count("PASS  ")
             step.words = f"a script that imports none of our code agrees: {held} statements hold"
         return held
