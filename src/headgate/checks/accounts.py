@@ -2,133 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
-
-from headgate.engine.markers import PREFIX
-from headgate.store.coverage import gaps, overlaps, pieces, since_rebuild
-from headgate.store.model import LedgerRow
-
-MARKER = f"{PREFIX}job"
-
-
-class Verdict(StrEnum):
-    """How one check came out."""
-
-    PASS = "PASS"
-    WARN = "WARN"
-    FAIL = "FAIL"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the account: what must hold, what was found, and whether it does."""
-
-    name: str
-    verdict: Verdict
-    words: str
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A snapshot in a table's history, and that of the staged one it was published from."""
-
-    id: int
-    operation: str
-    summary: Mapping[str, str]
-    source_summary: Mapping[str, str] | None = None
-
-    def is_ours(self, settled: frozenset[int]) -> bool:
-        """Our marker, its source's, or a ledger row that names it or its source."""
-        source = self.summary.get("source-snapshot-id", "")
-        named = self.id in settled or (source.isdigit() and int(source) in settled)
-        return named or MARKER in self.summary or MARKER in (self.source_summary or {})
-
-    def only_rewrites(self) -> bool:
-        added, deleted = self.summary.get("added-records"), self.summary.get("deleted-records")
-        return self.operation == "replace" and added == deleted
-
-
-@dataclass(frozen=True)
-class TableEvidence:
-    """What a table holds now: rows of this dataset, their content hash, and its history."""
-
-    name: str
-    rows: int
-    content_hash: str
-    columns: tuple[str, ...]
-    metadata_file: str
-    snapshot_id: int | None
-    committed_at: datetime | None
-    commits: tuple[Commit, ...]
-    where: str = ""
-
-
-@dataclass(frozen=True)
-class TopicEvidence:
-    """What the broker says of a topic."""
-
-    topic_id: str
-    begin: Mapping[str, int]
-    end: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Everything that the account of one dataset rests on.
-
-    `settled` are the snapshots that the whole ledger names, other datasets included: they share
-    the dead-letter table.
-    """
-
-    dataset: str
-    topic: str
-    streaming: bool
-    bronze_ledger: tuple[LedgerRow, ...]
-    silver_ledger: tuple[LedgerRow, ...]
-    open_batches: int
-    settled: frozenset[int]
-    bronze: TableEvidence | None
-    silver: TableEvidence | None
-    dead_letters: TableEvidence | None
-    repeated_origins: int
-    on_broker: TopicEvidence | None
-    why_no_broker: str = ""
-
-
-@dataclass(frozen=True)
-class Sums:
-    """The ledger of one dataset, summed."""
-
-    read: int
-    gaps: int
-    accepted: int
-    refused: int
-    tombstones: int
-    kept: int
-    duplicates: int
-    filtered: int
-
-
-def sums(evidence: Evidence) -> Sums:
-    bronze, silver = evidence.bronze_ledger, since_rebuild(evidence.silver_ledger)
-    return Sums(
-        read=sum(row.read for row in bronze),
-        gaps=sum(row.gaps for row in bronze),
-        accepted=_outcome(bronze, "accepted"),
-        refused=_outcome(bronze, "refused"),
-        tombstones=_outcome(bronze, "tombstone"),
-        kept=_outcome(silver, "kept"),
-        duplicates=_outcome(silver, "duplicate") + _outcome(silver, "replaced"),
-        filtered=_outcome(silver, "filtered"),
-    )
-
-
-def _outcome(rows: Sequence[LedgerRow], name: str) -> int:
-    return sum(row.outcomes.get(name, 0) for row in rows)
+from headgate.checks.facts import Evidence, Line, Sums, TableEvidence, Verdict, line, sums
+from headgate.checks.produced import counted_lines, gaps_line, produced_line
+from headgate.checks.topic import begun_late
+from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
 
 
 def account(evidence: Evidence) -> tuple[Line, ...]:
@@ -136,8 +13,10 @@ def account(evidence: Evidence) -> tuple[Line, ...]:
     total = sums(evidence)
     return (
         _something(total),
-        _produced(evidence, total),
+        produced_line(evidence, total),
         _silver_sum(total),
+        *counted_lines(evidence),
+        gaps_line(evidence, total),
         _offsets(evidence),
         _steps(evidence),
         _open_batches(evidence),
@@ -149,71 +28,10 @@ def account(evidence: Evidence) -> tuple[Line, ...]:
     )
 
 
-def produced(evidence: Evidence) -> int:
-    """Records ever put on the topic, by the broker's offsets when it answers, else by the ledger."""
-    return _on_topic(evidence, sums(evidence))[0]
-
-
-def line(name: str, holds: bool, words: str, detail: str = "") -> Line:
-    if holds:
-        return Line(name, Verdict.PASS, words)
-    return Line(name, Verdict.FAIL, words.replace(" = ", " ≠ ", 1), detail)
-
-
 def _something(total: Sums) -> Line:
     # An account of nothing would hold vacuously.
     words = f"{total.read:,} records read, {total.kept:,} rows in silver"
     return line("records", total.read > 0 and total.kept > 0, words, "nothing has been processed")
-
-
-def _produced(evidence: Evidence, total: Sums) -> Line:
-    parts = total.accepted + total.refused + total.tombstones
-    ever, waiting, note = _on_topic(evidence, total)
-    if waiting and evidence.streaming:
-        note, ever, waiting = f"{waiting:,} more wait on the topic", ever - waiting, 0
-    words = (
-        f"produced {ever:,} = bronze {total.accepted:,}"
-        f" + dead letters {total.refused:,} + tombstones {total.tombstones:,}"
-    )
-    if ever == parts:
-        return Line("produced", Verdict.WARN if note else Verdict.PASS, words, note)
-    detail = f"{waiting:,} records on the topic have not been read" if waiting else note
-    return line("produced", False, words, detail or f"{ever - parts:,} not accounted for")
-
-
-def _on_topic(evidence: Evidence, total: Sums) -> tuple[int, int, str]:
-    """Records ever produced, those not yet read, and why the broker could not confirm them."""
-    broker, newest = evidence.on_broker, _newest_generation(evidence.bronze_ledger)
-    if broker is None:
-        return total.read, 0, f"by the ledger alone: {evidence.why_no_broker}"
-    if newest and newest[-1].range.source_id != broker.topic_id:
-        return total.read, 0, f"by the ledger alone: the topic {evidence.topic} was made again"
-    first = _firsts(newest)
-    ends = _ends(newest)
-    waiting = sum(end - ends.get(p, broker.begin.get(p, 0)) for p, end in broker.end.items())
-    span = sum(end - first.get(p, broker.begin.get(p, 0)) for p, end in broker.end.items())
-    older = total.read - sum(row.read for row in newest)
-    return older + span - sum(row.gaps for row in newest), waiting, ""
-
-
-def _newest_generation(rows: Sequence[LedgerRow]) -> tuple[LedgerRow, ...]:
-    return tuple(row for row in rows if row.range.source_id == rows[-1].range.source_id)
-
-
-def _firsts(rows: Sequence[LedgerRow]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in rows:
-        for piece in pieces(row.range):
-            found[piece.partition] = min(piece.start, found.get(piece.partition, piece.start))
-    return found
-
-
-def _ends(rows: Sequence[LedgerRow]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in rows:
-        for piece in pieces(row.range):
-            found[piece.partition] = max(piece.end, found.get(piece.partition, piece.end))
-    return found
 
 
 def _silver_sum(total: Sums) -> Line:
@@ -229,7 +47,10 @@ def _silver_sum(total: Sums) -> Line:
 def _offsets(evidence: Evidence) -> Line:
     rows = evidence.bronze_ledger
     broken = (*gaps(rows), *overlaps(rows))
-    words = f"{len(_ends(rows))} partitions, {len(rows)} batches, every offset once and in turn"
+    words = f"{len(last_offsets(rows))} partitions, {len(rows)} batches, every offset once, in turn"
+    late = begun_late(rows, evidence.on_broker) if evidence.on_broker else 0
+    if late:
+        words += f"; {late} begin above 0, and what was before is no longer on the topic"
     return line("offsets", not broken, words, "; ".join(seam.sentence() for seam in broken))
 
 
@@ -250,9 +71,11 @@ def _open_batches(evidence: Evidence) -> Line:
 
 
 def _origins(evidence: Evidence) -> Line:
-    words = "every partition and offset stands once in bronze or in the dead letters"
+    words = "every offset of a topic stands once in bronze or in the dead letters"
     found = evidence.repeated_origins
-    return line("origins", found == 0, words, f"{found:,} stand more than once")
+    return line(
+        "origins", found == 0, words, f"{found:,} stand more than once, or belong to no batch"
+    )
 
 
 def _rows(name: str, table: TableEvidence | None, expected: int) -> Line:

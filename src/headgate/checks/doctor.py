@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from headgate.checks.accounts import Verdict
+from headgate.checks.facts import Verdict
 from headgate.engine.bundles import faulty, read_lock
 from headgate.engine.java import cache_dir, find_java
 from headgate.errors import HeadgateError

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from headgate.checks.accounts import Commit, Evidence, TableEvidence, TopicEvidence
+from headgate.checks.broker import ask_broker, counted_again
+from headgate.checks.facts import Commit, Evidence, TableEvidence
 from headgate.checks.lake import Lake, quoted, scan
 from headgate.checks.metadata import Snapshot, TableLocation, read_snapshots
+from headgate.checks.origins import repeated_origins
 from headgate.compile import fragments
 from headgate.compile.fragments import job_name
-from headgate.errors import HeadgateError
 from headgate.settings import Settings
 from headgate.spec.dataset import Dataset
 from headgate.spec.loader import find_dataset, load_dataset
@@ -55,9 +56,17 @@ def declared(settings: Settings, name: str) -> Dataset:
     return load_dataset(find_dataset(settings.root, name), given).value
 
 
-def gather(settings: Settings, store: OpsStore, lake: Lake, name: str) -> Evidence:
+def gather(
+    settings: Settings, store: OpsStore, lake: Lake, name: str, *, however_many: bool = False
+) -> Evidence:
+    """All evidence of one dataset; `however_many` records there are, they are counted again."""
+    found = _settled(settings, store, lake, declared(settings, name))
+    return counted_again(settings, found, however_many=however_many)
+
+
+def _settled(settings: Settings, store: OpsStore, lake: Lake, dataset: Dataset) -> Evidence:
     """The evidence of one moment: looks again while batches are being settled."""
-    dataset = declared(settings, name)
+    name = dataset.name
     books = _books(store, name)
     for _ in range(LOOKS):
         evidence, before = _look(settings, lake, dataset, books), books
@@ -93,7 +102,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
         bronze=bronze,
         silver=table_evidence(lake, dataset.silver_table),
         dead_letters=dead,
-        repeated_origins=repeated_origins(lake, bronze, dead, generations(bronze_ledger)),
+        repeated_origins=repeated_origins(lake, bronze, dead, bronze_ledger),
         on_broker=on_broker,
         why_no_broker=why,
     )
@@ -101,11 +110,6 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
 
 def topic_of(rows: Sequence[LedgerRow]) -> str | None:
     return rows[-1].range.source.removeprefix("kafka:") if rows else None
-
-
-def generations(rows: Sequence[LedgerRow]) -> int:
-    """How many topics of this name there have been: each has its own offset 0."""
-    return max(1, len({row.range.source_id for row in rows}))
 
 
 def table_evidence(lake: Lake, table: str, where: str = "") -> TableEvidence | None:
@@ -160,37 +164,3 @@ def commits(snapshots: Sequence[Snapshot]) -> tuple[Commit, ...]:
         )
 
     return tuple(commit(snapshot) for snapshot in snapshots if snapshot.in_history)
-
-
-def repeated_origins(
-    lake: Lake, bronze: TableEvidence | None, dead: TableEvidence | None, allowed: int
-) -> int:
-    """Partitions and offsets that stand more than once in bronze and dead letters together."""
-    origin = "SELECT kafka_topic, kafka_partition, kafka_offset FROM"
-    parts = [
-        f"{origin} {lake.scan_sql(table.name)}" + (f" WHERE {table.where}" if table.where else "")
-        for table in (bronze, dead)
-        if table is not None
-    ]
-    if not parts:
-        return 0
-    grouped = f"FROM ({' UNION ALL '.join(parts)}) GROUP BY ALL HAVING count(*) > {allowed}"
-    sql = f"SELECT count(*) FROM (SELECT kafka_topic, kafka_partition, kafka_offset {grouped})"
-    return cast("int", lake.query(sql)[0][0])
-
-
-def ask_broker(settings: Settings, topic: str) -> tuple[TopicEvidence | None, str]:
-    """What the broker says of the topic, or why it says nothing."""
-    if not settings.bootstrap_servers:
-        return None, "no broker is running"
-    from headgate.engine.topics import Topics
-
-    try:
-        state = Topics(settings.bootstrap_servers, timeout=settings.http_timeout).describe(topic)
-    except HeadgateError as error:
-        return None, error.why or error.what
-    if state is None:
-        return None, f"the broker has no topic {topic}"
-    begin = {str(partition): offset for partition, offset in state.begin.items()}
-    end = {str(partition): offset for partition, offset in state.end.items()}
-    return TopicEvidence(state.topic_id, begin, end), ""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -21,7 +20,9 @@ from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Message
+
+    from headgate.engine.topics import TopicState
 
 BROKER, ENGINE, STORAGE = "broker", "engine", "storage"
 OUR_HEADER = "headgate.job"
@@ -111,48 +112,23 @@ def generator_refusals(settings: Settings, topic: str, metrics: GeneratorMetrics
         return known
     if state is None or state.span == 0:
         return 0
-    return _count_foreign(settings, topic, state.begin, state.end)
+    return _count_foreign(settings, state)
 
 
-def _count_foreign(
-    settings: Settings, topic: str, begin: Mapping[int, int], end: Mapping[int, int]
-) -> int:
-    from confluent_kafka import Consumer, TopicPartition
+def _count_foreign(settings: Settings, topic: TopicState) -> int:
+    from headgate.checks.topic_reader import Stretch, committed_records
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": settings.need("bootstrap_servers"),
-            "group.id": "headgate-validate",
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
+    stretch = Stretch(topic.name, topic.begin, topic.end)
+    bootstrap, seconds = settings.need("bootstrap_servers"), settings.dlq_read_timeout
     try:
-        waiting = {partition for partition in end if end[partition] > begin[partition]}
-        consumer.assign([TopicPartition(topic, p, begin[p]) for p in waiting])
-        return _read_foreign(consumer, waiting, end, settings.dlq_read_timeout)
-    finally:
-        consumer.close()
-
-
-def _read_foreign(
-    consumer: Consumer, waiting: set[int], end: Mapping[int, int], seconds: float
-) -> int:
-    found, limit = 0, time.monotonic() + seconds
-    while waiting:
-        if time.monotonic() > limit:
-            raise UnavailableError(
-                f"the dead letters could not be counted within {seconds:g} s",
-                fix="raise DLQ_READ_TIMEOUT, or look at the topic: headgate topics show",
-            )
-        for message in consumer.consume(1000, timeout=0.5):
-            partition, offset = message.partition(), message.offset()
-            if message.error() or partition is None or offset is None:
-                continue
-            found += not _is_ours(message)
-            if offset + 1 >= end[partition]:
-                waiting.discard(partition)
-    return found
+        found = committed_records(bootstrap, stretch, seconds)
+        return sum(not _is_ours(record.message) for record in found if record.message)
+    except UnavailableError as error:
+        raise UnavailableError(
+            "the dead letters could not be counted",
+            why=error.why or error.what,
+            fix="raise DLQ_READ_TIMEOUT, or look at the topic: headgate topics show",
+        ) from error
 
 
 def _is_ours(message: Message) -> bool:

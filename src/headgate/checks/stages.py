@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.checks.accounts import Evidence, TableEvidence, Verdict, account, produced, sums
+from headgate.checks.accounts import account
+from headgate.checks.facts import Evidence, TableEvidence, Verdict, sums
+from headgate.checks.produced import produced
 from headgate.store.model import Run, RunState
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from headgate.checks.accounts import Verdict
+from headgate.checks.facts import Verdict
 from headgate.checks.stages import Finding, Pipeline, jobs, marts, pipeline, services
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
@@ -16,9 +16,12 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
     ListOffsetsResultInfo,
     NewTopic,
     OffsetSpec,
+    ResourceType,
     TopicDescription,
 )
 
@@ -26,6 +29,8 @@ from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 DAY_MS = 86_400_000
 CONNECT_SECONDS = 3.0
+# Kafka makes it when the first transaction begins.
+TRANSACTIONS = "__transaction_state"
 # A topic that was made, or a broker that was started, a moment ago answers with these.
 NO_LEADER = frozenset(
     {
@@ -75,6 +80,14 @@ class TopicState:
         return sum(self.end[p] - self.begin[p] for p in self.end)
 
 
+@dataclass(frozen=True)
+class TopicGaps:
+    """What may leave offsets of a topic without a record, as far as its broker tells."""
+
+    compaction: bool
+    transactions: bool
+
+
 class Topics:
     """The topics of one broker. Every call ends within a few `timeout` seconds or raises."""
 
@@ -101,11 +114,13 @@ class Topics:
 
     def names(self) -> tuple[str, ...]:
         """All topics except Kafka's own."""
+        return tuple(sorted(name for name in self._all() if not name.startswith("__")))
+
+    def _all(self) -> Collection[str]:
         try:
-            known = self._admin.list_topics(timeout=self._timeout).topics
+            return self._admin.list_topics(timeout=self._timeout).topics
         except KafkaException as error:
             raise self._explained(error, "topics could not be listed") from error
-        return tuple(sorted(name for name in known if not name.startswith("__")))
 
     def create(self, specs: Sequence[TopicSpec]) -> tuple[str, ...]:
         """Create those that do not exist; the names created. Existing ones stay as they are."""
@@ -151,6 +166,14 @@ class Topics:
             begin=self._offsets(name, partitions, _earliest()),
             end=self._offsets(name, partitions, _latest()),
         )
+
+    def gaps(self, name: str) -> TopicGaps:
+        """Whether the topic is compacted, and whether this broker has ever had a transaction."""
+        asked = ConfigResource(ResourceType.TOPIC, name)
+        words = f"the configuration of {name} could not be read"
+        found = self._result(self._admin.describe_configs([asked])[asked], words)
+        compaction = "compact" in str(found["cleanup.policy"].value)
+        return TopicGaps(compaction, transactions=TRANSACTIONS in self._all())
 
     def _offsets(self, name: str, partitions: Sequence[int], which: OffsetSpec) -> dict[int, int]:
         """Offsets per partition; waits while a new or restarted broker has no leader yet."""
@@ -229,6 +252,10 @@ class _Admin(Protocol):
     def describe_topics(
         self, topics: TopicCollection
     ) -> Mapping[str, Future[TopicDescription]]: ...
+
+    def describe_configs(
+        self, resources: list[ConfigResource]
+    ) -> Mapping[ConfigResource, Future[Mapping[str, ConfigEntry]]]: ...
 
     def list_offsets(
         self,

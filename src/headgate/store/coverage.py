@@ -51,6 +51,22 @@ def span(range_: Range) -> int:
     return sum(piece.end - piece.start for piece in pieces(range_))
 
 
+def first_offsets(rows: Iterable[LedgerRow]) -> dict[str, int]:
+    """Where the first batch of each partition starts; partitions without an offset have none."""
+    found: dict[str, int] = {}
+    for piece in (piece for row in rows for piece in pieces(row.range)):
+        found[piece.partition] = min(piece.start, found.get(piece.partition, piece.start))
+    return found
+
+
+def last_offsets(rows: Iterable[LedgerRow]) -> dict[str, int]:
+    """Where the last batch of each partition ends."""
+    found: dict[str, int] = {}
+    for piece in (piece for row in rows for piece in pieces(row.range)):
+        found[piece.partition] = max(piece.end, found.get(piece.partition, piece.end))
+    return found
+
+
 def since_rebuild(rows: Sequence[LedgerRow]) -> tuple[LedgerRow, ...]:
     """The rows of one job that still count: those from its last full rebuild on."""
     anew = [i for i, row in enumerate(rows) if row.range.starts_anew]

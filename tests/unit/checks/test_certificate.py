@@ -8,16 +8,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from headgate.checks.accounts import (
-    Commit,
-    Evidence,
-    TableEvidence,
-    TopicEvidence,
-    Verdict,
-    account,
-    sums,
-)
+from headgate.checks.accounts import account
 from headgate.checks.certificate import broken, certify, text, write
+from headgate.checks.facts import Commit, Evidence, Line, TableEvidence, Verdict, sums
+from headgate.checks.topic import BatchCount, Recount, TopicEvidence
 from headgate.store.model import LedgerRow, Range
 
 BRONZE, SILVER = "bronze-orders", "silver-orders"
@@ -54,7 +48,7 @@ def table(name: str, rows: int, *commits: Commit) -> TableEvidence:
 @pytest.fixture
 def evidence() -> Evidence:
     """Twenty records in two batches, of which bronze takes 16 and silver keeps 12."""
-    return Evidence(
+    evidence = Evidence(
         dataset="orders",
         topic="orders",
         streaming=False,
@@ -75,8 +69,20 @@ def evidence() -> Evidence:
         silver=table("silver.orders", 12),
         dead_letters=table("headgate.dead_letters", 3),
         repeated_origins=0,
-        on_broker=TopicEvidence("id1", {"0": 0, "1": 0}, {"0": 12, "1": 9}),
+        on_broker=TopicEvidence("id1", {"0": 0, "1": 0}, {"0": 12, "1": 9}, transactions=True),
     )
+    return counted(evidence, 12, 8)
+
+
+def counted(evidence: Evidence, *records: int) -> Evidence:
+    """The evidence with so many records of each batch found on the topic."""
+    batches = zip(evidence.bronze_ledger, records, strict=True)
+    return replace(evidence, recount=Recount(tuple(BatchCount(row, n) for row, n in batches)))
+
+
+def named(evidence: Evidence, name: str) -> Line:
+    (found,) = [line for line in account(evidence) if line.name == name]
+    return found
 
 
 def failed(evidence: Evidence) -> list[str]:
@@ -101,19 +107,74 @@ def test_records_that_were_not_read_are_a_difference(evidence: Evidence) -> None
 
 def test_a_stream_may_have_records_waiting(evidence: Evidence) -> None:
     more = TopicEvidence("id1", {"0": 5, "1": 0}, {"0": 12, "1": 14})
-    lines = account(replace(evidence, on_broker=more, streaming=True))
-    (produced,) = [line for line in lines if line.name == "produced"]
+    produced = named(replace(evidence, on_broker=more, streaming=True), "produced")
     assert (produced.verdict, produced.detail) == (Verdict.WARN, "5 more wait on the topic")
 
 
-@pytest.mark.parametrize("topic", [None, TopicEvidence("other", {"0": 0}, {"0": 1})])
+@pytest.mark.parametrize("topic", [None, TopicEvidence("other", {"0": 3}, {"0": 3})])
 def test_without_the_broker_the_ledger_is_said_to_stand_alone(
     evidence: Evidence, topic: TopicEvidence | None
 ) -> None:
-    lines = account(replace(evidence, on_broker=topic, why_no_broker="no broker is running"))
-    (produced,) = [line for line in lines if line.name == "produced"]
+    alone = replace(evidence, on_broker=topic, why_no_broker="no broker is running")
+    produced = named(alone, "produced")
     assert produced.verdict is Verdict.WARN
     assert "by the ledger alone" in produced.detail
+    assert text(certify([alone], TIME, "0.1")).endswith("mind the lines with !.")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_records_of_a_topic_made_again_are_not_yet_processed(
+    evidence: Evidence, streaming: bool
+) -> None:
+    again = TopicEvidence("id2", {"0": 0, "1": 500}, {"0": 400, "1": 1_100})
+    waiting = replace(evidence, on_broker=again, streaming=streaming)
+    assert failed(waiting) == ["produced"]
+    assert "1,000 records on the topic are not yet processed" in named(waiting, "produced").detail
+    assert "Every record" not in text(certify([waiting], TIME, "0.1"))
+
+
+def test_a_topic_must_have_been_read_from_its_first_record_on(evidence: Evidence) -> None:
+    late = (batch(BRONZE, {"0": 100}, {"0": 120}, accepted=16, refused=3, tombstone=1),)
+    begun = counted(replace(evidence, bronze_ledger=late), 20)
+    whole = replace(begun, on_broker=TopicEvidence("id1", {"0": 0}, {"0": 120}))
+    assert failed(whole) == ["produced"]
+    assert "100 records before the first batch" in named(whole, "produced").detail
+    expired = replace(begun, on_broker=TopicEvidence("id1", {"0": 100}, {"0": 120}))
+    assert failed(expired) == []
+    assert "no longer on the topic" in named(expired, "offsets").words
+
+
+def test_a_batch_that_read_another_number_than_the_topic_has_is_a_difference(
+    evidence: Evidence,
+) -> None:
+    assert failed(counted(evidence, 12, 9)) == ["produced", "counted"]
+    evened_out = counted(evidence, 13, 7)
+    assert failed(evened_out) == ["counted"]
+    assert "run 1 batch 0: 13 counted, 12 read" in named(evened_out, "counted").detail
+
+
+def test_compaction_may_have_removed_records_and_adds_none(evidence: Evidence) -> None:
+    compacted = TopicEvidence("id1", {"0": 0, "1": 0}, {"0": 12, "1": 9}, compacted=True)
+    fewer = counted(replace(evidence, on_broker=compacted), 12, 5)
+    assert failed(fewer) == []
+    assert named(fewer, "counted").verdict is Verdict.WARN
+    more = counted(replace(evidence, on_broker=compacted), 12, 9)
+    assert failed(more) == ["produced", "counted"]
+
+
+def test_what_was_not_counted_again_is_said(evidence: Evidence) -> None:
+    skipped = replace(evidence, recount=Recount(why_not="too many"))
+    found = named(skipped, "counted")
+    assert (found.verdict, found.detail) == (Verdict.WARN, "too many")
+    assert "gaps were not counted again" in found.words
+
+
+def test_gaps_are_shown_and_those_that_nothing_explains_are_warned_of(evidence: Evidence) -> None:
+    assert named(evidence, "gaps").words.startswith("1 offsets are without a record: its broker")
+    plain = TopicEvidence("id1", {"0": 0, "1": 0}, {"0": 12, "1": 9})
+    found = named(replace(evidence, on_broker=plain), "gaps")
+    assert found.verdict is Verdict.WARN
+    assert "not compacted" in found.detail
 
 
 def test_each_kind_of_damage_is_found(evidence: Evidence) -> None:
@@ -194,6 +255,6 @@ def test_the_text_shows_the_equations_and_what_broke(evidence: Evidence) -> None
     damaged = certify([replace(evidence, repeated_origins=2)], TIME, "0.1")
     assert "✗" in text(damaged)
     assert broken(damaged) == (
-        "orders: every partition and offset stands once in bronze or in the dead letters"
-        " (2 stand more than once)",
+        "orders: every offset of a topic stands once in bronze or in the dead letters"
+        " (2 stand more than once, or belong to no batch)",
     )

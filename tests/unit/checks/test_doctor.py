@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.accounts import Verdict
 from headgate.checks.doctor import (
     GB,
     Diagnosis,
@@ -19,6 +18,7 @@ from headgate.checks.doctor import (
     pins,
     text,
 )
+from headgate.checks.facts import Verdict
 
 
 def test_an_old_python_is_refused() -> None:

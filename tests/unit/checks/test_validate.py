@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headgate.checks.accounts import Evidence, TableEvidence, TopicEvidence, Verdict
 from headgate.checks.dbt_results import DataTest, DbtReport
+from headgate.checks.facts import Evidence, TableEvidence, Verdict
 from headgate.checks.stages import (
     Answer,
     Finding,
@@ -17,6 +17,7 @@ from headgate.checks.stages import (
     pipeline,
     services,
 )
+from headgate.checks.topic import TopicEvidence
 from headgate.checks.validate import ValidationReport, attempt, numbered, refuse_unless_ok, text
 from headgate.errors import DifferenceError, UnavailableError
 from headgate.store.model import LedgerRow, Range, Run, RunState

@@ -1,0 +1,136 @@
+"""What the account of a dataset rests on, its sums, and a line of it. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from headgate.checks.topic import NOT_COUNTED, Recount, TopicEvidence
+from headgate.engine.markers import PREFIX
+from headgate.store.coverage import since_rebuild
+from headgate.store.model import LedgerRow
+
+MARKER = f"{PREFIX}job"
+
+
+class Verdict(StrEnum):
+    """How one check came out."""
+
+    PASS = "PASS"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the account: what must hold, what was found, and whether it does."""
+
+    name: str
+    verdict: Verdict
+    words: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A snapshot in a table's history, and that of the staged one it was published from."""
+
+    id: int
+    operation: str
+    summary: Mapping[str, str]
+    source_summary: Mapping[str, str] | None = None
+
+    def is_ours(self, settled: frozenset[int]) -> bool:
+        """Our marker, its source's, or a ledger row that names it or its source."""
+        source = self.summary.get("source-snapshot-id", "")
+        named = self.id in settled or (source.isdigit() and int(source) in settled)
+        return named or MARKER in self.summary or MARKER in (self.source_summary or {})
+
+    def only_rewrites(self) -> bool:
+        added, deleted = self.summary.get("added-records"), self.summary.get("deleted-records")
+        return self.operation == "replace" and added == deleted
+
+
+@dataclass(frozen=True)
+class TableEvidence:
+    """What a table holds now: rows of this dataset, their content hash, and its history."""
+
+    name: str
+    rows: int
+    content_hash: str
+    columns: tuple[str, ...]
+    metadata_file: str
+    snapshot_id: int | None
+    committed_at: datetime | None
+    commits: tuple[Commit, ...]
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that the account of one dataset rests on.
+
+    `settled` are the snapshots that the whole ledger names, other datasets included: they share
+    the dead-letter table.
+    """
+
+    dataset: str
+    topic: str
+    streaming: bool
+    bronze_ledger: tuple[LedgerRow, ...]
+    silver_ledger: tuple[LedgerRow, ...]
+    open_batches: int
+    settled: frozenset[int]
+    bronze: TableEvidence | None
+    silver: TableEvidence | None
+    dead_letters: TableEvidence | None
+    repeated_origins: int
+    on_broker: TopicEvidence | None
+    why_no_broker: str = ""
+    recount: Recount = NOT_COUNTED
+
+    @property
+    def confirmed(self) -> TopicEvidence | None:
+        """The topic that the newest batch has read, where the broker still has it."""
+        topic = self.on_broker
+        return topic if topic and not topic.made_again(self.bronze_ledger) else None
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The ledger of one dataset, summed."""
+
+    read: int
+    gaps: int
+    accepted: int
+    refused: int
+    tombstones: int
+    kept: int
+    duplicates: int
+    filtered: int
+
+
+def sums(evidence: Evidence) -> Sums:
+    bronze, silver = evidence.bronze_ledger, since_rebuild(evidence.silver_ledger)
+    return Sums(
+        read=sum(row.read for row in bronze),
+        gaps=sum(row.gaps for row in bronze),
+        accepted=_outcome(bronze, "accepted"),
+        refused=_outcome(bronze, "refused"),
+        tombstones=_outcome(bronze, "tombstone"),
+        kept=_outcome(silver, "kept"),
+        duplicates=_outcome(silver, "duplicate") + _outcome(silver, "replaced"),
+        filtered=_outcome(silver, "filtered"),
+    )
+
+
+def _outcome(rows: Sequence[LedgerRow], name: str) -> int:
+    return sum(row.outcomes.get(name, 0) for row in rows)
+
+
+def line(name: str, holds: bool, words: str, detail: str = "") -> Line:
+    if holds:
+        return Line(name, Verdict.PASS, words)
+    return Line(name, Verdict.FAIL, words.replace(" = ", " ≠ ", 1), detail)
