@@ -1,29 +1,36 @@
-"""The certificate and its independent re-check over real Iceberg tables; no Spark is needed."""
+"""The certificate and its independent re-check over real tables and topics; no Spark is needed."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from headgate.checks.certificate import Certificate, broken, run_certification, write
+from headgate.checks.certificate import Certificate, broken, run_certification, text, write
+from headgate.engine.topics import TopicSpec
 from headgate.settings import Settings
 from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
 
+if TYPE_CHECKING:
+    from tests.integration.conftest import RunningBroker
+
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
 MANIFEST = """
 manifest_version: 1
 name: orders
-topic: orders
+topic: ${TOPIC}
 dlq_topic: orders-dlq
 bronze_table: bronze.orders
 silver_table: silver.orders
@@ -44,11 +51,11 @@ surrogate_key_fields: [id]
 class Pipe:
     """A small lake whose jobs are played by hand."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, topic: str = "orders", bootstrap: str | None = None) -> None:
         folder = root / "datasets" / "orders"
         folder.mkdir(parents=True)
         (folder / "dataset.yml").write_text(MANIFEST)
-        self.settings = Settings(root=root)
+        self.settings = Settings(root=root, topic=topic, bootstrap_servers=bootstrap)
         home = self.settings.home
         home.mkdir()
         self.catalog_file = home / "catalog.db"
@@ -67,59 +74,85 @@ class Pipe:
     def close(self) -> None:
         self._catalog.close()
 
-    def settle(self, job: str, range_: Range, table: Table, gaps: int = 0, **outcomes: int) -> None:
+    def settle(
+        self,
+        job: str,
+        range_: Range,
+        table: Table,
+        gaps: int = 0,
+        at: datetime = NOW,
+        **outcomes: int,
+    ) -> None:
         read = sum(outcomes.values())
         snapshot = table.current_snapshot()
         named = {"t": snapshot.snapshot_id} if snapshot else {}
         with OpsStore.open(self.settings.ops_store_url) as store:
-            intent = store.begin(Intent(None, job, 1, range_, ("r",), NOW, 0))
+            intent = store.begin(Intent(None, job, 1, range_, ("r",), at, 0))
             row = LedgerRow(
-                None, job, 1, range_, ("r",), NOW, 0, read, read + gaps, gaps, outcomes, named,
+                None, job, 1, range_, ("r",), at, 0, read, read + gaps, gaps, outcomes, named,
                 datetime.now(UTC),
             )  # fmt: skip
             store.settle(intent, row)
 
     def certify(self) -> tuple[Certificate, subprocess.CompletedProcess[str]]:
         certificate = run_certification(self.settings)
-        file = write(certificate, self.settings.home / "certificates" / "proof.json")
-        command = [sys.executable, str(ROOT / "scripts" / "recheck_certificate.py"), str(file)]
-        command += ["--catalog", str(self.catalog_file)]
-        return certificate, subprocess.run(command, capture_output=True, text=True, check=False)
+        write(certificate, self.proof)
+        return certificate, self.recheck("--catalog", str(self.catalog_file))
+
+    @property
+    def proof(self) -> Path:
+        return self.settings.home / "certificates" / "proof.json"
+
+    def recheck(self, *options: str) -> subprocess.CompletedProcess[str]:
+        script = str(ROOT / "scripts" / "recheck_certificate.py")
+        if self.settings.bootstrap_servers:
+            options += ("--bootstrap", self.settings.bootstrap_servers)
+        command = [sys.executable, script, str(self.proof), *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _rows(offsets: Sequence[int]) -> pa.Table:
+def _rows(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
     return pa.table(
         {
             "id": pa.array([None if n % 7 == 0 else n for n in offsets], pa.int64()),
             "kafka_topic": ["orders"] * len(offsets),
             "kafka_partition": pa.array([0] * len(offsets), pa.int32()),
             "kafka_offset": pa.array(offsets, pa.int64()),
-            "ingestion_ts": pa.array([NOW] * len(offsets), pa.timestamp("us", tz="UTC")),
+            "ingestion_ts": pa.array([at] * len(offsets), pa.timestamp("us", tz="UTC")),
         }
     )
 
 
 def _letters(offsets: Sequence[int]) -> pa.Table:
-    return _rows(offsets).append_column("job", pa.array(["bronze-orders"] * len(offsets)))
+    names = [{"ingestion_ts": "refused_at"}.get(name, name) for name in _rows([]).column_names]
+    letters = _rows(offsets).rename_columns(names)
+    return letters.append_column("job", pa.array(["bronze-orders"] * len(offsets)))
 
 
 def _marker(job: str) -> Mapping[str, str]:
     return {"headgate.job": job}
 
 
-@pytest.fixture
-def pipe(tmp_path: Path) -> Iterator[Pipe]:
+def _fill(pipe: Pipe, topic_id: str = "t1", first: int = 0) -> Pipe:
     """Twelve offsets: nine rows, one dead letter, one tombstone, one gap; silver keeps seven."""
-    pipe = Pipe(tmp_path)
-    pipe.bronze.append(_rows(range(9)), snapshot_properties=dict(_marker("bronze-orders")))
-    pipe.dead_letters.append(_letters([9]), snapshot_properties=dict(_marker("bronze-orders")))
-    pipe.silver.append(_rows(range(7)), snapshot_properties=dict(_marker("silver-orders")))
-    topic = Range("kafka:orders", "t1", {"0": 0}, {"0": 12})
-    pipe.settle("bronze-orders", topic, pipe.bronze, gaps=1, accepted=9, refused=1, tombstone=1)
+    rows = [first + n for n in range(9)]
+    pipe.bronze.append(_rows(rows), snapshot_properties=dict(_marker("bronze-orders")))
+    letters = _letters([first + 9])
+    pipe.dead_letters.append(letters, snapshot_properties=dict(_marker("bronze-orders")))
+    pipe.silver.append(_rows(rows[:7]), snapshot_properties=dict(_marker("silver-orders")))
+    source = f"kafka:{pipe.settings.topic}"
+    range_ = Range(source, topic_id, {"0": first}, {"0": first + 12})
+    pipe.settle("bronze-orders", range_, pipe.bronze, gaps=1, accepted=9, refused=1, tombstone=1)
     snapshot = pipe.bronze.current_snapshot()
     assert snapshot is not None
     table = Range("table:bronze.orders", "u1", {}, {"snapshot": snapshot.snapshot_id})
     pipe.settle("silver-orders", table, pipe.silver, kept=7, duplicate=1, filtered=1)
+    return pipe
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[Pipe]:
+    pipe = _fill(Pipe(tmp_path))
     yield pipe
     pipe.close()
 
@@ -170,12 +203,149 @@ def test_a_certificate_that_was_touched_up_is_found_out(pipe: Pipe) -> None:
     pipe.certify()
     ledger = pipe.settings.home / "certificates" / "proof.ledger.jsonl"
     ledger.write_text(ledger.read_text().replace('"accepted":9', '"accepted":8'))
-    file = pipe.settings.home / "certificates" / "proof.json"
-    again = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "recheck_certificate.py"), str(file)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    again = pipe.recheck()
     assert again.returncode == 5
     assert "FAIL  the exported ledger is the certified one" in again.stdout
+
+
+def test_the_script_does_not_let_the_certificate_choose_its_rows(pipe: Pipe) -> None:
+    pipe.certify()
+    _dead_letter_of_an_accepted_record(pipe)
+    proof = json.loads(pipe.proof.read_text())
+    letters = proof["datasets"][0]["tables"]["dead_letters"]
+    snapshot = pipe.dead_letters.current_snapshot()
+    assert snapshot is not None
+    letters["metadata_file"] = pipe.dead_letters.metadata_location
+    letters["snapshot_id"] = snapshot.snapshot_id
+    letters["where"] = "job = 'bronze-orders' AND kafka_offset <> 1"
+    pipe.proof.write_text(json.dumps(proof))
+    again = pipe.recheck()
+    assert again.returncode == 5, again.stdout + again.stderr
+    assert "FAIL  headgate.dead_letters: 2 rows = ledger 1" in again.stdout
+
+
+def _read_the_topic_made_again(pipe: Pipe, offsets: Sequence[int]) -> None:
+    rows = _rows(offsets, LATER)
+    pipe.bronze.append(rows, snapshot_properties=dict(_marker("bronze-orders")))
+    range_ = Range("kafka:orders", "t2", {"0": 0}, {"0": 12})
+    n = len(offsets)
+    pipe.settle("bronze-orders", range_, pipe.bronze, gaps=12 - n, at=LATER, accepted=n)
+
+
+def test_a_topic_made_again_has_the_same_offsets_once_more(pipe: Pipe) -> None:
+    _read_the_topic_made_again(pipe, [0, 1, 2])
+    certificate, again = pipe.certify()
+    assert "stand more than once" not in "\n".join(broken(certificate))
+    assert "PASS  every origin stands once" in again.stdout
+
+
+def test_each_topic_id_has_an_offset_once(pipe: Pipe) -> None:
+    _read_the_topic_made_again(pipe, [10, 10, 11])
+    certificate, again = pipe.certify()
+    assert "1 stand more than once" in "\n".join(broken(certificate))
+    assert "FAIL  every origin stands once" in again.stdout
+
+
+Fill = Callable[..., Pipe]
+
+
+@pytest.fixture
+def on_topic(broker: RunningBroker, tmp_path: Path) -> Iterator[Fill]:
+    """Makes the same pipe over a real topic: eleven records, and one offset that ends them."""
+    made: list[Pipe] = []
+
+    def make(*, before: int = 0, transaction: bool = True) -> Pipe:
+        topic = broker.new_topic()
+        _send(broker, topic, before)
+        _send(broker, topic, 11 if transaction else 12, transaction=transaction)
+        state = broker.topics.describe(topic)
+        assert state is not None
+        assert state.end == {0: before + 12}
+        pipe = Pipe(tmp_path, topic, broker.bootstrap)
+        made.append(pipe)
+        return _fill(pipe, state.topic_id, before)
+
+    yield make
+    for pipe in made:
+        pipe.close()
+
+
+def _send(broker: RunningBroker, topic: str, count: int, *, transaction: bool = False) -> None:
+    from confluent_kafka import Producer
+
+    named = {"transactional.id": topic} if transaction else {}
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0, **named})
+    if transaction:
+        producer.init_transactions(30)
+        producer.begin_transaction()
+    for n in range(count):
+        producer.produce(topic, str(n), partition=0)
+    assert producer.flush(30) == 0
+    if transaction:
+        producer.commit_transaction(30)
+
+
+def test_the_records_are_counted_again_on_the_topic(on_topic: Fill) -> None:
+    certificate, again = on_topic().certify()
+    assert broken(certificate) == ()
+    words = text(certificate)
+    assert "✓ 11 records counted on the topic = ledger 11" in words
+    assert "✓ 1 offsets are without a record: its broker has had transactions" in words
+    assert words.endswith("Every record is accounted for.")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "11 records counted from its first = ledger 11" in again.stdout
+
+
+def test_a_record_that_passes_for_a_gap_is_found_by_both(on_topic: Fill) -> None:
+    certificate, again = on_topic(transaction=False).certify()
+    assert "12 records counted on the topic ≠ ledger 11" in "\n".join(broken(certificate))
+    assert again.returncode == 5
+    assert "12 records counted from its first = ledger 11" in again.stdout
+
+
+def test_a_topic_made_again_is_not_yet_processed(on_topic: Fill, broker: RunningBroker) -> None:
+    pipe = on_topic()
+    topic = str(pipe.settings.topic)
+    broker.topics.delete([topic])
+    broker.topics.create([TopicSpec(topic, 1, 1)])
+    _send(broker, topic, 1_000)
+    certificate, again = pipe.certify()
+    assert "1,000 records on the topic are not yet processed" in "\n".join(broken(certificate))
+    assert "Every record" not in text(certificate)
+    assert "SKIP" in again.stdout
+
+
+def test_what_stands_before_the_first_batch_was_not_read(
+    on_topic: Fill, broker: RunningBroker
+) -> None:
+    pipe = on_topic(before=100)
+    certificate, again = pipe.certify()
+    assert "100 records before the first batch have not been read" in "\n".join(broken(certificate))
+    assert "FAIL  " + str(pipe.settings.topic) + ": 111 records counted" in again.stdout
+    _expire(broker, str(pipe.settings.topic), 100)
+    certificate, again = pipe.certify()
+    assert broken(certificate) == ()
+    assert "what was before is no longer on the topic" in text(certificate)
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_records_that_have_left_the_topic_are_not_counted(
+    on_topic: Fill, broker: RunningBroker
+) -> None:
+    pipe = on_topic()
+    _expire(broker, str(pipe.settings.topic), 3)
+    certificate, again = pipe.certify()
+    assert broken(certificate) == ()
+    assert "! records and gaps were not counted again on the topic" in text(certificate)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "SKIP" in again.stdout
+
+
+def _expire(broker: RunningBroker, topic: str, offset: int) -> None:
+    """What retention does: everything before the offset is removed."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+        future.result(20)
