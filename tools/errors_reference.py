@@ -46,9 +46,11 @@ prints every value and where it came from (default, profile, running services, e
 was done with it, is not as it must be.
 
 - `validate`: the numbered check says its value and its limit.
-- `certify`: a line with ✗ says which sum does not hold. Records on the topic that have not been
-  read: `headgate job run bronze`. Rows that silver has not read: `headgate job run silver`. A
-  snapshot that is not ours: something other than Headgate wrote to a managed table.
+- `certify`: a line with ✗ says which sum does not hold. Records on the topic that are not yet
+  processed: `headgate job run bronze`, after `headgate job repair bronze` if the topic was made
+  again. Rows that silver has not read: `headgate job run silver`. Other counts on the topic than in
+  the ledger: a batch was settled wrongly, which only a person can judge. A snapshot that is not
+  ours: something other than Headgate wrote to a managed table.
 - `dbt test`: the rows that a test found are shown by its compiled SQL.""",
     "HG-6001": """Someone else changed it or holds it: a job that is already running, the marts opened
 by a notebook, an ops store made by another version. Look again, then try again.""",
