@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from headgate.checks.certificate import Certificate, broken, run_certification, text, write
-from headgate.engine.topics import TopicSpec
+from headgate.engine.topics import TopicSpec, TopicState
 from headgate.settings import Settings
 from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
@@ -258,9 +259,7 @@ def on_topic(broker: RunningBroker, tmp_path: Path) -> Iterator[Fill]:
         topic = broker.new_topic()
         _send(broker, topic, before)
         _send(broker, topic, 11 if transaction else 12, transaction=transaction)
-        state = broker.topics.describe(topic)
-        assert state is not None
-        assert state.end == {0: before + 12}
+        state = _described(broker, topic, before + 12)
         pipe = Pipe(tmp_path, topic, broker.bootstrap)
         made.append(pipe)
         return _fill(pipe, state.topic_id, before)
@@ -268,6 +267,16 @@ def on_topic(broker: RunningBroker, tmp_path: Path) -> Iterator[Fill]:
     yield make
     for pipe in made:
         pipe.close()
+
+
+def _described(broker: RunningBroker, topic: str, end: int) -> TopicState:
+    """The topic once it ends there: a transaction's last mark is written after the commit returns."""
+    for _ in range(100):
+        state = broker.topics.describe(topic)
+        if state is not None and state.end == {0: end}:
+            return state
+        time.sleep(0.1)
+    raise AssertionError(f"{topic} does not end at {end}")
 
 
 def _send(broker: RunningBroker, topic: str, count: int, *, transaction: bool = False) -> None:
