@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.compile.fragments import branch, call, hanging, lines, schema
+from headgate.compile.shape import usual_shape
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.dataset import Column, Dataset
 from headgate.spec.types import SqlType
@@ -51,10 +52,6 @@ def read_options(dataset: Dataset) -> dict[str, str]:
     }
 
 
-def write_options(dataset: Dataset) -> dict[str, str]:
-    return {"ignoreNullFields": "false", **time_options(dataset)}
-
-
 def time_options(dataset: Dataset) -> dict[str, str]:
     names = {json_type(column).name for column in dataset.columns}
     chosen = {
@@ -71,12 +68,27 @@ def json_schema(dataset: Dataset) -> str:
     return schema([*fields, f"{UNPARSED} STRING"])
 
 
-def json_fields(dataset: Dataset) -> str:
-    return call("struct", [spark_identifier(column.name) for column in dataset.columns])
+def sound(dataset: Dataset) -> str:
+    """When nothing further is asked of a record; empty when there is no quick way to know it."""
+    shape = usual_shape([(column, json_type(column)) for column in dataset.columns])
+    written = "\n".join(f"  r'{part}'" for part in shape)
+    conditions = [
+        f"{UNPARSED} IS NULL",
+        "is_valid_utf8(kafka_text)",
+        *(f"NOT ({_lost(c)})" for c in dataset.columns if json_type(c) != c.bronze_type),
+        f"kafka_text RLIKE\n{written}",
+    ]
+    return "\nAND ".join(conditions) if shape else ""
+
+
+def judgement(dataset: Dataset) -> str:
+    """The branches in the order in which they are tried: sound, or why it is refused."""
+    quick = sound(dataset)
+    return "\n".join([*([branch(quick, "NULL")] if quick else ()), refusals(dataset)])
 
 
 def refusals(dataset: Dataset) -> str:
-    """The branches after the quick one, in the order in which they are tried."""
+    """What is asked of a record that is not known to be sound."""
     keys = "json_object_keys(kafka_text)"
     one_in_list = "coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1"
     one_in_object = """coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1"""

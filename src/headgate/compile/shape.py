@@ -1,0 +1,56 @@
+"""The usual shape of a record as one regular expression: such a record is sound without more ado.
+
+Spark's JSON reader says whether a record begins with an object whose fields have their types. It
+says nothing of what follows the object, of a field that stands twice, of half a surrogate pair, of
+a value that it turned into text, of a number that became infinite. A text of this shape has none of
+that: the declared fields in their order, each once or not at all, and nothing after them; texts
+in quotes and without escapes; numbers too short to overflow or to be rounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from headgate.spec.dataset import Column
+from headgate.spec.types import SqlType
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+_TEXT = r' ?+(?>"[^"\\]*+"|null)'
+_INTEGER = "[-0-9nul ]{1,24}+"
+# The reader has refused what is no number, so that these need not spell out the grammar.
+_VALUES = {
+    "STRING": _TEXT,
+    "DATE": _TEXT,
+    "TIMESTAMP": _TEXT,
+    "TIMESTAMP_LTZ": _TEXT,
+    "BOOLEAN": "[a-z ]{4,6}+",
+    "INT": _INTEGER,
+    "BIGINT": _INTEGER,
+    "FLOAT": "[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+",
+    "DOUBLE": "[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+",
+}
+
+
+def usual_shape(fields: Sequence[tuple[Column, SqlType]]) -> tuple[str, ...]:
+    """The expression in parts, one field each; none when a name would need escapes.
+
+    Every repeat is possessive: the time to match grows with the text and nothing else.
+    """
+    if not all(_PLAIN_NAME.fullmatch(column.name) for column, _ in fields):
+        return ()
+    parts = (f'(?:"{column.name}":{_value(kind)}[, ]{{0,2}}+)?+' for column, kind in fields)
+    return (r"\A\{", *parts, r"\}\z")
+
+
+def _value(kind: SqlType) -> str:
+    return _decimal(kind) if kind.name == "DECIMAL" else _VALUES[kind.name]
+
+
+def _decimal(kind: SqlType) -> str:
+    """No more digits than the type holds: the reader would round them away."""
+    scale = kind.scale or 0
+    whole = (kind.precision or 0) - scale
+    digits = f"[0-9]{{1,{whole}}}+" if whole else "0"
+    fraction = rf"(?:\.[0-9]{{1,{scale}}}+)?+" if scale else ""
+    return f" ?+(?>-?+{digits}{fraction}|null)"

@@ -1,0 +1,86 @@
+"""The quick way to know that a record is sound never says so of one that the slow way refuses."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.integration.events import compact, event
+from tests.integration.hostile import KINDS
+from tests.integration.spark import FILTERS, MANIFEST, ROOT
+
+from headgate.compile.dataset import BRONZE_BATCH, compile_dataset
+from headgate.compile.script import parse_script
+from headgate.jobs.declaration import layouts
+from headgate.spec.loader import load_dataset
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEED = 7
+MUTATED = 20_000
+QUICK = "kafka_text RLIKE\n        r'\\A"
+PIECES = (
+    *(b'"', b"}", b"{", b",", b":", b" ", b"\\", b"null", b"nul", b"true", b"0", b"-", b".", b"e9"),
+    *(b"e999", b"NaN", b'"id":7,', b',"n":1', b'"x":1,', b"\n", b"\xff", b"\\ud800", b"[", b"]"),
+    *(b"99999999999", b"0.001", b"/**/", b"'", b"\xe2\x82\xac", b"\x00", b'{"id":1}', b"\t"),
+)
+
+
+def spaced(rng: Random) -> bytes:
+    return json.dumps(event(rng, rng.randrange(10**6)), ensure_ascii=False).encode()
+
+
+def without_nulls(rng: Random) -> bytes:
+    return compact({k: v for k, v in event(rng, 1).items() if v is not None})
+
+
+def mutated(rng: Random, text: bytes) -> bytes:
+    """Up to three times something is put in, taken out, or written twice."""
+    for _ in range(rng.randrange(1, 4)):
+        start = rng.randrange(len(text) + 1)
+        end = min(len(text), start + rng.randrange(12))
+        new = (rng.choice(PIECES), b"", text[start:end] * 2)[rng.randrange(3)]
+        text = text[:start] + new + text[start if new in PIECES else end :]
+    return text
+
+
+def texts(rng: Random) -> list[bytes]:
+    hostile = [kind.make(rng) for kind in KINDS if "MB" not in kind.name for _ in range(5)]
+    sound = [make(rng) for make in (spaced, without_nulls) for _ in range(1_000)]
+    sound += [compact(event(rng, n)) for n in range(1_000)]
+    return [*hostile, *sound, *(mutated(rng, rng.choice(sound)) for _ in range(MUTATED))]
+
+
+def test_quick_and_slow_judge_alike(spark: SparkSession, tmp_path: Path) -> None:
+    print(f"seed {SEED}")
+    manifest = tmp_path / "dataset.yml"
+    pattern = "yyyy-MM-dd''T''HH:mm:ss"
+    manifest.write_text(MANIFEST.format(name="s", topic="s", ts_format=pattern, filters=FILTERS))
+    compiled = compile_dataset(load_dataset(manifest, {}), layouts(ROOT), "dataset.yml")
+    parsed, judged, *_ = parse_script("x", compiled.template(BRONZE_BATCH).text).named("view")
+    assert judged.count(QUICK) == 1
+    rows = [(value,) for value in texts(Random(SEED))]
+    frame = spark.createDataFrame(rows, "value BINARY").selectExpr(
+        *("*", "NULL AS topic", "0 AS partition", "0L AS offset", "NULL AS timestamp"),
+        *("NULL AS key", "NULL AS headers"),
+    )
+    frame.createOrReplaceTempView("s_source")
+    for statement in (
+        parsed,
+        judged,
+        judged.replace("s_judged", "s_slow").replace(QUICK, f"FALSE AND {QUICK}"),
+    ):
+        spark.sql(statement)
+    quick_branch = judged[judged.index("WHEN ") + 5 : judged.index("THEN NULL")]
+    found = spark.sql(
+        f"SELECT kafka_value, _reason_code AS code, {quick_branch} AS quick FROM s_judged"
+    )
+    slow = spark.sql("SELECT kafka_value, _reason_code AS code FROM s_slow")
+    assert found.select("kafka_value", "code").exceptAll(slow).collect() == []
+    kinds = Counter((row["quick"], row["code"] is None) for row in found.collect())
+    assert kinds[True, True] > 2_000
+    assert kinds[False, False] > MUTATED / 2
