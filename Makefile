@@ -139,6 +139,12 @@ process-bronze: $(READY) ## Kafka to Iceberg, raw and complete
 process-silver: $(READY) ## bronze to clean rows
 	$(HG) job run silver
 
+process-streaming: $(READY) ## start what MODE says as a stream, and return at once
+	$(HG) job start
+
+restart-streaming: $(READY) ## stop the stream between two batches and start it again
+	$(HG) job restart
+
 jobs: $(READY) ## jobs with their states
 	$(HG) job list
 

@@ -36,8 +36,6 @@ logs logs-broker logs-engine logs-executor ps
 OURS = "help demo setup-system sample count certify docs test-all faults bench".split()
 COME_LATER = {
     "scaffold",
-    "process-streaming",
-    "restart-streaming",
     "check-lag",
     "obs-up",
     "obs-down",

@@ -23,7 +23,7 @@ NOUNS: dict[str, str] = {
     "doctor": "say what this machine has and lacks",
     "engine": "run the long-running Spark application",
     "feed": "make sample data and send it to the topic",
-    "job": "run, list, stop and repair jobs",
+    "job": "run, start, watch, stop and mend jobs",
     "lake": "count and wait for tables",
     "ledger": "show, export and rebuild the ledger",
     "local": "start and stop the embedded services",

@@ -6,7 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 
 from headgate.compile.fragments import job_name
-from headgate.errors import ConflictError, HeadgateError, OperationError, UsageError
+from headgate.engine.lease import active_engine
+from headgate.errors import (
+    ConflictError,
+    HeadgateError,
+    OperationError,
+    UnavailableError,
+    UsageError,
+)
 from headgate.jobs import declaration
 from headgate.settings import Settings
 from headgate.store.model import ACTIVE, JobSpec, Run, RunState
@@ -26,6 +33,26 @@ def split_job(settings: Settings, job: str) -> tuple[str, str]:
     return kind, dataset or str(settings.need("dataset"))
 
 
+def full_name(settings: Settings, job: str) -> str:
+    """`bronze` or `bronze-x` as the store knows it: `bronze-<dataset>`."""
+    return job_name(*split_job(settings, job))
+
+
+def streams_of(mode: str) -> tuple[str, ...]:
+    """The kinds of job that run as streams in this MODE; asked for in batch mode, bronze does."""
+    return ("bronze", "silver") if mode == "streaming_silver" else ("bronze",)
+
+
+def need_engine(store: OpsStore) -> None:
+    """A stream outlives the command that asks for it, so an engine must be there."""
+    if active_engine(store) is None:
+        raise UnavailableError(
+            "no engine is running",
+            why="a stream runs on the engine, and nobody holds its lease",
+            fix="make up (or: headgate local up), then the same command again",
+        )
+
+
 def ask_for(
     settings: Settings, store: OpsStore, job: str, mode: str, options: Mapping[str, str]
 ) -> Run:
@@ -38,10 +65,27 @@ def ask_for(
         return store.submit(spec)
     if (latest.mode, latest.revision, dict(latest.options)) == (mode, revision, dict(options)):
         return latest
-    raise ConflictError(
-        f"{spec.job} is already {latest.state} in another form",
+    raise _in_another_form(spec, latest)
+
+
+def _in_another_form(spec: JobSpec, latest: Run) -> ConflictError:
+    job, is_stream = spec.job, latest.mode == "streaming"
+    if is_stream and spec.mode == "streaming":
+        return ConflictError(
+            f"{job} is already a stream, under another revision",
+            why=f"its run {latest.number} has {latest.revision[:12]}, declared is {spec.revision[:12]}",
+            fix=f"headgate job restart {job}: it goes on under the declared one",
+        )
+    if is_stream:
+        return ConflictError(
+            f"{job} is a stream that is {latest.state}: it reads new records by itself",
+            why=f"its run {latest.number} is under way, and a batch run would read the same records",
+            fix=f"let it, or switch to batch: headgate job stop {job}, then this again",
+        )
+    return ConflictError(
+        f"{job} is already {latest.state} in another form",
         why=f"its run {latest.number} is {latest.mode} under revision {latest.revision[:12]}",
-        fix=f"wait for it, or stop it: headgate job stop {spec.job}",
+        fix=f"wait for it, or stop it: headgate job stop {job}",
     )
 
 

@@ -1,0 +1,71 @@
+"""`headgate job run`: one batch run, waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import Progress, console
+from headgate.cli.job_report import engine_alive, open_store, report, sentence
+
+if TYPE_CHECKING:
+    from headgate.settings import Settings
+    from headgate.store.model import Run
+    from headgate.store.ops import OpsStore
+
+
+@click.command("run")
+@click.argument("job")
+@click.option("--full", is_flag=True, help="Silver: rebuild the whole table.")
+def run_job(job: str, full: bool) -> None:
+    """Run a job of the active dataset and wait for it.
+
+    The running engine does the work; without one, this command is the engine while it lasts.
+
+    \b
+    Examples:
+      headgate job run bronze
+      headgate job run silver --full
+      headgate job run bronze-orders
+    """
+    from headgate.jobs.requests import ask_for
+
+    settings, store = open_store()
+    with store:
+        options = {"form": "full"} if full else {}
+        finish(settings, store, ask_for(settings, store, job, "batch", options))
+
+
+def finish(settings: Settings, store: OpsStore, asked: Run) -> Run:
+    """Wait for the run and say how it ended; its failure is raised."""
+    from headgate.jobs.requests import raise_unless_finished
+
+    ended = carried_out(settings, store, asked)
+    raise_unless_finished(ended)
+    console.done(sentence(ended))
+    console.data(report(ended), text="")
+    return ended
+
+
+def carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:
+    """The run once it has ended: done by the active engine, else by this process."""
+    from headgate.engine.lease import active_engine
+    from headgate.jobs.requests import wait_for
+
+    with console.progress(f"{run.job} run {run.number}") as bar:
+        watch = _watcher(bar)
+        if active_engine(store) is None:
+            from headgate.jobs.host import run_here
+
+            return run_here(settings, store, run, watch)
+        return wait_for(store, run, watch, lambda: engine_alive(store))
+
+
+def _watcher(bar: Progress) -> Callable[[Run], None]:
+    def watch(run: Run) -> None:
+        bar.total = run.progress.total
+        bar.update(run.progress.records, f"{run.job} run {run.number} {run.state}")
+
+    return watch

@@ -1,0 +1,115 @@
+"""`headgate job start`, `stop` and `restart`: streams, which go on until somebody stops them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.cli.job_report import engine_alive, open_store, report, sentence
+
+if TYPE_CHECKING:
+    from headgate.settings import Settings
+    from headgate.store.model import Run
+    from headgate.store.ops import OpsStore
+
+
+@click.command("start")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+def start(jobs: tuple[str, ...]) -> None:
+    """Start streams on the running engine, and return at once.
+
+    Without a JOB, MODE says which: bronze, and with MODE=streaming_silver silver too. A stream goes
+    on from where the last run stopped, batch or stream; the first one from the topic's first record.
+
+    \b
+    Examples:
+      headgate job start
+      MODE=streaming_silver headgate job start
+      headgate job start bronze-orders
+    """
+    settings, store = open_store()
+    with store:
+        console.data([report(run) for run in started(settings, store, jobs)], text="")
+
+
+def started(settings: Settings, store: OpsStore, jobs: tuple[str, ...]) -> list[Run]:
+    from headgate.jobs.requests import ask_for, need_engine
+
+    need_engine(store)
+    runs: list[Run] = []
+    for job in jobs or _wanted(settings):
+        run = ask_for(settings, store, job, "streaming", {})
+        console.done(f"{run.job} run {run.number} is {run.state}: headgate job show {run.job}")
+        runs.append(run)
+    return runs
+
+
+def _wanted(settings: Settings) -> tuple[str, ...]:
+    from headgate.jobs.requests import streams_of
+
+    if settings.mode == "batch":
+        console.say("MODE is batch: bronze is started as a stream all the same, for this once")
+    return streams_of(settings.mode)
+
+
+@click.command("stop")
+@click.argument("job")
+def stop(job: str) -> None:
+    """Stop a job between two batches.
+
+    \b
+    Examples:
+      headgate job stop bronze
+      headgate job stop silver-orders
+    """
+    from headgate.errors import UsageError
+    from headgate.jobs.requests import full_name
+    from headgate.store.model import ACTIVE
+
+    settings, store = open_store()
+    with store:
+        name = full_name(settings, job)
+        latest = store.latest(name)
+        if latest is None or latest.state not in ACTIVE:
+            raise UsageError(f"{name} is not running", fix="headgate job list shows what is")
+        console.done(sentence(stopped(store, latest)))
+
+
+def stopped(store: OpsStore, run: Run) -> Run:
+    """The run once it has stopped; what no engine has begun, or is there to end, just ends."""
+    from headgate.engine.lease import active_engine
+    from headgate.jobs.requests import wait_for
+    from headgate.store.model import RunState
+
+    if run.state is RunState.SUBMITTED or active_engine(store) is None:
+        return store.move(run.job, run.number, RunState.CANCELED)
+    store.request_stop(run.job, run.number)
+    return wait_for(store, run, lambda run: None, lambda: engine_alive(store))
+
+
+@click.command("restart")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+def restart(jobs: tuple[str, ...]) -> None:
+    """Stop streams between two batches, and start them again on the same checkpoint.
+
+    A changed manifest takes effect with the new run. A stream that does not run is just started.
+
+    \b
+    Examples:
+      headgate job restart
+      headgate job restart bronze-orders
+    """
+    from headgate.jobs.requests import full_name, need_engine
+    from headgate.store.model import ACTIVE
+
+    settings, store = open_store()
+    with store:
+        need_engine(store)
+        wanted = jobs or _wanted(settings)
+        for name in (full_name(settings, job) for job in wanted):
+            latest = store.latest(name)
+            if latest is not None and latest.state in ACTIVE:
+                console.done(sentence(stopped(store, latest)))
+        console.data([report(run) for run in started(settings, store, wanted)], text="")
