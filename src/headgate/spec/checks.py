@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from headgate.spec.dataset import RESERVED_COLUMNS
+from headgate.spec.dataset import RECORD_TIME, RESERVED_COLUMNS
 from headgate.spec.document import Document, Plain
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.types import SqlType, can_cast, parse_type
@@ -155,11 +155,11 @@ def _type(column: dict[str, Plain], key: str) -> SqlType | None:
 
 def _check_event_time(document: Document, manifest: dict[str, Plain], columns: Columns) -> None:
     marked = [(place, column) for place, column in columns if column.get("is_event_ts") is True]
-    if columns and not marked:
+    if columns and not marked and manifest.get("event_ts_col") != RECORD_TIME:
         document.add(
             "columns",
             "no column is the event time",
-            "Write is_event_ts: true at exactly one.",
+            f"Write is_event_ts: true at exactly one, or event_ts_col: {RECORD_TIME} above.",
         )
     for place, _ in marked[1:]:
         document.add(f"{place}.is_event_ts", "a second event time", "Mark exactly one column.")

@@ -17,15 +17,17 @@ from pydantic.dataclasses import dataclass
 
 from headgate.spec.patterns import java_pattern
 from headgate.spec.refusal import Refusal
-from headgate.spec.types import SqlType, parse_type
+from headgate.spec.types import TIMESTAMP_LTZ, SqlType, parse_type
 
 MANIFEST_VERSION = 1
+# Stands for the event time of events that have none: when the record came to the topic.
+RECORD_TIME = "kafka_timestamp"
 RESERVED_COLUMNS = (
     "ingestion_ts",
     "kafka_topic",
     "kafka_partition",
     "kafka_offset",
-    "kafka_timestamp",
+    RECORD_TIME,
 )
 
 
@@ -73,7 +75,10 @@ class Dataset:
     dlq_topic: Annotated[Text, Field(description="The dead-letter topic; may be ${DLQ_TOPIC}.")]
     bronze_table: Annotated[Text, Field(description="Raw rows, as schema.table.")]
     silver_table: Annotated[Text, Field(description="Clean rows, as schema.table.")]
-    event_ts_col: Annotated[Text, Field(description="The column that is the event time.")]
+    event_ts_col: Annotated[
+        Text,
+        Field(description="The column that is the event time, or kafka_timestamp if none is."),
+    ]
     ts_format: Annotated[TimePattern, Field(description="Java pattern of times in the event.")]
     partition_date_col: Annotated[Text, Field(description="Silver's DATE partition column.")]
     partition_date_expr: Annotated[Text, Field(description="That column from bronze columns.")]
@@ -110,10 +115,12 @@ class Dataset:
         return next(column for column in self.columns if column.name == name)
 
     @property
-    def event_column(self) -> Column:
-        return self.column(self.event_ts_col)
+    def event_column(self) -> Column | None:
+        """The column that is the event time; None when it is the record's own time."""
+        return None if self.event_ts_col == RECORD_TIME else self.column(self.event_ts_col)
 
     @property
     def bronze_types(self) -> dict[str, SqlType]:
         """What a condition over bronze rows may refer to."""
-        return {column.name: column.bronze_type for column in self.columns}
+        declared = {column.name: column.bronze_type for column in self.columns}
+        return {**declared, RECORD_TIME: TIMESTAMP_LTZ}

@@ -9,7 +9,7 @@ import pytest
 from headgate.errors import DeclarationError, Fault, UsageError
 from headgate.spec.dataset import Dataset
 from headgate.spec.loader import Declared, find_dataset, load_dataset
-from headgate.spec.types import decimal, parse_type
+from headgate.spec.types import TIMESTAMP_LTZ, decimal, parse_type
 
 ROOT = Path(__file__).parents[3]
 VARIABLES = {"TOPIC": "orders.raw", "DLQ_TOPIC": "orders.raw.dlq"}
@@ -87,10 +87,24 @@ def test_the_documents_example_loads(load: Load) -> None:
     assert dataset.topic == "orders.raw"
     assert dataset.ts_format == "yyyy-MM-dd'T'HH:mm:ss"
     assert dataset.surrogate_key_name == "orders_id"
+    assert dataset.event_column is not None
     assert dataset.event_column.bronze_type == parse_type("TIMESTAMP(3)")
     assert dataset.column("total_amount").silver_type == decimal(10, 2)
     assert dataset.quality_filters == ("created_at IS NOT NULL", "total_amount > 0")
     assert dataset.key_field is None
+
+
+def test_events_without_a_time_take_the_time_of_their_record(load: Load, faults: Faults) -> None:
+    timeless = (
+        ORDERS.replace("is_event_ts: true", "is_event_ts: false")
+        .replace("event_ts_col: created_at", "event_ts_col: kafka_timestamp")
+        .replace("CAST(created_at AS DATE)", "CAST(kafka_timestamp AS DATE)")
+    )
+    dataset = load(timeless).value
+    assert dataset.event_column is None
+    assert dataset.bronze_types["kafka_timestamp"] == TIMESTAMP_LTZ
+    marked = timeless.replace("is_event_ts: false", "is_event_ts: true", 1)
+    assert "but the event time is marked at" in faults(marked)[0].what
 
 
 def test_a_dataset_cannot_be_changed(load: Load) -> None:
