@@ -119,7 +119,10 @@ class Intent:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """What became of a batch: `read` records, every one of them in exactly one outcome."""
+    """What became of a batch: `read` records, every one of them in exactly one outcome.
+
+    `net` is how many rows its table gained, for a backfill: it writes rows that were there already.
+    """
 
     id: int | None
     job: str
@@ -135,6 +138,7 @@ class LedgerRow:
     snapshots: Mapping[str, int]
     committed_at: datetime
     rebuilt: bool = False
+    net: int = 0
 
 
 @dataclass(frozen=True)

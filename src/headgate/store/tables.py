@@ -142,6 +142,7 @@ ledger = Table(
     Column("snapshots", Json, nullable=False),
     Column("committed_at", Utc, nullable=False),
     Column("rebuilt", Boolean, nullable=False),
+    Column("net", BigInteger, nullable=False, server_default="0"),
 )
 Index("ledger_by_job", ledger.c.job, ledger.c.committed_at)
 
