@@ -3,9 +3,10 @@
     python bench/growth.py BOOTSTRAP [--rows N] [--repeat N]
 
 N, 4 N and 16 N records, each on a topic of its own, go through bronze and then silver (rebuilt
-whole) in one warm session. Of every size the best of the repeats counts. The exponent is the slope
-of the least-squares line through log(cost) over log(rows); nothing is subtracted, so fixed costs
-flatten it: `last_step` is the exponent between the two largest sizes, where they weigh least.
+whole) in one warm session: once as batches, and once as streams that are stopped when all is read.
+Of every size the best of the repeats counts. The exponent is the slope of the least-squares line
+through log(cost) over log(rows); nothing is subtracted, so fixed costs flatten it: `last_step` is
+the exponent between the two largest sizes, where they weigh least.
 """
 
 from __future__ import annotations
@@ -21,13 +22,22 @@ from rig import Cost, Rig, measured, rig
 GOAL = 1.05
 FACTORS = (1, 4, 16)
 KINDS = ("bronze", "silver")
+FORMS = (*KINDS, *(f"{kind}, streaming" for kind in KINDS))
 
 
 def costs(bench: Rig, topic: str) -> dict[str, Cost]:
-    """Bronze and then silver over all of one topic."""
+    """Bronze and then silver over all of one topic, as batches and as streams."""
     bench.drop()
     with bench.home(topic) as home:
-        return {kind: measured(lambda kind=kind: home.run(kind)) for kind in KINDS}
+        batch = {kind: measured(lambda kind=kind: home.run(kind)) for kind in KINDS}
+        read = {kind: sum(row.read for row in home.ledger(kind)) for kind in KINDS}
+    bench.drop()
+    with bench.home(topic) as home:
+        stream = {
+            f"{kind}, streaming": measured(lambda kind=kind: home.stream(kind, read[kind]))
+            for kind in KINDS
+        }
+    return batch | stream
 
 
 def best(runs: Sequence[Mapping[str, Cost]], kind: str) -> Cost:
@@ -66,10 +76,10 @@ def main() -> None:
             bench.fill(f"bench-{size}", size)
         costs(bench, f"bench-{sizes[-1]}")  # warms the JVM up with the largest
         runs = {s: [costs(bench, f"bench-{s}") for _ in range(chosen.repeat)] for s in sizes}
-    found = {kind: grown(sizes, [best(runs[size], kind) for size in sizes]) for kind in KINDS}
+    found = {kind: grown(sizes, [best(runs[size], kind) for size in sizes]) for kind in FORMS}
     lines = [
         {"what": f"{kind}, CPU", "figure": found[kind]["exponent"], "unit": "", "limit": GOAL}
-        for kind in KINDS
+        for kind in FORMS
     ]
     report = {"goal": "P15", "lines": lines, **found}
     sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from headgate.store.ops import OpsStore
 ROOT = Path(__file__).resolve().parents[1]
 DATASET = "taxi"
 TICKS = os.sysconf("SC_CLK_TCK")
+LONGEST_STREAM = 600.0
 
 
 @dataclass(frozen=True)
@@ -113,14 +115,39 @@ class Home:
     store: OpsStore
 
     def run(self, kind: str) -> tuple[LedgerRow, ...]:
+        context = self._context(kind, "batch")
+        JOBS[kind](context)
+        return self.store.ledger(context.run.job)
+
+    def stream(self, kind: str, records: int) -> tuple[LedgerRow, ...]:
+        """The job as a stream, stopped as soon as so many records are accounted for."""
+        context = self._context(kind, "streaming")
+
+        def stop_when_done() -> None:
+            end = time.monotonic() + LONGEST_STREAM
+            while time.monotonic() < end and not context.stop.wait(0.1):
+                if sum(row.read for row in self.store.ledger(context.run.job)) >= records:
+                    context.stop.set()
+            context.stop.set()
+
+        watch = threading.Thread(target=stop_when_done, daemon=True)
+        watch.start()
+        JOBS[kind](context)
+        context.stop.set()
+        watch.join()
+        return self.store.ledger(context.run.job)
+
+    def ledger(self, kind: str) -> tuple[LedgerRow, ...]:
+        return self.store.ledger(job_name(kind, DATASET))
+
+    def _context(self, kind: str, mode: str) -> RunContext:
         revision = declaration.keep(
             self.store, declaration.declared_revision(self.settings, DATASET)
         )
         job = job_name(kind, DATASET)
-        run = self.store.submit(JobSpec(job, kind, DATASET, "batch", revision))
+        run = self.store.submit(JobSpec(job, kind, DATASET, mode, revision))
         claimed = self.store.claim(job, run.number, "bench")
-        JOBS[kind](RunContext(claimed, self.settings, self.session, self.store, lambda: None))
-        return self.store.ledger(job)
+        return RunContext(claimed, self.settings, self.session, self.store, lambda: None)
 
 
 def declared(topic: str, dlq_topic: str) -> Declared[Dataset]:

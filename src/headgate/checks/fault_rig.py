@@ -44,11 +44,48 @@ class Ended:
         return self.exit_code == -signal.SIGKILL
 
 
+class RigBroker:
+    """A broker that may be killed; what it holds outlives it, and it comes back where it was."""
+
+    def __init__(self, folder: Path) -> None:
+        port = any_port()
+        log = folder / "logs" / "broker.log"
+        self._place = kafka.Broker(folder / "kafka", port, any_port([port]), log)
+        self._runtime = kafka.kafka_runtime()
+        kafka.prepare(self._place, self._runtime)
+        self._child = self._started()
+
+    @property
+    def bootstrap(self) -> str:
+        return self._place.bootstrap
+
+    def _started(self) -> Child:
+        child = Child(kafka.command(self._place, self._runtime))
+        ready = wait_until(
+            lambda: kafka.ready(self._place) or child.exit_code is not None, READY_SECONDS
+        )
+        if not ready or child.exit_code is not None:
+            why, fix = kafka.why_it_ended(self._place.log, child.exit_code)
+            child.kill()
+            raise UnavailableError("the broker did not start", why=why, fix=fix)
+        return child
+
+    def kill(self) -> None:
+        self._child.kill()
+
+    def start(self) -> None:
+        self._child = self._started()
+
+    def stop(self) -> None:
+        kafka.stop(self._place, self._runtime, self._child)
+
+
 class Rig:
     """The topic that all homes read, and the commands that work on it."""
 
-    def __init__(self, settings: Settings, folder: Path, bootstrap: str) -> None:
-        self._settings, self._folder, self._bootstrap = settings, folder, bootstrap
+    def __init__(self, settings: Settings, folder: Path, broker: RigBroker) -> None:
+        self._settings, self._folder, self.broker = settings, folder, broker
+        self._bootstrap = broker.bootstrap
         dataset = settings.need("dataset")
         self._sample: Sample = load_sample(find_sample(settings.root, dataset)).value
 
@@ -69,40 +106,53 @@ class Rig:
         )
 
     def send(self, seed: int, rows: int) -> int:
+        """One round of records, acknowledged."""
+        values, keys = self.round(seed, rows)
+        writer = TopicWriter(self._bootstrap)
+        writer.send(TOPIC, values, keys)
+        writer.flush()
+        return len(values)
+
+    def round(self, seed: int, rows: int) -> tuple[list[bytes | None], list[bytes]]:
         """Rows of a sample, some of the round before again, and some that nobody wants."""
         rng = Random(seed)
         again = self._rows(seed - 1, rows // 10)
         bad = [rng.choice(HOSTILE) for _ in range(rng.randrange(1, 6))]
         values: list[bytes | None] = [*self._rows(seed, rows), *again, *bad, *[None] * TOMBSTONES]
         rng.shuffle(values)
-        keys = [b"%d" % rng.randrange(50) for _ in values]
-        writer = TopicWriter(self._bootstrap)
-        writer.send(TOPIC, values, keys)
-        writer.flush()
-        return len(values)
+        return values, [b"%d" % rng.randrange(50) for _ in values]
 
     def _rows(self, seed: int, rows: int) -> list[bytes]:
         return sample_lines(self._sample, abs(seed), rows)
 
     def run(self, home: Settings, job: str, fault: str = "") -> Ended:
         """`headgate job run`, to its end or its death; the engine is this command's own."""
-        log = home.home / "logs" / f"{job}.log"
-        argv = (sys.executable, "-m", "headgate.cli.main", "job", "run", job)
+        return ended(self.begin(home, job, "job", "run", job, fault=fault))
+
+    def begin(self, home: Settings, log: str, *words: str, fault: str = "") -> Child:
+        """A command of ours under this home's settings."""
+        argv = (sys.executable, "-m", "headgate.cli.main", *words)
         env = {**os.environ, **environment(home), VARIABLE: fault}
-        child = Child(Command(argv, log, self._settings.root, env))
-        if not wait_until(lambda: child.exit_code is not None, ENGINE_SECONDS):
-            child.kill()
-            raise UnavailableError(f"{job} did not end within {ENGINE_SECONDS:g} s", why=str(log))
-        return Ended(child.exit_code or 0, read_log(log, child.log_from))
+        return Child(Command(argv, home.home / "logs" / f"{log}.log", self._settings.root, env))
 
     def finish(self, home: Settings, job: str) -> None:
         """Run the job undisturbed."""
-        ended = self.run(home, job)
-        if ended.exit_code:
+        done = self.run(home, job)
+        if done.exit_code:
             raise OperationError(
-                f"{job} in {home.home} failed with exit code {ended.exit_code}",
-                why="\n".join(ended.log.strip().splitlines()[-5:]),
+                f"{job} in {home.home} failed with exit code {done.exit_code}",
+                why="\n".join(done.log.strip().splitlines()[-5:]),
             )
+
+
+def ended(child: Child) -> Ended:
+    """How the command ends; one that does not is killed and is an error."""
+    log = child.command.log
+    if not wait_until(lambda: child.exit_code is not None, ENGINE_SECONDS):
+        child.kill()
+        words = " ".join(child.command.argv[3:])
+        raise UnavailableError(f"{words} did not end within {ENGINE_SECONDS:g} s", why=str(log))
+    return Ended(child.exit_code or 0, read_log(log, child.log_from))
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -117,16 +167,8 @@ def environment(settings: Settings) -> dict[str, str]:
 @contextmanager
 def rig(settings: Settings, folder: Path) -> Generator[Rig]:
     """A rig with its broker running; what the broker holds outlives it."""
-    port = any_port()
-    place = kafka.Broker(folder / "kafka", port, any_port([port]), folder / "logs" / "broker.log")
-    runtime = kafka.kafka_runtime()
-    kafka.prepare(place, runtime)
-    child = Child(kafka.command(place, runtime))
+    broker = RigBroker(folder)
     try:
-        ready = wait_until(lambda: kafka.ready(place) or child.exit_code is not None, READY_SECONDS)
-        if not ready or child.exit_code is not None:
-            why, fix = kafka.why_it_ended(place.log, child.exit_code)
-            raise UnavailableError("the broker did not start", why=why, fix=fix)
-        yield Rig(settings, folder, place.bootstrap)
+        yield Rig(settings, folder, broker)
     finally:
-        kafka.stop(place, runtime, child)
+        broker.stop()

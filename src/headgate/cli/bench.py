@@ -226,3 +226,25 @@ def faults(kills: int, seed: int) -> None:
     report = run_faults(load_settings(), kills, seed, console.say)
     console.done(f"{report.kills} kills left no trace in {report.records:,} records")
     console.data(report.comparisons)
+
+
+@group.command()
+@click.option("--bursts", type=click.IntRange(min=10), default=20, show_default=True)
+@click.option("--seconds", default=300.0, show_default=True, help="How long the bursts go on.")
+@click.option("--seed", default=42, show_default=True, help="Makes the run: what is sent.")
+def bursts(bursts: int, seconds: float, seed: int) -> None:
+    """Stream bursts with silver and maintenance beside, kill broker and engine, and compare.
+
+    Bronze, silver and dead letters must equal those of a batch run over the same topic, and the
+    certificate must hold.
+    """
+    from headgate.checks.bursts import run_bursts
+    from headgate.settings import load_settings
+
+    report = run_bursts(load_settings(), bursts, seconds, seed, console.say)
+    calm = report.played.calm
+    console.done(
+        f"{report.played.records:,} records in {bursts} bursts left no trace;"
+        f" visible in bronze after {calm.p50} s (median), {calm.p95} s (p95)"
+    )
+    console.data(report)
