@@ -18,6 +18,7 @@ from headgate.spec.sample import (
     After,
     Between,
     Choice,
+    Code,
     Lognormal,
     Normal,
     Product,
@@ -33,6 +34,8 @@ Stream: TypeAlias = np.random.Generator
 
 MICROSECONDS = 1_000_000
 SECONDS_A_DAY = 86_400
+# Without I, L, O and U, which a person misreads.
+LETTERS = np.array(list("0123456789ABCDEFGHJKMNPQRSTVWXYZ"))
 _TYPES: Mapping[str, type[np.generic]] = {
     "BIGINT": np.int64,
     "INT": np.int32,
@@ -98,6 +101,11 @@ def _constant(form: Value, stream: Stream, rows: int, made: Made) -> Array:
     return np.full(rows, form, dtype=object if _text(form) else None)
 
 
+def _code(form: Code, stream: Stream, rows: int, made: Made) -> Array:
+    drawn = LETTERS[(stream.random((rows, form.length)) * len(LETTERS)).astype(np.int64)]
+    return np.array([form.prefix + "".join(letters) for letters in drawn], dtype=object)
+
+
 def _uniform(form: Uniform, stream: Stream, rows: int, made: Made) -> Array:
     return form.low + (form.high - form.low) * stream.random(rows)
 
@@ -143,6 +151,7 @@ def _after(form: After, stream: Stream, rows: int, made: Made) -> Array:
 _DRAWS: Mapping[str, Callable[[Any, Stream, int, Made], Array]] = {  # pyright: ignore[reportExplicitAny]  each form has its own model
     "choice": _choice,
     "constant": _constant,
+    "code": _code,
     "uniform": _uniform,
     "normal": _normal,
     "lognormal": _lognormal,

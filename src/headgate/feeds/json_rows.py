@@ -1,8 +1,9 @@
 """Record batches as JSON, one line a row: what `orjson.dumps` gives for the row, column by column.
 
-Two things differ from it, both so that nothing is lost on the way: NaN and the infinities are
+Some things differ from it, all so that nothing is lost on the way: NaN and the infinities are
 written as the tokens NaN, Infinity and -Infinity, which no strict JSON reader accepts (orjson
-would write null), and nanoseconds are kept where there are any.
+would write null), nanoseconds are kept where there are any, decimals keep their digits, and one
+that has more digits than Spark's decimals is text. A zoned time is written in UTC.
 """
 
 # pyarrow ships no types and makes its compute functions at import, unknown to the checker.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from uuid import UUID
 
 import numpy as np
 import orjson
@@ -21,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.feeds.arrow import absent_rows, doubles
-
-Texts = list[bytes]
+from headgate.feeds.json_nested import Texts, Write, is_nested, nested_writer, parts, row_pattern
+from headgate.spec.types import MAX_DECIMAL_PRECISION
 
 NULL = b"null"
 _TO_ESCAPE = re.compile(rb'["\\\x00-\x1f]')
@@ -34,8 +36,7 @@ class JsonRows:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._writers = [writer_of(field.type) for field in schema]
-        names = (orjson.dumps(name).replace(b"%", b"%%") for name in schema.names)
-        self._row = b"{" + b",".join(name + b":%b" for name in names) + b"}"
+        self._row = row_pattern(schema.names)
 
     def lines(self, batch: pa.RecordBatch) -> Texts:
         """One JSON object a row, in the order of the columns."""
@@ -53,28 +54,70 @@ def keys(column: pa.Array) -> list[bytes | None]:
     return [None if text == NULL else text.strip(b'"') for text in texts]
 
 
-def writer_of(kind: pa.DataType) -> Callable[[pa.Array], Texts]:
+def writer_of(kind: pa.DataType) -> Write:
     """How a column of that type is written; a TypeError where `can_write` is false."""
     for suits, write in _WRITERS:
         if suits(kind):
             return write
+    if can_write(kind):
+        return nested_writer(kind, writer_of) if is_nested(kind) else _decoded(kind)
     raise TypeError(f"a column of type {kind} cannot be written as JSON")
 
 
 def can_write(kind: pa.DataType) -> bool:
+    """Whether JSON has such a value: bytes it has not."""
+    if is_nested(kind):
+        return all(can_write(part) for part in parts(kind))
+    if pa.types.is_dictionary(kind):
+        return can_write(kind.value_type)
     return any(suits(kind) for suits, _ in _WRITERS)
+
+
+def written_as_text(kind: pa.DataType) -> bool:
+    """Whether its values stand in quotes."""
+    if pa.types.is_dictionary(kind):
+        return written_as_text(kind.value_type)
+    return any(test(kind) for test in (_is_text, _is_moment, is_uuid, is_long_decimal))
+
+
+def is_uuid(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.UuidType)
+
+
+def is_long_decimal(kind: pa.DataType) -> bool:
+    """More digits than a decimal of Spark holds."""
+    return pa.types.is_decimal(kind) and kind.precision > MAX_DECIMAL_PRECISION
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
-    return (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, _is_json)
+    return any(test(kind) for test in tests)
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    """JSON text that the file marks as such; it goes as the text it is."""
+    return isinstance(kind, pa.JsonType)
 
 
 def _plain(column: pa.Array) -> pa.Array:
+    if _is_json(column.type):
+        return column.storage
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _decoded(kind: pa.DataType) -> Write:
+    write = writer_of(kind.value_type)
+
+    def decoded(column: pa.Array) -> Texts:
+        return write(column.dictionary_decode())
+
+    return decoded
 
 
 def _doubles(column: pa.Array) -> Texts:
@@ -105,6 +148,22 @@ def _bare(column: pa.Array) -> Texts:
     return _with_nulls(column.cast(pa.string()).cast(pa.binary()).to_pylist(), column)
 
 
+def _counts(column: pa.Array) -> Texts:
+    """A duration as a number of its unit."""
+    return _bare(column.cast(pa.int64()))
+
+
+def _in_quotes(column: pa.Array) -> Texts:
+    texts = column.cast(pa.string()).cast(pa.binary()).to_pylist()
+    return [NULL if text is None else b'"' + text + b'"' for text in texts]
+
+
+def _uuids(column: pa.Array) -> Texts:
+    """Their usual text, in groups of hexadecimal digits."""
+    values = column.storage.to_pylist()
+    return [NULL if v is None else b'"%b"' % str(UUID(bytes=v)).encode() for v in values]
+
+
 def _texts(column: pa.Array) -> Texts:
     distinct = _plain(column).dictionary_encode()
     # Few values repeat often: each is escaped once.
@@ -117,12 +176,9 @@ def _quoted(value: bytes) -> bytes:
 
 
 def _times(column: pa.Array) -> Texts:
-    zone = column.type.tz
-    if zone not in (None, "UTC", "+00:00"):
-        return _one_by_one(column)
-    zoneless = column.cast(pa.timestamp(column.type.unit)) if zone else column
-    texts = _isoformat(zoneless)
-    suffix = b'+00:00"' if zone else b'"'
+    zoned = column.type.tz is not None
+    texts = _isoformat(column.cast(pa.timestamp(column.type.unit)) if zoned else column)
+    suffix = b'+00:00"' if zoned else b'"'
     return [NULL if text is None else b'"' + text + suffix for text in texts]
 
 
@@ -151,22 +207,27 @@ def _dates(column: pa.Array) -> Texts:
     return [NULL if text is None else b'"' + text + b'"' for text in texts]
 
 
-def _one_by_one(column: pa.Array) -> Texts:
-    return [orjson.dumps(value) for value in column.to_pylist()]
+def _clock_times(column: pa.Array) -> Texts:
+    """Without a fraction that is zero, as Python writes them."""
+    texts = column.cast(pa.string())
+    return _in_quotes(pc.replace_substring_regex(texts, r"\.0+$", ""))
 
 
 def _nulls(column: pa.Array) -> Texts:
     return [NULL] * len(column)
 
 
-_WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Texts]], ...] = (
+_WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Write], ...] = (
     (pa.types.is_floating, _doubles),
     (pa.types.is_integer, _bare),
     (_is_text, _texts),
     (pa.types.is_timestamp, _times),
     (pa.types.is_date, _dates),
-    (pa.types.is_time, _one_by_one),
+    (pa.types.is_time, _clock_times),
+    (pa.types.is_duration, _counts),
+    (is_uuid, _uuids),
     (pa.types.is_boolean, _bare),
+    (is_long_decimal, _in_quotes),
     (pa.types.is_decimal, _bare),
     (pa.types.is_null, _nulls),
 )

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.errors import DeclarationError, Fault, OperationError, SettingsError
-from headgate.feeds.json_rows import can_write
+from headgate.feeds.json_rows import can_write, is_long_decimal, written_as_text
 from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 from headgate.spec.refusal import suggestion
@@ -118,40 +118,41 @@ def _type_faults(schema: pa.Schema, declared: Declared[Dataset]) -> Iterator[Fau
         pointer = f"columns[{index}].kafka_type"
         if not can_write(kind):
             what = f"`{column.name}` is {kind} in the file"
-            yield declared.fault(pointer, what, "JSON has no such value", "Flatten the column.")
+            yield declared.fault(pointer, what, "JSON has no bytes", "Write it as text there.")
         elif not any(suits(kind) for suits in _FITTING.get(wanted.name, ())):
             what = f"`{column.name}` is {kind} in the file, not {wanted}"
             yield declared.fault(pointer, what, "", "Declare the type that the file has.")
 
 
-def _written_as_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    if types.is_dictionary(kind):
-        return _written_as_text(kind.value_type)
-    return types.is_temporal(kind) or any(
-        test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view)
-    )
+def _of_values(*tests: Callable[[pa.DataType], bool]) -> _Tests:
+    """Tests that also hold for a dictionary of such values, and for a column without any."""
+
+    def holds(kind: pa.DataType) -> bool:
+        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return pa.types.is_null(inner) or any(test(inner) for test in tests)
+
+    return (holds,)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not is_long_decimal(kind))
 
 
 _Tests = tuple[Callable[[pa.DataType], bool], ...]
-_NUMBER: _Tests = (
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_null,
-)
-_WHOLE: _Tests = (pa.types.is_integer, pa.types.is_null)
-_TEXT: _Tests = (_written_as_text, pa.types.is_null)
+_WHOLE = _of_values(pa.types.is_integer, pa.types.is_duration)
+_NUMBER = (*_WHOLE, *_of_values(_is_number))
+_TEXT = _of_values(written_as_text)
 # What may stand in the file under each type of the manifest.
 _FITTING: Mapping[str, _Tests] = {
     "STRING": _TEXT,
     "DATE": _TEXT,
     "TIMESTAMP": _TEXT,
     "TIMESTAMP_LTZ": _TEXT,
-    "BOOLEAN": (pa.types.is_boolean, pa.types.is_null),
+    "BOOLEAN": _of_values(pa.types.is_boolean),
     "INT": _WHOLE,
     "BIGINT": _WHOLE,
     "FLOAT": _NUMBER,
     "DOUBLE": _NUMBER,
     "DECIMAL": _NUMBER,
+    "JSON": (can_write,),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -143,8 +144,63 @@ def test_a_key_is_plain_text_and_absent_where_the_value_is_null() -> None:
     assert keys(array([0], pa.timestamp("us"), np.int64)) == [b"1970-01-01T00:00:00"]
 
 
-def test_lists_structs_and_bytes_are_no_columns_of_an_event() -> None:
-    for kind in (pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.binary()):
+def values(items: Sequence[object], kind: pa.DataType) -> pa.Array:
+    return pa.array(items, kind)
+
+
+NESTED: tuple[tuple[pa.DataType, Sequence[object], Sequence[str]], ...] = (
+    (pa.list_(pa.int64()), [[1, None], [], None], ["[1,null]", "[]", "null"]),
+    (pa.large_list(pa.string()), [['a"'], None], ['["a\\""]', "null"]),
+    (pa.list_(pa.float64(), 2), [[1.5, 2.0], None, [0.0, None]], ["[1.5,2.0]", "null", "[0.0,null]"]),
+    (
+        pa.struct([("a %", pa.int8()), ("at", pa.timestamp("s"))]),
+        [{"a %": 1, "at": datetime(2024, 1, 1)}, None, {"a %": None}],
+        ['{"a %":1,"at":"2024-01-01T00:00:00"}', "null", '{"a %":null,"at":null}'],
+    ),
+    (pa.map_(pa.string(), pa.int64()), [[("x", 1), ("y", None)], None, []], ['{"x":1,"y":null}', "null", "{}"]),
+    (pa.map_(pa.int32(), pa.bool_()), [[(7, True)]], ['{"7":true}']),
+    (pa.list_(pa.list_(pa.decimal128(38, 2))), [[[Decimal("1.10")], []]], ["[[1.10],[]]"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "items", "texts"), NESTED)
+def test_lists_structs_and_maps_are_written_whole(
+    kind: pa.DataType, items: Sequence[object], texts: Sequence[str]
+) -> None:
+    column = values(items, kind)
+    assert lines({"a": column}) == [f'{{"a":{text}}}'.encode() for text in texts]
+    assert lines({"a": column.slice(1)}) == [f'{{"a":{text}}}'.encode() for text in texts[1:]]
+
+
+SCALARS: tuple[tuple[pa.DataType, Sequence[object], Sequence[str]], ...] = (
+    (pa.uint64(), [2**64 - 1, None], ["18446744073709551615", "null"]),
+    (pa.decimal128(38, 0), [Decimal(10**37)], [str(10**37)]),
+    (pa.decimal256(60, 0), [Decimal(10**50), None], [f'"{10**50}"', "null"]),
+    (pa.time64("ns"), [1_000, 1_000_000_000, None], ['"00:00:00.000001000"', '"00:00:01"', "null"]),
+    (pa.duration("ms"), [5, None], ["5", "null"]),
+    (pa.dictionary(pa.int8(), pa.int64()), [7, None], ["7", "null"]),
+    (pa.dictionary(pa.int8(), pa.string()), ["x", None], ['"x"', "null"]),
+    (pa.string_view(), ["x"], ['"x"']),
+    (pa.float16(), [0.5, None], ["0.5", "null"]),
+    (pa.timestamp("ms", tz="America/New_York"), [0, None], ['"1970-01-01T00:00:00+00:00"', "null"]),
+    (pa.timestamp("ns", tz="Asia/Kolkata"), [1], ['"1970-01-01T00:00:00.000000001+00:00"']),
+)
+
+
+@pytest.mark.parametrize(("kind", "items", "texts"), SCALARS)
+def test_rarer_types_lose_nothing(
+    kind: pa.DataType, items: Sequence[object], texts: Sequence[str]
+) -> None:
+    assert lines({"a": values(items, kind)}) == [f'{{"a":{text}}}'.encode() for text in texts]
+
+
+def test_a_uuid_is_written_as_people_write_it() -> None:
+    column = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(range(16))], pa.binary(16)))
+    assert lines({"a": column}) == [b'{"a":"00010203-0405-0607-0809-0a0b0c0d0e0f"}']
+
+
+def test_bytes_are_no_column_of_an_event() -> None:
+    for kind in (pa.binary(), pa.binary(4), pa.list_(pa.large_binary())):
         assert not can_write(kind)
         with pytest.raises(TypeError, match="cannot be written"):
             JsonRows(pa.schema([("a", kind)]))
