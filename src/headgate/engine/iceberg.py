@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from headgate.engine.jvm import IcebergTable, Snapshot
 from headgate.engine.markers import Marker, marker, properties, wap_id
@@ -72,6 +72,14 @@ class ManagedTable:
             if is_older(commit.marker, intent):
                 return None
         return None
+
+    def appended(self, snapshot: Snapshot) -> DataFrame:
+        """The rows that one append brought, whether it is published or only staged."""
+        reader = self.session.read.format("iceberg")
+        if snapshot.parent is None:
+            return reader.option("versionAsOf", str(snapshot.id)).load(self.name)
+        options = {"start-snapshot-id": snapshot.parent, "end-snapshot-id": snapshot.id}
+        return reader.options(**{k: str(v) for k, v in options.items()}).load(self.name)
 
     def publish(self, staged: Snapshot) -> Snapshot:
         """Make the staged snapshot current, or say why the table refuses it."""

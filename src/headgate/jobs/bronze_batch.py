@@ -15,9 +15,9 @@ from headgate.engine.dead_letters import send_dead_letters
 from headgate.engine.faults import Point
 from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable, Staging
 from headgate.engine.jvm import Snapshot
-from headgate.engine.observe import Counted
 from headgate.engine.protocol import BatchProtocol, Result, span
 from headgate.engine.reach import Reached, topic_reached
+from headgate.engine.rest import Rest, rest_of
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.expr.literals import spark_literal
@@ -52,7 +52,7 @@ class BronzeBatch:
         self._session: SparkSession = frame.sparkSession
         self._target = target
         self._protocol = protocol
-        self._source = Counted(frame, TOMBSTONES)
+        self._frame = frame
         self._table = ManagedTable(self._session, target.table)
         self._dead_letters = ManagedTable(self._session, DEAD_LETTERS)
 
@@ -64,9 +64,9 @@ class BronzeBatch:
 
     def write(self, intent: Intent) -> Result:
         staged = self._stage(intent)
-        outcomes = self._outcomes(intent, staged)
-        if set(outcomes) != {ACCEPTED}:
-            self._refuse(intent, outcomes)
+        # A row stands for one record, so as many rows as offsets mean that all were accepted.
+        if staged.added != span(intent.range):
+            self._account_for_rest(intent, staged)
         self._protocol.still_mine()
         self._table.publish(staged)
         self._protocol.faults.at(Point.AFTER_PUBLISH)
@@ -75,8 +75,15 @@ class BronzeBatch:
             raise OperationError(f"{self._table.name} lost the commit that was just published")
         return result
 
+    def _account_for_rest(self, intent: Intent, staged: Snapshot) -> None:
+        with rest_of(self._frame, intent.range, self._table, staged) as rest:
+            outcomes = self._outcomes(intent, staged, rest)
+            if set(outcomes) != {ACCEPTED}:
+                self._bind(intent, rest.frame)
+                self._refuse(intent, outcomes)
+
     def _stage(self, intent: Intent) -> Snapshot:
-        script = self._bind(intent)
+        script = self._bind(intent, self._frame)
         staging = Staging(self._session, intent)
         self._protocol.faults.during(Point.MID_WRITE, self._write_begun)
         with staging.open():
@@ -85,10 +92,10 @@ class BronzeBatch:
         self._protocol.faults.at(Point.AFTER_STAGING)
         return staged
 
-    def _bind(self, intent: Intent) -> Script:
-        """The file's views over this batch's records, and its clock at the batch's time."""
+    def _bind(self, intent: Intent, records: DataFrame) -> Script:
+        """The file's views over these records, and its clock at the batch's time."""
         script = self._target.script(intent.revisions[0])
-        self._source.observed().createOrReplaceTempView(self._target.view)
+        records.createOrReplaceTempView(self._target.view)
         for step in ("clock", "revision", "view"):
             for statement in script.named(step):
                 sql(self._session, statement)
@@ -104,21 +111,17 @@ class BronzeBatch:
         known = {file.name for file in folder.glob("*.parquet")}
         return lambda: any(file.name not in known for file in folder.glob("*.parquet"))
 
-    def _outcomes(self, intent: Intent, staged: Snapshot) -> Mapping[str, int]:
-        read, tombstones = self._read(intent)
-        refused = read - tombstones - staged.added
+    def _outcomes(self, intent: Intent, staged: Snapshot, rest: Rest) -> Mapping[str, int]:
+        """Outcomes of the whole batch; an offset without a record (a transaction's) has none."""
+        records, tombstones = rest.counts(TOMBSTONES)
+        refused = records - tombstones - rest.staged
         if refused < 0:
             raise OperationError(
                 f"a batch of {intent.job} wrote more rows than it read",
-                why=f"{read} records read, {tombstones} tombstones, {staged.added} rows staged",
+                why=f"{records} records, {tombstones} tombstones, {rest.staged} rows staged",
             )
         found = {ACCEPTED: staged.added, REFUSED: refused, TOMBSTONE: tombstones}
         return {name: n for name, n in found.items() if n or name == ACCEPTED}
-
-    def _read(self, intent: Intent) -> tuple[int, int]:
-        """Records and tombstones; on any doubt they are counted again."""
-        seen = self._source.seen()
-        return seen if seen and seen[0] == span(intent.range) else self._source.recount()
 
     def _refuse(self, intent: Intent, outcomes: Mapping[str, int]) -> None:
         """Dead letters first: once bronze is published, the batch is wholly accounted for."""

@@ -1,0 +1,144 @@
+"""Few bad records among many are found by their offsets: no other is parsed a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.integration.events import events
+from tests.integration.oracle import bronze_rows
+from tests.integration.spark import TYPES, Pipeline, Sent
+from tests.integration.test_bronze import in_transaction
+
+from headgate.compile.script import Script
+from headgate.engine import rest
+from headgate.engine.rest import BLOCK, MOST, Block, Rest
+from headgate.errors import OperationError
+
+COUNT = 3_000
+BAD, GONE = b"not JSON", None
+# The first and the last offset, both sides of an edge, a whole block, and one alone.
+ODD: dict[int, bytes | None] = {
+    0: BAD,
+    COUNT - 1: GONE,
+    4 * BLOCK - 1: BAD,
+    4 * BLOCK: GONE,
+    **dict.fromkeys(range(10 * BLOCK, 11 * BLOCK), BAD),
+    1_777: BAD,
+}
+
+
+def records(first: int) -> list[Sent]:
+    made = events(11, COUNT, first=first)
+    return [
+        Sent(ODD.get(number, value), b"k", partition=partition)
+        for partition in (0, 1)
+        for number, value in enumerate(made)
+    ]
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many records the rest of each batch had."""
+    sizes: list[int] = []
+    counts = Rest.counts
+
+    def noted(self: Rest, condition: str) -> tuple[int, int]:
+        found = counts(self, condition)
+        sizes.append(found[0])
+        return found
+
+    monkeypatch.setattr(Rest, "counts", noted)
+    return sizes
+
+
+def test_every_odd_record_is_found_wherever_it_stands(
+    new_pipeline: Callable[..., Pipeline], sizes: list[int]
+) -> None:
+    pipeline = new_pipeline(partitions=2)
+    for first in (0, COUNT):  # the second batch begins in the middle of a block
+        pipeline.produce(records(first))
+        pipeline.process("bronze")
+    sound = [record for record in pipeline.records() if record.value not in (BAD, GONE)]
+    assert pipeline.bronze() == bronze_rows(sound, TYPES)
+    tombstones = 4 * sum(value is GONE for value in ODD.values())
+    refused = 4 * len(ODD) - tombstones
+    accepted = 4 * COUNT - tombstones - refused
+    assert pipeline.outcomes() == {
+        "accepted": accepted,
+        "refused": refused,
+        "tombstone": tombstones,
+    }
+    assert len(pipeline.dead_letters()) == refused == len(pipeline.letters_on_topic())
+    assert all(size <= 2 * 8 * BLOCK for size in sizes)
+    assert len(sizes) == 2
+
+
+@pytest.mark.parametrize("every", [1, 2, int(1 / MOST) + 1], ids="all half many".split())
+def test_many_odd_records_make_the_whole_batch_the_rest(
+    new_pipeline: Callable[..., Pipeline], sizes: list[int], every: int
+) -> None:
+    pipeline = new_pipeline(partitions=1)
+    odd = (BAD, GONE)
+    made = [odd[n // every % 2] if n % every == 0 else v for n, v in enumerate(events(3, 300))]
+    pipeline.produce(Sent(value, b"k") for value in made)
+    pipeline.process("bronze")
+    expected = {
+        "accepted": 300 - made.count(BAD) - made.count(GONE),
+        "refused": made.count(BAD),
+        "tombstone": made.count(GONE),
+    }
+    assert pipeline.outcomes() == {name: n for name, n in expected.items() if n}
+    assert len(pipeline.dead_letters()) == made.count(BAD) == len(pipeline.letters_on_topic())
+    assert sizes == [300]
+
+
+@pytest.mark.parametrize("twice", ["TRUE", "kafka_offset = 5", "kafka_offset IN (99, 100, 101)"])
+def test_rows_that_stand_there_twice_hide_no_record(
+    new_pipeline: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch, twice: str
+) -> None:
+    """A template that a person edited can do that; the batch stops instead of adding up wrongly."""
+    one = Script.one
+
+    def edited(self: Script, name: str) -> str:
+        statement, judged = one(self, name), f"{pipeline.name}_judged"
+        both = f"(SELECT * FROM {judged} UNION ALL SELECT * FROM {judged} WHERE {twice})"
+        return (
+            statement.replace(f"FROM {judged}", f"FROM {both}") if name == "accept" else statement
+        )
+
+    pipeline = new_pipeline(partitions=1)
+    monkeypatch.setattr(Script, "one", edited)
+    values: list[bytes | None] = [*events(4, 300)]
+    for number in (2, 100, 200, 250):
+        values[number] = BAD
+    pipeline.produce(Sent(value, b"k") for value in values)
+    with pytest.raises(OperationError, match=r"wrote more rows|does not add up"):
+        pipeline.process("bronze")
+    assert not pipeline.bronze()
+    assert not pipeline.ledger()
+
+
+def test_a_batch_in_transactions_has_its_bad_records_found_and_its_gaps_counted(
+    new_pipeline: Callable[..., Pipeline], sizes: list[int]
+) -> None:
+    pipeline = new_pipeline(partitions=1)
+    bootstrap = str(pipeline.settings.bootstrap_servers)
+    values = events(5, 2_000)
+    values[700] = BAD
+    in_transaction(bootstrap, pipeline.topic, values[:1_000], commit=True)
+    in_transaction(bootstrap, pipeline.topic, values[1_000:1_010], commit=False)
+    in_transaction(bootstrap, pipeline.topic, values[1_010:], commit=True)
+    pipeline.process("bronze")
+    assert pipeline.outcomes() == {"accepted": 1_989, "refused": 1}
+    assert [letter.origin[-1] for letter in pipeline.dead_letters()] == [700]
+    assert sum(row.gaps for row in pipeline.ledger()) == 10 + 3
+    assert len(sizes) == 1
+    assert sizes[0] < 6 * BLOCK
+
+
+def test_no_block_means_no_record() -> None:
+    assert rest.inside([]) == "FALSE"
+    assert rest.inside([Block(1, 7, 32, 0), Block(1, 9, 32, 3)]) == (
+        f"(partition = 1 AND offset DIV {BLOCK} IN (7L, 9L))"
+    )
