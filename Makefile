@@ -23,6 +23,7 @@ endif
 READY := .venv/.ready
 PREPARED := .venv/.prepared
 N ?= 20
+# make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
 
 ##@ Start here
 
@@ -87,6 +88,9 @@ restart: $(READY) ## down, then up
 health: $(READY) ## ask broker, engine and storage
 	$(HG) local health
 
+check-lag: $(READY) ## how far bronze is behind the topic, and the dead letters against DLQ_MAX
+	$(HG) job lag
+
 status: $(READY) ## services and jobs
 	$(HG) local status
 	$(HG) job list
@@ -107,6 +111,9 @@ logs-executor: $(READY) ## what the executors wrote (locally they are the engine
 	$(HG) local logs --service engine
 
 ##@ Data
+
+scaffold: $(READY) ## write SQL, dbt model, source and tests of a manifest: DATASET=orders
+	$(HG) dataset scaffold
 
 build-sql: $(READY) ## compile the dataset to build/sql
 	$(HG) dataset build

@@ -35,6 +35,14 @@ outcomes do not sum to the records read. Nothing was written to the ledger.
   that the table itself has committed.
 - After the ops store was lost: `headgate ledger rebuild`, then the same command again.
 - If outcomes do not add up, that is a fault of Headgate: keep the ops store and report it.""",
+    "HG-1003": """Records expired on the topic before a job read them: the pause was longer than the
+topic's retention. Nothing is skipped by itself.
+
+- `headgate job lag` shows the offsets that are gone, by partition.
+- If their producer still has them, send them again: they come with new offsets. Then accept the gap.
+- `headgate job accept-gap <job>` goes on behind them. The ledger and every later certificate name
+  how many records are missing, who accepted it and when.
+- Raise the topic's retention above the longest pause you foresee.""",
     "HG-2001": """The command was called wrongly: an unknown dataset, a service that is not run here.
 `headgate <noun> <verb> --help` shows what it takes.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each

@@ -138,6 +138,13 @@ class Values(BaseModel):
     spark_driver_memory: Annotated[Memory, Variable("Heap of the engine.", form=SIZE)] = "2g"
     spark_java_options: Annotated[str, Variable("More options of the engine's JVM.")] = ""
 
+    trigger_seconds: Annotated[
+        Seconds, Variable("Seconds between two batches of a stream.", "Streams")
+    ] = 10
+    max_offsets_per_batch: Annotated[
+        int, Field(ge=1), Variable("Offsets that a batch reads at most, so that a backlog fits.")
+    ] = 1_000_000
+
     bronze_completeness_ratio: Annotated[
         Share, Variable("Share of produced events that bronze must hold.", "Checks")
     ] = 0.95

@@ -49,6 +49,11 @@ class HeadgateError(Exception):
         self.why = why
         self.fix = fix
 
+    @property
+    def one_line(self) -> str:
+        """All three, as the ops store keeps them."""
+        return " | ".join(part for part in (self.what, self.why, self.fix) if part)
+
 
 class OperationError(HeadgateError):
     """The operation ran and failed."""

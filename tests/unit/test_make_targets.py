@@ -35,8 +35,6 @@ logs logs-broker logs-engine logs-executor ps
 """.split()
 OURS = "help demo setup-system sample count certify docs test-all faults bench".split()
 COME_LATER = {
-    "scaffold",
-    "check-lag",
     "obs-up",
     "obs-down",
     "compact-silver",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -58,6 +59,26 @@ def committed_records(bootstrap: str, stretch: Stretch, seconds: float) -> Gener
                 if found.message is None or found.offset + 1 >= end:
                     waiting.discard(found.partition)
                     consumer.pause([TopicPartition(stretch.topic, found.partition)])
+
+
+def oldest_records(bootstrap: str, stretch: Stretch, seconds: float) -> dict[int, datetime]:
+    """The time of the first committed record of each partition of the stretch, where there is one."""
+    limit, waiting = time.monotonic() + seconds, set(stretch.partitions)
+    times: dict[int, datetime] = {}
+    with closing(_consumer(bootstrap)) as consumer:
+        consumer.assign([TopicPartition(stretch.topic, p, stretch.begin[p]) for p in waiting])
+        while waiting and time.monotonic() < limit:
+            for found in _consume(consumer):
+                if found.partition in waiting:
+                    waiting.discard(found.partition)
+                    consumer.pause([TopicPartition(stretch.topic, found.partition)])
+                    if found.message is not None and found.offset < stretch.end[found.partition]:
+                        times[found.partition] = _time(found.message)
+    return times
+
+
+def _time(message: Message) -> datetime:
+    return datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
 
 
 def _consume(consumer: Consumer) -> Generator[Found]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.job_mend import repair
+from headgate.cli.job_lag import lag
+from headgate.cli.job_mend import accept_gap, repair
 from headgate.cli.job_run import run_job
 from headgate.cli.job_show import list_runs, show
 from headgate.cli.job_stream import restart, start, stop
@@ -22,8 +23,9 @@ def group() -> None:
       headgate job run bronze
       headgate job start
       headgate job show bronze
+      headgate job lag
     """
 
 
-for _command in (run_job, start, stop, restart, list_runs, show, repair):
+for _command in (run_job, start, stop, restart, list_runs, show, lag, repair, accept_gap):
     group.add_command(_command)

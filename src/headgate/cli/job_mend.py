@@ -25,8 +25,68 @@ def repair(job: str, yes: bool) -> None:
         kind, dataset = split_job(settings, job)
         if kind != "bronze":
             raise UsageError(f"{kind} has no checkpoint", fix="headgate job run silver --full")
-        if not yes:
-            click.confirm(f"Set the checkpoint of bronze-{dataset} aside?", abort=True, err=True)
+        _confirm(f"Set the checkpoint of bronze-{dataset} aside?", yes)
         report = repair_job(settings, store, dataset)
     console.done(f"{report.job} goes on at {dict(report.offsets)}; the old one is {report.aside}")
     console.data(report, text="")
+
+
+@click.command("accept-gap")
+@click.argument("job")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Say what is missing, and change nothing.")
+def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
+    """Go on behind records that expired on the topic before they were read.
+
+    They are lost: the ledger and the certificate name how many, who accepted it and when.
+
+    \b
+    Examples:
+      headgate job accept-gap bronze --dry-run
+      headgate job accept-gap bronze-orders --yes
+    """
+    from headgate.checks.lag import measure
+    from headgate.cli.job_run import finish
+    from headgate.errors import UsageError
+    from headgate.jobs.requests import ask_for, split_job
+
+    settings, store = open_store()
+    with store:
+        kind, dataset = split_job(settings, job)
+        if kind != "bronze":
+            raise UsageError(f"{kind} reads no topic", fix="headgate job accept-gap bronze")
+        lag = measure(settings, store, dataset)
+        gone = [p for p in lag.partitions if p.expired]
+        if not gone:
+            console.done(f"no record of {lag.topic} expired before {lag.job} read it")
+            return
+        for p in gone:
+            console.say(
+                f"partition {p.partition}: offsets {p.committed:,} to {p.start - 1:,}"
+                f" are gone, {p.expired:,} in all"
+            )
+        if dry_run:
+            return
+        _confirm(f"Go on without {lag.expired:,} records?", yes)
+        options = {"form": "accept-gap", "by": _who()}
+        finish(settings, store, ask_for(settings, store, job, "batch", options))
+    console.say(f"headgate job start {job} (or job run {job}) goes on behind them")
+
+
+def _confirm(question: str, yes: bool) -> None:
+    import sys
+
+    from headgate.errors import UsageError
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("this needs --yes here", why="no terminal to ask on")
+    click.confirm(question, abort=True, err=True)
+
+
+def _who() -> str:
+    import getpass
+    import socket
+
+    return f"{getpass.getuser()}@{socket.gethostname()}"

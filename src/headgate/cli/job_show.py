@@ -1,18 +1,46 @@
-"""`headgate job list`, `show` and `lag`: how the jobs stand."""
+"""`headgate job list` and `show`: how the jobs stand."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import click
 
-from headgate.cli.console import console
-from headgate.cli.job_report import open_store, report, sentence
+from headgate.cli.console import as_table, console, plain
+from headgate.cli.job_report import open_store, report
+
+if TYPE_CHECKING:
+    from headgate.checks.job_view import JobView
+    from headgate.settings import Settings
+    from headgate.store.ops import OpsStore
+
+# A minute of a stream that is triggered each second.
+BATCHES = 60
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What `job show` prints."""
+
+    view: JobView
+    lag_records: int | None
+    lag_seconds: float | None
+    lag_words: str
+    group: str
 
 
 @click.command("list")
 @click.option("--job", default=None, help="Only this job's runs.")
 @click.option("-n", "count", default=20, show_default=True, help="How many, newest first.")
 def list_runs(job: str | None, count: int) -> None:
-    """List runs, newest first."""
+    """List runs, newest first.
+
+    \b
+    Examples:
+      headgate job list
+      headgate job list --job bronze-orders -n 5
+    """
     from headgate.engine.lease import active_engine
     from headgate.jobs.requests import full_name
 
@@ -26,18 +54,91 @@ def list_runs(job: str | None, count: int) -> None:
 @click.command("show")
 @click.argument("job")
 def show(job: str) -> None:
-    """Show a job's newest run and its last batches."""
+    """Show how a job stands: its pace, its lag, its failures and its last batches.
+
+    \b
+    Examples:
+      headgate job show bronze
+      headgate -o json job show silver-orders
+    """
+    from headgate.checks.job_view import view
+    from headgate.errors import UsageError
     from headgate.jobs.requests import full_name
+    from headgate.store.ops import utc_now
 
     settings, store = open_store()
     with store:
         name = full_name(settings, job)
-        latest = store.latest(name)
-        rows = store.ledger(name)[-10:]
-        batches = [
-            {"batch": row.batch_id, "run": row.run, "read": row.read, **dict(row.outcomes)}
-            for row in rows
-        ]
-        newest = [report(latest)] if latest else []
-        text = f"{sentence(latest)}\n{len(rows)} last batches in the ledger" if latest else "no run"
-        console.data({"runs": newest, "batches": batches}, text=text)
+        run = store.latest(name)
+        if run is None:
+            raise UsageError(
+                f"{name} has not run yet", fix=f"headgate job run {job}, or job start {job}"
+            )
+        rows = store.newest_batches(name, BATCHES)
+        seen = view(run, rows, store.last_restart(name), settings.trigger_seconds, utc_now())
+        shown = _with_lag(settings, store, seen, run.kind, run.subject)
+        console.data(shown, text=_text(shown, settings.trigger_seconds, _engine(store)))
+
+
+def _engine(store: OpsStore) -> bool:
+    from headgate.engine.lease import active_engine
+
+    return active_engine(store) is not None
+
+
+def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dataset: str) -> Shown:
+    from headgate.checks.lag import group_words, measure, rows_behind
+    from headgate.errors import HeadgateError
+
+    if kind == "silver":
+        behind = rows_behind(store, dataset)
+        return Shown(seen, behind, None, f"{behind:,} rows of bronze", "")
+    if kind != "bronze":
+        return Shown(seen, None, None, "", "")
+    try:
+        lag = measure(settings, store, dataset)
+    except HeadgateError as error:
+        return Shown(seen, None, None, f"not known: {error.what}", "")
+    group = group_words(settings, store, lag)
+    return Shown(seen, lag.records, lag.seconds, lag.words, group)
+
+
+def _text(shown: Shown, trigger: float, engine: bool) -> str:
+    seen, pace = shown.view, shown.view.pace
+    how = "as a stream" if seen.mode == "streaming" else "in batch mode"
+    since = f" since {seen.since}" if seen.since else ""
+    lines = {
+        "records": f"{seen.records:,} in {seen.batches:,} batches of this run",
+        "rows/s": f"{pace.rows_in_per_s:,} in, {pace.rows_out_per_s:,} out, over the last minute",
+        "last batch": _last_batch(shown, trigger),
+        "lag": shown.lag_words,
+        "restarts": f"{seen.restarts}" + (f", last {seen.last_restart}" * bool(seen.last_restart)),
+        "group": shown.group,
+        "engine": "" if engine else "none is running: make up",
+    }
+    told = [f"  {name:<11} {words}" for name, words in lines.items() if words]
+    head = [f"{seen.job} run {seen.run}: {seen.state} {how}{since}", *told, *_trouble(seen)]
+    table = as_table([plain(batch) for batch in seen.last]) if seen.last else "no batch yet"
+    return "\n".join([*head, "", table])
+
+
+def _last_batch(shown: Shown, trigger: float) -> str:
+    pace = shown.view.pace
+    if pace.last_batch_seconds is None:
+        return ""
+    words = f"{pace.last_batch_seconds:g} s"
+    if pace.processed_per_s is not None:
+        words += f", {pace.processed_per_s:,.0f} rows/s while it ran"
+    if pace.backpressure is not None:
+        words += f"; backpressure {pace.backpressure:.0%} of the {trigger:g} s trigger"
+    if pace.falls_behind:
+        words += ": it falls behind (raise TRIGGER_SECONDS, or give the engine more cores)"
+    return words
+
+
+def _trouble(seen: JobView) -> list[str]:
+    """The error in words: what, why, what to do."""
+    what, *rest = seen.trouble.split(" | ")
+    labels = ("why", "do")
+    told = [f"  {label:<11} {words}" for label, words in zip(labels, rest, strict=False)]
+    return [f"  {'trouble':<11} {what}", *told] if what else []

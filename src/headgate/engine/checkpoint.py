@@ -37,6 +37,11 @@ class Checkpoint:
         self._files = Files(session, location)
 
     @property
+    def job(self) -> str:
+        """Whose checkpoint it is: the folder bears the job's name."""
+        return self.location.rsplit("/", 1)[-1]
+
+    @property
     def is_new(self) -> bool:
         return not self._files.exists("metadata") and not self._batches("offsets")
 
@@ -146,7 +151,7 @@ class Checkpoint:
         return cast("dict[str, object]", found)
 
     def _damaged(self, why: str) -> BatchRefusedError:
-        job = self.location.rsplit("/", 1)[-1]
+        job = self.job
         return BatchRefusedError(
             f"the checkpoint of {job} is damaged",
             why=f"{why} (in {self.location})",

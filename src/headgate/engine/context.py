@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.engine.faults import Faults
 from headgate.engine.protocol import BatchProtocol
+from headgate.errors import HeadgateError
 from headgate.settings import Settings
 from headgate.store.model import Progress, Run
 from headgate.store.ops import OpsStore
@@ -33,6 +34,14 @@ class RunContext:
 
     def report(self, progress: Progress) -> None:
         self.store.report(self.run.job, self.run.number, progress)
+
+    def waits(self, error: HeadgateError) -> None:
+        """Something needed is away; the run goes on by itself once it is back."""
+        self.store.trouble(self.run.job, self.run.number, error.code, error.one_line)
+
+    def goes_on(self) -> None:
+        """Nothing keeps the run waiting any more."""
+        self.store.trouble(self.run.job, self.run.number, None, None)
 
 
 class Job(Protocol):

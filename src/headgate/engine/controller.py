@@ -147,7 +147,8 @@ class Controller:
         patient = run.mode == "streaming" and failure.retryable
         if not mends or (tries >= TRIES and not patient):
             return False
-        self._store.restarted(run.job, run.number)
+        self._store.restarted(run.job, run.number, failure.one_line)
+        self._store.trouble(run.job, run.number, failure.code, failure.one_line)
         return not stop.wait(min(2.0**tries, LONGEST_WAIT))
 
     def _note(self, run: Run, error: Exception) -> None:
@@ -158,5 +159,4 @@ class Controller:
             file.write("".join(traceback.format_exception(error)))
 
     def _fail(self, run: Run, failure: HeadgateError) -> None:
-        words = " | ".join(part for part in (failure.what, failure.why, failure.fix) if part)
-        self._store.move(run.job, run.number, RunState.FAILED, failure.code, words)
+        self._store.move(run.job, run.number, RunState.FAILED, failure.code, failure.one_line)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.engine.broker_watch import BrokerWatch
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.topics import Topics, TopicState
 from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
 from headgate.store.model import Range
 
-STREAMING_TRIGGER = "10 seconds"
-# A backlog is worked off in bites, so that it cannot exhaust memory.
-MAX_OFFSETS_PER_BATCH = 1_000_000
 # What a broker that is away looks like in a JVM trace.
 AWAY = (
     "org.apache.kafka.common.errors.TimeoutException",
@@ -27,27 +27,53 @@ AWAY = (
 Handle = Callable[[DataFrame, Range, int], None]
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How often a stream looks for records, and how much of a backlog one batch may have."""
+
+    trigger_seconds: float
+    max_offsets: int
+
+
 class TopicQuery:
     """Hands each micro-batch with its offset range to `handle`, until the end or until stopped."""
 
     def __init__(
-        self, session: SparkSession, bootstrap: str, topic: TopicState, checkpoint: Checkpoint
+        self,
+        session: SparkSession,
+        bootstrap: str,
+        topic: TopicState,
+        checkpoint: Checkpoint,
+        pace: Pace,
     ) -> None:
-        self._session = session
-        self._bootstrap = bootstrap
-        self._topic = topic
-        self._checkpoint = checkpoint
+        self._session, self._bootstrap, self._topic = session, bootstrap, topic
+        self._checkpoint, self._pace = checkpoint, pace
+        self._topics = Topics(bootstrap)
         self._between_batches = threading.Lock()
         self._error: BaseException | None = None
+        self._handled = 0
 
-    def run(self, handle: Handle, mode: str, stop: threading.Event) -> None:
-        """Block until all that was there is processed (batch), or until `stop` is set."""
+    def run(
+        self,
+        handle: Handle,
+        mode: str,
+        stop: threading.Event,
+        waits: Callable[[HeadgateError], None],
+        goes_on: Callable[[], None],
+    ) -> None:
+        """Block until all that was there is processed (batch), or until `stop` is set.
+
+        `waits` hears why the query cannot go on for now, `goes_on` that it does.
+        """
+        watch, began = BrokerWatch(self._topics, waits, goes_on), time.monotonic()
         query = self._start(handle, mode)
         try:
             while not _ended(query, 0.3):
                 if stop.is_set():
                     self._stop(query)
                     return
+                lasts = time.monotonic() - began > 2 * self._pace.trigger_seconds
+                watch.look(steady=lasts or self._handled > 0)
         except Exception as error:
             raise self._error or error from error
         if self._error is not None:
@@ -59,8 +85,9 @@ class TopicQuery:
         if mode == "batch":
             writer = writer.trigger(availableNow=True)
         else:
-            writer = writer.trigger(processingTime=STREAMING_TRIGGER)
-        return writer.queryName(self._checkpoint.location.rsplit("/", 1)[-1]).start()
+            milliseconds = round(self._pace.trigger_seconds * 1000)
+            writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
+        return writer.queryName(self._checkpoint.job).start()
 
     def _frame(self) -> DataFrame:
         start = self._checkpoint.start()
@@ -72,7 +99,7 @@ class TopicQuery:
         return reader.options(
             subscribe=self._topic.name,
             startingOffsets=offsets,
-            maxOffsetsPerTrigger=str(MAX_OFFSETS_PER_BATCH),
+            maxOffsetsPerTrigger=str(self._pace.max_offsets),
         ).load()
 
     def _callback(self, handle: Handle) -> Callable[[DataFrame, int], None]:
@@ -82,6 +109,7 @@ class TopicQuery:
                 raise OperationError("the query is being stopped")
             try:
                 handle(frame, self._range(batch_id), batch_id)
+                self._handled += 1
             except BaseException as error:
                 # Spark would hand back only the words of it.
                 self._error = error
@@ -92,7 +120,7 @@ class TopicQuery:
         return process
 
     def _range(self, batch_id: int) -> Range:
-        refuse_another_topic(self._bootstrap, self._topic)
+        refuse_another_topic(self._topics, self._topic)
         start, end = self._checkpoint.range_of(batch_id)
         return Range(f"kafka:{self._topic.name}", self._topic.topic_id, start, end)
 
@@ -101,9 +129,9 @@ class TopicQuery:
             query.stop()
 
 
-def refuse_another_topic(bootstrap: str, topic: TopicState) -> None:
+def refuse_another_topic(topics: Topics, topic: TopicState) -> None:
     """A topic that is deleted and made again keeps its name, not its id; its offsets begin anew."""
-    now = Topics(bootstrap).describe(topic.name)
+    now = topics.describe(topic.name)
     if now is None or now.topic_id != topic.topic_id:
         raise BatchRefusedError(
             f"topic {topic.name} was deleted" + (" and made again" if now else ""),

@@ -10,19 +10,22 @@ from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
 from headgate.compile.fragments import DEAD_LETTERS, table_name, view_stem
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
+from headgate.engine.expiry import is_data_loss, refuse_expired
 from headgate.engine.iceberg import ManagedTable, precedes
 from headgate.engine.markers import intent_of
 from headgate.engine.protocol import span
-from headgate.engine.reach import topic_reached
+from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.statements import sql
-from headgate.engine.stream import TopicQuery, read_range
+from headgate.engine.stream import Pace, TopicQuery, read_range
 from headgate.engine.topics import Topics, TopicState
 from headgate.errors import UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget
+from headgate.jobs.gap import ACCEPT_GAP, BronzeGap, gap_range
+from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
-from headgate.jobs.resume import prepare_checkpoint
-from headgate.store.model import Intent, Range
+from headgate.jobs.resume import prepare_checkpoint, repair_checkpoint
+from headgate.store.model import ACCEPTED_GAP, Intent, Range
 
 
 def run_bronze(context: RunContext) -> None:
@@ -32,16 +35,18 @@ def run_bronze(context: RunContext) -> None:
     target, topic = bronze_target(context)
     for statement in target.script(context.run.revision).named("table"):
         sql(context.session, statement)
-    table = ManagedTable(context.session, target.table)
     location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
     checkpoint = Checkpoint(context.session, location, topic.name)
     bronze = BronzeRun(context, target)
-    bronze.adopt_half_done(topic)
-    bronze.finish_open_intents(topic)
-    reached = topic_reached(table, context.store, target.job)
-    prepare_checkpoint(checkpoint, topic, reached, target.job)
-    query = TopicQuery(context.session, target.bootstrap, topic, checkpoint)
-    query.run(bronze.handle, context.run.mode, context.stop)
+    if context.run.options.get("form") == ACCEPT_GAP:
+        bronze.accept_gap(topic, checkpoint)
+        return
+    try:
+        bronze.read(topic, checkpoint)
+    except Exception as error:
+        if is_data_loss(error):
+            bronze.refuse_expired()
+        raise
 
 
 def bronze_target(context: RunContext) -> tuple[BronzeTarget, TopicState]:
@@ -75,6 +80,43 @@ class BronzeRun:
         self._target = target
         self._protocol = context.protocol()
         self._progress = RunProgress(context)
+        self._group = GroupOffsetsOf(context, target)
+
+    def read(self, topic: TopicState, checkpoint: Checkpoint) -> None:
+        """What a killed run left open, then the topic, to its end or until stopped."""
+        context, target = self._context, self._target
+        self.adopt_half_done(topic)
+        self.finish_open_intents(topic)
+        prepare_checkpoint(checkpoint, topic, self._reached(), target.job)
+        self._group.follow(context.store.settled_range(target.job))
+        settings = context.settings
+        pace = Pace(settings.trigger_seconds, settings.max_offsets_per_batch)
+        query = TopicQuery(context.session, target.bootstrap, topic, checkpoint, pace)
+        query.run(self.handle, context.run.mode, context.stop, context.waits, context.goes_on)
+
+    def _reached(self) -> Reached | None:
+        table = ManagedTable(self._context.session, self._target.table)
+        return topic_reached(table, self._context.store, self._target.job)
+
+    def refuse_expired(self) -> None:
+        """Spark missed records: say which have left the topic since it was last looked at."""
+        _, topic = bronze_target(self._context)
+        reached = self._reached()
+        if reached is not None and reached.source_id == topic.topic_id:
+            refuse_expired(topic, reached.end, self._target.job)
+
+    def accept_gap(self, topic: TopicState, checkpoint: Checkpoint) -> None:
+        """Settle what expired as a batch without a record, and go on behind it."""
+        context, run = self._context, self._context.run
+        gap = BronzeGap(context.session, self._target, self._protocol)
+        gap.withdraw_unreadable(topic)
+        range_ = gap_range(topic, self._reached(), self._target.job)
+        row = self._protocol.process(
+            run.job, run.number, range_, (run.revision,), ACCEPTED_GAP, gap
+        )
+        self._progress.batch(row)
+        repair_checkpoint(checkpoint, topic, self._reached())
+        self._group.follow(context.store.settled_range(run.job))
 
     def adopt_half_done(self, topic: TopicState) -> None:
         """A batch whose dead letters stand but whose rows do not, announced again if that was lost."""
@@ -91,6 +133,10 @@ class BronzeRun:
         for found in self._context.store.open_intents(self._target.job):
             if found.range.source_id != topic.topic_id:
                 continue  # its records are gone; what to do about that is said where it is noticed
+            if found.is_accepted_gap:
+                gap = BronzeGap(self._context.session, self._target, self._protocol)
+                self._protocol.finish(replace(found, run=self._context.run.number), gap)
+                continue
             intent = self._judged_now(found)
             frame = read_range(self._context.session, self._target.bootstrap, intent.range)
             self._progress.begin(span(intent.range))
@@ -117,3 +163,4 @@ class BronzeRun:
         self._progress.begin(span(range_))
         row = self._protocol.process(run.job, run.number, range_, revisions, batch_id, work)
         self._progress.batch(row)
+        self._group.follow(range_)

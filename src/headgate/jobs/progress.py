@@ -14,8 +14,16 @@ class RunProgress:
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._started = time.monotonic()
-        self._batches = self._records = 0
-        self._outcomes: dict[str, int] = {}
+        # A run that is taken up again goes on counting.
+        before = context.store.run(context.run.job, context.run.number).progress
+        self._batches, self._records = before.batches, before.records
+        self._outcomes = dict(before.outcomes)
+        self._before = before.records
+        self._note = ""
+
+    def note(self, words: str) -> None:
+        """Something that whoever reads the outcome should know."""
+        self._note = words
 
     def begin(self, records: int) -> None:
         """A batch of this many records is under way."""
@@ -34,8 +42,12 @@ class RunProgress:
         self._report(self._records, self._words())
 
     def _words(self) -> str:
-        return ", ".join(f"{n:,} {name}" for name, n in self._outcomes.items())
+        counts = ", ".join(f"{n:,} {name}" for name, n in self._outcomes.items())
+        return "; ".join(part for part in (counts, self._note) if part)
 
     def _report(self, total: int, words: str) -> None:
-        rate = self._records / max(time.monotonic() - self._started, 1e-3)
-        self._context.report(Progress(self._batches, self._records, total, rate, words))
+        own = self._records - self._before
+        rate = own / max(time.monotonic() - self._started, 1e-3)
+        self._context.report(
+            Progress(self._batches, self._records, total, rate, words, self._outcomes)
+        )

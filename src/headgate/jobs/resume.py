@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from headgate.engine.checkpoint import Checkpoint, Start
+from headgate.engine.expiry import refuse_expired
 from headgate.engine.reach import Reached
 from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError
@@ -42,21 +43,7 @@ def prepare_checkpoint(
             + " and ".join(str(dict(offsets)) for offsets in known),
             fix=fix,
         )
-    _refuse_expired(topic, known[0], job)
-
-
-def _refuse_expired(topic: TopicState, start: Mapping[str, int], job: str) -> None:
-    gone = {
-        partition: begin - start[str(partition)]
-        for partition, begin in topic.begin.items()
-        if begin > start.get(str(partition), begin)
-    }
-    if gone:
-        raise BatchRefusedError(
-            f"{sum(gone.values()):,} records of {topic.name} expired before {job} read them",
-            why=f"offsets gone by partition: {gone}",
-            fix="send them again, and raise the topic's retention above the longest pause",
-        )
+    refuse_expired(topic, {**known[0], **end}, job)
 
 
 def repair_checkpoint(

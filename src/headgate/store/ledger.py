@@ -58,6 +58,13 @@ def find(db: Connection, job: str | None = None) -> tuple[LedgerRow, ...]:
     return tuple(_row(row) for row in db.execute(query).mappings())
 
 
+def newest(db: Connection, job: str, limit: int) -> tuple[LedgerRow, ...]:
+    """The last rows of a job, in the order they were committed."""
+    query = select(ledger).where(ledger.c.job == job)
+    query = query.order_by(ledger.c.committed_at.desc(), ledger.c.id.desc()).limit(limit)
+    return tuple(_row(row) for row in reversed(db.execute(query).mappings().all()))
+
+
 def coverage(db: Connection, job: str) -> Mapping[str, int]:
     """Where the job's next batch must start: the end of each partition, or the snapshot."""
     found = settled_range(db, job)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 TABLE_SOURCE = "table:"
 SNAPSHOT = "snapshot"
+# The batch id of records that expired unread, and that a person decided to go on without.
+ACCEPTED_GAP = -1
 
 
 class RunState(StrEnum):
@@ -78,6 +80,7 @@ class Progress:
     total: int | None = None
     rate: float | None = None
     words: str = ""
+    outcomes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,11 @@ class Intent:
     batch_id: int
     amends: int | None = None
 
+    @property
+    def is_accepted_gap(self) -> bool:
+        """No record is left of its range; a person decided to go on behind it."""
+        return self.batch_id == ACCEPTED_GAP
+
 
 @dataclass(frozen=True)
 class LedgerRow:
@@ -138,6 +146,11 @@ class LedgerRow:
     snapshots: Mapping[str, int]
     committed_at: datetime
     rebuilt: bool = False
+
+    @property
+    def is_accepted_gap(self) -> bool:
+        return self.batch_id == ACCEPTED_GAP
+
     net: int = 0
 
 

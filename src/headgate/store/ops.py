@@ -9,7 +9,7 @@ from typing import Self
 
 from sqlalchemy import Engine, delete, insert, select
 
-from headgate.store import intents, leases, ledger, runs
+from headgate.store import intents, leases, ledger, marks, runs
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.database import connect, writing
 from headgate.store.model import (
@@ -24,7 +24,6 @@ from headgate.store.model import (
     Run,
     RunState,
 )
-from headgate.store.tables import marks as mark_table
 from headgate.store.tables import revisions as revision_table
 
 
@@ -120,9 +119,21 @@ class OpsStore:
         with writing(self._engine) as db:
             return runs.move(db, job, number, state, self._clock(), error_code, error_text, engine)
 
-    def restarted(self, job: str, number: int) -> Run:
+    def restarted(self, job: str, number: int, why: str = "") -> Run:
+        """Count a restart, and note when and why it was."""
         with writing(self._engine) as db:
+            marks.write(db, _restart_mark(job), why, self._clock())
             return runs.restarted(db, job, number)
+
+    def last_restart(self, job: str) -> Mark | None:
+        return self.read_mark(_restart_mark(job))
+
+    def trouble(self, job: str, number: int, code: str | None, text: str | None) -> None:
+        """Note what keeps a run from going on, or that nothing does any more."""
+        now = self.run(job, number)
+        if (now.error_code, now.error_text) != (code, text):
+            with writing(self._engine) as db:
+                runs.trouble(db, job, number, code, text)
 
     def report(self, job: str, number: int, progress: Progress) -> None:
         with writing(self._engine) as db:
@@ -135,7 +146,12 @@ class OpsStore:
     def claim(self, job: str, number: int, engine: str) -> Run:
         """The run, carried out by this engine from now on."""
         with writing(self._engine) as db:
-            return runs.claim(db, job, number, engine, self._clock())
+            before = runs.get(db, job, number)
+            claimed = runs.claim(db, job, number, engine, self._clock())
+            if claimed.restarts > before.restarts:
+                words = f"its engine {before.engine} went away"
+                marks.write(db, _restart_mark(job), words, self._clock())
+            return claimed
 
     def let_go(self, job: str, number: int) -> None:
         """The run has no engine for now, but stays wanted."""
@@ -180,6 +196,11 @@ class OpsStore:
         with self._engine.connect() as db:
             return ledger.find(db, job)
 
+    def newest_batches(self, job: str, limit: int) -> tuple[LedgerRow, ...]:
+        """The last rows of a job, in the order they were committed."""
+        with self._engine.connect() as db:
+            return ledger.newest(db, job, limit)
+
     def coverage(self, job: str) -> Mapping[str, int]:
         """Where the job's next batch must start: the end of each partition, or the snapshot."""
         with self._engine.connect() as db:
@@ -216,11 +237,12 @@ class OpsStore:
     def mark(self, name: str, value: str) -> None:
         """Note that something happened now."""
         with writing(self._engine) as db:
-            db.execute(delete(mark_table).where(mark_table.c.name == name))
-            db.execute(insert(mark_table).values(name=name, value=value, at=self._clock()))
+            marks.write(db, name, value, self._clock())
 
     def read_mark(self, name: str) -> Mark | None:
-        query = select(mark_table.c.value, mark_table.c.at).where(mark_table.c.name == name)
         with self._engine.connect() as db:
-            row = db.execute(query).one_or_none()
-        return Mark(row.value, row.at) if row else None
+            return marks.read(db, name)
+
+
+def _restart_mark(job: str) -> str:
+    return f"restarted:{job}"

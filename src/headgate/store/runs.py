@@ -84,6 +84,8 @@ def move(
         )
     values: dict[str, object] = {"state": state.value}
     values |= {"started_at": now} if state is RunState.RUNNING else {"ended_at": now}
+    if state is not RunState.FAILED:  # what kept it waiting is past
+        values |= {"error_code": None, "error_text": None}
     given = {"error_code": error_code, "error_text": error_text, "engine": engine}
     values |= {name: value for name, value in given.items() if value is not None}
     db.execute(_update(job, number).values(**values))
@@ -95,8 +97,18 @@ def restarted(db: Connection, job: str, number: int) -> Run:
     return get(db, job, number)
 
 
+def trouble(db: Connection, job: str, number: int, code: str | None, text: str | None) -> None:
+    """What keeps a run from going on for now; None once it goes on."""
+    active = runs.c.state.in_([state.value for state in ACTIVE])
+    db.execute(_update(job, number).where(active).values(error_code=code, error_text=text))
+
+
 def report(db: Connection, job: str, number: int, progress: Progress) -> None:
-    db.execute(_update(job, number).values(progress=vars(progress)))
+    db.execute(
+        _update(job, number).values(
+            progress={**vars(progress), "outcomes": dict(progress.outcomes)}
+        )
+    )
 
 
 def request_stop(db: Connection, job: str, number: int) -> Run:

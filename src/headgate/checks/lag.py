@@ -1,0 +1,205 @@
+"""How far a job is behind its topic: in records, and in seconds by the oldest record it has not read.
+
+Asks the broker, the ledger and the dead-letter table; no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from headgate.compile import fragments
+from headgate.compile.fragments import job_name
+from headgate.errors import DifferenceError, HeadgateError, UnavailableError
+from headgate.store.model import SNAPSHOT, Range
+
+if TYPE_CHECKING:
+    from headgate.engine.topics import TopicState
+    from headgate.settings import Settings
+    from headgate.store.ops import OpsStore
+
+DEAD_LETTERS = fragments.DEAD_LETTERS.removeprefix(f"{fragments.CATALOG}.")
+READ_SECONDS = 10.0
+LOOK_BACK = 10_000
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """One partition: the topic's first offset, where the job goes on, and the topic's end."""
+
+    partition: int
+    start: int
+    committed: int
+    end: int
+    lag: int
+    seconds: float | None
+    expired: int
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far a job is behind, by partition."""
+
+    job: str
+    topic: str
+    partitions: tuple[PartitionLag, ...]
+
+    @property
+    def records(self) -> int:
+        return sum(partition.lag for partition in self.partitions)
+
+    @property
+    def expired(self) -> int:
+        return sum(partition.expired for partition in self.partitions)
+
+    @property
+    def seconds(self) -> float | None:
+        """The age of the oldest record that is not read; None when there is none."""
+        return max((p.seconds for p in self.partitions if p.seconds is not None), default=None)
+
+    @property
+    def words(self) -> str:
+        if self.expired:
+            gone = f"{self.expired:,} records expired unread (headgate job accept-gap {self.job})"
+            return f"{gone}, {self.records:,} wait"
+        age = "" if self.seconds is None else f", the oldest {_age(self.seconds)} old"
+        return f"{self.records:,} records behind{age}" if self.records else "nothing to read"
+
+
+@dataclass(frozen=True)
+class LagReport:
+    """The lag, the dead letters against their limit, and whether the consumer group follows."""
+
+    lag: Lag
+    dead_letters: int
+    dlq_max: int
+    group: str
+    group_words: str = ""
+
+
+def measured(
+    job: str,
+    topic: TopicState,
+    settled: Range | None,
+    oldest: Mapping[int, datetime],
+    now: datetime,
+) -> Lag:
+    """Pure: what the topic has, what the ledger says, and the times of the oldest unread records."""
+    done = committed(topic, settled)
+    rows = tuple(_partition(topic, p, done[p], oldest.get(p), now) for p in sorted(topic.end))
+    return Lag(job, topic.name, rows)
+
+
+def committed(topic: TopicState, settled: Range | None) -> dict[int, int]:
+    """Where the next batch starts in each partition; a topic made again is read from its first."""
+    if settled is None or settled.source_id != topic.topic_id:
+        return dict(topic.begin)
+    return {p: settled.end.get(str(p), 0) for p in topic.end}
+
+
+def _partition(
+    topic: TopicState, partition: int, done: int, oldest: datetime | None, now: datetime
+) -> PartitionLag:
+    begin, end = topic.begin[partition], topic.end[partition]
+    lag = max(0, end - max(done, begin))
+    age = (now - oldest).total_seconds() if lag and oldest else None
+    seconds = None if age is None else round(max(0.0, age), 1)
+    return PartitionLag(partition, begin, done, end, lag, seconds, max(0, begin - done))
+
+
+def measure(settings: Settings, store: OpsStore, dataset: str) -> Lag:
+    """How far bronze of this dataset is behind."""
+    from headgate.checks.evidence import declared
+    from headgate.checks.topic_reader import Stretch, oldest_records
+    from headgate.engine.topics import Topics
+    from headgate.store.ops import utc_now
+
+    job, name = job_name("bronze", dataset), declared(settings, dataset).topic
+    bootstrap = settings.need("bootstrap_servers")
+    topics = Topics(bootstrap, timeout=settings.http_timeout)
+    topics.need()
+    topic = topics.describe(name)
+    if topic is None:
+        raise UnavailableError(f"there is no topic {name}", fix="make create-topics")
+    settled = store.settled_range(job)
+    unread = {p: max(at, topic.begin[p]) for p, at in committed(topic, settled).items()}
+    oldest = oldest_records(bootstrap, Stretch(name, unread, topic.end), READ_SECONDS)
+    return measured(job, topic, settled, oldest, utc_now())
+
+
+def report(settings: Settings, store: OpsStore, dataset: str) -> LagReport:
+    """The lag with the dead letters and the consumer group."""
+    from headgate.engine.groups import group_of
+
+    lag = measure(settings, store, dataset)
+    return LagReport(
+        lag,
+        dead_letters(settings, dataset),
+        settings.dlq_max,
+        group_of(lag.job),
+        group_words(settings, store, lag),
+    )
+
+
+def dead_letters(settings: Settings, dataset: str) -> int:
+    """As validation counts them: bronze's in the table, the generator's on their topic."""
+    from headgate.checks.evidence import declared
+    from headgate.checks.lake import Lake, quoted
+    from headgate.checks.probes import generator_metrics, generator_refusals
+
+    job = quoted(job_name("bronze", dataset))
+    with Lake.open(settings) as lake:
+        table = lake.scan_sql(DEAD_LETTERS) if lake.exists(DEAD_LETTERS) else ""
+        query = f"SELECT count(*) FROM {table} WHERE job = {job}"
+        found = int(str(lake.query(query)[0][0])) if table else 0
+    topic = declared(settings, dataset).dlq_topic
+    return found + generator_refusals(settings, topic, generator_metrics(settings))
+
+
+def group_words(settings: Settings, store: OpsStore, lag: Lag) -> str:
+    """Whether the tools that look at the group see what the ledger says."""
+    from headgate.engine.groups import GroupOffsets, group_of
+
+    if store.settled_range(lag.job) is None:
+        return "nothing read yet"
+    bootstrap = settings.need("bootstrap_servers")
+    try:
+        found = GroupOffsets(bootstrap, group_of(lag.job), lag.topic).read()
+    except HeadgateError as error:
+        return error.why or error.what
+    if any(found.get(str(p.partition)) != p.committed for p in lag.partitions):
+        return "behind the ledger: it is written again with the next batch"
+    return "in step with the ledger"
+
+
+def rows_behind(store: OpsStore, dataset: str) -> int:
+    """Rows of bronze that silver has not read yet, by the ledger's last batches."""
+    last = store.newest_batches(job_name("silver", dataset), 1)
+    seen = last[0].range.end.get(SNAPSHOT) if last else None
+    behind = 0
+    for row in reversed(store.newest_batches(job_name("bronze", dataset), LOOK_BACK)):
+        # Silver may have seen a snapshot of maintenance, which no batch of bronze names.
+        if seen in row.snapshots.values() or (last and row.committed_at < last[0].batch_time):
+            break
+        behind += row.outcomes.get("accepted", 0)
+    return behind
+
+
+def _age(seconds: float) -> str:
+    for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {name}"
+    return f"{seconds:g} s"
+
+
+def refuse_too_many_letters(found: LagReport) -> None:
+    """Raise what the exit code says: 5 when there are more dead letters than DLQ_MAX."""
+    if found.dead_letters > found.dlq_max:
+        raise DifferenceError(
+            f"{found.dead_letters:,} dead letters, and DLQ_MAX is {found.dlq_max:,}",
+            why=f"records of {found.lag.topic} could not be accepted by {found.lag.job}",
+            fix="headgate sql 'SELECT reason_code, count(*) FROM lake.headgate.dead_letters"
+            " GROUP BY 1'; then mend them, or raise DLQ_MAX",
+        )

@@ -1,0 +1,48 @@
+"""Records that left the topic before they were read: counted and refused, never skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headgate.engine.topics import TopicState
+from headgate.errors import BatchRefusedError
+
+# What Spark says when offsets that it was to read are gone.
+DATA_LOSS = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost")
+
+
+class ExpiredError(BatchRefusedError):
+    """Records expired on the topic before a job read them; a person must decide."""
+
+    code = "HG-1003"
+
+
+def expired(topic: TopicState, start: Mapping[str, int]) -> dict[int, int]:
+    """Offsets by partition that are gone from the topic, though the next batch starts before them.
+
+    A partition that `start` lacks was added later, and begins at 0.
+    """
+    behind = {p: begin - start.get(str(p), 0) for p, begin in topic.begin.items()}
+    return {p: count for p, count in behind.items() if count > 0}
+
+
+def refuse_expired(topic: TopicState, start: Mapping[str, int], job: str) -> None:
+    """Raise when the next batch of this job would have to skip records."""
+    gone = expired(topic, start)
+    if gone:
+        where = ", ".join(f"partition {p}: {_offsets(topic, p, n)}" for p, n in gone.items())
+        raise ExpiredError(
+            f"{sum(gone.values()):,} records of {topic.name} expired before {job} read them",
+            why=f"the topic no longer has them ({where})",
+            fix=f"send them again, or go on without them: headgate job accept-gap {job};"
+            " and raise the topic's retention above the longest pause",
+        )
+
+
+def _offsets(topic: TopicState, partition: int, count: int) -> str:
+    begin = topic.begin[partition]
+    return f"offsets {begin - count:,} to {begin - 1:,}"
+
+
+def is_data_loss(error: BaseException) -> bool:
+    return any(sign in str(error) for sign in DATA_LOSS)

@@ -1,0 +1,87 @@
+"""Going on without records that expired before they were read: a batch that has no record.
+
+A person decides it. The range is announced, committed and settled like any other, so that the ledger
+names what is missing, and no later batch can be taken for one that skips.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from headgate.compile.fragments import DEAD_LETTERS
+from headgate.engine.expiry import expired
+from headgate.engine.faults import Point
+from headgate.engine.iceberg import ManagedTable, Staging
+from headgate.engine.protocol import BatchProtocol, Result
+from headgate.engine.reach import Reached, topic_reached
+from headgate.engine.statements import sql
+from headgate.engine.topics import TopicState
+from headgate.errors import BatchRefusedError, OperationError, UsageError
+from headgate.jobs.bronze_batch import BronzeTarget, account_bronze
+from headgate.store.model import Intent, Range
+
+ACCEPT_GAP = "accept-gap"
+
+
+def gap_range(topic: TopicState, reached: Reached | None, job: str) -> Range:
+    """From where the table ends to the topic's first offsets, where those are further."""
+    known = reached is not None and reached.source_id == topic.topic_id
+    end = dict(reached.end) if reached and known else {}
+    gone = expired(topic, end) if known else {}
+    if not gone:
+        raise UsageError(
+            f"no record of {topic.name} expired before {job} read it",
+            why="the topic still has all that the table lacks",
+            fix=f"headgate job run {job}",
+        )
+    start = {str(p): end.get(str(p), 0) for p in topic.begin}
+    behind = {str(p): max(start[str(p)], begin) for p, begin in topic.begin.items()}
+    return Range(f"kafka:{topic.name}", topic.topic_id, start, behind)
+
+
+class BronzeGap:
+    """The work of a batch whose records are all gone, as the protocol asks for it."""
+
+    def __init__(
+        self, session: SparkSession, target: BronzeTarget, protocol: BatchProtocol
+    ) -> None:
+        self._session, self._target, self._protocol = session, target, protocol
+        self._table = ManagedTable(session, target.table)
+        self._dead_letters = ManagedTable(session, DEAD_LETTERS)
+
+    def withdraw_unreadable(self, topic: TopicState) -> None:
+        """Give up announced batches of which nothing is written and no longer all can be read."""
+        for intent in self._protocol.store.open_intents(self._target.job):
+            if intent.is_accepted_gap or intent.range.source_id != topic.topic_id:
+                continue
+            if self._table.commit_of(intent) is None and expired(topic, intent.range.start):
+                self._refuse_half_done(intent)
+                self._protocol.store.withdraw(intent)
+
+    def _refuse_half_done(self, intent: Intent) -> None:
+        if self._dead_letters.commit_of(intent) is not None:
+            raise BatchRefusedError(
+                f"a batch of {intent.job} stands in the dead letters, but its rows do not",
+                why=f"it begins at {dict(intent.range.start)}, and its records have expired since",
+                fix="restore the topic's records, or begin anew with an empty HEADGATE_HOME",
+            )
+
+    def reached(self, intent: Intent) -> Reached | None:
+        return topic_reached(self._table, self._protocol.store, intent.job)
+
+    def account(self, intent: Intent) -> Result | None:
+        return account_bronze(self._table, self._dead_letters, intent)
+
+    def write(self, intent: Intent) -> Result:
+        staging, name = Staging(self._session, intent), self._table.name
+        with staging.open():
+            sql(self._session, f"INSERT INTO {name} SELECT * FROM {name} WHERE FALSE")
+        staged = staging.staged(self._table)
+        self._protocol.faults.at(Point.AFTER_STAGING)
+        self._protocol.still_mine()
+        self._table.publish(staged)
+        self._protocol.faults.at(Point.AFTER_PUBLISH)
+        result = self.account(intent)
+        if result is None:
+            raise OperationError(f"{name} lost the commit that was just published")
+        return result

@@ -1,0 +1,147 @@
+"""A stream reads what comes, as it comes; stopped, killed or switched to batch, it loses nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.integration.events import events
+from tests.integration.oracle import bronze_rows
+from tests.integration.spark import TYPES, Pipeline, Sent
+
+from headgate.engine.context import RunContext
+from headgate.engine.expiry import ExpiredError
+from headgate.jobs.registry import JOBS
+from headgate.local.process import wait_until
+from headgate.store.model import RunState
+
+NewPipeline = Callable[..., Pipeline]
+
+
+@pytest.fixture
+def pipeline(new_pipeline: NewPipeline) -> Pipeline:
+    made = new_pipeline()
+    made.settings = made.settings.model_copy(update={"trigger_seconds": 0.5})
+    return made
+
+
+class Stream:
+    """One streaming run in this JVM."""
+
+    def __init__(self, pipeline: Pipeline, context: RunContext) -> None:
+        self.pipeline, self.context, self.run = pipeline, context, context.run
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            JOBS[self.run.kind](self.context)
+        except BaseException as error:  # told by the main thread
+            self.error = error
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def until_read(self, records: int) -> None:
+        def there() -> bool:
+            return sum(row.read for row in self.pipeline.ledger()) >= records
+
+        assert wait_until(lambda: there() or not self.alive, 60)
+        assert self.error is None
+        assert there()
+
+    def end(self) -> None:
+        self.context.stop.set()
+        self._thread.join(60)
+        assert not self.alive
+        self.pipeline.store.move(self.run.job, self.run.number, RunState.CANCELED)
+
+
+@contextmanager
+def streaming(pipeline: Pipeline, kind: str = "bronze") -> Iterator[Stream]:
+    stream = Stream(pipeline, pipeline.context(pipeline.ask_for(kind, "streaming")))
+    try:
+        yield stream
+    finally:
+        stream.end()
+
+
+def group_offsets(pipeline: Pipeline) -> dict[str, int]:
+    """As any other tool of Kafka sees them."""
+    group = f"headgate-bronze-{pipeline.name}"
+    admin = AdminClient({"bootstrap.servers": str(pipeline.settings.bootstrap_servers)})
+    asked = [ConsumerGroupTopicPartitions(group)]
+    found = admin.list_consumer_group_offsets(asked)[group].result(20)
+    assert all(p.topic == pipeline.topic for p in found.topic_partitions)
+    return {str(p.partition): p.offset for p in found.topic_partitions}
+
+
+def remove_before(pipeline: Pipeline, offsets: dict[int, int]) -> None:
+    """What retention does, at once."""
+    admin = AdminClient({"bootstrap.servers": str(pipeline.settings.bootstrap_servers)})
+    wanted = [TopicPartition(pipeline.topic, p, offset) for p, offset in offsets.items()]
+    for future in admin.delete_records(wanted).values():
+        future.result(20)
+
+
+def test_bursts_are_read_as_they_come_by_one_run(pipeline: Pipeline) -> None:
+    pipeline.produce(events(1, 50))
+    with streaming(pipeline) as stream:
+        stream.until_read(50)
+        for burst in range(1, 4):
+            pipeline.produce(events(burst, 30, 50 + 30 * burst))
+            stream.until_read(50 + 30 * burst)
+        assert group_offsets(pipeline) == pipeline.store.coverage(stream.run.job)
+    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+    assert len(pipeline.store.runs()) == 1
+    assert pipeline.store.runs()[0].progress.records == 140
+
+
+def test_switching_between_batch_and_streaming_equals_one_batch_run(pipeline: Pipeline) -> None:
+    """Cuts at random places, from a seed; a small bound makes several batches of one burst."""
+    rng, sent = Random(4), 0
+    bounded = {"max_offsets_per_batch": 40, "trigger_seconds": 0.5}
+    pipeline.settings = pipeline.settings.model_copy(update=bounded)
+    for turn in range(5):
+        burst = rng.randrange(20, 120)
+        bad = [b"not a record", Sent(None, b"gone")]
+        pipeline.produce([*events(turn, burst, sent), *bad])
+        sent += burst + len(bad)
+        if turn % 2:
+            pipeline.process("bronze")
+        else:
+            with streaming(pipeline) as stream:
+                stream.until_read(rng.randrange(sent - burst, sent))
+    pipeline.process("bronze")
+    whole = [r for r in pipeline.records() if r.value not in (None, b"not a record")]
+    assert pipeline.bronze() == bronze_rows(whole, TYPES)
+    assert pipeline.outcomes() == {"accepted": sent - 10, "refused": 5, "tombstone": 5}
+    assert all(row.span <= 40 for row in pipeline.ledger())
+    assert group_offsets(pipeline) == pipeline.store.coverage(f"bronze-{pipeline.name}")
+
+
+def test_records_that_expire_while_the_stream_is_stopped_are_refused_then_accepted(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.produce([Sent(value, partition=n % 2) for n, value in enumerate(events(1, 40))])
+    pipeline.process("bronze")
+    more = events(2, 40, 40)
+    pipeline.produce([Sent(value, partition=n % 2) for n, value in enumerate(more)])
+    remove_before(pipeline, {0: 25, 1: 23})
+    with pytest.raises(ExpiredError, match="8 records of .* expired before") as refused:
+        pipeline.process("bronze")
+    assert "partition 0: offsets 20 to 24, partition 1: offsets 20 to 22" in refused.value.why
+    assert "accept-gap" in refused.value.fix
+    pipeline.process("bronze", form="accept-gap", by="ann")
+    (gap,) = pipeline.ledger()[1:]
+    assert (gap.read, gap.gaps, gap.is_accepted_gap) == (0, 8, True)
+    pipeline.process("bronze")
+    assert pipeline.bronze().total() == 80 - 8
+    assert group_offsets(pipeline) == {"0": 40, "1": 40}
