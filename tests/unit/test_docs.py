@@ -48,7 +48,7 @@ def test_every_make_target_that_is_shown_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
 def test_every_command_that_is_shown_exists(page: Path) -> None:
     for line in shell_lines(page):
-        for words in re.findall(r"(?:^|/|\s)headgate((?: (?:-o \w+|[a-z]+))+)", line):
+        for words in re.findall(r"(?:^|/|\s)headgate((?: (?:-o \w+|[a-z][a-z-]*))+)", line):
             verbs = re.sub(r"-o \w+", "", words).split()
             assert command(verbs) is not None, line
 
