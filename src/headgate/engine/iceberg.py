@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.engine.conflicts import (
+    AlreadyPublishedError,
+    TableMovedError,
+    lost_race,
+    moved,
+    persistently,
+)
 from headgate.engine.jvm import IcebergTable, Snapshot
-from headgate.engine.markers import Marker, marker, properties, wap_id
+from headgate.engine.markers import Marker, fence_properties, marker, properties, wap_id
 from headgate.engine.statements import sql
-from headgate.errors import ConflictError, OperationError
+from headgate.errors import OperationError
 from headgate.store.model import Intent, Range
 
 WAP = "spark.wap.id"
 SUMMARY = "spark.sql.iceberg.snapshot-property."
 
-
-class AlreadyPublishedError(ConflictError):
-    """The table's history already has a commit for this job and start."""
-
-    code = "HG-6003"
-
-
-class TableMovedError(ConflictError):
-    """The table changed after the staging, so that an overwrite must be run again whole."""
-
-    code = "HG-6004"
+__all__ = [
+    "AlreadyPublishedError",
+    "Committed",
+    "ManagedTable",
+    "Staging",
+    "TableMovedError",
+    "fence",
+    "nothing",
+    "own_marker",
+    "precedes",
+]
 
 
 @dataclass(frozen=True)
@@ -82,18 +89,45 @@ class ManagedTable:
         return reader.options(**{k: str(v) for k, v in options.items()}).load(self.name)
 
     def publish(self, staged: Snapshot) -> Snapshot:
-        """Make the staged snapshot current, or say why the table refuses it."""
+        """Make a staged append current, after whatever was committed meanwhile.
+
+        The table refuses it when its history has a commit of the same job and start.
+        """
         catalog, _, table = self.name.partition(".")
         call = f"CALL {catalog}.system.cherrypick_snapshot('{table}', {staged.id})"
+        return self._commit(staged, lambda: sql(self.session, call).collect())
+
+    def fast_forward(self, staged: Snapshot) -> Snapshot:
+        """Make a staged snapshot current only if nothing was committed since it was staged."""
+        return self._commit(staged, lambda: self._advance(staged))
+
+    def _advance(self, staged: Snapshot) -> None:
+        if not self.look().advance(staged):
+            raise moved(self.name)
+
+    def _commit(self, staged: Snapshot, attempt: Callable[[], object]) -> Snapshot:
+        """The published snapshot. A commit may be in the table although its answer was lost."""
         try:
-            row = sql(self.session, call).collect()[0]
+            persistently(attempt, lambda error: lost_race(error) and not self.published(staged))
         except Exception as error:
+            found = self.published(staged)
+            if found is not None:
+                return found
             self._explain(error)
             raise
-        published = self.look().snapshot(int(row["current_snapshot_id"]))
-        if published is None:
+        found = self.published(staged)
+        if found is None:
             raise OperationError(f"{self.name} lost the snapshot that was just published")
-        return published
+        return found
+
+    def published(self, staged: Snapshot) -> Snapshot | None:
+        """The snapshot in the table's history that the staged one has become."""
+        for snapshot in self.look().history():
+            if snapshot.id == staged.id or snapshot.source == staged.id:
+                return snapshot
+            if snapshot.id == staged.parent:
+                return None
+        return None
 
     def _explain(self, error: Exception) -> None:
         words = str(error)
@@ -102,9 +136,7 @@ class ManagedTable:
                 f"{self.name} already holds this batch", why="another run published it first"
             ) from error
         if "fast-forward" in words or "Cannot cherry-pick" in words:
-            raise TableMovedError(
-                f"{self.name} changed while the batch was written", fix="run the statement again"
-            ) from error
+            raise moved(self.name) from error
 
 
 def is_of(found: Marker, intent: Intent) -> bool:
@@ -131,9 +163,8 @@ def precedes(older: Range, newer: Range) -> bool:
 def own_marker(table: IcebergTable, snapshot: Snapshot) -> Marker | None:
     """The snapshot's marker, or that of the staged snapshot it was published from."""
     found = marker(snapshot.summary)
-    source = snapshot.summary.get("source-snapshot-id")
-    if found is None and source is not None:
-        origin = table.snapshot(int(source))
+    if found is None and snapshot.source is not None:
+        origin = table.snapshot(snapshot.source)
         found = marker(origin.summary) if origin else None
     return found
 
@@ -142,14 +173,19 @@ class Staging:
     """One attempt to write a batch: every commit made inside is staged under the batch's marker."""
 
     def __init__(
-        self, session: SparkSession, intent: Intent, outcomes: Mapping[str, int] | None = None
+        self,
+        session: SparkSession,
+        intent: Intent,
+        outcomes: Mapping[str, int] | None = None,
+        *,
+        as_fence: bool = False,
     ) -> None:
         self._session = session
         self._attempt = uuid.uuid4().hex
-        self._options = {
-            WAP: wap_id(intent),
-            **{SUMMARY + k: v for k, v in properties(intent, self._attempt, outcomes).items()},
-        }
+        told = properties(intent, self._attempt, outcomes)
+        told = fence_properties(told) if as_fence else told
+        summary = {SUMMARY + name: value for name, value in told.items()}
+        self._options = {WAP: wap_id(intent), **summary}
 
     @contextmanager
     def open(self) -> Generator[None]:
@@ -168,3 +204,17 @@ class Staging:
             if found and found.attempt == self._attempt:
                 return snapshot
         raise OperationError(f"nothing was staged in {table.name}")
+
+
+def fence(table: ManagedTable, intent: Intent) -> None:
+    """An empty commit in the intent's place: a run that still means to publish for it is refused."""
+    staging = Staging(table.session, intent, as_fence=True)
+    with staging.open():
+        sql(table.session, nothing(table.name))
+    with suppress(AlreadyPublishedError):
+        table.publish(staging.staged(table))
+
+
+def nothing(table: str) -> str:
+    """A statement whose commit changes no row and carries its marker."""
+    return f"INSERT INTO {table} SELECT * FROM {table} WHERE FALSE"

@@ -28,8 +28,18 @@ class Snapshot:
         return int(self.summary.get("added-records", "0"))
 
     @property
+    def deleted(self) -> int:
+        return int(self.summary.get("deleted-records", "0"))
+
+    @property
     def total(self) -> int:
         return int(self.summary.get("total-records", "0"))
+
+    @property
+    def source(self) -> int | None:
+        """The staged snapshot that this one was published from, where it is another one."""
+        found = self.summary.get("source-snapshot-id")
+        return int(found) if found is not None else None
 
 
 class IcebergTable:
@@ -54,6 +64,12 @@ class IcebergTable:
     def location(self) -> str:
         return str(self._table.location())
 
+    def metadata(self) -> dict[str, Any]:
+        """The whole of its metadata file, in one call into the JVM."""
+        jvm: Any = self._session._jvm
+        parser = jvm.org.apache.iceberg.TableMetadataParser
+        return json.loads(str(parser.toJson(self._table.operations().current())))
+
     def current(self) -> Snapshot | None:
         found = self._table.currentSnapshot()
         return self._told(found) if found is not None else None
@@ -74,6 +90,21 @@ class IcebergTable:
             yield self._told(found)
             parent = found.parentId()
             found = self._table.snapshot(parent) if parent is not None else None
+
+    def advance(self, staged: Snapshot) -> bool:
+        """Make a staged snapshot current if its parent is the current one; else nothing is done.
+
+        The catalog takes the new metadata only in the place of what was looked at here.
+        """
+        operations = self._table.operations()
+        base = operations.current()
+        current = base.currentSnapshot()
+        if (None if current is None else current.snapshotId()) != staged.parent:
+            return False
+        jvm: Any = self._session._jvm
+        changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(base)
+        operations.commit(base, changed.setBranchSnapshot(staged.id, "main").build())
+        return True
 
     def _told(self, found: Any) -> Snapshot:
         # As JSON it is one call into the JVM, instead of one for each property.
@@ -115,6 +146,15 @@ class Files:
             str(status.getPath().getName())
             for status in self._system.listStatus(self._path(folder))
         ]
+
+    @property
+    def qualified(self) -> str:
+        """The root with its scheme, as listings of it begin."""
+        return str(self._system.makeQualified(self._path("")).toString())
+
+    def size(self, path: str) -> int:
+        """Bytes of a file, given by its whole path."""
+        return int(self._system.getFileStatus(self._jvm.org.apache.hadoop.fs.Path(path)).getLen())
 
     def read(self, name: str) -> bytes:
         stream = self._system.open(self._path(name))

@@ -58,6 +58,11 @@ def properties(
     return {PREFIX + name: value for name, value in values.items()}
 
 
+def fence_properties(told: Mapping[str, str]) -> dict[str, str]:
+    """The same for a commit that only keeps the intent's place taken: it is not the job's own."""
+    return {**told, f"{PREFIX}job": f"fence-{told[f'{PREFIX}job']}"}
+
+
 def marker(summary: Mapping[str, str]) -> Marker | None:
     """The marker in a snapshot's summary; None when it is not ours."""
     own = {k.removeprefix(PREFIX): v for k, v in summary.items() if k.startswith(PREFIX)}

@@ -21,12 +21,18 @@ from headgate.store.ops import OpsStore
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a batch's records, and the snapshots that hold them."""
+    """What became of a batch's records, and the snapshots that hold them.
+
+    `committed_at` is when the table took them, where that must be told apart from now; `net` how
+    many rows it has gained, where the outcomes do not tell.
+    """
 
     read: int
     outcomes: Mapping[str, int]
     snapshots: Mapping[str, int]
     revisions: tuple[str, ...]
+    committed_at: datetime | None = None
+    net: int = 0
 
 
 class Work(Protocol):
@@ -151,7 +157,8 @@ def ledger_row(intent: Intent, result: Result) -> LedgerRow:
         gaps=width - result.read,
         outcomes=result.outcomes,
         snapshots=result.snapshots,
-        committed_at=datetime.now(UTC),
+        committed_at=result.committed_at or datetime.now(UTC),
+        net=result.net,
     )
 
 

@@ -18,7 +18,7 @@ from headgate.errors import ConflictError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import account_bronze
 from headgate.jobs.requests import job_name
-from headgate.jobs.silver import account_silver
+from headgate.jobs.silver_batch import account_silver
 from headgate.settings import Settings
 from headgate.spec.loader import available_datasets
 from headgate.store.model import Intent, LedgerRow

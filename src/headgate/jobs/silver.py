@@ -1,31 +1,23 @@
-"""Silver: bronze rows filtered, cast, renamed and deduplicated, rebuilt whole or brought up to date."""
+"""Silver: bronze rows filtered, cast, renamed and deduplicated, as a batch or following bronze."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
-from headgate.compile.fragments import table_name, view_stem
-from headgate.compile.script import Script
+from headgate.compile.dataset import SILVER
 from headgate.engine.context import RunContext
-from headgate.engine.faults import Point
-from headgate.engine.iceberg import ManagedTable, Staging, TableMovedError
-from headgate.engine.jvm import IcebergTable, Snapshot
-from headgate.engine.protocol import BatchProtocol, Result
-from headgate.engine.reach import Reached
+from headgate.engine.iceberg import ManagedTable, fence
+from headgate.engine.jvm import IcebergTable
 from headgate.engine.statements import sql
-from headgate.errors import OperationError, UnavailableError
-from headgate.jobs import declaration
+from headgate.errors import UnavailableError
 from headgate.jobs.progress import RunProgress
+from headgate.jobs.silver_batch import SilverBatch, SilverTarget, silver_target
 from headgate.store.model import SNAPSHOT, Intent, Range
+from headgate.store.ops import OpsStore
 
-KEPT, REPLACED, DUPLICATE, FILTERED = "kept", "replaced", "duplicate", "filtered"
-# In the marker of a rebuild: rows that passed the filters, before the duplicates are left out.
-PASSED = "passed"
-TRIES = 5
+POLL_SECONDS = 0.5
 
 
 class EmptyBronzeError(UnavailableError):
@@ -35,48 +27,87 @@ class EmptyBronzeError(UnavailableError):
 
 
 @dataclass(frozen=True)
-class SilverTarget:
-    """Where the rows come from and go to."""
+class Next:
+    """The rows that silver takes next; `words` say why it is made anew, where that is no matter of course."""
 
-    job: str
-    name: str
-    scripts: declaration.Scripts
-    bronze: str
-    silver: str
+    range: Range
+    words: str = ""
 
 
 def run_silver(context: RunContext) -> None:
-    """Bring silver up to bronze's current snapshot; rebuild it when that is asked for or needed."""
-    target = _target(context)
-    session = context.session.newSession()
-    for statement in target.scripts.of(context.run.revision, SILVER).named("table"):
-        sql(session, statement)
-    protocol, progress = context.protocol(), RunProgress(context)
-
-    def batch() -> SilverBatch:
-        return SilverBatch(session, target, protocol)
-
-    run = context.run
-    for intent in context.store.open_intents(target.job):
-        if is_outdated(session, target, run.revision, intent):
-            context.store.withdraw(intent)
-        else:
-            progress.batch(protocol.finish(intent, batch()))
-    range_ = next_range(session, target, run.revision, run.options.get("form", "auto"))
-    progress.batch(
-        protocol.process(run.job, run.number, range_, (run.revision,), run.number, batch())
-    )
+    """Bring silver up to bronze's current snapshot, once or whenever there is a new one."""
+    silver = SilverRun(context)
+    silver.finish_open_intents()
+    if context.run.mode == "streaming":
+        silver.follow()
+    else:
+        silver.catch_up(context.run.options.get("form", "auto"))
 
 
-def _target(context: RunContext) -> SilverTarget:
-    revision = declaration.fetch(context.store, context.run.revision)
-    return SilverTarget(
-        job=context.run.job,
-        name=view_stem(revision.name),
-        scripts=declaration.Scripts(context.store, context.settings),
-        bronze=table_name(revision.bronze_table),
-        silver=table_name(revision.silver_table),
-    )
+class SilverRun:
+    """Takes the steps of one run, all under the run's revision."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._target = silver_target(context)
+        # A session of its own: while a step is staged, every commit of its session is.
+        self._session = context.session.newSession()
+        for statement in self._target.scripts.of(context.run.revision, SILVER).named("table"):
+            sql(self._session, statement)
+        self._protocol, self._progress = context.protocol(), RunProgress(context)
+        self._steps = len(context.store.ledger(context.run.job))
+
+    def finish_open_intents(self) -> None:
+        """What a killed run announced is done first, unless its bronze or its revision is gone."""
+        for intent in self._context.store.open_intents(self._target.job):
+            revision = self._context.run.revision
+            if not is_outdated(self._session, self._target, revision, intent) or not give_up(
+                ManagedTable(self._session, self._target.silver), self._context.store, intent
+            ):
+                self._progress.batch(self._protocol.finish(intent, self._batch()))
+
+    def catch_up(self, form: str) -> None:
+        bronze = bronze_of(self._session, self._target)
+        if bronze is None:
+            raise EmptyBronzeError(
+                f"{self._target.bronze} has no rows yet",
+                fix="run bronze first: make process-bronze",
+            )
+        self._take(bronze, form)
+
+    def follow(self) -> None:
+        """One step for each new state of bronze, until the run is stopped."""
+        stop, seen = self._context.stop, None
+        while not stop.is_set():
+            bronze = bronze_of(self._session, self._target)
+            current = bronze.current() if bronze else None
+            if bronze is None or current is None or current.id == seen:
+                stop.wait(POLL_SECONDS)
+                continue
+            seen = self._take(bronze, "auto").end[SNAPSHOT]
+
+    def _take(self, bronze: IcebergTable, form: str) -> Range:
+        """One step up to this state of bronze."""
+        run = self._context.run
+        found = next_range(self._session, self._target, bronze, run.revision, form)
+        if found.words:
+            self._progress.note(found.words)
+        self._steps += 1
+        row = self._protocol.process(
+            run.job, run.number, found.range, (run.revision,), self._steps, self._batch()
+        )
+        self._progress.batch(row)
+        return found.range
+
+    def _batch(self) -> SilverBatch:
+        return SilverBatch(self._session, self._target, self._protocol)
+
+
+def bronze_of(session: SparkSession, target: SilverTarget) -> IcebergTable | None:
+    """Bronze as it is now; None before its first row."""
+    table = ManagedTable(session, target.bronze)
+    bronze = table.look() if table.exists() else None
+    return bronze if bronze and bronze.current() else None
 
 
 def is_outdated(session: SparkSession, target: SilverTarget, revision: str, intent: Intent) -> bool:
@@ -85,164 +116,44 @@ def is_outdated(session: SparkSession, target: SilverTarget, revision: str, inte
         return False
     bronze = ManagedTable(session, target.bronze).look()
     known = {snapshot.id for snapshot in bronze.history()}
-    wanted = {*intent.range.start.values(), *intent.range.end.values()}
+    wanted = {intent.range.start.get(SNAPSHOT), intent.range.end[SNAPSHOT]} - {None}
     same = bronze.uuid == intent.range.source_id and intent.revisions == (revision,)
     return not same or not wanted <= known
 
 
-def next_range(session: SparkSession, target: SilverTarget, revision: str, form: str) -> Range:
-    """From the bronze snapshot that silver has seen to the current one; all of it for a rebuild."""
-    raw = ManagedTable(session, target.bronze)
-    bronze = raw.look() if raw.exists() else None
-    current = bronze.current() if bronze else None
-    if bronze is None or current is None:
-        raise EmptyBronzeError(
-            f"{target.bronze} has no rows yet", fix="run bronze first: make process-bronze"
-        )
+def give_up(silver: ManagedTable, store: OpsStore, intent: Intent) -> bool:
+    """Withdraw an intent after the table has been made to refuse its commit; False if it stands."""
+    fence(silver, intent)
+    if silver.commit_of(intent) is not None:
+        return False
+    store.withdraw(intent)
+    return True
+
+
+def next_range(
+    session: SparkSession, target: SilverTarget, bronze: IcebergTable, revision: str, form: str
+) -> Next:
+    """From the bronze snapshot that silver has seen to this one; all of it for a rebuild."""
+    current = bronze.current()
+    assert current is not None, "asked for only once bronze has rows"
+    source, end = f"table:{target.bronze}", {SNAPSHOT: current.id}
     seen = _seen(ManagedTable(session, target.silver), bronze, target.job, revision)
-    start = {} if form == "full" or seen is None else {SNAPSHOT: seen}
-    return Range(f"table:{target.bronze}", bronze.uuid, start, {SNAPSHOT: current.id})
+    if form == "full" or isinstance(seen, str):
+        words = "rebuilt as asked" if form == "full" else str(seen)
+        return Next(Range(source, bronze.uuid, {}, end), words)
+    return Next(Range(source, bronze.uuid, {SNAPSHOT: seen}, end))
 
 
-def _seen(silver: ManagedTable, bronze: IcebergTable, job: str, revision: str) -> int | None:
-    """The bronze snapshot that silver holds; None when it must be rebuilt.
-
-    Other filters or casts need a rebuild, and so does a bronze snapshot that is no longer there.
-    """
+def _seen(silver: ManagedTable, bronze: IcebergTable, job: str, revision: str) -> int | str:
+    """The bronze snapshot that silver holds, or why it must be rebuilt ("" for its first time)."""
     committed = silver.committed(job)
-    if committed is None or committed.marker.revisions != (revision,):
-        return None
+    if committed is None:
+        return ""
+    if committed.marker.revisions != (revision,):
+        return "rebuilt: the declaration has changed"
+    if bronze.uuid != committed.marker.range.source_id:
+        return "rebuilt: bronze is another table than before"
     seen = committed.marker.range.end[SNAPSHOT]
-    known = bronze.uuid == committed.marker.range.source_id
-    return seen if known and any(s.id == seen for s in bronze.history()) else None
-
-
-class SilverBatch:
-    """One step of silver: a rebuild from a snapshot, or a merge of the rows between two."""
-
-    def __init__(
-        self, session: SparkSession, target: SilverTarget, protocol: BatchProtocol
-    ) -> None:
-        self._session = session
-        self._target = target
-        self._protocol = protocol
-        self._silver = ManagedTable(session, target.silver)
-        self._bronze = ManagedTable(session, target.bronze)
-
-    def reached(self, intent: Intent) -> Reached | None:
-        commit = self._silver.committed(intent.job)
-        return Reached(commit.marker.range.source_id, commit.marker.range.end) if commit else None
-
-    def account(self, intent: Intent) -> Result | None:
-        return account_silver(self._silver, intent)
-
-    def write(self, intent: Intent) -> Result:
-        """The statement is run again whole when the table moved under it."""
-        step = self._rebuild if intent.range.starts_anew else self._merge
-        for left in reversed(range(TRIES)):
-            try:
-                return step(intent)
-            except TableMovedError:
-                if not left:
-                    raise
-        raise AssertionError("unreachable")
-
-    def _rebuild(self, intent: Intent) -> Result:
-        script = self._bind(intent, SILVER)
-        passing = self._passing()
-        noted = {PASSED: passing, FILTERED: self._read(intent.range) - passing}
-        staging = Staging(self._session, intent, noted)
-        with staging.open():
-            sql(self._session, script.one("rebuild"))
-        return self._published(intent, staging.staged(self._silver))
-
-    def _merge(self, intent: Intent) -> Result:
-        script = self._bind(intent, SILVER_INCREMENTAL)
-        sql(self._session, script.one("classify"))
-        view = f"{self._target.name}_classified"
-        # Once the merge has begun, silver is no longer what the rows were compared with; and a
-        # view over a plan that still names the table cannot be the source of a MERGE in Spark 4.1.
-        classified = self._session.table(view).localCheckpoint()
-        classified.createOrReplaceTempView(view)
-        outcomes = self._classes(intent, classified)
-        staging = Staging(self._session, intent, outcomes)
-        with staging.open():
-            sql(self._session, self._merge_statement(script, outcomes))
-        return self._published(intent, staging.staged(self._silver))
-
-    def _merge_statement(self, script: Script, outcomes: Mapping[str, int]) -> str:
-        if outcomes[KEPT] or outcomes[REPLACED]:
-            return script.one("merge")
-        # Nothing changes, but the commit still notes how far bronze was seen.
-        return f"INSERT INTO {self._target.silver} SELECT * FROM {self._target.silver} WHERE FALSE"
-
-    def _classes(self, intent: Intent, classified: DataFrame) -> dict[str, int]:
-        counted = {
-            str(r["outcome"]): int(r["count"])
-            for r in classified.groupBy("outcome").count().collect()
-        }
-        kept, replaced = counted.get(KEPT, 0), counted.get(REPLACED, 0)
-        passing = self._passing()
-        return {
-            KEPT: kept,
-            REPLACED: replaced,
-            DUPLICATE: passing - kept - replaced,
-            FILTERED: self._read(intent.range) - passing,
-        }
-
-    def _bind(self, intent: Intent, file: str) -> Script:
-        script = self._target.scripts.of(intent.revisions[0], file)
-        self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
-        for statement in script.named("view"):
-            sql(self._session, statement)
-        return script
-
-    def _source(self, range_: Range) -> DataFrame:
-        reader = self._session.read.format("iceberg")
-        if range_.starts_anew:
-            return reader.option("versionAsOf", str(range_.end[SNAPSHOT])).load(self._target.bronze)
-        return reader.options(
-            **{
-                "start-snapshot-id": str(range_.start[SNAPSHOT]),
-                "end-snapshot-id": str(range_.end[SNAPSHOT]),
-            }
-        ).load(self._target.bronze)
-
-    def _passing(self) -> int:
-        return self._session.table(f"{self._target.name}_clean").count()
-
-    def _read(self, range_: Range) -> int:
-        """Rows in the range, as the snapshots themselves tell."""
-        table = self._bronze.look()
-        end = table.snapshot(range_.end[SNAPSHOT])
-        if range_.starts_anew:
-            return end.total if end else 0
-        added = 0
-        while end is not None and end.id != range_.start[SNAPSHOT]:
-            added += end.added if end.operation == "append" else 0
-            end = table.snapshot(end.parent) if end.parent is not None else None
-        return added
-
-    def _published(self, intent: Intent, staged: Snapshot) -> Result:
-        self._protocol.faults.at(Point.AFTER_STAGING)
-        self._protocol.still_mine()
-        self._silver.publish(staged)
-        self._protocol.faults.at(Point.AFTER_PUBLISH)
-        result = self.account(intent)
-        if result is None:
-            raise OperationError(f"{self._silver.name} lost the commit that was just published")
-        return result
-
-
-def account_silver(silver: ManagedTable, intent: Intent) -> Result | None:
-    """What became of a range, from silver's own commit of it."""
-    commit = silver.commit_of(intent)
-    if commit is None:
-        return None
-    outcomes = dict(commit.marker.outcomes or {})
-    if PASSED in outcomes:
-        # How many of those that passed were duplicates is known only once the table is written.
-        kept = commit.snapshot.added
-        outcomes = {KEPT: kept, DUPLICATE: outcomes[PASSED] - kept, FILTERED: outcomes[FILTERED]}
-    snapshots = {silver.name: commit.snapshot.id}
-    return Result(sum(outcomes.values()), outcomes, snapshots, commit.marker.revisions)
+    if any(seen in (s.id, s.parent) for s in bronze.history()):
+        return seen
+    return "rebuilt: the bronze snapshot that silver had seen is no longer there"

@@ -1,0 +1,203 @@
+"""One step of silver: a rebuild from a snapshot of bronze, or a merge of the rows between two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
+from headgate.compile.fragments import table_name, view_stem
+from headgate.compile.script import Script
+from headgate.engine.conflicts import moved, until_unmoved, writing_to
+from headgate.engine.context import RunContext
+from headgate.engine.faults import Point
+from headgate.engine.iceberg import ManagedTable, Staging, nothing
+from headgate.engine.jvm import Snapshot
+from headgate.engine.protocol import BatchProtocol, Result
+from headgate.engine.reach import Reached
+from headgate.engine.statements import sql
+from headgate.errors import OperationError
+from headgate.jobs import declaration
+from headgate.store.model import SNAPSHOT, Intent, Range
+
+KEPT, REPLACED, DUPLICATE, FILTERED = "kept", "replaced", "duplicate", "filtered"
+# A row that a backfill has brought before the merge came to it.
+BACKFILLED = "backfilled"
+# In the marker of a rebuild: rows that passed the filters, before the duplicates are left out.
+PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class SilverTarget:
+    """Where the rows come from and go to."""
+
+    job: str
+    name: str
+    scripts: declaration.Scripts
+    bronze: str
+    silver: str
+
+
+def silver_target(context: RunContext) -> SilverTarget:
+    revision = declaration.fetch(context.store, context.run.revision)
+    return SilverTarget(
+        job=context.run.job,
+        name=view_stem(revision.name),
+        scripts=declaration.Scripts(context.store, context.settings),
+        bronze=table_name(revision.bronze_table),
+        silver=table_name(revision.silver_table),
+    )
+
+
+class SilverWork:
+    """What writing silver has in common, whether all of it, what is new, or some dates."""
+
+    def __init__(
+        self, session: SparkSession, target: SilverTarget, protocol: BatchProtocol
+    ) -> None:
+        self._session = session
+        self._target = target
+        self._protocol = protocol
+        self._silver = ManagedTable(session, target.silver)
+        self._bronze = ManagedTable(session, target.bronze)
+
+    def reached(self, intent: Intent) -> Reached | None:
+        commit = self._silver.committed(intent.job)
+        return Reached(commit.marker.range.source_id, commit.marker.range.end) if commit else None
+
+    def account(self, intent: Intent) -> Result | None:
+        return account_silver(self._silver, intent)
+
+    def write(self, intent: Intent) -> Result:
+        """The statement is run again whole when the table moved under it."""
+        return until_unmoved(lambda: self._write(intent))
+
+    def _write(self, intent: Intent) -> Result:
+        raise NotImplementedError
+
+    def _source(self, range_: Range) -> DataFrame:
+        reader = self._session.read.format("iceberg")
+        if range_.starts_anew:
+            return reader.option("versionAsOf", str(range_.end[SNAPSHOT])).load(self._target.bronze)
+        return reader.options(
+            **{
+                "start-snapshot-id": str(range_.start[SNAPSHOT]),
+                "end-snapshot-id": str(range_.end[SNAPSHOT]),
+            }
+        ).load(self._target.bronze)
+
+    def _base(self) -> int | None:
+        """The state of silver that rows are compared with."""
+        found = self._silver.look().current()
+        return found.id if found else None
+
+    def _staged(self, statement: str, staging: Staging) -> Snapshot:
+        with staging.open(), writing_to(self._silver.name):
+            sql(self._session, statement)
+        staged = staging.staged(self._silver)
+        self._protocol.faults.at(Point.AFTER_STAGING)
+        return staged
+
+    def _published(self, intent: Intent, staged: Snapshot) -> Result:
+        self._protocol.still_mine()
+        self._silver.fast_forward(staged)
+        self._protocol.faults.at(Point.AFTER_PUBLISH)
+        result = self.account(intent)
+        if result is None:
+            raise OperationError(f"{self._silver.name} lost the commit that was just published")
+        return result
+
+
+class SilverBatch(SilverWork):
+    """A rebuild, or a merge of what is new."""
+
+    def _write(self, intent: Intent) -> Result:
+        return self._rebuild(intent) if intent.range.starts_anew else self._merge(intent)
+
+    def _rebuild(self, intent: Intent) -> Result:
+        script = self._bind(intent, SILVER)
+        passing = self._passing()
+        noted = {PASSED: passing, FILTERED: self._read(intent.range) - passing}
+        staging = Staging(self._session, intent, noted)
+        return self._published(intent, self._staged(script.one("rebuild"), staging))
+
+    def _merge(self, intent: Intent) -> Result:
+        base = self._base()
+        script = self._bind(intent, SILVER_INCREMENTAL)
+        sql(self._session, script.one("classify"))
+        view = f"{self._target.name}_classified"
+        # Once the merge has begun, silver is no longer what the rows were compared with; and a
+        # view over a plan that still names the table cannot be the source of a MERGE in Spark 4.1.
+        classified = self._session.table(view).localCheckpoint()
+        classified.createOrReplaceTempView(view)
+        outcomes = self._classes(intent, classified)
+        staging = Staging(self._session, intent, outcomes)
+        staged = self._staged(self._merge_statement(script, outcomes), staging)
+        if staged.parent != base:
+            raise moved(self._silver.name)
+        return self._published(intent, staged)
+
+    def _merge_statement(self, script: Script, outcomes: Mapping[str, int]) -> str:
+        if outcomes[KEPT] or outcomes[REPLACED]:
+            return script.one("merge")
+        # Nothing changes, but the commit still notes how far bronze was seen.
+        return nothing(self._target.silver)
+
+    def _classes(self, intent: Intent, classified: DataFrame) -> dict[str, int]:
+        counted = {
+            str(r["outcome"]): int(r["count"])
+            for r in classified.groupBy("outcome").count().collect()
+        }
+        told = {name: counted.get(name, 0) for name in (KEPT, REPLACED, BACKFILLED)}
+        passing = self._passing()
+        return {
+            **told,
+            DUPLICATE: passing - sum(told.values()),
+            FILTERED: self._read(intent.range) - passing,
+        }
+
+    def _bind(self, intent: Intent, file: str) -> Script:
+        script = self._target.scripts.of(intent.revisions[0], file)
+        self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
+        for statement in script.named("view"):
+            sql(self._session, statement)
+        return script
+
+    def _passing(self) -> int:
+        return self._session.table(f"{self._target.name}_clean").count()
+
+    def _read(self, range_: Range) -> int:
+        """Rows in the range, as the snapshots themselves tell; rewritten files bring no row."""
+        table = self._bronze.look()
+        end = table.snapshot(range_.end[SNAPSHOT])
+        if range_.starts_anew:
+            return end.total if end else 0
+        added, start = 0, range_.start[SNAPSHOT]
+        while end is not None and end.id != start:
+            added += end.added if end.operation == "append" else 0
+            end = table.snapshot(end.parent) if end.parent is not None else None
+        return added
+
+
+def account_silver(silver: ManagedTable, intent: Intent) -> Result | None:
+    """What became of a range, from silver's own commit of it."""
+    commit = silver.commit_of(intent)
+    if commit is None:
+        return None
+    outcomes = dict(commit.marker.outcomes or {})
+    if PASSED in outcomes:
+        # How many of those that passed were duplicates is known only once the table is written.
+        kept = commit.snapshot.added
+        outcomes = {KEPT: kept, DUPLICATE: outcomes[PASSED] - kept, FILTERED: outcomes[FILTERED]}
+    snapshots = {silver.name: commit.snapshot.id}
+    return Result(
+        sum(outcomes.values()), outcomes, snapshots, commit.marker.revisions, _when(commit.snapshot)
+    )
+
+
+def _when(snapshot: Snapshot) -> datetime:
+    """Silver's commits are in one order with a backfill's, whenever their ledger rows are written."""
+    return datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
