@@ -158,6 +158,20 @@ jobs: $(READY) ## jobs with their states
 job-cancel: $(READY) ## stop one job: JOB=bronze-taxi
 	$(HG) job stop $(JOB)
 
+##@ Maintenance
+
+compact-silver: $(READY) ## merge small files to 128 MB, of dates that are over
+	$(HG) maintain compact
+
+expire-snapshots: $(READY) ## remove snapshots older than 7 days that nobody needs
+	$(HG) maintain expire --yes
+
+vacuum: $(READY) ## remove files that no snapshot knows, older than 3 days
+	$(HG) maintain vacuum --yes
+
+maintain: $(READY) ## compact and expire
+	$(HG) maintain all --skip vacuum --yes
+
 ##@ Marts and checks
 
 wait-for-silver: $(READY) ## until silver has rows, 90 seconds at most

@@ -37,10 +37,6 @@ OURS = "help demo setup-system sample count certify docs test-all faults bench".
 COME_LATER = {
     "obs-up",
     "obs-down",
-    "compact-silver",
-    "expire-snapshots",
-    "vacuum",
-    "maintain",
 }
 
 COMMANDS = sorted(set(re.findall(r"^\t\$\(HG\) ([^$>\n]+)", MAKEFILE, re.MULTILINE)))

@@ -27,6 +27,7 @@ NOUNS: dict[str, str] = {
     "lake": "count and wait for tables",
     "ledger": "show, export and rebuild the ledger",
     "local": "start and stop the embedded services",
+    "maintain": "compact, expire and vacuum tables",
     "sql": "query the running engine",
     "topics": "create and show topics",
     "validate": "run the four-stage validation",

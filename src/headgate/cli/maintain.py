@@ -1,0 +1,244 @@
+"""`headgate maintain`: compact small files, expire snapshots, remove orphan files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headgate.cli.console import console
+
+if TYPE_CHECKING:
+    from headgate.jobs.maintain_plan import Plan, Wanted
+
+ROLES = ("bronze", "silver", "dead-letters")
+LEAST_AGE = timedelta(hours=1)
+
+
+@click.group()
+def group() -> None:
+    """Compact small files, expire snapshots, remove orphan files.
+
+    Each verb plans first and shows its plan, does no more than that, and reports. The running
+    engine does the work beside its streams; without one, this command is the engine while it lasts.
+    """
+
+
+Command = Callable[..., None]
+
+
+def _options(command: Command) -> Command:
+    """What every verb takes."""
+    given = (
+        click.option("--dataset", help="Another dataset than the active one."),
+        click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
+    )
+    for option in reversed(given):
+        command = option(command)
+    return command
+
+
+_tables = click.option(
+    "--table", "tables", type=click.Choice(ROLES), multiple=True, help="Only this table."
+)
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_min_files = click.option(
+    "--min-files",
+    type=click.IntRange(2),
+    default=5,
+    show_default=True,
+    help="Small files that make a part worth writing anew.",
+)
+_older_than = click.option(
+    "--older-than", default="7d", show_default=True, help="Age from which a snapshot may go."
+)
+_keep = click.option(
+    "--keep",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Newest snapshots to keep.",
+)
+
+
+@group.command()
+@_options
+@_tables
+@_min_files
+def compact(dataset: str | None, dry_run: bool, tables: tuple[str, ...], min_files: int) -> None:
+    """Merge small files to 128 MB, of dates that are over; silver unless --table says otherwise.
+
+    \b
+    Examples:
+      headgate maintain compact --dry-run
+      headgate maintain compact --table bronze --table silver
+    """
+    from headgate.jobs.maintain_plan import COMPACT, Wanted
+
+    chosen = tables or ("silver",)
+    _run(dataset, Wanted((COMPACT,), chosen, min_files=min_files, dry_run=dry_run), ask=False)
+
+
+@group.command()
+@_options
+@_tables
+@_older_than
+@_keep
+@_yes
+def expire(
+    dataset: str | None,
+    dry_run: bool,
+    tables: tuple[str, ...],
+    older_than: str,
+    keep: int,
+    yes: bool,
+) -> None:
+    """Remove snapshots that are old, beyond the newest, and needed by nobody.
+
+    What a job goes on from stays, however old: its newest marker, the bronze snapshot that silver
+    has seen, and everything after.
+
+    \b
+    Examples:
+      headgate maintain expire --dry-run
+      headgate maintain expire --older-than 36h --keep 5 --yes
+    """
+    from headgate.jobs.maintain_plan import EXPIRE, Wanted
+
+    wanted = Wanted(
+        (EXPIRE,),
+        other_tables=tables or ROLES,
+        older_than=_age(older_than, LEAST_AGE),
+        keep=keep,
+        dry_run=dry_run,
+    )
+    _run(dataset, wanted, ask=not yes)
+
+
+@group.command()
+@_options
+@_tables
+@click.option(
+    "--older-than",
+    default="3d",
+    show_default=True,
+    help="Age from which a file may go; 24h at least.",
+)
+@_yes
+def vacuum(
+    dataset: str | None, dry_run: bool, tables: tuple[str, ...], older_than: str, yes: bool
+) -> None:
+    """Remove files in the tables' folders that no snapshot knows.
+
+    \b
+    Examples:
+      headgate maintain vacuum --dry-run
+      headgate maintain vacuum --older-than 7d --yes
+    """
+    from headgate.jobs.maintain_plan import ORPHANS_AT_LEAST, VACUUM, Wanted
+
+    age = _age(older_than, ORPHANS_AT_LEAST)
+    wanted = Wanted(
+        (VACUUM,), other_tables=tables or ROLES, orphans_older_than=age, dry_run=dry_run
+    )
+    _run(dataset, wanted, ask=not yes)
+
+
+@group.command("all")
+@_options
+@_min_files
+@_older_than
+@_keep
+@click.option("--skip", type=click.Choice(("compact", "expire", "vacuum")), multiple=True)
+@_yes
+def everything(
+    dataset: str | None,
+    dry_run: bool,
+    min_files: int,
+    older_than: str,
+    keep: int,
+    skip: tuple[str, ...],
+    yes: bool,
+) -> None:
+    """Compact, expire and vacuum the dataset's tables, one after the other.
+
+    \b
+    Examples:
+      headgate maintain all --dry-run
+      headgate maintain all --skip vacuum --yes
+    """
+    from headgate.jobs.maintain_plan import ACTIONS, Wanted
+
+    wanted = Wanted(
+        tuple(action for action in ACTIONS if action not in skip),
+        compact_tables=ROLES,
+        older_than=_age(older_than, LEAST_AGE),
+        keep=keep,
+        min_files=min_files,
+        dry_run=dry_run,
+    )
+    _run(dataset, wanted, ask=not yes)
+
+
+def _age(text: str, least: timedelta) -> timedelta:
+    from headgate.engine.maintenance import words
+    from headgate.errors import UsageError
+    from headgate.jobs.maintain_plan import span_of
+
+    age = span_of(text)
+    if age < least:
+        raise UsageError(
+            f"--older-than {text} is too short",
+            why="what is younger may belong to a batch that is under way",
+            fix=f"use {words(least)} or more",
+        )
+    return age
+
+
+def _run(dataset: str | None, wanted: Wanted, *, ask: bool) -> None:
+    """Plan, ask where something is to be deleted, carry out, report."""
+    from dataclasses import replace
+
+    from headgate.errors import UsageError
+    from headgate.jobs.maintain_text import plan_text
+
+    if not wanted.actions:
+        raise UsageError("nothing is left to do", fix="skip fewer steps")
+    if ask and not wanted.dry_run:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                "this deletes snapshots or files", fix="look with --dry-run, then add --yes"
+            )
+        plan = _carry_out(dataset, replace(wanted, dry_run=True))
+        console.say(plan_text(plan))
+        if not any(table.has_work for table in plan.tables):
+            return
+        click.confirm("Do that?", abort=True, err=True)
+        wanted = replace(wanted, plan_run=plan.run)
+    _carry_out(dataset, wanted, show=True)
+
+
+def _carry_out(dataset: str | None, wanted: Wanted, *, show: bool = False) -> Plan:
+    from headgate.cli.job_report import open_store
+    from headgate.cli.job_run import carried_out
+    from headgate.jobs.maintain import kept_plan, kept_report
+    from headgate.jobs.maintain_text import plan_text, report_text
+    from headgate.jobs.requests import ask_for, raise_unless_finished
+
+    settings, store = open_store()
+    with store:
+        name = "maintain" if dataset is None else f"maintain-{dataset}"
+        run = ask_for(settings, store, name, "batch", wanted.options())
+        ended = carried_out(settings, store, run)
+        raise_unless_finished(ended)
+        plan = kept_plan(store, ended.job, ended.number)
+        report = kept_report(store, ended.job, ended.number)
+    if show:
+        data: dict[str, Any] = {"plan": plan, "report": report}
+        console.data(
+            data, text="\n\n".join([plan_text(plan), *([report_text(report)] if report else [])])
+        )
+    return plan

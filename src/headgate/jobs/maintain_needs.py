@@ -1,0 +1,87 @@
+"""What jobs still need of a table: their newest markers, their positions as readers, open batches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from headgate.engine.maintenance import Needs
+from headgate.engine.markers import Marker
+from headgate.store.model import SNAPSHOT, Intent, Range
+from headgate.store.ops import OpsStore
+
+
+@dataclass(frozen=True)
+class Books:
+    """The ops store as maintenance needs it: per job how far it is settled, and what is open."""
+
+    settled: Mapping[str, Range | None]
+    open: tuple[Intent, ...]
+
+    @classmethod
+    def read(cls, store: OpsStore, jobs: Iterable[str]) -> Books:
+        """Of these jobs and of every job that ever ran."""
+        known = {*jobs, *(run.job for run in store.runs())}
+        return cls(
+            {job: store.settled_range(job) for job in known},
+            tuple(intent for job in known for intent in store.open_intents(job)),
+        )
+
+
+def needs_of(
+    source: str,
+    newest: Mapping[str, Marker],
+    resuming: Collection[str],
+    readers: Mapping[str, Marker],
+    books: Books,
+) -> Needs:
+    """What stays needed of the table that ranges call `source`.
+
+    `newest` are the newest markers in it, `resuming` the jobs that go on from theirs, `readers` the
+    markers, in other tables, of jobs that read this one.
+    """
+    return Needs(
+        markers=frozenset(
+            job for job, found in newest.items() if job in resuming or not _is_settled(found, books)
+        ),
+        positions=_positions(source, resuming_readers(readers), books),
+        open_since=_open_since(newest, resuming, books),
+    )
+
+
+def resuming_readers(readers: Mapping[str, Marker]) -> Mapping[str, Range]:
+    return {job: found.range for job, found in readers.items()}
+
+
+def _is_settled(found: Marker, books: Books) -> bool:
+    """Whether the ledger has this job's batch: then its outcome needs the marker no more."""
+    settled = books.settled.get(found.job)
+    if settled is None or any(intent.job == found.job for intent in books.open):
+        return False
+    if settled.source_id != found.range.source_id:
+        return True  # the topic was made again, and nothing of the old one is open
+    if settled.is_table:
+        return settled.end == found.range.end
+    return all(settled.end.get(key, 0) >= end for key, end in found.range.end.items())
+
+
+def _positions(source: str, readers: Mapping[str, Range], books: Books) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for job, range_ in readers.items():
+        for seen in (range_, books.settled.get(job)):
+            if seen is not None and seen.source == source and SNAPSHOT in seen.end:
+                found.setdefault(seen.end[SNAPSHOT], job)
+    for intent in books.open:
+        if intent.range.source == source:
+            for id_ in (*intent.range.start.values(), *intent.range.end.values()):
+                found.setdefault(id_, f"an open batch of {intent.job}")
+    return found
+
+
+def _open_since(
+    newest: Mapping[str, Marker], resuming: Collection[str], books: Books
+) -> datetime | None:
+    """When the oldest open batch began that may write here."""
+    writers = {*newest, *resuming}
+    return min((i.batch_time for i in books.open if i.job in writers), default=None)

@@ -1,0 +1,217 @@
+"""What a maintenance run is asked for, what jobs need of a table, and what a person is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from headgate.engine.markers import Marker
+from headgate.engine.small_files import Part, chunks, plan_compaction
+from headgate.errors import UsageError
+from headgate.jobs.maintain_needs import Books, needs_of
+from headgate.jobs.maintain_plan import (
+    ACTIONS,
+    COMPACT,
+    EXPIRE,
+    TABLES,
+    OrphanPlan,
+    PartPlan,
+    Plan,
+    Report,
+    Size,
+    SnapshotPlan,
+    TablePlan,
+    TableReport,
+    Wanted,
+    span_of,
+)
+from headgate.jobs.maintain_text import plan_text, report_text
+from headgate.store.model import Intent, Range
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TODAY = NOW.date()
+BRONZE = "table:lake.bronze.x"
+
+
+def part(day: date | None, small: int = 9, files: int = 9) -> Part:
+    return Part(day, files, files * 10, small, small * 10)
+
+
+def test_only_dates_that_are_over_are_compacted() -> None:
+    parts = [
+        part(TODAY),
+        part(TODAY + timedelta(days=1)),
+        part(TODAY - timedelta(days=1)),
+        part(None),
+    ]
+    assert {p.name for p in plan_compaction(parts, TODAY, 5)} == {"2026-02-28", "no date"}
+
+
+def test_a_part_needs_enough_small_files() -> None:
+    days = [TODAY - timedelta(days=n) for n in (1, 2, 3)]
+    parts = [part(day, small) for day, small in zip(days, (4, 5, 7), strict=True)]
+    assert [p.small_files for p in plan_compaction(parts, TODAY, 5)] == [7, 5]
+    assert plan_compaction([part(days[0], 1)], TODAY, 1) == (), "one file cannot be merged"
+
+
+def test_a_table_without_dates_is_one_part() -> None:
+    assert plan_compaction([replace(part(None), dated=False)], TODAY, 5)[0].name == "all"
+
+
+def test_parts_come_in_chunks_that_lose_none() -> None:
+    parts = [part(TODAY - timedelta(days=n)) for n in range(1, 8)]
+    cut = list(chunks(parts, 3))
+    assert [len(chunk) for chunk in cut] == [3, 3, 1]
+    assert [p for chunk in cut for p in chunk] == parts
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Wanted((COMPACT,), ("bronze", "silver"), min_files=2, dry_run=True),
+        Wanted(ACTIONS, TABLES, ("silver",), timedelta(hours=36), 3, timedelta(days=4), 7),
+        Wanted((EXPIRE,), plan_run=4),
+    ],
+)
+def test_what_is_wanted_survives_the_store(wanted: Wanted) -> None:
+    assert Wanted.of(wanted.options()) == wanted
+
+
+def test_without_options_a_run_compacts_and_expires() -> None:
+    assert Wanted.of({}) == Wanted((COMPACT, EXPIRE))
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-1d", "7 days", "1w", "9999999999d"])
+def test_what_is_no_span_of_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no span of time"):
+        span_of(text)
+
+
+def topic(end: int, source_id: str = "t1") -> Range:
+    return Range("kafka:x", source_id, {"0": 0}, {"0": end})
+
+
+def table(start: int | None, end: int, source: str = BRONZE) -> Range:
+    return Range(source, "u1", {} if start is None else {"snapshot": start}, {"snapshot": end})
+
+
+def marked(job: str, range_: Range) -> Marker:
+    return Marker(job, 1, ("r",), NOW, 1, range_)
+
+
+def intent(job: str, range_: Range, at: datetime = NOW) -> Intent:
+    return Intent(1, job, 1, range_, ("r",), at, 1)
+
+
+def test_a_job_that_goes_on_from_its_marker_needs_it_even_when_settled() -> None:
+    books = Books({"bronze-x": topic(9)}, ())
+    newest = {"bronze-x": marked("bronze-x", topic(9))}
+    assert needs_of(BRONZE, newest, ("bronze-x",), {}, books).markers == {"bronze-x"}
+
+
+@pytest.mark.parametrize(
+    ("settled", "needed"),
+    [
+        (topic(9), False),
+        (topic(12), False),
+        (topic(8), True),
+        (None, True),
+        (topic(2, "t2"), False),
+    ],
+)
+def test_a_refusal_marker_is_needed_until_bronze_has_gone_past_it(
+    settled: Range | None, needed: bool
+) -> None:
+    newest = {"bronze-x": marked("bronze-x", topic(9))}
+    needs = needs_of("table:dead", newest, (), {}, Books({"bronze-x": settled}, ()))
+    assert bool(needs.markers) is needed
+
+
+def test_an_open_batch_keeps_its_jobs_marker_and_what_came_since() -> None:
+    newest = {"bronze-x": marked("bronze-x", topic(9))}
+    books = Books({"bronze-x": topic(12)}, (intent("bronze-x", topic(20)),))
+    needs = needs_of("table:dead", newest, (), {}, books)
+    assert needs.markers == {"bronze-x"}
+    assert needs.open_since == NOW
+    assert needs_of("table:other", {}, (), {}, books).open_since is None
+
+
+def test_readers_hold_what_their_marker_their_ledger_and_their_open_batches_name() -> None:
+    books = Books({"silver-x": table(1, 4)}, (intent("backfill-x", table(None, 8)),))
+    readers = {"silver-x": marked("silver-x", table(4, 6))}
+    needs = needs_of(BRONZE, {}, (), readers, books)
+    assert needs.positions == {6: "silver-x", 4: "silver-x", 8: "an open batch of backfill-x"}
+    assert needs_of("table:lake.bronze.y", {}, (), readers, books).positions == {}
+
+
+SIZE = Size(files=9, bytes=5000, small_files=9, parts=2, manifests=3, snapshots=4, metadata_files=7)
+
+SNAPSHOTS = (
+    SnapshotPlan(id=3, at=NOW, operation="append", goes=False, why="the current snapshot"),
+    SnapshotPlan(id=2, at=NOW - timedelta(days=9), operation="append", goes=True, why="old"),
+    SnapshotPlan(id=1, at=NOW - timedelta(days=9), operation="append", goes=True, why="old"),
+)
+
+
+def plan(**changes: object) -> TablePlan:
+    usual = TablePlan(
+        role="silver",
+        table="lake.silver.x",
+        uuid="u",
+        snapshot=3,
+        size=SIZE,
+        compact=(PartPlan(name="2026-02-01", small_files=6, small_bytes=600),),
+        expire=SNAPSHOTS,
+        orphans=(OrphanPlan(path="/a/b", bytes=2048),),
+    )
+    return usual.model_copy(update=changes)
+
+
+def test_a_later_plan_does_nothing_that_was_not_shown() -> None:
+    shown = plan(
+        compact=(PartPlan(name="2026-02-02", small_files=6, small_bytes=1),),
+        expire=SNAPSHOTS[:2],
+        orphans=(OrphanPlan(path="/other", bytes=1),),
+    )
+    now = plan(rewrite_manifests=True).within(shown)
+    assert (now.compact, now.orphans, now.rewrite_manifests) == ((), (), False)
+    assert now.going == {2}
+    assert plan().within(plan()) == plan()
+
+
+def test_nothing_is_done_to_a_table_that_was_made_anew() -> None:
+    assert not plan().within(plan(uuid="another")).has_work
+    assert not plan().within(None).has_work
+
+
+def test_the_plan_and_the_report_read_well() -> None:
+    whole = Plan(job="maintain-x", run=3, made_at=NOW, tables=(plan(),))
+    assert Plan.model_validate_json(whole.model_dump_json()) == whole
+    assert plan_text(whole) == (
+        "Plan of maintain-x, 2026-03-01 12:00:00 UTC\n\n"
+        "lake.silver.x\n"
+        "  9 files in 2 parts, 4.9 KB; 4 snapshots, 3 manifests, 7 metadata files\n"
+        "  compact: 6 small files in 1 part\n"
+        "    2026-02-01        6 files       600 B\n"
+        "  expire: 2 snapshots of 3\n"
+        "    stays  3, 0 s old: the current snapshot\n"
+        "    goes  2 snapshots, 9 d old: old\n"
+        "  vacuum: 1 orphan file, 2.0 KB\n"
+        "    /a/b  2.0 KB"
+    )
+    done = TableReport(
+        table="lake.silver.x",
+        before=SIZE,
+        after=SIZE.model_copy(update={"files": 4}),
+        parts_compacted=1,
+        parts_left=("2026-02-03",),
+        retries=2,
+    )
+    report = Report(job="maintain-x", run=3, tables=(done,))
+    text = report_text(report)
+    assert "files                    9 →          4" in text
+    assert "compacted 1 part, 2 tried again" in text
+    assert "left for the next time, since others wrote there: 2026-02-03" in text
+    assert report.sentence == "1 parts compacted (-5 files)"
