@@ -16,6 +16,13 @@ ACTIVE = ".env"
 DEFAULT_PROFILE = "env/embedded.env"
 ENVIRONMENT = "environment"
 RUNNING_SERVICES = "running services"
+# What a profile says of its own dataset; any other dataset has these unless told otherwise.
+OF_A_DATASET = {
+    "TOPIC": "{}.events",
+    "DLQ_TOPIC": "{}.events.dlq",
+    "DATA_PATH": "/data/{}.parquet",
+    "SCHEMA_PATH": "/schemas/{}.json",
+}
 
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$")
 COMMENT = re.compile(r"(?:^|(?<=\s))#.*$")
@@ -120,9 +127,24 @@ def from_environment(environ: Mapping[str, str]) -> Source:
 
 
 def read_sources(root: Path, environ: Mapping[str, str]) -> Sources:
-    """The active profile (or the default one) and the environment."""
+    """The active profile (or the default one), the chosen dataset, and the environment."""
     shown = ACTIVE if (root / ACTIVE).is_file() else DEFAULT_PROFILE
-    return Sources(root, (read_profile(root / shown, shown), from_environment(environ)))
+    profile, environment = read_profile(root / shown, shown), from_environment(environ)
+    return Sources(root, (profile, another_dataset(profile, environment), environment))
+
+
+def another_dataset(profile: Source, environment: Source) -> Source:
+    """With DATASET=x over a profile of another dataset, that one's topic and file are not x's."""
+    own, chosen = (s.entries.get("DATASET", Entry("", "")).value for s in (profile, environment))
+    label = f"DATASET={chosen}"
+    if not own or not chosen or own == chosen:
+        return Source(label, ENVIRONMENT, {})
+    return Source(label, ENVIRONMENT, {k: Entry(v, v) for k, v in values_of(chosen).items()})
+
+
+def values_of(dataset: str) -> dict[str, str]:
+    """What the profile's values of its dataset are for any other one."""
+    return {name: form.format(dataset) for name, form in OF_A_DATASET.items()}
 
 
 def find_root(start: Path) -> Path:

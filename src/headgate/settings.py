@@ -32,6 +32,7 @@ from headgate.profile import (
     find_root,
     read_running,
     read_sources,
+    values_of,
 )
 from headgate.variables import MASK, NOT_SET, InvalidSettingsError, without_secrets
 
@@ -103,10 +104,29 @@ class Settings(Values):
             fix=f"write {name}=… into .env, or: headgate config select {DEFAULT_PROFILE}",
         )
 
+    def topics_of(self, dataset: str) -> dict[str, str]:
+        """TOPIC and DLQ_TOPIC as that dataset's manifest may ask for them; those that are set."""
+        given = {"TOPIC": self.topic, "DLQ_TOPIC": self.dlq_topic}
+        found = given if self.is_for(dataset) else {n: values_of(dataset)[n] for n in given}
+        return {name: value for name, value in found.items() if value}
+
+    def is_for(self, dataset: str) -> bool:
+        """Whether what is said here of a dataset's topic and file is said of this one."""
+        return self.dataset in (None, dataset)
+
     @property
     def data_file(self) -> Path:
         """The Parquet file on this machine."""
-        inside = self.need("data_path").removeprefix("/data/")
+        return self._data_file(self.need("data_path"))
+
+    def data_file_of(self, dataset: str) -> Path:
+        """The Parquet file of any dataset."""
+        if self.is_for(dataset):
+            return self.data_file
+        return self._data_file(values_of(dataset)["DATA_PATH"])
+
+    def _data_file(self, data_path: str) -> Path:
+        inside = data_path.removeprefix("/data/")
         file = self.root / Path(self.host_data_dir).expanduser() / inside
         return Path(os.path.normpath(file))
 

@@ -109,7 +109,7 @@ class Home:
         self.catalog.load_table(SILVER).overwrite(rows)
 
     def build(self, *select: str, full_refresh: bool = True) -> DbtReport:
-        return dbt.build(self.settings, [SILVER], select, full_refresh=full_refresh)
+        return dbt.build(self.settings, "taxi", select, full_refresh=full_refresh)
 
     def marts(self, sql: str) -> list[tuple[object, ...]]:
         with duckdb.connect(str(dbt.marts_file(self.settings)), read_only=True) as marts:

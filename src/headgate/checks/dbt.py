@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -12,32 +12,36 @@ import duckdb
 
 from headgate.checks.dbt_process import Watch, run_dbt, unwatched
 from headgate.checks.dbt_results import CountRows, DbtReport, make_report, read_results
+from headgate.checks.dbt_scope import Scope
 from headgate.checks.lake import Lake, extension_file, extensions, s3_endpoint, url_style
 from headgate.checks.metadata import TableLocation
+from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.dbt_files import variable_stem
 from headgate.engine.java import cache_dir
-from headgate.errors import ConflictError, OperationError, UnavailableError
+from headgate.errors import ConflictError, DeclarationError, OperationError, UnavailableError
 from headgate.settings import Settings
+from headgate.spec.loader import available_datasets, find_dataset, load_dataset
 
 
 def build(
     settings: Settings,
-    tables: Sequence[str],
+    dataset: str,
     select: Sequence[str] = (),
     watch: Watch = unwatched,
     *,
     full_refresh: bool = True,
 ) -> DbtReport:
-    """`dbt deps`, then a build over the current versions of `tables`."""
+    """`dbt deps`, then a build of what the dataset's silver table feeds."""
     refresh = ["--full-refresh"] if full_refresh else []
     # buildable: a test that also needs a model outside the selection is left out.
     tests = ["--indirect-selection", "buildable"]
     commands = [["deps"], ["build", *refresh, *tests, *_selection(select)]]
-    return _reported("build", settings, tables, commands, watch, None)
+    return _reported("build", settings, dataset, commands, watch, None)
 
 
 def test(
     settings: Settings,
-    tables: Sequence[str],
+    dataset: str,
     select: Sequence[str] = (),
     watch: Watch = unwatched,
 ) -> DbtReport:
@@ -49,12 +53,12 @@ def test(
             fix="headgate dbt build",
         )
     commands = [["test", *_selection(select)]]
-    return _reported("test", settings, tables, commands, watch, settings.dbt_test_timeout)
+    return _reported("test", settings, dataset, commands, watch, settings.dbt_test_timeout)
 
 
-def docs(settings: Settings, tables: Sequence[str], watch: Watch = unwatched) -> Path:
+def docs(settings: Settings, dataset: str, watch: Watch = unwatched) -> Path:
     """The documentation as one page that opens without a server."""
-    _run(settings, tables, [["docs", "generate", "--static"]], watch, None)
+    _run(settings, dataset, [["docs", "generate", "--static"]], watch, None)
     return _target(settings) / "static_index.html"
 
 
@@ -68,15 +72,30 @@ def log_file(settings: Settings) -> Path:
 
 
 def variables(locations: Mapping[str, TableLocation]) -> dict[str, str]:
-    """What sources.yml asks for: the folder and the version of each table.
+    """What the sources ask for: the folder and the version of each table.
 
     Its text is a SQL literal and then a Python format string, hence the doubling.
     """
     return {
-        f"{table.rpartition('.')[2]}_{name}": _in_source(value)
+        f"{stem}_{name}": _in_source(value)
         for table, location in locations.items()
+        for stem in (table.rpartition(".")[2], variable_stem(table))
         for name, value in (("folder", location.folder), ("version", location.version))
     }
+
+
+def silver_tables(settings: Settings, dataset: str) -> dict[str, str]:
+    """Every dataset's silver table; another dataset's faults are no concern of this one."""
+    found = {dataset: _silver_table(settings, dataset)}
+    for name in available_datasets(settings.root):
+        with suppress(DeclarationError):
+            found.setdefault(name, _silver_table(settings, name))
+    return found
+
+
+def _silver_table(settings: Settings, name: str) -> str:
+    """No topic is asked for: its variable may be another dataset's."""
+    return load_dataset(find_dataset(settings.root, name), PLACEHOLDERS).value.silver_table
 
 
 def environment(settings: Settings, base: Mapping[str, str]) -> dict[str, str]:
@@ -101,7 +120,7 @@ def environment(settings: Settings, base: Mapping[str, str]) -> dict[str, str]:
 def _reported(
     command: str,
     settings: Settings,
-    tables: Sequence[str],
+    dataset: str,
     commands: Sequence[Sequence[str]],
     watch: Watch,
     timeout: float | None,
@@ -109,7 +128,7 @@ def _reported(
     # Results of an earlier run must not speak for one that never got to write its own.
     (_target(settings) / "run_results.json").unlink(missing_ok=True)
     try:
-        _run(settings, tables, commands, watch, timeout)
+        _run(settings, dataset, commands, watch, timeout)
     except OperationError as error:
         if read_results(_target(settings)) is None:
             raise error
@@ -122,17 +141,22 @@ def _reported(
 
 def _run(
     settings: Settings,
-    tables: Sequence[str],
+    dataset: str,
     commands: Sequence[Sequence[str]],
     watch: Watch,
     timeout: float | None,
 ) -> None:
+    tables = silver_tables(settings, dataset)
     with Lake.open(settings) as lake:
-        given = variables({table: lake.location(table) for table in tables})
+        # The active table must be there; the others count only where they are.
+        others = {table for table in tables.values() if lake.exists(table)}
+        wanted = sorted(others | {tables[dataset]})
+        given = variables({table: lake.location(table) for table in wanted})
+    scope = Scope(dataset, tables, frozenset(others))
     _target(settings).mkdir(parents=True, exist_ok=True)
     _claim(marts_file(settings))
     environ = environment(settings, os.environ)
-    outcome = run_dbt(commands, given, _project(settings), environ, watch, timeout)
+    outcome = run_dbt(commands, given, scope, _project(settings), environ, watch, timeout)
     if outcome.timed_out:
         raise UnavailableError(
             f"dbt took longer than {timeout:g} s", fix="raise DBT_TEST_TIMEOUT, or try again"

@@ -13,17 +13,9 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-# One process for several commands: importing dbt takes longer than building small marts.
-RUNNER = """
-import sys, json
-from dbt.cli.main import dbtRunner
-for arguments in json.loads(sys.argv[1]):
-    result = dbtRunner().invoke(arguments)
-    if not result.success:
-        if result.exception:
-            print(result.exception, file=sys.stderr)
-        sys.exit(1)
-"""
+from headgate.checks.dbt_scope import Scope
+
+CHILD = "headgate.checks.dbt_child"
 FINISHED = frozenset({"LogModelResult", "LogTestResult", "LogSeedResult", "LogSkipBecauseError"})
 
 
@@ -56,15 +48,15 @@ def unwatched(step: Step) -> None:
 def run_dbt(
     commands: Sequence[Sequence[str]],
     given: Mapping[str, str],
+    scope: Scope,
     project: Path,
     environ: Mapping[str, str],
     watch: Watch,
     timeout: float | None,
 ) -> Outcome:
     """The commands one after the other, up to the first that fails."""
-    arguments = [_arguments(command, given) for command in commands]
     process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, orjson.dumps(arguments).decode()],
+        [sys.executable, "-m", CHILD, told(commands, given, scope)],
         cwd=project,
         env=dict(environ),
         stdin=subprocess.DEVNULL,
@@ -152,7 +144,15 @@ def _follow(lines: Iterable[str], watch: Watch) -> list[str]:
     return [text for text in complaints if text]
 
 
-def _arguments(command: Sequence[str], given: Mapping[str, str]) -> list[str]:
+def told(commands: Sequence[Sequence[str]], given: Mapping[str, str], scope: Scope) -> str:
+    """What the process is to do, as its one argument."""
     quiet = ["--log-format", "json", "--log-format-file", "text", "--no-use-colors"]
     shared = [*quiet, "--no-use-colors-file", "--vars", orjson.dumps(given).decode()]
-    return [*command, *shared]
+    document = {
+        "commands": [[*command, *shared] for command in commands],
+        "shared": shared,
+        "active": scope.active,
+        "tables": dict(scope.tables),
+        "present": sorted(scope.present),
+    }
+    return orjson.dumps(document).decode()

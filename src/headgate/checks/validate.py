@@ -135,7 +135,7 @@ class _Stages:
     def _marts(self) -> Sequence[Finding]:
         from headgate.checks import dbt
 
-        return marts(dbt.test(self._settings, (self._dataset.silver_table,)))
+        return marts(dbt.test(self._settings, self._dataset.name))
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.dataset_new import new
+from headgate.cli.dataset_scaffold import scaffold
 
 if TYPE_CHECKING:
     from headgate.errors import Fault
@@ -69,10 +71,16 @@ def group() -> None:
 
     \b
     Examples:
+      headgate dataset new orders --from data/orders.parquet
       headgate dataset check
+      headgate dataset scaffold orders
       headgate dataset build
       headgate dataset show --file 06_silver.sql
     """
+
+
+group.add_command(new)
+group.add_command(scaffold)
 
 
 @group.command()
@@ -172,13 +180,13 @@ def _settings() -> Settings:
 
 def _faults(settings: Settings, name: str) -> Iterator[Fault]:
     """All faults of a dataset: its manifest, its sample, and what it compiles to."""
-    from headgate.jobs.declaration import declared_revision, variables
+    from headgate.jobs.declaration import declared_revision
     from headgate.spec.loader import find_dataset, load_dataset
     from headgate.spec.sample_loader import SAMPLE, load_sample
 
     manifest = find_dataset(settings.root, name)
     sample = manifest.with_name(SAMPLE)
-    found = [*_refused(settings.root, lambda: load_dataset(manifest, variables(settings)))]
+    found = [*_refused(settings.root, lambda: load_dataset(manifest, settings.topics_of(name)))]
     yield from found
     if not found:
         yield from _refused(settings.root, lambda: declared_revision(settings, name))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from headgate.checks.dbt_process import Step
     from headgate.checks.dbt_results import DbtReport
-    from headgate.settings import Settings
 
 select_option = click.option(
     "-s", "--select", multiple=True, metavar="MODEL", help="Only these models, as dbt selects them."
@@ -46,11 +45,11 @@ def build(select: tuple[str, ...], full_refresh: bool) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    tables = _tables(settings)
+    dataset = settings.need("dataset")
     tell(
         watched(
             "dbt build",
-            lambda watch: dbt.build(settings, tables, select, watch, full_refresh=full_refresh),
+            lambda watch: dbt.build(settings, dataset, select, watch, full_refresh=full_refresh),
         )
     )
 
@@ -63,8 +62,8 @@ def test(select: tuple[str, ...]) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    tables = _tables(settings)
-    tell(watched("dbt test", lambda watch: dbt.test(settings, tables, select, watch)))
+    dataset = settings.need("dataset")
+    tell(watched("dbt test", lambda watch: dbt.test(settings, dataset, select, watch)))
 
 
 @group.command()
@@ -74,14 +73,8 @@ def docs() -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    page = dbt.docs(settings, _tables(settings))
+    page = dbt.docs(settings, settings.need("dataset"))
     console.data({"page": str(page)}, text=str(page))
-
-
-def _tables(settings: Settings) -> tuple[str, ...]:
-    from headgate.cli.lake import active_dataset
-
-    return (active_dataset(settings).silver_table,)
 
 
 def watched(words: str, run: Callable[[Callable[[Step], None]], DbtReport]) -> DbtReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from headgate.cli.own_home import (
 if TYPE_CHECKING:
     from headgate.checks.flow import Flow
     from headgate.cli.steps import StepReport
-    from headgate.cli.walk import Certificate, Marts, Sample
+    from headgate.cli.walk import Certificate, Marts, Model, Sample
 
 ROWS = 50_000
 DATA_FILE = "events.parquet"
@@ -47,8 +47,9 @@ class DemoReport:
 
 @click.command("demo")
 @click.option("--rows", type=click.IntRange(min=100), default=ROWS, show_default=True)
+@click.option("--dataset", metavar="NAME", envvar="DATASET", help="A dataset with a sample.yml.")
 @click.option("--keep-running", is_flag=True, help="Leave broker and engine running at the end.")
-def command(rows: int, keep_running: bool) -> None:
+def command(rows: int, dataset: str | None, keep_running: bool) -> None:
     """Run the whole path on sample data: checked, certified, then stopped.
 
     Everything stands in .headgate/demo, which is emptied first; your own data and settings are
@@ -57,13 +58,17 @@ def command(rows: int, keep_running: bool) -> None:
     \b
     Examples:
       headgate demo
+      headgate demo --dataset orders
       headgate -o json demo --rows 5000
     """
     from headgate.profile import find_root
+    from headgate.spec.sample_loader import find_sample
 
     root = find_root(Path.cwd())
     home = root / ".headgate" / "demo"
-    with alone(home), replaced(demo_environment(root, home, os.environ)):
+    if dataset:
+        find_sample(root, dataset)
+    with alone(home), replaced(demo_environment(root, home, os.environ, dataset)):
         report = run(root, home, rows, keep_running)
     console.data(report, text=text(report, root))
 
@@ -74,7 +79,8 @@ def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:
     from headgate.cli.walk import NAME_WIDTH, Walk
     from headgate.local.memory import PeakMemory
 
-    console.say(f"Headgate demo: {rows:,} events from a Parquet file to certified marts\n")
+    told = f"{rows:,} events of {os.environ['DATASET']}"
+    console.say(f"Headgate demo: {told} from a Parquet file to certified marts\n")
     emptied(home)
     begun = time.monotonic()
     steps = Steps(home / "logs", "demo", NAME_WIDTH)
@@ -130,11 +136,16 @@ def flow_of(sample: Sample, certificate: Certificate, marts: Marts) -> Flow:
         duplicates=account.sums.duplicates,
         models=len(models),
         tests=marts.passed,
-        marts={m.name: m.rows or 0 for m in models if m.folder == "marts"},
+        marts={m.name: m.rows or 0 for m in last_models(models)},
         planted_bad=planted.bad,
         planted_duplicates=planted.duplicates,
         planted_filtered=planted.filtered,
     )
+
+
+def last_models(models: Sequence[Model]) -> list[Model]:
+    """The marts; a dataset that has none yet ends in its staging model."""
+    return [m for m in models if m.folder == "marts"] or [m for m in models if m.rows is not None]
 
 
 def text(report: DemoReport, root: Path) -> str:
@@ -167,6 +178,14 @@ Where to look next
   make help                         everything else"""
 
 
-def demo_environment(root: Path, home: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def demo_environment(
+    root: Path, home: Path, environ: Mapping[str, str], dataset: str | None
+) -> dict[str, str]:
+    """The shipped profile and its dataset, or another one with what goes with its name."""
+    from headgate.profile import values_of
+
+    shipped = embedded_environment(root, home, environ)
     data = {"HOST_DATA_DIR": str(home / "data"), "DATA_PATH": f"/data/{DATA_FILE}"}
-    return {**SHORT_LIVED, **embedded_environment(root, home, environ), **data}
+    if dataset and dataset != shipped.get("DATASET"):
+        data = {"DATASET": dataset, **values_of(dataset), **data}
+    return {**SHORT_LIVED, **shipped, **data}

@@ -55,8 +55,9 @@ def sample(rows: int, seed: int, out: Path | None, dataset: str | None, yes: boo
     from headgate.spec.sample_loader import find_sample, load_sample
 
     settings = load_settings()
-    declared = load_sample(find_sample(settings.root, dataset or settings.need("dataset")))
-    file = out or settings.data_file
+    name = dataset or settings.need("dataset")
+    declared = load_sample(find_sample(settings.root, name))
+    file = out or settings.data_file_of(name)
     if not yes:
         refuse_to_overwrite(file)
     with console.progress("rows written", rows) as progress:
@@ -134,16 +135,15 @@ def plan_from(
 ) -> Plan:
     """What `feed generate` will do under these settings."""
     from headgate.feeds.generator import Plan
-    from headgate.settings import NAMES
     from headgate.spec.loader import find_dataset, load_dataset
 
-    values = {name: getattr(settings, field) for field, name in NAMES.items()}
-    variables = {name: str(value) for name, value in values.items() if value is not None}
     said = f"HOST_DATA_DIR={settings.host_data_dir} and DATA_PATH={settings.data_path}"
+    if not settings.is_for(dataset):
+        said = f"HOST_DATA_DIR={settings.host_data_dir} and --dataset {dataset}"
     return Plan(
-        file=file or settings.data_file,
+        file=file or settings.data_file_of(dataset),
         said="--file" if file else said,
-        dataset=load_dataset(find_dataset(settings.root, dataset), variables),
+        dataset=load_dataset(find_dataset(settings.root, dataset), settings.topics_of(dataset)),
         bootstrap=bootstrap_of(settings),
         broker=settings.broker,
         mode=mode,

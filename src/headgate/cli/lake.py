@@ -76,8 +76,8 @@ def active_dataset(settings: Settings) -> Dataset:
     """The dataset that DATASET names."""
     from headgate.spec.loader import find_dataset, load_dataset
 
-    given = {"TOPIC": settings.need("topic"), "DLQ_TOPIC": settings.need("dlq_topic")}
-    return load_dataset(find_dataset(settings.root, settings.need("dataset")), given).value
+    name = settings.need("dataset")
+    return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
 
 
 def rows(lake: Lake, table: str) -> int:

@@ -1,4 +1,4 @@
-"""`headgate topics`: create, show and delete the topics of the settings."""
+"""`headgate topics`: create, show and delete the topics of a dataset."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headgate.settings import Settings
 
 TOPIC_DAYS, DLQ_DAYS = 3, 7
+dataset_option = click.option("--dataset", metavar="NAME", help="Default: DATASET.")
 
 
 @click.group()
@@ -27,8 +28,13 @@ def group() -> None:
     """
 
 
-def _names(settings: Settings) -> list[str]:
-    return [settings.need("topic"), *([settings.dlq_topic] if settings.dlq_topic else [])]
+def topics_of(settings: Settings, dataset: str) -> tuple[str, str]:
+    """The topic and the dead-letter topic that the manifest names."""
+    from headgate.spec.loader import find_dataset, load_dataset
+
+    manifest = find_dataset(settings.root, dataset)
+    found = load_dataset(manifest, settings.topics_of(dataset)).value
+    return found.topic, found.dlq_topic
 
 
 def _open(settings: Settings) -> Topics:
@@ -46,16 +52,28 @@ def _open(settings: Settings) -> Topics:
 
 
 @group.command()
-@click.option("--partitions", default=3, show_default=True, help="Partitions of TOPIC.")
-@click.option("--dlq-partitions", default=1, show_default=True, help="Partitions of DLQ_TOPIC.")
-def create(partitions: int, dlq_partitions: int) -> None:
-    """Create TOPIC, kept for 3 days, and DLQ_TOPIC, kept for 7; existing ones stay as they are."""
+@click.option("--partitions", default=3, show_default=True, help="Partitions of the topic.")
+@click.option(
+    "--dlq-partitions", default=1, show_default=True, help="Partitions of the dead-letter topic."
+)
+@dataset_option
+def create(partitions: int, dlq_partitions: int, dataset: str | None) -> None:
+    """Create the dataset's topic, kept for 3 days, and its dead-letter topic, kept for 7.
+
+    The manifest names them. Topics that exist stay as they are.
+
+    \b
+    Examples:
+      headgate topics create
+      headgate topics create --dataset orders --partitions 6
+    """
     from headgate.engine.topics import TopicSpec
     from headgate.settings import load_settings
 
     settings = load_settings()
     shapes = ((partitions, TOPIC_DAYS), (dlq_partitions, DLQ_DAYS))
-    named = zip(_names(settings), shapes, strict=False)  # DLQ_TOPIC may be unset
+    names = topics_of(settings, dataset or settings.need("dataset"))
+    named = zip(names, shapes, strict=True)
     specs = [TopicSpec(name, count, days) for name, (count, days) in named]
     created = _open(settings).create(specs)
     rows: list[dict[str, object]] = []
@@ -91,14 +109,15 @@ def show() -> None:
 
 @group.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(yes: bool) -> None:
-    """Delete TOPIC and DLQ_TOPIC with all their records."""
+@dataset_option
+def delete(yes: bool, dataset: str | None) -> None:
+    """Delete the dataset's topic and its dead-letter topic with all their records."""
     import sys
 
     from headgate.settings import load_settings
 
     settings = load_settings()
-    names = _names(settings)
+    names = topics_of(settings, dataset or settings.need("dataset"))
     if not yes and not sys.stdin.isatty():
         raise UsageError("deleting topics needs --yes here", why="no terminal to ask on")
     if not yes:

@@ -9,10 +9,23 @@ from headgate.expr.keywords import RESERVED
 from headgate.spec.dataset import Dataset
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+# Words that DuckDB reserves beyond Spark's.
+_DUCKDB_RESERVED = frozenset(
+    """
+    ANALYSE ANALYZE ASOF ASYMMETRIC BINARY BY COLUMNS CONCURRENTLY DEFERRABLE DESCRIBE DO FREEZE
+    GENERATED GLOB INITIALLY ISNULL LAMBDA NOTNULL PIVOT PIVOT_LONGER PIVOT_WIDER PLACING POSITIONAL
+    QUALIFY RETURNING SHOW SIMILAR SUMMARIZE SYMMETRIC TABLESAMPLE TRY_CAST UNPACK UNPIVOT
+    VARIADIC VERBOSE
+    """.split()
+)
+
+
+def staging_model(dataset: Dataset) -> str:
+    return f"stg_{view_stem(dataset.name)}"
 
 
 def staging_file(dataset: Dataset) -> str:
-    return f"stg_{view_stem(dataset.name)}.sql"
+    return f"{staging_model(dataset)}.sql"
 
 
 def staging_columns(dataset: Dataset) -> str:
@@ -28,7 +41,8 @@ def staging_columns(dataset: Dataset) -> str:
 
 def quoted(name: str) -> str:
     """A name in DuckDB's SQL, which folds case and has its own keywords."""
-    bare = _PLAIN.fullmatch(name) and name.upper() not in RESERVED
+    reserved = name.upper() in RESERVED or name.upper() in _DUCKDB_RESERVED
+    bare = _PLAIN.fullmatch(name) and not reserved
     return name if bare else '"' + name.replace('"', '""') + '"'
 
 

@@ -99,7 +99,7 @@ def _broker(settings: Settings) -> str | None:
 def _values(settings: Settings, name: str) -> dict[str, str | None]:
     axes = ("broker", "catalog", "storage", "spark_master")
     more = {axis.upper(): str(getattr(settings, axis)) for axis in axes}
-    return {**render_values(settings), **more, "DATASET": name}
+    return {**render_values(settings, name), **more}
 
 
 def _dataset_files(

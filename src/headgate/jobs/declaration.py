@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,6 +15,7 @@ from headgate.compile.script import Script, parse_script
 from headgate.compile.seal import Chosen, choose
 from headgate.errors import OperationError
 from headgate.settings import Settings
+from headgate.spec.dataset import as_plain
 from headgate.spec.loader import find_dataset, load_dataset
 from headgate.store.ops import OpsStore
 
@@ -33,28 +35,33 @@ class DatasetRevision(BaseModel):
     silver_table: str
     templates: dict[str, str]
     custom: tuple[str, ...] = ()
+    contract: str = "evolve"
+    # What bronze is compiled from again when its table gets columns that nobody declared.
+    manifest: dict[str, Any] = {}
+    layouts: dict[str, str] = {}
 
     def script(self, file: str, settings: Settings) -> Script:
         """The SQL file as it runs: rendered with the settings, cut into steps."""
-        text = Template(file, self.templates[file]).render(render_values(settings))
+        text = Template(file, self.templates[file]).render(render_values(settings, self.name))
         return parse_script(file, text)
 
     def topic_names(self, settings: Settings) -> tuple[str, str]:
-        values = render_values(settings)
+        values = render_values(settings, self.name)
         topic = Template("dataset.yml: topic", self.topic).render(values)
         return topic, Template("dataset.yml: dlq_topic", self.dlq_topic).render(values)
 
 
-def render_values(settings: Settings) -> Mapping[str, str | None]:
-    """Everything that a SQL template may ask for."""
-    names = ("topic", "dlq_topic", "bootstrap_servers", "warehouse", "catalog_uri", "dataset")
+def render_values(settings: Settings, dataset: str) -> Mapping[str, str | None]:
+    """Everything that a SQL template of this dataset may ask for."""
+    names = ("bootstrap_servers", "warehouse", "catalog_uri")
     found = {name: getattr(settings, name) for name in names}
-    return {name.upper(): None if value is None else str(value) for name, value in found.items()}
-
-
-def variables(settings: Settings) -> dict[str, str]:
-    """The values of a manifest's placeholders; one that is not set is a fault where it stands."""
-    return {name: value for name in PLACEHOLDERS if (value := render_values(settings)[name])}
+    given = {name.upper(): None if value is None else str(value) for name, value in found.items()}
+    return {
+        **dict.fromkeys(PLACEHOLDERS),
+        **settings.topics_of(dataset),
+        **given,
+        "DATASET": dataset,
+    }
 
 
 def layouts(root: Path) -> dict[str, str]:
@@ -84,10 +91,12 @@ def chosen(root: Path, name: str) -> tuple[CompiledDataset, Chosen]:
 
 def declared_revision(settings: Settings, name: str) -> DatasetRevision:
     """What a job of this dataset runs, if it starts now."""
-    return revision_from(*chosen(settings.root, name))
+    return revision_from(*chosen(settings.root, name), layouts(settings.root))
 
 
-def revision_from(fresh: CompiledDataset, picked: Chosen) -> DatasetRevision:
+def revision_from(
+    fresh: CompiledDataset, picked: Chosen, layouts: Mapping[str, str]
+) -> DatasetRevision:
     dataset = fresh.dataset
     return DatasetRevision(
         name=dataset.name,
@@ -97,6 +106,9 @@ def revision_from(fresh: CompiledDataset, picked: Chosen) -> DatasetRevision:
         silver_table=dataset.silver_table,
         templates={template.file: template.text for template in picked.templates},
         custom=picked.edited,
+        contract=dataset.contract,
+        manifest=as_plain(dataset),
+        layouts=dict(layouts),
     )
 
 

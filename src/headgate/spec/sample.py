@@ -41,6 +41,7 @@ _ANY = frozenset({"BIGINT", "INT", "DOUBLE", "BOOLEAN", "STRING"})
 FORMS: Mapping[str, frozenset[str]] = {
     "choice": _ANY,
     "constant": _ANY,
+    "code": frozenset({"STRING"}),
     "uniform": NUMBERS,
     "normal": NUMBERS,
     "lognormal": NUMBERS,
@@ -57,6 +58,14 @@ class Choice:
 
     values: Annotated[tuple[Value, ...], Field(min_length=1)]
     weights: tuple[Annotated[float, Field(ge=0)], ...] = ()
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Code:
+    """Letters and digits drawn by chance after a prefix: so many that no two are alike."""
+
+    prefix: StrictStr = ""
+    length: Annotated[int, Field(ge=1, le=32)] = 12
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -127,6 +136,7 @@ class SampleColumn:
     type: Annotated[ColumnType, Field(description="Its type in the file.")]
     choice: Annotated[Choice | None, _OPTIONAL] = None
     constant: Value = None
+    code: Annotated[Code | None, _OPTIONAL] = None
     uniform: Annotated[Uniform | None, _OPTIONAL] = None
     normal: Annotated[Normal | None, _OPTIONAL] = None
     lognormal: Annotated[Lognormal | None, _OPTIONAL] = None

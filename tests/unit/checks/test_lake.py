@@ -105,8 +105,9 @@ def test_a_quote_in_a_path_stays_inside_the_literal() -> None:
 def test_dbt_gets_folder_and_version_of_each_table_in_its_own_quoting() -> None:
     location = read_location("/it's {here}/t/metadata/00001-a.metadata.json", THREE)
     assert variables({"silver.t": location}) == {
-        "t_folder": "/it''s {{here}}/t",
-        "t_version": "00001-a",
+        f"{stem}_{name}": value
+        for stem in ("t", "silver__t")
+        for name, value in (("folder", "/it''s {{here}}/t"), ("version", "00001-a"))
     }
 
 

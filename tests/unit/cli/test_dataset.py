@@ -142,10 +142,10 @@ def test_check_says_where_an_unset_variable_is_needed(project: Path) -> None:
 
 
 def test_check_passes_what_is_shipped_and_knows_no_other(project: Path) -> None:
-    assert "taxi: no faults" in run("check").stderr
+    assert "orders, taxi: no faults" in run("check").stderr
     unknown = run("check", "taxis")
     assert isinstance(unknown.exception, UsageError)
-    assert "Available: taxi" in unknown.exception.fix
+    assert "Available: orders, taxi" in unknown.exception.fix
 
 
 def test_show_prints_every_file_and_masks_secrets() -> None:
@@ -176,4 +176,5 @@ def test_a_dataset_that_is_not_valid_is_listed_as_such(project: Path) -> None:
     rows = run("list").stdout.splitlines()
     assert rows[1].startswith("cabs")
     assert "not valid" in rows[1]
-    assert "silver.cleaned_trips" in rows[2]
+    assert "silver.cleaned_orders" in rows[2]
+    assert "silver.cleaned_trips" in rows[3]

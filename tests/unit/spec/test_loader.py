@@ -112,9 +112,13 @@ def test_a_dataset_cannot_be_changed(load: Load) -> None:
         load(ORDERS).value.name = "other"  # pyright: ignore[reportAttributeAccessIssue]  the point
 
 
-def test_the_shipped_dataset_loads() -> None:
-    (path,) = ROOT.glob("datasets/*/dataset.yml")
-    dataset = load_dataset(path, VARIABLES).value
+@pytest.mark.parametrize("path", sorted(ROOT.glob("datasets/*/dataset.yml")), ids=str)
+def test_every_shipped_dataset_loads(path: Path) -> None:
+    assert load_dataset(path, VARIABLES).value.name == path.parent.name
+
+
+def test_the_reference_dataset_has_its_columns_and_keys() -> None:
+    dataset = load_dataset(ROOT / "datasets/taxi/dataset.yml", VARIABLES).value
     assert len(dataset.columns) == 19
     assert len(dataset.dedup_key) == len(dataset.surrogate_key_fields) == 7
     assert dataset.key_field == "PULocationID"

@@ -1,0 +1,95 @@
+"""`headgate dataset scaffold` and `remove`: the files of a dataset, made and taken out again."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import ConflictError, DeclarationError
+
+if TYPE_CHECKING:
+    from headgate.jobs.scaffold import Scaffold, ScaffoldFile
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One file as it is told."""
+
+    file: str
+    status: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Scaffolded:
+    """What `dataset scaffold` did, or would do."""
+
+    dataset: str
+    dry_run: bool
+    files: tuple[Reported, ...]
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+def scaffold(name: str | None, dry_run: bool) -> None:
+    """Write the SQL templates, the dbt model, its source and its tests from the manifest.
+
+    Run it again whenever the manifest changes. What you edited is merged with what is new; where
+    both changed the same lines your file stays, and the conflict is written beside it.
+
+    \b
+    Examples:
+      headgate dataset scaffold orders
+      headgate dataset scaffold orders --dry-run
+    """
+    from headgate.jobs.scaffold import apply, plan_scaffold
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    plan = plan_scaffold(settings.root, name or settings.need("dataset"))
+    if not dry_run:
+        apply(settings.root, plan)
+    console.data(reported(plan, dry_run=dry_run), text=_text(plan, dry_run=dry_run))
+    refuse_unless_settled(plan)
+
+
+def reported(plan: Scaffold, *, dry_run: bool) -> Scaffolded:
+    files = tuple(Reported(file.path, str(file.status), file.words) for file in plan.files)
+    return Scaffolded(plan.dataset, dry_run, files)
+
+
+def refuse_unless_settled(plan: Scaffold) -> None:
+    """A conflict is exit 6, SQL that cannot run is exit 3: neither goes unnoticed."""
+    if plan.conflicts:
+        raise ConflictError(
+            f"{len(plan.conflicts)} of {len(plan.files)} files need a decision",
+            why="\n".join(f"{file.path}: {file.words}" for file in plan.conflicts),
+            fix="put what you want into the file itself, delete the .conflict file beside it,"
+            f" then: headgate dataset scaffold {plan.dataset}",
+        )
+    if plan.faults:
+        raise DeclarationError(plan.faults)
+
+
+def _text(plan: Scaffold, *, dry_run: bool) -> str:
+    width = max(len(file.path) for file in plan.files)
+    lines = [f"{file.status:<9}  {file.path:<{width}}  {file.words}" for file in plan.files]
+    if not dry_run:
+        return "\n".join(lines)
+    return "\n".join([*lines, *(diff for file in plan.files if (diff := difference(file)))])
+
+
+def difference(file: ScaffoldFile) -> str:
+    """What would change in the file, as a unified diff."""
+    if not file.changes or file.after is None:
+        return ""
+    old = "/dev/null" if file.before is None else f"a/{file.path}"
+    before = (file.before or "").splitlines()
+    after = file.after.splitlines()
+    lines = difflib.unified_diff(before, after, old, f"b/{file.path}", lineterm="")
+    return "\n" + "\n".join(lines)

@@ -1,0 +1,64 @@
+"""What was last scaffolded, kept beside the manifest: against it a person's edits are told.
+
+`datasets/<name>/.scaffold/` holds each file under its own path, and is committed like the files.
+A file ending in `.next` stands for a conflict that is not settled yet.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.profile import write_atomically
+
+FOLDER = ".scaffold"
+NEXT = ".next"
+
+
+@dataclass(frozen=True)
+class Bases:
+    """The bases of one dataset's files; paths are relative to the project."""
+
+    root: Path
+    dataset: str
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "datasets" / self.dataset / FOLDER
+
+    def read(self, path: str) -> str | None:
+        return read_text(self.folder / path)
+
+    def read_next(self, path: str) -> str | None:
+        """What the base will be once the conflict is settled."""
+        return read_text(self.folder / f"{path}{NEXT}")
+
+    def keep(self, path: str, text: str) -> None:
+        write_source(self.folder / path, text)
+        (self.folder / f"{path}{NEXT}").unlink(missing_ok=True)
+
+    def keep_next(self, path: str, text: str) -> None:
+        write_source(self.folder / f"{path}{NEXT}", text)
+
+    def paths(self) -> tuple[str, ...]:
+        """Every file that was ever scaffolded and not removed since."""
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        names = {path.relative_to(self.folder).as_posix().removesuffix(NEXT) for path in files}
+        return tuple(sorted(names))
+
+    def forget(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a file, lines ended as on this project's machines; None when there is none."""
+    if not path.is_file():
+        return None
+    return path.read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+def write_source(path: Path, text: str) -> None:
+    """A source file like any other: replaced whole, and readable by all."""
+    write_atomically(path, text.encode())
+    path.chmod(0o644)
