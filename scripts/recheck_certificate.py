@@ -80,13 +80,14 @@ def pieces(row: dict) -> list[tuple[str, int, int]]:
     return [(p, start.get(p, 0), stop) for p, stop in end.items() if stop > start.get(p, 0)]
 
 
-def check_ledger(bronze: list[dict], silver: list[dict]) -> dict[tuple[str, int], list]:
+def check_ledger(bronze: list, silver: list, certified: int) -> dict[tuple[str, int], list]:
     """Do the rows add up and join up? The offsets read, by topic id and partition, in turn."""
     uneven = [r["id"] for r in (*bronze, *silver) if sum(r["outcomes"].values()) != r["read"]]
     say(not uneven, "in every ledger row the outcomes sum to the records read", uneven)
-    widths = [(r, sum(end - start for _, start, end in pieces(r))) for r in bronze]
-    uneven = [r["id"] for r, width in widths if width != r["read"] + r["gaps"]]
-    say(not uneven, f"{len(bronze)} batches: offsets = records + gaps", uneven)
+    odd = [r["id"] for r in bronze if sum(b - a for _, a, b in pieces(r)) - r["read"] != r["gaps"]]
+    say(not odd, f"{len(bronze)} batches: offsets = records + gaps", odd)
+    expired = sum(r["gaps"] for r in bronze if r["batch_id"] == -1)
+    say(expired == certified, f"{expired:,} records expired unread and were given up", certified)
     lanes = defaultdict(list)
     for row in bronze:
         for partition, start, end in pieces(row):
@@ -102,8 +103,8 @@ def check_ledger(bronze: list[dict], silver: list[dict]) -> dict[tuple[str, int]
 def check_table(table: Table, expected: int, settled: set[int], catalog: str) -> None:
     rows, content = table.content()
     say(rows == expected, f"{table.name}: {rows:,} rows = ledger {expected:,}")
-    found = (table.columns, content, table.metadata.get("current-snapshot-id"))
-    certified = tuple(table.entry[key] for key in ("columns", "content_hash", "snapshot_id"))
+    found = (table.columns, content, table.metadata.get("current-snapshot-id") or -1)
+    certified = tuple(table.entry[k] or -1 for k in ("columns", "content_hash", "snapshot_id"))
     say(found == certified, f"{table.name}: content {certified[1]} as certified", content)
     say(not (foreign := table.foreign(settled)), f"{table.name}: all its history is ours", foreign)
     if catalog:
@@ -159,15 +160,14 @@ def check_dataset(db: duckdb.DuckDBPyConnection, entry: dict, ledger: list, give
     parts = f"bronze {accepted:,} + dead letters {refused:,} + tombstones {tombstones:,}"
     say(0 < read == accepted + refused + tombstones, f"produced {read:,} = {parts}")
     say(0 < accepted == kept + rest, f"bronze {accepted:,} = silver {kept:,} + others {rest:,}")
-    lanes = check_ledger(bronze, silver)
+    lanes = check_ledger(bronze, silver, entry["sums"].get("expired", 0))
     filters = {"dead_letters": "job = '{}'".format(jobs[0].replace("'", "''"))}
     tables = {r: Table(db, t, filters.get(r, "TRUE")) for r, t in entry["tables"].items()}
     settled = {id_ for row in ledger for id_ in row["snapshots"].values()}
-    for role, count in (("bronze", accepted), ("dead_letters", refused), ("silver", kept)):
-        if role in tables:
-            check_table(tables[role], count, settled, given.catalog)
-        else:
-            say(count == 0, f"no table of {role} is needed")
+    counts = {"bronze": accepted, "dead_letters": refused, "silver": kept}
+    for role, table in tables.items():
+        check_table(table, counts.pop(role), settled, given.catalog)
+    say(not any(counts.values()), "no table is missing", counts)
     check_origins(db, tables, bronze)
     if given.bootstrap and bronze:
         check_topic(given.bootstrap, bronze, lanes)

@@ -14,6 +14,7 @@ from tests.integration.events import events
 from tests.integration.oracle import bronze_rows
 from tests.integration.spark import TYPES, Pipeline, Sent
 
+from headgate.checks.certificate import broken
 from headgate.engine.context import RunContext
 from headgate.engine.expiry import ExpiredError
 from headgate.jobs.registry import JOBS
@@ -135,7 +136,7 @@ def test_records_that_expire_while_the_stream_is_stopped_are_refused_then_accept
     more = events(2, 40, 40)
     pipeline.produce([Sent(value, partition=n % 2) for n, value in enumerate(more)])
     remove_before(pipeline, {0: 25, 1: 23})
-    with pytest.raises(ExpiredError, match="8 records of .* expired before") as refused:
+    with pytest.raises(ExpiredError, match=r"8 records of .* expired before") as refused:
         pipeline.process("bronze")
     assert "partition 0: offsets 20 to 24, partition 1: offsets 20 to 22" in refused.value.why
     assert "accept-gap" in refused.value.fix
@@ -145,3 +146,21 @@ def test_records_that_expire_while_the_stream_is_stopped_are_refused_then_accept
     pipeline.process("bronze")
     assert pipeline.bronze().total() == 80 - 8
     assert group_offsets(pipeline) == {"0": 40, "1": 40}
+
+
+def test_the_certificate_names_what_expired_and_the_script_agrees(pipeline: Pipeline) -> None:
+    pipeline.produce(Sent(value, partition=0) for value in events(1, 30))
+    pipeline.process("bronze")
+    pipeline.produce(Sent(value, partition=0) for value in events(2, 30, 30))
+    remove_before(pipeline, {0: 45})
+    pipeline.process("bronze", form="accept-gap", by="ann")
+    pipeline.process("bronze")
+    pipeline.process("silver")
+    certificate = pipeline.certify()
+    lines = {line.name: line for line in certificate.accounts[0].lines}
+    assert certificate.holds, broken(certificate)
+    assert "15 records expired" in lines["expired"].words
+    assert "partition 0: 30 to 44, accepted by ann at 20" in lines["expired"].detail
+    checked = pipeline.recheck()
+    assert checked.returncode == 0, checked.stdout
+    assert "PASS  15 records expired unread" in checked.stdout

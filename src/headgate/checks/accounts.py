@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.checks.facts import Evidence, Line, Sums, TableEvidence, Verdict, line, sums
-from headgate.checks.produced import counted_lines, gaps_line, produced_line
+from headgate.checks.produced import counted_lines, expired_lines, gaps_line, produced_line
 from headgate.checks.topic import begun_late
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
 
@@ -17,6 +17,7 @@ def account(evidence: Evidence) -> tuple[Line, ...]:
         _silver_sum(total),
         *counted_lines(evidence),
         gaps_line(evidence, total),
+        *expired_lines(evidence, total),
         _offsets(evidence),
         _steps(evidence),
         _open_batches(evidence),

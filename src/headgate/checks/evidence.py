@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from headgate.checks.broker import ask_broker, counted_again
-from headgate.checks.facts import Commit, Evidence, TableEvidence
+from headgate.checks.facts import AcceptedGap, Commit, Evidence, TableEvidence
 from headgate.checks.lake import Lake, quoted, scan
 from headgate.checks.metadata import Snapshot, TableLocation, read_snapshots
 from headgate.checks.origins import repeated_origins
@@ -34,6 +34,8 @@ class Books:
     rows: tuple[LedgerRow, ...]
     open_batches: int
     busy: bool
+    streaming: bool = False
+    gaps: tuple[AcceptedGap, ...] = ()
 
     def of(self, job: str) -> tuple[LedgerRow, ...]:
         return tuple(row for row in self.rows if row.job == job)
@@ -51,9 +53,7 @@ def datasets_in(store: OpsStore) -> tuple[str, ...]:
 
 
 def declared(settings: Settings, name: str) -> Dataset:
-    variables = {"TOPIC": settings.topic, "DLQ_TOPIC": settings.dlq_topic}
-    given = {key: value for key, value in variables.items() if value}
-    return load_dataset(find_dataset(settings.root, name), given).value
+    return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
 
 
 def gather(
@@ -80,8 +80,21 @@ def _settled(settings: Settings, store: OpsStore, lake: Lake, dataset: Dataset) 
 def _books(store: OpsStore, name: str) -> Books:
     jobs = (job_name(BRONZE, name), job_name(SILVER, name))
     open_ = sum(len(store.open_intents(job)) for job in jobs)
-    busy = any(store.runs(job, states=ACTIVE, limit=1) for job in jobs)
-    return Books(store.ledger(), open_, busy)
+    under_way = [run for job in jobs for run in store.runs(job, states=ACTIVE)]
+    streaming = any(run.mode == "streaming" for run in under_way)
+    rows = store.ledger()
+    gaps = tuple(
+        AcceptedGap(row, _accepted_by(store, row))
+        for row in rows
+        if row.job == jobs[0] and row.is_accepted_gap
+    )
+    return Books(rows, open_, bool(under_way), streaming, gaps)
+
+
+def _accepted_by(store: OpsStore, row: LedgerRow) -> str:
+    """The run knows who asked for it, unless the ops store was lost since."""
+    found = [run for run in store.runs(row.job) if run.number == row.run]
+    return found[0].options.get("by", "") if found else "someone unknown"
 
 
 def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evidence:
@@ -94,7 +107,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
     return Evidence(
         dataset=dataset.name,
         topic=topic,
-        streaming=settings.mode != "batch",
+        streaming=books.streaming or settings.mode != "batch",
         bronze_ledger=bronze_ledger,
         silver_ledger=books.of(job_name(SILVER, dataset.name)),
         open_batches=books.open_batches,
@@ -105,6 +118,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
         repeated_origins=repeated_origins(lake, bronze, dead, bronze_ledger),
         on_broker=on_broker,
         why_no_broker=why,
+        gaps=books.gaps,
     )
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from headgate.checks.topic import NOT_COUNTED, Recount, TopicEvidence
 from headgate.engine.markers import PREFIX
-from headgate.store.coverage import since_rebuild
+from headgate.store.coverage import Piece, pieces, since_rebuild
 from headgate.store.model import LedgerRow
 
 MARKER = f"{PREFIX}job"
@@ -69,6 +69,24 @@ class TableEvidence:
 
 
 @dataclass(frozen=True)
+class AcceptedGap:
+    """Records that expired unread, and who decided to go on without them."""
+
+    batch: LedgerRow
+    by: str
+
+    @property
+    def sentence(self) -> str:
+        lanes = (f"partition {p.partition}: {p.start:,} to {p.end - 1:,}" for p in self._pieces)
+        when = f"{self.batch.batch_time:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{', '.join(lanes)}, accepted by {self.by} at {when}"
+
+    @property
+    def _pieces(self) -> tuple[Piece, ...]:
+        return pieces(self.batch.range)
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything that the account of one dataset rests on.
 
@@ -90,6 +108,7 @@ class Evidence:
     on_broker: TopicEvidence | None
     why_no_broker: str = ""
     recount: Recount = NOT_COUNTED
+    gaps: tuple[AcceptedGap, ...] = ()
 
     @property
     def confirmed(self) -> TopicEvidence | None:
@@ -104,6 +123,7 @@ class Sums:
 
     read: int
     gaps: int
+    expired: int
     accepted: int
     refused: int
     tombstones: int
@@ -116,7 +136,8 @@ def sums(evidence: Evidence) -> Sums:
     bronze, silver = evidence.bronze_ledger, since_rebuild(evidence.silver_ledger)
     return Sums(
         read=sum(row.read for row in bronze),
-        gaps=sum(row.gaps for row in bronze),
+        gaps=sum(row.gaps for row in bronze if not row.is_accepted_gap),
+        expired=sum(row.gaps for row in bronze if row.is_accepted_gap),
         accepted=_outcome(bronze, "accepted"),
         refused=_outcome(bronze, "refused"),
         tombstones=_outcome(bronze, "tombstone"),

@@ -80,6 +80,15 @@ def _told(batch: BatchCount) -> str:
     return f"run {row.run} batch {row.batch_id}: {batch.counted:,} counted, {row.read:,} read"
 
 
+def expired_lines(evidence: Evidence, total: Sums) -> tuple[Line, ...]:
+    """What nobody has read and nobody will: it is named in every certificate from then on."""
+    if not total.expired:
+        return ()
+    words = f"{total.expired:,} records expired on the topic before they were read"
+    told = "; ".join(gap.sentence for gap in evidence.gaps)
+    return (Line("expired", Verdict.WARN, words, told),)
+
+
 def gaps_line(evidence: Evidence, total: Sums) -> Line:
     if not total.gaps:
         return Line("gaps", Verdict.PASS, "no offset is without a record")

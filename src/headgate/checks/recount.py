@@ -29,7 +29,7 @@ def recount(
     however_many: bool = False,
 ) -> Recount:
     """The records of each batch that is still whole on the topic, or why they were not counted."""
-    mine = evidence.of(rows)
+    mine = tuple(row for row in evidence.of(rows) if not row.is_accepted_gap)
     whole = tuple(row for row in mine if evidence.has_whole(row))
     offsets = sum(row.span for row in whole)
     if not whole:

@@ -8,6 +8,7 @@ They are a copy: what a job has read is known from its table and the ledger alon
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Protocol, cast
@@ -41,9 +42,19 @@ class GroupOffsets:
     def write(self, offsets: Mapping[str, int]) -> None:
         """Where the next record of each partition is; refused while someone consumes in the group."""
         wanted = [TopicPartition(self._topic, int(p), offset) for p, offset in offsets.items()]
-        asked = [ConsumerGroupTopicPartitions(self.group, wanted)]
-        futures = self._admin.alter_consumer_group_offsets(asked, request_timeout=SECONDS)
-        self._result(futures[self.group], "written")
+        asked, limit = (
+            [ConsumerGroupTopicPartitions(self.group, wanted)],
+            time.monotonic() + SECONDS,
+        )
+        while True:
+            futures = self._admin.alter_consumer_group_offsets(asked, request_timeout=SECONDS)
+            try:
+                self._result(futures[self.group], "written")
+                return
+            except UnavailableError:  # a broker makes the coordinator when the first group comes
+                if time.monotonic() > limit:
+                    raise
+                time.sleep(0.2)
 
     def read(self) -> dict[str, int]:
         """The group's offsets on the topic; a partition without one is left out."""

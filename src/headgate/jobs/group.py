@@ -6,6 +6,7 @@ import logging
 
 from headgate.engine.context import RunContext
 from headgate.engine.groups import GroupOffsets, group_of
+from headgate.errors import HeadgateError
 from headgate.jobs.bronze_batch import BronzeTarget
 from headgate.store.model import Range
 
@@ -24,8 +25,10 @@ class GroupOffsetsOf:
             return
         try:
             self._of(range_).write(range_.end)
+        except HeadgateError as error:
+            self._note(error.one_line)
         except Exception as error:  # others read these offsets, we do not
-            self._note(str(error))
+            self._note(str(error) or repr(error))
         else:
             self._note("")
 
