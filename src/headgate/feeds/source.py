@@ -25,7 +25,7 @@ class ParquetSource:
 
     def __init__(self, file: Path, said: str) -> None:
         self.file = file
-        self._parquet = _open(file, said)
+        self._parquet = open_parquet(file, said)
         self.schema: pa.Schema = self._parquet.schema_arrow
         self.rows: int = self._parquet.metadata.num_rows
         if not self.rows:
@@ -63,7 +63,7 @@ def require_fit(schema: pa.Schema, declared: Declared[Dataset]) -> None:
         raise DeclarationError(faults)
 
 
-def _open(file: Path, said: str) -> pq.ParquetFile:
+def open_parquet(file: Path, said: str) -> pq.ParquetFile:
     if not file.is_file():
         raise SettingsError(
             f"there is no file {file}",

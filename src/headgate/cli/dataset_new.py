@@ -1,0 +1,140 @@
+"""`headgate dataset new`: a first manifest, drafted from a Parquet file."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+
+if TYPE_CHECKING:
+    from headgate.cli.draft_files import DraftFiles
+    from headgate.feeds.profile.draft import Draft
+    from headgate.settings import Settings
+
+NEXT = ("make scaffold", "make up", "make create-topics generate process", "make validate certify")
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """What `dataset new` found and wrote."""
+
+    dataset: str
+    rows: int
+    rows_looked_at: int
+    columns: int
+    event_time: str
+    key: tuple[str, ...]
+    rows_sharing_a_key: int
+    manifest: str
+    schema: str
+    written: bool
+    next: tuple[str, ...]
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--from",
+    "file",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The Parquet file that the events are made from.",
+)
+@click.option("--event-time", metavar="COLUMN", help="When the event happened. Default: found out.")
+@click.option(
+    "--key", metavar="A,B", help="Columns that tell two events apart. Default: found out."
+)
+@click.option("--rows", type=click.IntRange(min=0), help="Rows to look at; 0: all of a large file.")
+@click.option("--dry-run", is_flag=True, help="Print the manifest and write nothing.")
+@click.option("--force", is_flag=True, help="Overwrite a manifest; the old one is kept beside it.")
+def new(
+    name: str,
+    file: Path,
+    event_time: str | None,
+    key: str | None,
+    rows: int | None,
+    dry_run: bool,
+    force: bool,
+) -> None:
+    """Draft datasets/NAME/dataset.yml from a Parquet file, every choice explained in it.
+
+    Types come from the file's columns. The event time is chosen by names and null rates, the key
+    is the smallest combination of columns that is unique in all rows. A large file is looked at in
+    part, and the manifest says so. `--event-time kafka_timestamp` takes the time of the record.
+
+    \b
+    Examples:
+      headgate dataset new orders --from data/orders.parquet
+      headgate dataset new orders --from data/orders.parquet --dry-run
+      headgate dataset new orders --from data/orders.parquet --event-time paid_at --key order_id
+    """
+    from headgate.cli.draft_files import DraftFiles
+    from headgate.feeds.profile.draw_up import Wishes, draw_up
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    files = DraftFiles(settings.root, name)
+    if not dry_run:
+        files.require_free(file, force)
+    with console.progress("rows looked at") as progress:
+        columns = tuple(part.strip() for part in key.split(",") if part.strip()) if key else ()
+        draft = draw_up(Wishes(name, file, event_time, columns, rows), progress.advance)
+    manifest, schema = files.texts(draft)
+    if dry_run:
+        console.data(_drafted(settings, draft, files, file, written=False), text=manifest.rstrip())
+        return
+    kept = files.write(manifest, schema)
+    drafted = _drafted(settings, draft, files, file, written=True)
+    console.data(drafted, text=f"{drafted.manifest}\n{drafted.schema}")
+    _tell(draft, drafted, kept)
+
+
+def _drafted(
+    settings: Settings, draft: Draft, files: DraftFiles, file: Path, *, written: bool
+) -> Drafted:
+    return Drafted(
+        dataset=draft.name,
+        rows=draft.profile.looked.of,
+        rows_looked_at=draft.profile.looked.rows,
+        columns=len(draft.profile.columns),
+        event_time=draft.event_time,
+        key=draft.key.columns,
+        rows_sharing_a_key=draft.key.sharing,
+        manifest=files.manifest.relative_to(settings.root).as_posix(),
+        schema=files.schema.relative_to(settings.root).as_posix(),
+        written=written,
+        next=(f"export DATASET={draft.name}{_data_path(settings, draft.name, file)}", *NEXT),
+    )
+
+
+def _data_path(settings: Settings, name: str, file: Path) -> str:
+    """What DATA_PATH must say: nothing when the file stands where it is looked for."""
+    folder = (settings.root / Path(settings.host_data_dir).expanduser()).resolve()
+    path = file.resolve()
+    if path == folder / f"{name}.parquet":
+        return ""
+    inside = f"/data/{path.relative_to(folder)}" if path.is_relative_to(folder) else str(path)
+    return f" DATA_PATH={shlex.quote(inside)}"
+
+
+def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:
+    """What was decided, what to look at, and what comes next."""
+    for path in kept:
+        console.say(f"the file that was there is kept as {path.name}")
+    others = f" (or: {', '.join(draft.other_times)})" if draft.other_times else ""
+    console.say(f"event time: {draft.event_time}{others}")
+    console.say(f"key: {', '.join(draft.key.columns)}")
+    if draft.key.sharing > draft.key.repeated:
+        console.warn(
+            f"{draft.key.sharing:,} rows have the key of another: silver keeps one of each"
+        )
+    if not drafted.rows:
+        console.warn("the file has no rows: event time and key are guesses")
+    console.done(f"{drafted.manifest} has no faults: read it, correct it, then")
+    for command in drafted.next:
+        console.say(f"  {command}")

@@ -1,0 +1,70 @@
+"""The files of a drafted dataset: checked before they are written, the old ones kept."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from headgate.feeds.profile.draft import Draft
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_PREVIOUS = ".previous"
+
+
+class DraftFiles:
+    """Where a dataset's manifest and the schema of its rows stand."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"`{name}` is not a name for a dataset",
+                fix="use letters, digits, underscores and hyphens, not beginning with a digit",
+            )
+        self._root, self._name = root, name
+        self.manifest = root / "datasets" / name / "dataset.yml"
+        self.schema = root / "schemas" / f"{name}.json"
+
+    def require_free(self, source: Path, force: bool) -> None:
+        """Refuse to overwrite what is there, unless that is wanted."""
+        there = [path for path in (self.manifest, self.schema) if path.exists()]
+        if there and not force:
+            raise UsageError(
+                f"{there[0].relative_to(self._root)} exists already",
+                why="a draft would take the place of what somebody wrote",
+                fix=f"headgate dataset new {self._name} --from {source} --force (the old file "
+                "is kept beside it), or --dry-run to see the draft, or choose another name",
+            )
+
+    def texts(self, draft: Draft) -> tuple[str, str]:
+        """Manifest and schema; a draft that would not pass its own check never gets out."""
+        from headgate.compile.dataset import PLACEHOLDERS, compile_dataset
+        from headgate.feeds.profile.draft import draft_text
+        from headgate.feeds.profile.row_schema import row_schema
+        from headgate.jobs.declaration import layouts
+        from headgate.spec.loader import load_dataset
+
+        text = draft_text(draft)
+        with tempfile.TemporaryDirectory(prefix="headgate-draft-") as folder:
+            trial = Path(folder) / "datasets" / self._name / "dataset.yml"
+            trial.parent.mkdir(parents=True)
+            trial.write_text(text, encoding="utf-8")
+            declared = load_dataset(trial, PLACEHOLDERS)
+            compile_dataset(declared, layouts(self._root), str(self.manifest))
+        return text, row_schema(draft)
+
+    def write(self, manifest: str, schema: str) -> list[Path]:
+        """Both files whole; where the old ones went, if there were any."""
+        from headgate.feeds.whole_file import whole_file
+
+        kept = list[Path]()
+        for path, text in ((self.manifest, manifest), (self.schema, schema)):
+            if path.exists():
+                kept.append(path.replace(path.with_name(path.name + _PREVIOUS)))
+            with whole_file(path) as part:
+                part.write_text(text, encoding="utf-8")
+        return kept
