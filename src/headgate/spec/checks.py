@@ -18,9 +18,14 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_ODD = re.compile(r"[\x00-\x1f\x7f`.\"]")
+_ODD = re.compile(r"[`.\"]|\$\{")
 _OWN_NAMESPACE = "headgate"
 _PLAIN_NAME = "Use letters, digits and underscores, not beginning with a digit."
+
+
+def is_odd_name(name: str) -> bool:
+    """Whether tables and SQL text could not carry the name as it is."""
+    return bool(_ODD.search(name)) or not name.isprintable()
 
 
 def check_references(document: Document, folder: str | None) -> None:
@@ -113,10 +118,10 @@ def _check_one_name(
         document.add(pointer, f"`{name}` is a column that Headgate adds", "Rename this column.")
     elif plain and not _IDENTIFIER.fullmatch(name):
         document.add(pointer, f"`{name}` is not a plain name", _PLAIN_NAME)
-    elif _ODD.search(name):
+    elif is_odd_name(name):
         document.add(
             pointer,
-            f"{name!r} has a dot, a quote or a control character",
+            f"{name!r} has a dot, a quote, `${{` or a control character",
             "Name the field otherwise where the event is made.",
         )
     elif folded in seen:
@@ -141,7 +146,9 @@ def _check_types(document: Document, columns: Columns) -> None:
                 document.add(
                     f"{place}.{target}",
                     f"{before} cannot become {after}",
-                    f"Use the type of {source}, or STRING.",
+                    "Write STRING: a table keeps JSON as its text."
+                    if "JSON" in (before.name, after.name)
+                    else f"Use the type of {source}, or STRING.",
                 )
 
 

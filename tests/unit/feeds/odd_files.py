@@ -13,9 +13,9 @@ MORNING = datetime(2024, 1, 1, 8)
 ROWS = 200
 
 
-def write(file: Path, columns: dict[str, pa.Array], **options: object) -> Path:
+def write(file: Path, columns: dict[str, pa.Array], row_group_size: int | None = None) -> Path:
     table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
-    pq.write_table(table, file, **options)
+    pq.write_table(table, file, row_group_size)
     return file
 
 
