@@ -154,8 +154,9 @@ def dead_letters(settings: Settings, dataset: str) -> int:
         table = lake.scan_sql(DEAD_LETTERS) if lake.exists(DEAD_LETTERS) else ""
         query = f"SELECT count(*) FROM {table} WHERE job = {job}"
         found = int(str(lake.query(query)[0][0])) if table else 0
-    topic = declared(settings, dataset).dlq_topic
-    return found + generator_refusals(settings, topic, generator_metrics(settings))
+    manifest, sent = declared(settings, dataset), generator_metrics(settings)
+    metrics = sent if sent and sent.topic == manifest.topic else None
+    return found + generator_refusals(settings, manifest.dlq_topic, metrics)
 
 
 def group_words(settings: Settings, store: OpsStore, lag: Lag) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from headgate.store.model import Run, RunState
 if TYPE_CHECKING:
     from headgate.checks.dbt_results import DbtReport
 
-BATCH_JOBS, STREAMING_JOBS = 2, 1
+BATCH_JOBS = 2
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,22 @@ def services(answers: Sequence[Answer]) -> list[Finding]:
     return [finding(a.name, a.ok, a.words, a.limit) for a in answers]
 
 
-def jobs(before: Sequence[Run], after: Sequence[Run], *, streaming: bool) -> list[Finding]:
-    """Stage 2: the jobs started since the last `up`, looked at twice."""
-    wanted = _running(after) if streaming else _finished(after)
-    return [wanted, _restarts(before, after, streaming=streaming), _failed(after)]
+def jobs(
+    before: Sequence[Run],
+    after: Sequence[Run],
+    *,
+    streams: int = 0,
+    just_restarted: Collection[str] = (),
+) -> list[Finding]:
+    """Stage 2: the jobs started since the last `up`, looked at twice.
+
+    `streams` is how many must run, 0 in batch mode; `just_restarted` are jobs whose last restart is
+    so young that the next one may follow.
+    """
+    if not streams:
+        return [_finished(after), _restarts(after), _failed(after)]
+    ongoing = _ongoing(before, after, just_restarted)
+    return [_running(after, streams), _stream_restarts(after, ongoing), _failed(after)]
 
 
 def _finished(runs: Sequence[Run]) -> Finding:
@@ -79,21 +91,39 @@ def _finished(runs: Sequence[Run]) -> Finding:
     return finding("finished jobs", count >= BATCH_JOBS, str(count), f"at least {BATCH_JOBS}")
 
 
-def _running(runs: Sequence[Run]) -> Finding:
-    count = sum(run.state is RunState.RUNNING for run in runs)
-    limit = f"at least {STREAMING_JOBS}"
-    return finding("running jobs", count >= STREAMING_JOBS, str(count), limit)
+def _running(runs: Sequence[Run], wanted: int) -> Finding:
+    found = [run.job for run in runs if run.state is RunState.RUNNING and run.mode == "streaming"]
+    words = f"{len(found)}" + (f" ({', '.join(found)})" if found else "")
+    fix = "make process-streaming"
+    return finding("running streams", len(found) >= wanted, words, f"at least {wanted}", fix)
 
 
-def _restarts(before: Sequence[Run], after: Sequence[Run], *, streaming: bool) -> Finding:
+def _restarts(runs: Sequence[Run]) -> Finding:
+    names = sorted({run.job for run in runs if run.restarts})
+    total = sum(run.restarts for run in runs)
+    return finding("restarts", total == 0, str(total), "0", ", ".join(names))
+
+
+def _ongoing(
+    before: Sequence[Run], after: Sequence[Run], just_restarted: Collection[str]
+) -> list[str]:
+    """What restarted between the two looks or just before them, or waits to be tried again."""
     known = {(run.job, run.number): run.restarts for run in before}
-    ongoing = [r.job for r in after if r.restarts > known.get((r.job, r.number), r.restarts)]
-    total = sum(run.restarts for run in after)
-    if streaming and total and not ongoing:
-        return Finding("restarts", str(total), "none going on", Verdict.WARN, "they are past")
-    names = sorted({run.job for run in after if run.restarts})
-    limit = "none going on" if streaming else "0"
-    return finding("restarts", total == 0, str(total), limit, ", ".join(ongoing or names))
+    told: dict[str, str] = {}
+    for run in (run for run in after if run.state is RunState.RUNNING):
+        again = run.restarts > known.get((run.job, run.number), run.restarts)
+        if again or run.error_text or (run.restarts and run.job in just_restarted):
+            told[run.job] = (run.error_text or "it restarted just now").split(" | ")[0]
+    return [f"{job}: {words}" for job, words in sorted(told.items())]
+
+
+def _stream_restarts(runs: Sequence[Run], ongoing: Sequence[str]) -> Finding:
+    total, limit = str(sum(run.restarts for run in runs)), "none going on"
+    if ongoing:
+        return Finding("restarts", total, limit, Verdict.FAIL, "; ".join(ongoing))
+    if total != "0":
+        return Finding("restarts", total, limit, Verdict.WARN, "they are past")
+    return Finding("restarts", total, limit, Verdict.PASS)
 
 
 def _failed(runs: Sequence[Run]) -> Finding:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from headgate.checks.facts import Verdict
 from headgate.checks.stages import Finding, Pipeline, jobs, marts, pipeline, services
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
+from headgate.jobs.requests import streams_of
+from headgate.store.model import ACTIVE, Run
 
 if TYPE_CHECKING:
     from headgate.checks.lake import Lake
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from headgate.spec.dataset import Dataset
     from headgate.store.ops import OpsStore
 
+# A stream that fails for good does so again within this time.
+YOUNG = timedelta(seconds=60)
 STAGES = ("services", "jobs", "data", "marts")
 MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗"}
 Watch = Callable[[str], None]
@@ -103,7 +107,7 @@ class _Stages:
         self._settings, self._dataset, self._store = settings, dataset, store
         up = store.read_mark("up")
         self._since = up.at if up else None
-        self._runs = store.runs(since=self._since)
+        self._runs = self._own_runs()
 
     def gather(self, stage: int) -> Callable[[], Sequence[Finding]]:
         return (self._services, self._jobs, self._data, self._marts)[stage - 1]
@@ -114,8 +118,16 @@ class _Stages:
         return services(probe_services(self._settings, self._store))
 
     def _jobs(self) -> Sequence[Finding]:
-        streaming = self._settings.mode != "batch"
-        return jobs(self._runs, self._store.runs(since=self._since), streaming=streaming)
+        after, mode = self._own_runs(), self._settings.mode
+        streams = 0 if mode == "batch" else len(streams_of(mode))
+        young = just_restarted(self._store, after)
+        return jobs(self._runs, after, streams=streams, just_restarted=young)
+
+    def _own_runs(self) -> tuple[Run, ...]:
+        """The runs of this dataset's jobs since `up`, and those that went on over it."""
+        asked = (*self._store.runs(states=ACTIVE), *self._store.runs(since=self._since))
+        runs = {(run.job, run.number): run for run in asked}.values()
+        return tuple(run for run in runs if run.subject == self._dataset.name)
 
     def _data(self) -> Sequence[Finding]:
         from headgate.checks.evidence import gather
@@ -123,7 +135,8 @@ class _Stages:
 
         with _lake(self._settings) as lake:
             evidence = gather(self._settings, self._store, lake, self._dataset.name)
-        metrics = generator_metrics(self._settings)
+        found = generator_metrics(self._settings)
+        metrics = found if found and found.topic == self._dataset.topic else None
         refused = generator_refusals(self._settings, self._dataset.dlq_topic, metrics)
         settings = self._settings
         return pipeline(
@@ -136,6 +149,15 @@ class _Stages:
         from headgate.checks import dbt
 
         return marts(dbt.test(self._settings, self._dataset.name))
+
+
+def just_restarted(store: OpsStore, runs: Sequence[Run]) -> frozenset[str]:
+    """Jobs whose last restart is less than YOUNG ago."""
+    from headgate.store.ops import utc_now
+
+    last = {run.job: store.last_restart(run.job) for run in runs if run.restarts}
+    young = utc_now() - YOUNG
+    return frozenset(job for job, mark in last.items() if mark and mark.at > young)
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from headgate.settings import Settings
 from headgate.store.model import ACTIVE, JobSpec, Run, RunState
 from headgate.store.ops import OpsStore
 
-KINDS = ("bronze", "silver")
+KINDS = ("bronze", "silver", "backfill", "maintain")
+STREAMS = ("bronze", "silver")
 POLL_SECONDS = 0.2
 
 
@@ -38,9 +39,17 @@ def full_name(settings: Settings, job: str) -> str:
     return job_name(*split_job(settings, job))
 
 
+def refuse_unless_stream(kind: str) -> None:
+    """Only what follows a source can go on for ever."""
+    if kind not in STREAMS:
+        raise UsageError(
+            f"{kind} is no stream", fix=f"start one of {', '.join(STREAMS)}, or: headgate job run"
+        )
+
+
 def streams_of(mode: str) -> tuple[str, ...]:
     """The kinds of job that run as streams in this MODE; asked for in batch mode, bronze does."""
-    return ("bronze", "silver") if mode == "streaming_silver" else ("bronze",)
+    return STREAMS if mode == "streaming_silver" else STREAMS[:1]
 
 
 def need_engine(store: OpsStore) -> None:
@@ -58,6 +67,8 @@ def ask_for(
 ) -> Run:
     """A new run of the job, or the one that is under way when it is the same."""
     kind, dataset = split_job(settings, job)
+    if mode == "streaming":
+        refuse_unless_stream(kind)
     revision = declaration.keep(store, declaration.declared_revision(settings, dataset))
     spec = JobSpec(job_name(kind, dataset), kind, dataset, mode, revision, dict(options))
     latest = store.latest(spec.job)

@@ -82,6 +82,7 @@ class SilverRun:
             bronze = bronze_of(self._session, self._target)
             current = bronze.current() if bronze else None
             if bronze is None or current is None or current.id == seen:
+                self._context.goes_on()
                 stop.wait(POLL_SECONDS)
                 continue
             seen = self._take(bronze, "auto").end[SNAPSHOT]

@@ -29,6 +29,10 @@ def run(job: str, state: RunState, number: int = 1, restarts: int = 0) -> Run:
     return Run(job, number, "bronze", "orders", "batch", "r", {}, state, restarts, TIME)
 
 
+def stream(job: str, restarts: int = 0) -> Run:
+    return replace(run(job, RunState.RUNNING, restarts=restarts), mode="streaming")
+
+
 FINISHED = (run("bronze-orders", RunState.FINISHED), run("silver-orders", RunState.FINISHED))
 
 
@@ -81,29 +85,41 @@ def failed(findings: list[Finding]) -> list[str]:
 
 
 def test_batch_wants_two_finished_jobs() -> None:
-    assert failed(jobs(FINISHED, FINISHED, streaming=False)) == []
-    assert failed(jobs(FINISHED[:1], FINISHED[:1], streaming=False)) == ["finished jobs"]
+    assert failed(jobs(FINISHED, FINISHED)) == []
+    assert failed(jobs(FINISHED[:1], FINISHED[:1])) == ["finished jobs"]
 
 
 def test_batch_allows_no_restart() -> None:
     runs = (replace(FINISHED[0], restarts=1), FINISHED[1])
-    assert failed(jobs(runs, runs, streaming=False)) == ["restarts"]
+    assert failed(jobs(runs, runs)) == ["restarts"]
 
 
 def test_a_failure_counts_only_while_it_is_the_newest_run_of_its_job() -> None:
     mended = (run("bronze-orders", RunState.FINISHED, 2), run("bronze-orders", RunState.FAILED, 1))
-    assert failed(jobs((), (*mended, FINISHED[1]), streaming=False)) == []
+    assert failed(jobs((), (*mended, FINISHED[1]))) == []
     broken = (*FINISHED, run("bronze-orders", RunState.FAILED, 2))
-    assert failed(jobs((), broken, streaming=False)) == ["failed jobs"]
+    assert failed(jobs((), broken)) == ["failed jobs"]
 
 
 def test_a_stream_warns_of_past_restarts_and_fails_on_those_going_on() -> None:
-    calm = (run("bronze-orders", RunState.RUNNING, restarts=2),)
-    verdicts = [found.verdict for found in jobs(calm, calm, streaming=True)]
+    calm = (stream("bronze-orders", restarts=2),)
+    verdicts = [found.verdict for found in jobs(calm, calm, streams=1)]
     assert verdicts == [Verdict.PASS, Verdict.WARN, Verdict.PASS]
     again = (replace(calm[0], restarts=3),)
-    assert failed(jobs(calm, again, streaming=True)) == ["restarts"]
-    assert failed(jobs((), FINISHED, streaming=True)) == ["running jobs"]
+    assert failed(jobs(calm, again, streams=1)) == ["restarts"]
+    assert failed(jobs(calm, calm, streams=1, just_restarted=["bronze-orders"])) == ["restarts"]
+    waiting = (replace(calm[0], restarts=0, error_text="the broker is away | why | fix"),)
+    (found,) = [f for f in jobs(waiting, waiting, streams=1) if f.verdict is Verdict.FAIL]
+    assert found.detail == "bronze-orders: the broker is away"
+
+
+def test_a_mode_wants_its_streams_running() -> None:
+    bronze = (stream("bronze-orders"),)
+    assert failed(jobs(bronze, bronze, streams=1)) == []
+    assert failed(jobs(bronze, bronze, streams=2)) == ["running streams"]
+    assert failed(jobs((), FINISHED, streams=1)) == ["running streams"]
+    batch = (replace(bronze[0], mode="batch"),)
+    assert failed(jobs(batch, batch, streams=1)) == ["running streams"]
 
 
 def test_sound_data_passes_every_check(facts: Pipeline) -> None:
@@ -151,9 +167,7 @@ def validated(**stages: list[Finding]) -> ValidationReport:
 
 
 def test_checks_are_numbered_by_stage() -> None:
-    report = validated(
-        s1=services([Answer("broker", True, "1 broker")]), s2=jobs((), (), streaming=False)
-    )
+    report = validated(s1=services([Answer("broker", True, "1 broker")]), s2=jobs((), ()))
     assert [check.number for check in report.checks] == ["1.1", "2.1", "2.2", "2.3"]
     words = text(report)
     assert "Stage 2: jobs" in words
@@ -166,7 +180,7 @@ def test_a_failed_check_ends_with_5_and_silence_with_8() -> None:
     )
     refuse_unless_ok(validated(s1=up))
     with pytest.raises(DifferenceError, match="one check failed"):
-        refuse_unless_ok(validated(s1=up, s2=jobs((), (), streaming=False)))
+        refuse_unless_ok(validated(s1=up, s2=jobs((), ())))
     away = services(
         [Answer("broker", False, ""), Answer("engine", False, ""), Answer("storage", True, "")]
     )
