@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from tests.integration.events import events
@@ -13,6 +17,7 @@ from headgate.jobs import maintain
 from headgate.jobs.maintain_plan import (
     ACTIONS,
     TABLES,
+    VACUUM,
     Plan,
     Report,
     TableReport,
@@ -64,26 +69,67 @@ def agrees(pipeline: Pipeline) -> None:
 @pytest.mark.usefixtures("later")
 def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     bronze, silver = worked.bronze(), worked.silver()
-    wanted = Wanted(ACTIONS, compact_tables=TABLES, keep=1, min_files=2, dry_run=True)
+    wanted = Wanted(ACTIONS, TABLES, keep=1, min_files=2, dry_run=True)
     planned, nothing = maintain_it(worked, wanted)
     assert nothing is None
-    assert looked_at(worked, "silver").current == planned.tables[1].snapshot
+    assert [looked_at(worked, t).current for t in ("bronze", "silver")] == [
+        table.snapshot for table in planned.tables[:2]
+    ], "a dry run changed a table"
 
-    wanted = Wanted(ACTIONS, compact_tables=TABLES, keep=1, min_files=2, plan_run=planned.run)
-    plan, report = maintain_it(worked, wanted)
-    assert [t.going for t in plan.tables] == [t.going for t in planned.tables]
-    for schema in ("bronze", "silver"):
-        table = of(report, worked, schema)
-        assert table.after.files < table.before.files
-        assert table.snapshots_expired > 0
-        assert table.parts_left == ()
-    assert (worked.bronze(), worked.silver()) == (bronze, silver)
-    agrees(worked)
-
+    # Between the plan and its carrying out the world moves: a batch comes, and a file is named.
+    orphan, staged = plant(worked), staged_file(worked)
+    worked.produce(events(7, 20, 300))
+    worked.process("bronze")
+    shown = replace(wanted, dry_run=False, plan_run=planned.run)
+    _, report = maintain_it(worked, shown)
+    assert orphan.exists(), "what was not shown was removed"
+    for schema, was in zip(("bronze", "silver"), planned.tables, strict=False):
+        done = of(report, worked, schema)
+        assert done.after.files < done.before.files
+        assert 0 < done.snapshots_expired <= len(was.going)
+        assert done.parts_left == ()
+    assert worked.silver() == silver
+    assert worked.bronze().total() == bronze.total() + 20
     # Bronze goes on from its marker, silver from the bronze snapshot that it has seen.
     worked.produce([*events(99, 30, 500), b"not a record"])
     worked.process("bronze")
     worked.process("silver")
-    assert len(worked.ledger("silver")) == ROUNDS + 1
-    assert worked.ledger("silver")[-1].read == 30
+    assert [row.read for row in worked.ledger("silver")] == [*[20] * ROUNDS, 50]
     agrees(worked)
+
+    _, report = maintain_it(worked, Wanted((VACUUM,)))
+    assert of(report, worked, "silver").orphans_removed == 1
+    assert not orphan.exists()
+    assert staged.exists(), "a file of a staged snapshot is no orphan"
+    agrees(worked)
+
+
+def plant(pipeline: Pipeline) -> Path:
+    """A file in silver's folder that no snapshot knows, and that is old enough to go."""
+    folder = Path(looked_at(pipeline, "silver").location.removeprefix("file:")) / "data"
+    orphan = folder / "left over.parquet"
+    orphan.write_bytes(b"nobody knows it")
+    age(orphan)
+    return orphan
+
+
+def age(file: Path) -> None:
+    long_ago = time.time() - timedelta(days=5).total_seconds()
+    os.utime(file, (long_ago, long_ago))
+
+
+def staged_file(pipeline: Pipeline) -> Path:
+    """A file that only a staged snapshot of silver knows, as old as the orphan."""
+    name = f"lake.silver.{pipeline.name}"
+    session = pipeline.session.newSession()
+    known = files_of(pipeline)
+    session.conf.set("spark.wap.id", "a batch that was killed")
+    session.sql(f"INSERT INTO {name} SELECT * FROM {name} LIMIT 1")
+    (file,) = files_of(pipeline) - known
+    age(file)
+    return file
+
+
+def files_of(pipeline: Pipeline) -> set[Path]:
+    folder = Path(looked_at(pipeline, "silver").location.removeprefix("file:"))
+    return set(folder.glob("data/*/*.parquet"))

@@ -53,10 +53,12 @@ def rebuild() -> None:
     from headgate.settings import load_settings
 
     with _store() as store:
-        before = len(store.ledger())
-        rebuild_ledger(load_settings(), store)
-        added = len(store.ledger()) - before
-    console.data({"added": added}, text=f"{added} rows added")
+        rebuilt = rebuild_ledger(load_settings(), store)
+    for words in rebuilt.unknown:
+        console.warn(words)
+    if rebuilt.unknown:
+        console.say("what the ledger has of those batches stays; what it lacks cannot be known")
+    console.data(rebuilt, text=f"{rebuilt.added} rows added")
 
 
 def _store() -> OpsStore:

@@ -11,6 +11,8 @@ from headgate.engine.markers import Marker
 from headgate.store.model import SNAPSHOT, Intent, Range
 from headgate.store.ops import OpsStore
 
+FENCE = "fence-"
+
 
 @dataclass(frozen=True)
 class Books:
@@ -43,15 +45,18 @@ def needs_of(
     """
     return Needs(
         markers=frozenset(
-            job for job, found in newest.items() if job in resuming or not _is_settled(found, books)
+            job
+            for job, found in newest.items()
+            if job in resuming or not (is_fence(job) or _is_settled(found, books))
         ),
-        positions=_positions(source, resuming_readers(readers), books),
+        positions=_positions(source, readers, books),
         open_since=_open_since(newest, resuming, books),
     )
 
 
-def resuming_readers(readers: Mapping[str, Marker]) -> Mapping[str, Range]:
-    return {job: found.range for job, found in readers.items()}
+def is_fence(job: str) -> bool:
+    """A commit in a withdrawn batch's place: what was staged for that batch holds it while it must."""
+    return job.startswith(FENCE)
 
 
 def _is_settled(found: Marker, books: Books) -> bool:
@@ -66,16 +71,17 @@ def _is_settled(found: Marker, books: Books) -> bool:
     return all(settled.end.get(key, 0) >= end for key, end in found.range.end.items())
 
 
-def _positions(source: str, readers: Mapping[str, Range], books: Books) -> dict[int, str]:
+def _positions(source: str, readers: Mapping[str, Marker], books: Books) -> dict[int, str]:
     found: dict[int, str] = {}
-    for job, range_ in readers.items():
-        for seen in (range_, books.settled.get(job)):
+    for job, reader in readers.items():
+        for seen in (reader.range, books.settled.get(job)):
             if seen is not None and seen.source == source and SNAPSHOT in seen.end:
                 found.setdefault(seen.end[SNAPSHOT], job)
     for intent in books.open:
         if intent.range.source == source:
-            for id_ in (*intent.range.start.values(), *intent.range.end.values()):
-                found.setdefault(id_, f"an open batch of {intent.job}")
+            for place in (intent.range.start, intent.range.end):
+                if SNAPSHOT in place:
+                    found.setdefault(place[SNAPSHOT], f"an open batch of {intent.job}")
     return found
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from headgate.compile.fragments import DEAD_LETTERS, table_name
 from headgate.engine.iceberg import Committed, ManagedTable
 from headgate.engine.lease import EngineLease
 from headgate.engine.markers import intent_of
-from headgate.engine.protocol import Result, ledger_row
+from headgate.engine.protocol import Result, ledger_row, span
 from headgate.engine.session import start_session, stop_session
 from headgate.errors import ConflictError
 from headgate.jobs import declaration
@@ -25,34 +26,92 @@ from headgate.store.model import Intent, LedgerRow
 from headgate.store.ops import OpsStore
 
 
-def rebuild_ledger(settings: Settings, store: OpsStore) -> int:
-    """Add the ledger rows that are missing; how many there were."""
+@dataclass(frozen=True)
+class Found:
+    """What the tables still tell: ledger rows, and in words what their history no longer has."""
+
+    rows: tuple[LedgerRow, ...]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """How many ledger rows were missing and are there again, and what cannot be known any more."""
+
+    added: int
+    unknown: tuple[str, ...]
+
+
+def rebuild_ledger(settings: Settings, store: OpsStore) -> Rebuilt:
+    """Add the ledger rows that are missing."""
     lease = EngineLease.take(store)
     if lease is None:
         raise ConflictError("an engine is active", fix="headgate local down, then rebuild")
     with lease:
         session = start_session(settings)
         try:
-            rows = tuple(
-                row
-                for name in available_datasets(settings.root)
-                for row in _rows(session, declaration.declared_revision(settings, name))
-            )
-            return store.rebuild(rows)
+            return rebuild_on(session, settings, store)
         finally:
             stop_session(session)
 
 
-def _rows(session: SparkSession, dataset: declaration.DatasetRevision) -> Iterator[LedgerRow]:
+def rebuild_on(session: SparkSession, settings: Settings, store: OpsStore) -> Rebuilt:
+    """The same on a session that is already there."""
+    found = [
+        what_tables_tell(session, declaration.declared_revision(settings, name))
+        for name in available_datasets(settings.root)
+    ]
+    added = store.rebuild(row for each in found for row in each.rows)
+    return Rebuilt(added, tuple(words for each in found for words in each.unknown))
+
+
+def what_tables_tell(session: SparkSession, dataset: declaration.DatasetRevision) -> Found:
+    """The ledger rows of one dataset, from the markers that expiry has left."""
     raw = ManagedTable(session, table_name(dataset.bronze_table))
     clean = ManagedTable(session, table_name(dataset.silver_table))
     refused = ManagedTable(session, DEAD_LETTERS)
+    rows: list[LedgerRow] = []
+    unknown = [*_expired(raw), *_expired(clean)]
     for commit in _oldest_first(raw, job_name("bronze", dataset.name)):
         intent = intent_of(commit.marker)
-        yield from _row(commit, intent, account_bronze(raw, refused, intent))
+        result = account_bronze(raw, refused, intent)
+        if _rest_unknown(refused, intent, result):
+            unknown.append(_lost_refusals(intent))
+        else:
+            rows += _row(commit, intent, result)
     for commit in _oldest_first(clean, job_name("silver", dataset.name)):
         intent = intent_of(commit.marker)
-        yield from _row(commit, intent, account_silver(clean, intent))
+        rows += _row(commit, intent, account_silver(clean, intent))
+    return Found(tuple(rows), tuple(unknown))
+
+
+def _expired(table: ManagedTable) -> Iterator[str]:
+    """Words for a table whose oldest snapshots were expired: with them went their markers."""
+    begun = _beginning(table)
+    if begun is not None:
+        yield f"{table.name}: batches before {begun:%Y-%m-%d %H:%M:%S} UTC are expired"
+
+
+def _beginning(table: ManagedTable) -> datetime | None:
+    """When the oldest snapshot that is left was made; None when the whole history is there."""
+    oldest = deque(table.look().history(), maxlen=1) if table.exists() else ()
+    for snapshot in oldest:
+        if snapshot.parent is not None:
+            return datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
+    return None
+
+
+def _rest_unknown(refused: ManagedTable, intent: Intent, result: Result | None) -> bool:
+    """Whether not all was accepted and the count of the rest may be expired with its dead letters."""
+    if result is None or refused.name in result.snapshots or result.read == span(intent.range):
+        return False
+    begun = _beginning(refused)
+    return begun is not None and begun > intent.batch_time
+
+
+def _lost_refusals(intent: Intent) -> str:
+    start, end = dict(intent.range.start), dict(intent.range.end)
+    return f"{intent.job}: how many of offsets {start} to {end} were refused is expired"
 
 
 def _oldest_first(table: ManagedTable, job: str) -> list[Committed]:

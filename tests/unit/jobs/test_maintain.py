@@ -129,6 +129,11 @@ def test_a_refusal_marker_is_needed_until_bronze_has_gone_past_it(
     assert bool(needs.markers) is needed
 
 
+def test_a_fence_is_held_by_what_was_staged_and_not_for_ever() -> None:
+    newest = {"fence-silver-x": marked("fence-silver-x", table(1, 4))}
+    assert needs_of("table:lake.silver.x", newest, (), {}, Books({}, ())).markers == frozenset()
+
+
 def test_an_open_batch_keeps_its_jobs_marker_and_what_came_since() -> None:
     newest = {"bronze-x": marked("bronze-x", topic(9))}
     books = Books({"bronze-x": topic(12)}, (intent("bronze-x", topic(20)),))
