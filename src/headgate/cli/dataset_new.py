@@ -124,10 +124,14 @@ def _data_path(settings: Settings, name: str, file: Path) -> str:
 
 def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:
     """What was decided, what to look at, and what comes next."""
+    from headgate.feeds.profile.words import about_event_time
+
     for path in kept:
         console.say(f"the file that was there is kept as {path.name}")
     others = f" (or: {', '.join(draft.other_times)})" if draft.other_times else ""
     console.say(f"event time: {draft.event_time}{others}")
+    for words in about_event_time(draft.profile, draft.event_time):
+        console.warn(words.rstrip("."))
     console.say(f"key: {', '.join(draft.key.columns)}")
     if draft.key.sharing > draft.key.repeated:
         console.warn(

@@ -12,7 +12,12 @@ from headgate.feeds.profile.filters import proposed_filters
 from headgate.feeds.profile.model import ColumnProfile, Key, Profile
 from headgate.feeds.profile.names import free_name, plain_names, snake_case
 from headgate.feeds.profile.texts import time_pattern, written_time
-from headgate.feeds.profile.words import about_column, about_key, about_rows
+from headgate.feeds.profile.words import (
+    about_column,
+    about_event_time,
+    about_key,
+    about_rows,
+)
 from headgate.spec.dataset import RECORD_TIME, RESERVED_COLUMNS
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -156,6 +161,7 @@ def _keys(draft: Draft) -> Iterator[str]:
 def _filters(draft: Draft) -> Iterator[str]:
     yield "# A row that fails one of these stays in bronze and is counted as filtered. NULL passes only"
     yield "# where a filter says so."
+    yield from (f"# {line}" for line in about_event_time(draft.profile, draft.event_time))
     yield from _list("quality_filters", [f"{spark_identifier(draft.event_time)} IS NOT NULL"])
     proposals = proposed_filters(draft.profile, draft.event_time)
     if proposals:

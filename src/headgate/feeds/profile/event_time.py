@@ -20,6 +20,8 @@ _NAMES: Mapping[str, int] = {
     r"birth|dob|delet|load|ingest|extract|import|process|insert": 8,
 }
 _OTHERWISE = 4
+# Shares of rows without the time: silver leaves those rows out.
+RARELY, OFTEN = 0.01, 0.2
 
 
 def choose_event_time(profile: Profile, given: str | None) -> tuple[str, tuple[str, ...]]:
@@ -39,13 +41,13 @@ def _mostly_null(column: ColumnProfile, profile: Profile) -> bool:
     return 2 * column.nulls > profile.looked.rows
 
 
-def _unlikeliness(column: ColumnProfile, rows: int) -> tuple[bool, int, float]:
-    """Dates come after times, then the name speaks, then how many are absent."""
+def _unlikeliness(column: ColumnProfile, rows: int) -> tuple[bool, bool, int, float]:
+    """Often absent comes last, dates after times; then the name speaks, then how many are absent."""
     absent = column.nulls / max(1, rows)
     name = snake_case(column.name)
     said = next((at for pattern, at in _NAMES.items() if re.search(pattern, name)), _OTHERWISE)
-    worse = (4 if absent > 0.05 else 0) + (3 if column.beyond else 0)
-    return column.kind == "date", said + worse, absent
+    worse = (4 if absent > RARELY else 0) + (3 if column.beyond else 0)
+    return absent > OFTEN, column.kind == "date", said + worse, absent
 
 
 def _not_a_time(given: str, profile: Profile, names: tuple[str, ...]) -> UsageError:

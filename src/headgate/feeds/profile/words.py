@@ -92,3 +92,9 @@ def about_key(key: Key, profile: Profile) -> Iterator[str]:
         yield "each. If those are events of their own, name more columns."
     for other in key.others:
         yield f"As good: {', '.join(other)}."
+
+
+def about_event_time(profile: Profile, event_time: str) -> Iterator[str]:
+    absent = sum(column.nulls for column in profile.columns if column.name == event_time)
+    if absent:
+        yield f"{absent:,} of {profile.looked.rows:,} rows have no {event_time}: silver leaves them out."
