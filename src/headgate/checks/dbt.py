@@ -58,7 +58,7 @@ def test(
 
 def docs(settings: Settings, dataset: str, watch: Watch = unwatched) -> Path:
     """The documentation as one page that opens without a server."""
-    _run(settings, dataset, [["docs", "generate", "--static"]], watch, None)
+    _run(settings, scope_of(settings, dataset), [["docs", "generate", "--static"]], watch, None)
     return _target(settings) / "static_index.html"
 
 
@@ -82,6 +82,14 @@ def variables(locations: Mapping[str, TableLocation]) -> dict[str, str]:
         for stem in (table.rpartition(".")[2], variable_stem(table))
         for name, value in (("folder", location.folder), ("version", location.version))
     }
+
+
+def scope_of(settings: Settings, dataset: str) -> Scope:
+    """The dataset among the others, and whose silver tables are there."""
+    tables = silver_tables(settings, dataset)
+    with Lake.open(settings) as lake:
+        present = frozenset(table for table in tables.values() if lake.exists(table))
+    return Scope(dataset, tables, present)
 
 
 def silver_tables(settings: Settings, dataset: str) -> dict[str, str]:
@@ -127,8 +135,9 @@ def _reported(
 ) -> DbtReport:
     # Results of an earlier run must not speak for one that never got to write its own.
     (_target(settings) / "run_results.json").unlink(missing_ok=True)
+    scope = scope_of(settings, dataset)
     try:
-        _run(settings, dataset, commands, watch, timeout)
+        _run(settings, scope, commands, watch, timeout)
     except OperationError as error:
         if read_results(_target(settings)) is None:
             raise error
@@ -136,23 +145,20 @@ def _reported(
     if found is None:
         raise OperationError("dbt wrote no results", fix=f"the log is {log_file(settings)}")
     with _row_counter(marts_file(settings)) as count_rows:
-        return make_report(command, *found, count_rows)
+        return make_report(command, *found, count_rows, scope)
 
 
 def _run(
     settings: Settings,
-    dataset: str,
+    scope: Scope,
     commands: Sequence[Sequence[str]],
     watch: Watch,
     timeout: float | None,
 ) -> None:
-    tables = silver_tables(settings, dataset)
     with Lake.open(settings) as lake:
         # The active table must be there; the others count only where they are.
-        others = {table for table in tables.values() if lake.exists(table)}
-        wanted = sorted(others | {tables[dataset]})
+        wanted = sorted(scope.present | {scope.table})
         given = variables({table: lake.location(table) for table in wanted})
-    scope = Scope(dataset, tables, frozenset(others))
     _target(settings).mkdir(parents=True, exist_ok=True)
     _claim(marts_file(settings))
     environ = environment(settings, os.environ)

@@ -3,38 +3,40 @@
 Importing dbt takes longer than building small marts, so all commands share a process.
 """
 
-# dbt's own objects are not fully typed.
+# dbt's own objects are not typed throughout.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportAny=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Any
+from pathlib import Path
 
 from dbt.cli.main import dbtRunner
 
-from headgate.checks.dbt_scope import Node, Scope, outside
+from headgate.checks.dbt_results import Manifest
+from headgate.checks.dbt_scope import Scope
 
 
 def main() -> None:
     """Run what the first argument says; the first command that fails ends it."""
     told = json.loads(sys.argv[1])
     scope = Scope(told["active"], dict(told["tables"]), frozenset(told["present"]))
-    manifest = None
+    read = None
     for arguments in told["commands"]:
         if arguments[0] == "deps":
             _invoke(arguments, None)
             continue
-        manifest = manifest or _invoke(["parse", *told["shared"]], None)
+        read = read or _invoke(["parse", *told["shared"]], None)
         # Documentation is about all of them.
-        left_out = [] if arguments[0] == "docs" else _excluded(manifest, scope)
-        _invoke([*arguments, *left_out], manifest)
+        left_out = [] if arguments[0] == "docs" else _excluded(scope)
+        _invoke([*arguments, *left_out], read)
 
 
-def _invoke(arguments: list[str], manifest: Any) -> Any:  # pyright: ignore[reportExplicitAny]  dbt's
-    result = dbtRunner(manifest=manifest).invoke(arguments)
+def _invoke(arguments: list[str], manifest: object) -> object:
+    result = dbtRunner(manifest=manifest).invoke(arguments)  # pyright: ignore[reportArgumentType]  dbt's own
     if not result.success:
         if result.exception:
             print(result.exception, file=sys.stderr)
@@ -42,19 +44,11 @@ def _invoke(arguments: list[str], manifest: Any) -> Any:  # pyright: ignore[repo
     return result.result
 
 
-def _excluded(manifest: Any, scope: Scope) -> list[str]:  # pyright: ignore[reportExplicitAny]  dbt's
-    nodes = {
-        id_: Node(
-            node.name,
-            str(node.resource_type),
-            tuple(getattr(node.depends_on, "nodes", ())),
-            tuple(node.tags),
-        )
-        for id_, node in manifest.nodes.items()
-    }
-    sources = {i: f"{s.source_name}.{s.name}" for i, s in manifest.sources.items()}
-    names = sorted(outside(nodes, sources, scope).names)
-    return ["--exclude", *names] if names else []
+def _excluded(scope: Scope) -> list[str]:
+    """Asked of the file that dbt wrote when it read the project."""
+    file = Path(os.environ["DBT_TARGET_PATH"]) / "manifest.json"
+    names = Manifest.model_validate_json(file.read_bytes()).outside(scope).names
+    return ["--exclude", *sorted(names)] if names else []
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from headgate.checks.dbt_scope import Node, Outside, Scope, outside
+
 ERRORS = frozenset({"error", "runtime error", "partial success"})
 BAD = ERRORS | {"fail", "skipped"}
 CountRows = Callable[[str], int | None]
@@ -36,6 +38,14 @@ class DataTest:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """A model that also reads other datasets' silver tables, which are not there."""
+
+    model: str
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class DbtReport:
     """One dbt command. Success over nothing is no success: an empty tested model is named."""
 
@@ -48,6 +58,7 @@ class DbtReport:
     models: tuple[BuiltModel, ...]
     tests: tuple[DataTest, ...]
     empty: tuple[str, ...]
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -84,6 +95,7 @@ class _DependsOn(_Frozen):
 class _Node(_Frozen):
     name: str
     resource_type: str
+    tags: tuple[str, ...] = ()
     # dbt's own name for it; pydantic keeps `schema` for itself.
     relation_name: str | None = None
     depends_on: _DependsOn = _DependsOn()
@@ -94,10 +106,25 @@ class _Node(_Frozen):
         return parts[-2] if len(parts) > 1 else ""
 
 
+class _Source(_Frozen):
+    name: str
+    source_name: str
+
+
 class Manifest(_Frozen):
     """dbt's manifest.json."""
 
     nodes: Mapping[str, _Node]
+    sources: Mapping[str, _Source] = {}
+
+    def outside(self, scope: Scope) -> Outside:
+        """What one dataset's run leaves out."""
+        nodes = {
+            id_: Node(node.name, node.resource_type, node.depends_on.nodes, node.tags)
+            for id_, node in self.nodes.items()
+        }
+        sources = {id_: f"{s.source_name}.{s.name}" for id_, s in self.sources.items()}
+        return outside(nodes, sources, scope)
 
 
 def read_results(target: Path) -> tuple[RunResults, Manifest] | None:
@@ -112,7 +139,11 @@ def read_results(target: Path) -> tuple[RunResults, Manifest] | None:
 
 
 def make_report(
-    command: str, results: RunResults, manifest: Manifest, count_rows: CountRows
+    command: str,
+    results: RunResults,
+    manifest: Manifest,
+    count_rows: CountRows,
+    scope: Scope | None = None,
 ) -> DbtReport:
     """The report; `count_rows` takes a relation's name, quoted as dbt wrote it."""
     tests = tuple(_data_test(r, manifest) for r in results.results if _is_test(r, manifest))
@@ -132,7 +163,13 @@ def make_report(
         models=models,
         tests=tests,
         empty=empty,
+        waiting=_waiting(manifest, scope) if scope else (),
     )
+
+
+def _waiting(manifest: Manifest, scope: Scope) -> tuple[Waiting, ...]:
+    found = manifest.outside(scope).waiting
+    return tuple(Waiting(model, tables) for model, tables in sorted(found.items()))
 
 
 def _is_test(result: _Result, manifest: Manifest) -> bool:

@@ -1,6 +1,6 @@
 """Which dbt models one dataset builds: those that its silver table feeds, and what they stand on.
 
-Pure, and free of imports: the process that runs dbt asks it about the project that dbt has read.
+Pure: the process that runs dbt asks it about the project that dbt has read.
 """
 
 from __future__ import annotations

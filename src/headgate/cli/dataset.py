@@ -11,7 +11,7 @@ import click
 
 from headgate.cli.console import console
 from headgate.cli.dataset_new import new
-from headgate.cli.dataset_scaffold import scaffold
+from headgate.cli.dataset_scaffold import remove, scaffold
 
 if TYPE_CHECKING:
     from headgate.errors import Fault
@@ -81,6 +81,7 @@ def group() -> None:
 
 group.add_command(new)
 group.add_command(scaffold)
+group.add_command(remove)
 
 
 @group.command()
@@ -180,13 +181,14 @@ def _settings() -> Settings:
 
 def _faults(settings: Settings, name: str) -> Iterator[Fault]:
     """All faults of a dataset: its manifest, its sample, and what it compiles to."""
+    from headgate.compile.expressions import load_checked
     from headgate.jobs.declaration import declared_revision
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.loader import find_dataset
     from headgate.spec.sample_loader import SAMPLE, load_sample
 
     manifest = find_dataset(settings.root, name)
     sample = manifest.with_name(SAMPLE)
-    found = [*_refused(settings.root, lambda: load_dataset(manifest, settings.topics_of(name)))]
+    found = [*_refused(settings.root, lambda: load_checked(manifest, settings.topics_of(name)))]
     yield from found
     if not found:
         yield from _refused(settings.root, lambda: declared_revision(settings, name))

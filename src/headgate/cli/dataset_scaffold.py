@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import console
-from headgate.errors import ConflictError, DeclarationError
+from headgate.errors import ConflictError, DeclarationError, UsageError
 
 if TYPE_CHECKING:
+    from headgate.jobs.removal import Removal
     from headgate.jobs.scaffold import Scaffold, ScaffoldFile
+    from headgate.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -93,3 +96,80 @@ def difference(file: ScaffoldFile) -> str:
     after = file.after.splitlines()
     lines = difflib.unified_diff(before, after, old, f"b/{file.path}", lineterm="")
     return "\n" + "\n".join(lines)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--keep-manifest", is_flag=True, help="Remove only what `scaffold` wrote.")
+@click.option("--with-edits", is_flag=True, help="Also remove scaffolded files that were edited.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, keep_manifest: bool, with_edits: bool, dry_run: bool, yes: bool) -> None:
+    """Take a dataset out of the project: its manifest, and all that was scaffolded from it.
+
+    Tables, topics and the ledger stay. Files that you edited stay too, unless --with-edits.
+
+    \b
+    Examples:
+      headgate dataset remove orders --dry-run
+      headgate dataset remove orders --keep-manifest
+    """
+    from headgate.jobs.removal import apply_removal, plan_removal
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    whole = not keep_manifest
+    plan = plan_removal(settings.root, name, whole=whole, with_edits=with_edits)
+    for file in plan.kept:
+        console.warn(f"{file.path} was edited: it stays; --with-edits removes it too")
+    console.say(f"tables ({', '.join(plan.tables) or 'unknown'}), topics and the ledger stay")
+    _require_idle(settings, name)
+    if not dry_run:
+        _ask(plan, yes=yes)
+        apply_removal(settings.root, plan)
+    removed = tuple(file.path for file in plan.files)
+    kept = tuple(file.path for file in plan.kept)
+    console.data(Removed(name, dry_run, removed, kept), text="\n".join(removed))
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What `dataset remove` removed, or would remove."""
+
+    dataset: str
+    dry_run: bool
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def _ask(plan: Removal, *, yes: bool) -> None:
+    if yes or not plan.files:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "removing files needs --yes here",
+            why="no terminal to ask on",
+            fix="--dry-run lists them",
+        )
+    for file in plan.files:
+        console.say(f"  {file.path}" + (" (edited)" if file.edited else ""))
+    click.confirm(f"Remove these {len(plan.files)} files?", abort=True, err=True)
+
+
+def _require_idle(settings: Settings, name: str) -> None:
+    """A job that runs would lose what it is compiled from."""
+    from headgate.store.model import ACTIVE
+    from headgate.store.ops import OpsStore
+
+    if not settings.home.is_dir():
+        return
+    with OpsStore.open(settings.ops_store_url) as store:
+        running = [
+            run.job for run in store.runs(states=ACTIVE) if run.job.partition("-")[2] == name
+        ]
+    if running:
+        raise ConflictError(
+            f"{', '.join(running)} of {name} is running",
+            why="it is compiled from these files when it starts again",
+            fix=f"headgate job stop {running[0]}",
+        )

@@ -34,12 +34,16 @@ def group() -> None:
     help="Rebuild everything (the default), or only add what is new to incremental models.",
 )
 def build(select: tuple[str, ...], full_refresh: bool) -> None:
-    """Fetch packages (none are needed), then build and test every model.
+    """Build and test the models that the dataset's silver table feeds.
+
+    Other datasets' models are left alone. A model that reads several silver tables is built when
+    all of them are there.
 
     \b
     Examples:
       headgate dbt build
       headgate dbt build --select +mart_daily_revenue
+      DATASET=orders headgate dbt build
     """
     from headgate.checks import dbt
     from headgate.settings import load_settings
@@ -97,6 +101,8 @@ def tell(report: DbtReport) -> None:
     for data_test in report.tests:
         if data_test.status == "warn":
             console.warn(f"{data_test.name}: {data_test.message}")
+    for waiting in report.waiting:
+        console.say(f"{waiting.model} is left out: no table {', '.join(waiting.tables)} yet")
     if report.ok:
         return
     if report.broken:

@@ -79,8 +79,7 @@ def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:
     from headgate.cli.walk import NAME_WIDTH, Walk
     from headgate.local.memory import PeakMemory
 
-    told = f"{rows:,} events of {os.environ['DATASET']}"
-    console.say(f"Headgate demo: {told} from a Parquet file to certified marts\n")
+    console.say(f"Headgate demo: {rows:,} events from a Parquet file to certified marts\n")
     emptied(home)
     begun = time.monotonic()
     steps = Steps(home / "logs", "demo", NAME_WIDTH)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from headgate.compile.render import Template
 
 _SEAL = re.compile(r"^-- Digest (?P<digest>[0-9a-f]{12}): [^\n]*\n", re.MULTILINE)
+# What `git merge-file` leaves where two sides changed the same lines.
+_MARKER = re.compile(r"^(?:<{7}|>{7}|\|{7}) ", re.MULTILINE)
 _WORDS = "while it fits, the manifest rules; once edited, this file is what runs."
 
 
@@ -37,6 +39,12 @@ def is_sealed(text: str) -> bool:
     plain = text.replace("\r\n", "\n")
     found = _SEAL.search(plain)
     return found is not None and found["digest"] == _digest(_SEAL.sub("", plain, count=1))
+
+
+def conflict_line(text: str) -> int | None:
+    """The line of the first conflict marker, counted from 1."""
+    found = _MARKER.search(text)
+    return text.count("\n", 0, found.start()) + 1 if found else None
 
 
 def choose(fresh: Sequence[Template], written: Mapping[str, str]) -> Chosen:

@@ -47,8 +47,11 @@ class Bases:
         names = {path.relative_to(self.folder).as_posix().removesuffix(NEXT) for path in files}
         return tuple(sorted(names))
 
-    def forget(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def forget(self, path: str) -> None:
+        for file in (self.folder / path, self.folder / f"{path}{NEXT}"):
+            file.unlink(missing_ok=True)
+        if not self.paths():
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def read_text(path: Path) -> str | None:

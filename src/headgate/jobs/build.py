@@ -11,6 +11,7 @@ from headgate.compile.seal import Chosen
 from headgate.engine import spark_options
 from headgate.engine.bundles import locked_bundle, place
 from headgate.engine.java import cache_dir
+from headgate.jobs.bases import Bases, write_source
 from headgate.jobs.declaration import TEMPLATES, chosen, render_values, written_templates
 from headgate.profile import write_atomically
 from headgate.settings import Settings
@@ -82,10 +83,10 @@ def refresh_templates(settings: Settings, name: str) -> tuple[Path, ...]:
     written = written_templates(settings.root, name)
     folder = settings.root / TEMPLATES / name
     changed = [t for t in picked.templates if written.get(t.file) != t.text]
+    bases = Bases(settings.root, name)
     for template in changed:
-        path = folder / f"{template.file}.tmpl"
-        write_atomically(path, template.text.encode())
-        path.chmod(0o644)  # it is a source file like any other, not one with secrets
+        write_source(folder / f"{template.file}.tmpl", template.text)
+        bases.keep(f"{TEMPLATES}/{name}/{template.file}.tmpl", template.text)
     return tuple(folder / f"{template.file}.tmpl" for template in changed)
 
 

@@ -11,24 +11,30 @@ from headgate.spec.document import Plain, read_document
 
 def source_file(models: Path, table: str) -> Path | None:
     """The YAML file that declares `schema.table` as a source."""
-    for file in sorted(models.rglob("*.y*ml")):
+    for file in _descriptions(models):
         document = read_document(file.name, file.read_text(encoding="utf-8"), {})
         if table in _sources(document.data):
             return file
     return None
 
 
-def reading_model(folder: Path, table: str) -> Path | None:
-    """The model in that folder that reads the source `schema.table`."""
+def reading_models(folder: Path, table: str) -> tuple[Path, ...]:
+    """The models in that folder that read the source `schema.table`."""
     schema, name = (re.escape(part) for part in table.split(".", 1))
     call = re.compile(rf"source\(\s*['\"]{schema}['\"]\s*,\s*['\"]{name}['\"]\s*\)")
-    return next((file for file in _models(folder) if call.search(file.read_text("utf-8"))), None)
+    return tuple(file for file in _models(folder) if call.search(file.read_text("utf-8")))
 
 
-def referring_models(models: Path, name: str) -> tuple[Path, ...]:
-    """The models and tests that refer to the model of this name."""
-    call = re.compile(rf"ref\(\s*['\"]{re.escape(name)}['\"]")
-    return tuple(file for file in _models(models) if call.search(file.read_text("utf-8")))
+def referring_files(root: Path, model: str) -> tuple[Path, ...]:
+    """The models, tests and descriptions in `dbt` that refer to the model of this name."""
+    call = re.compile(rf"ref\(\s*['\"]{re.escape(model)}['\"]")
+    folders = (root / "dbt" / name for name in ("models", "tests", "snapshots", "analyses"))
+    files = [file for folder in folders for file in (*_models(folder), *_descriptions(folder))]
+    return tuple(file for file in files if call.search(file.read_text("utf-8")))
+
+
+def _descriptions(folder: Path) -> list[Path]:
+    return sorted([*folder.rglob("*.yml"), *folder.rglob("*.yaml")])
 
 
 def _models(folder: Path) -> list[Path]:

@@ -10,13 +10,14 @@ from pydantic import BaseModel, ConfigDict
 
 from headgate.compile.dataset import PLACEHOLDERS, CompiledDataset, compile_dataset
 from headgate.compile.edited import check_edited
+from headgate.compile.expressions import load_checked
 from headgate.compile.render import Template
 from headgate.compile.script import Script, parse_script
 from headgate.compile.seal import Chosen, choose
 from headgate.errors import OperationError
 from headgate.settings import Settings
 from headgate.spec.dataset import as_plain
-from headgate.spec.loader import find_dataset, load_dataset
+from headgate.spec.loader import find_dataset
 from headgate.store.ops import OpsStore
 
 LAYOUTS = "datasets/_template"
@@ -71,7 +72,7 @@ def layouts(root: Path) -> dict[str, str]:
 
 def compiled(root: Path, name: str) -> CompiledDataset:
     path = find_dataset(root, name)
-    declared = load_dataset(path, PLACEHOLDERS)
+    declared = load_checked(path, PLACEHOLDERS)
     return compile_dataset(declared, layouts(root), f"datasets/{name}/dataset.yml")
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from headgate.compile import dbt_files
 from headgate.compile.dataset import CompiledDataset
 from headgate.compile.edited import check_edited
-from headgate.compile.seal import choose, is_sealed
+from headgate.compile.seal import choose, conflict_line, is_sealed
 from headgate.compile.staging import staging_model
 from headgate.errors import DeclarationError, Fault
 from headgate.jobs.bases import Bases, read_text, write_source
-from headgate.jobs.dbt_sources import reading_model, source_file
+from headgate.jobs.dbt_sources import reading_models, source_file
 from headgate.jobs.declaration import TEMPLATES, compiled
-from headgate.jobs.merging import has_markers, three_way
+from headgate.jobs.merging import three_way
 
 CONFLICT_FILE = ".conflict"
 MODELS = "dbt/models"
@@ -122,8 +122,8 @@ def decide(bases: Bases, path: str, fresh: str) -> ScaffoldFile:
         return file(Status.WRITTEN, "new", fresh)
     if before == fresh:
         return file(Status.UNCHANGED, "as the manifest gives it", before)
-    if has_markers(before):
-        words = "conflict markers stand in it: take them out, then run this again"
+    if marked := conflict_line(before):
+        words = f"conflict markers stand in it, first on line {marked}: settle and remove them"
         return ScaffoldFile(path, Status.CONFLICT, words, before, None, None)
     if _is_open(bases, path):
         words = f"still open: see {path}{CONFLICT_FILE}"
@@ -165,7 +165,8 @@ def _claimed(root: Path, fresh: CompiledDataset, file: ScaffoldFile) -> Scaffold
     if file.path == _source_path(fresh):
         owner, words = source_file(root / MODELS, table), f"has {table}"
     else:
-        owner, words = reading_model(root / MODELS / "staging", table), f"reads {table}"
+        readers = reading_models(root / MODELS / "staging", table)
+        owner, words = (readers or (None,))[0], f"reads {table}"
     if owner is None or owner == root / file.path or owner.stem == staging_model(fresh.dataset):
         return file
     said = f"not needed: {owner.relative_to(root).as_posix()} {words}"
