@@ -117,7 +117,9 @@ def measure(settings: Settings, store: OpsStore, dataset: str) -> Lag:
     from headgate.store.ops import utc_now
 
     job, name = job_name("bronze", dataset), declared(settings, dataset).topic
-    bootstrap = settings.need("bootstrap_servers")
+    bootstrap = settings.bootstrap_servers
+    if not bootstrap:
+        raise UnavailableError("no broker is running", fix="make up (or: headgate local up)")
     topics = Topics(bootstrap, timeout=settings.http_timeout)
     topics.need()
     topic = topics.describe(name)

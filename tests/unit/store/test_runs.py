@@ -53,6 +53,29 @@ def test_restarts_and_stops_are_counted_and_asked_for(store: OpsStore) -> None:
     assert store.request_stop("bronze-orders", 1).stop_requested
 
 
+def test_the_last_restart_is_kept_with_its_time_and_reason(store: OpsStore, clock: Clock) -> None:
+    store.submit(BRONZE)
+    assert store.last_restart("bronze-orders") is None
+    store.restarted("bronze-orders", 1, "the broker is away")
+    clock.pass_(5)
+    store.restarted("bronze-orders", 1, "again")
+    assert store.last_restart("bronze-orders") == ("again", clock.now)
+
+
+def test_what_a_run_waits_for_is_forgotten_once_it_goes_on_or_ends(store: OpsStore) -> None:
+    store.submit(BRONZE)
+    store.claim("bronze-orders", 1, "first")
+    store.trouble("bronze-orders", 1, "HG-8001", "the broker is away")
+    assert store.run("bronze-orders", 1).error_text == "the broker is away"
+    store.trouble("bronze-orders", 1, None, None)
+    assert store.run("bronze-orders", 1).error_text is None
+    store.trouble("bronze-orders", 1, "HG-8001", "the broker is away")
+    ended = store.move("bronze-orders", 1, RunState.CANCELED)
+    assert (ended.error_code, ended.error_text) == (None, None)
+    store.trouble("bronze-orders", 1, "HG-8001", "too late")
+    assert store.run("bronze-orders", 1).error_text is None
+
+
 def test_runs_are_found_by_time_and_state(store: OpsStore, clock: Clock) -> None:
     store.submit(BRONZE)
     store.move("bronze-orders", 1, RunState.FAILED)
@@ -68,6 +91,9 @@ def test_another_engine_goes_on_with_a_run_and_counts_the_restart(store: OpsStor
     assert store.claim("bronze-orders", 1, "first").restarts == 0
     taken = store.claim("bronze-orders", 1, "second")
     assert (taken.state, taken.engine, taken.restarts) == (RunState.RUNNING, "second", 1)
+    mark = store.last_restart("bronze-orders")
+    assert mark
+    assert "first went away" in mark.value
 
 
 def test_a_run_that_has_ended_cannot_be_claimed(store: OpsStore) -> None:

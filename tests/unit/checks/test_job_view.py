@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from headgate.checks.job_view import JobView, view
+from headgate.store.model import ACCEPTED_GAP, LedgerRow, Mark, Progress, Range, Run, RunState
+
+NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
+RUN = Run(
+    "bronze-orders",
+    3,
+    "bronze",
+    "orders",
+    "streaming",
+    "r",
+    {},
+    RunState.RUNNING,
+    restarts=0,
+    submitted_at=NOW,
+    started_at=NOW,
+    progress=Progress(2, 300, words="300 accepted"),
+)
+
+
+def batch(number: int, ago: float, took: float, **outcomes: int) -> LedgerRow:
+    n = sum(outcomes.values())
+    done = NOW - timedelta(seconds=ago)
+    range_ = Range("kafka:orders", "id1", {"0": 0}, {"0": n})
+    begun = done - timedelta(seconds=took)
+    return LedgerRow(None, RUN.job, 3, range_, ("r",), begun, number, n, n, 0, outcomes, {}, done)
+
+
+def seen(*rows: LedgerRow, run: Run = RUN, restart: Mark | None = None) -> JobView:
+    return view(run, rows, restart, trigger_seconds=10, now=NOW)
+
+
+def test_rows_a_second_are_those_of_the_last_minute() -> None:
+    old = batch(0, ago=90, took=1, accepted=60_000)
+    pace = seen(old, batch(1, 50, 2, accepted=540, refused=60), batch(2, 5, 4, accepted=600)).pace
+    assert (pace.rows_in_per_s, pace.rows_out_per_s) == (20.0, 19.0)
+    assert pace.last_batch_seconds == 4
+
+
+def test_backpressure_is_the_last_batch_over_the_trigger() -> None:
+    assert seen(batch(1, 5, 4, accepted=1)).pace.backpressure == 0.4
+    assert (
+        seen(batch(1, 5, 4, accepted=1), run=replace(RUN, mode="batch")).pace.backpressure is None
+    )
+    assert seen().pace.backpressure is None
+
+
+def test_three_batches_longer_than_the_trigger_fall_behind() -> None:
+    slow = [batch(n, 5, 12, accepted=1) for n in range(3)]
+    assert seen(*slow).pace.falls_behind
+    assert not seen(*slow[:2]).pace.falls_behind
+    assert not seen(*slow, batch(3, 1, 2, accepted=1)).pace.falls_behind
+
+
+def test_the_last_ten_batches_are_shown_with_their_outcomes() -> None:
+    found = seen(*(batch(n, 5, 2, accepted=90, refused=10) for n in range(12))).last
+    assert [b.batch for b in found] == list(range(2, 12))
+    assert (found[-1].read, found[-1].rows_per_s) == (100, 50)
+    assert found[-1].outcomes == "90 accepted, 10 refused"
+
+
+def test_an_accepted_gap_says_so() -> None:
+    gap = replace(batch(ACCEPTED_GAP, 5, 1), gaps=7, span=7)
+    assert seen(gap).last[0].outcomes == "7 expired unread, accepted"
+
+
+def test_a_run_that_waits_says_for_what() -> None:
+    waiting = replace(RUN, error_text="the broker is away | no answer | make up")
+    assert seen(run=waiting).trouble == "waits: the broker is away | no answer | make up"
+    failed = replace(waiting, state=RunState.FAILED)
+    assert seen(run=failed).trouble == "the broker is away | no answer | make up"
+    assert seen().trouble == ""
+
+
+def test_the_last_restart_is_told_with_its_reason() -> None:
+    mark = Mark("its engine went away | why", NOW)
+    again = replace(RUN, restarts=1)
+    assert (
+        seen(run=again, restart=mark).last_restart
+        == "2024-01-01 12:00:00 UTC: its engine went away"
+    )
+    assert seen(restart=mark).last_restart == ""
