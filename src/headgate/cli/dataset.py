@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.dataset_drift import drift
 from headgate.cli.dataset_new import new
 from headgate.cli.dataset_scaffold import remove, scaffold
 
@@ -76,11 +77,13 @@ def group() -> None:
       headgate dataset scaffold orders
       headgate dataset build
       headgate dataset show --file 06_silver.sql
+      headgate dataset drift
     """
 
 
 group.add_command(new)
 group.add_command(scaffold)
+group.add_command(drift)
 group.add_command(remove)
 
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import branch, call, hanging, lines, schema
+from collections.abc import Collection
+
+from headgate.compile import drift
+from headgate.compile.fragments import (
+    TABLE_PROPERTIES,
+    branch,
+    call,
+    hanging,
+    lines,
+    properties,
+    schema,
+)
 from headgate.compile.shape import usual_shape
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.dataset import Column, Dataset
@@ -11,7 +22,8 @@ from headgate.spec.types import SqlType
 UNPARSED = "_unparsed"
 # Names of the views' own columns: a field of the event cannot have them.
 OWN_NAMES = frozenset(
-    f"kafka_key kafka_value kafka_headers kafka_text {UNPARSED} _reason_code _raw _typed _unread".split()
+    f"kafka_key kafka_value kafka_headers kafka_text {UNPARSED} _shape _reason_code _raw _typed"
+    f" _unread _drift {drift.EXTRA} {drift.MISSING}".split()
 )
 _DATES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 _LOOSE = ("STRING", "DECIMAL", *_DATES)
@@ -32,6 +44,11 @@ REASONS: dict[str, str] = {
     "wrong_type": "a field does not have its declared type",
     "out_of_range": "a number is too large for its type",
 }
+# A number that became infinite where any JSON value may stand; a text can look like one.
+_INFINITE = (
+    r"kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'",
+    r"AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'",
+)
 _UNREAD_FIELDS = "field -> concat(field.key, ' = ', left(field.value, 40))"
 
 
@@ -68,26 +85,32 @@ def json_schema(dataset: Dataset) -> str:
     return schema([*fields, f"{UNPARSED} STRING"])
 
 
-def sound(dataset: Dataset) -> str:
-    """When nothing further is asked of a record; empty when there is no quick way to know it."""
-    shape = usual_shape([(column, json_type(column)) for column in dataset.columns])
-    written = "\n".join(f"  r'{part}'" for part in shape)
-    conditions = [
-        f"{UNPARSED} IS NULL",
-        "is_valid_utf8(kafka_text)",
-        *(f"NOT ({_lost(c)})" for c in dataset.columns if json_type(c) != c.bronze_type),
-        f"kafka_text RLIKE\n{written}",
-    ]
-    return "\nAND ".join(conditions) if shape else ""
+def shape(dataset: Dataset, evolved: Collection[str] = ()) -> str:
+    """Whether the record is known to be sound, with all declared fields or with some of them."""
+    fields = [(column, json_type(column)) for column in dataset.columns]
+    shapes = {"whole": usual_shape(fields, evolved)}
+    if dataset.keeps_drift:
+        shapes["partial"] = usual_shape(fields, [column.name for column in dataset.columns])
+    if not shapes["whole"]:
+        return "CAST(NULL AS STRING)"
+    doubts = [f"{UNPARSED} IS NOT NULL", "NOT is_valid_utf8(kafka_text)"]
+    doubts += [_lost(column) for column in _cast(dataset)]
+    branches = [branch("\nOR ".join(doubts), "NULL")]
+    branches += [branch(_matches(parts), f"'{name}'") for name, parts in shapes.items()]
+    told = hanging("\n".join(branches))
+    return f"CASE\n  {told}\nEND"
 
 
-def judgement(dataset: Dataset) -> str:
+def _matches(parts: tuple[str, ...]) -> str:
+    return "\n".join(["kafka_text RLIKE", *(f"  r'{part}'" for part in parts)])
+
+
+def judgement(dataset: Dataset, evolved: Collection[str] = ()) -> str:
     """The branches in the order in which they are tried: sound, or why it is refused."""
-    quick = sound(dataset)
-    return "\n".join([*([branch(quick, "NULL")] if quick else ()), refusals(dataset)])
+    return "\n".join([branch("_shape IS NOT NULL", "NULL"), refusals(dataset, evolved)])
 
 
-def refusals(dataset: Dataset) -> str:
+def refusals(dataset: Dataset, evolved: Collection[str] = ()) -> str:
     """What is asked of a record that is not known to be sound."""
     keys = "json_object_keys(kafka_text)"
     one_in_list = "coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1"
@@ -103,6 +126,7 @@ def refusals(dataset: Dataset) -> str:
         (f"{UNPARSED} IS NOT NULL", "wrong_type"),
         *((condition, "wrong_type") for condition in _mistyped(dataset)),
         *((condition, "out_of_range") for condition in _infinite(dataset)),
+        *drift.refusals(dataset, evolved),
     ]
     return "\n".join(branch(condition, f"'{code}'") for condition, code in branches)
 
@@ -111,7 +135,7 @@ def _mistyped(dataset: Dataset) -> list[str]:
     """What the reader lets pass although it is not of the declared type."""
     wrong = "\n  OR ".join(_wrong_kind(c) for c in _loosely_read(dataset))
     found = call("exists", [call("array", [_kinds(dataset)]), f"_typed ->\n  {wrong}"])
-    lost = [_lost(c) for c in dataset.columns if json_type(c) != c.bronze_type]
+    lost = [_lost(column) for column in _cast(dataset)]
     return [*([found] if wrong else ()), *lost]
 
 
@@ -138,6 +162,12 @@ def _wrong_kind(column: Column) -> str:
     )
 
 
+def _cast(dataset: Dataset) -> list[Column]:
+    """The columns whose values are not read as what they are in bronze."""
+    plain = (c for c in dataset.columns if c.kafka_type.name != "JSON")
+    return [column for column in plain if json_type(column) != column.bronze_type]
+
+
 def _lost(column: Column) -> str:
     return f"{spark_identifier(column.name)} IS NOT NULL AND {bronze_value(column)} IS NULL"
 
@@ -146,18 +176,21 @@ def _infinite(dataset: Dataset) -> list[str]:
     floats = [c for c in dataset.columns if json_type(c).name in ("DOUBLE", "FLOAT")]
     names = call("array", [spark_identifier(c.name) for c in floats])
     found = call("exists", [names, "number -> abs(number) = DOUBLE('Infinity')"])
-    return [found] if floats else []
+    return [*([found] if floats else ()), "\n".join(_INFINITE)]
 
 
 def bronze_value(column: Column) -> str:
     name = spark_identifier(column.name)
+    if column.kafka_type.name == "JSON":
+        return f"nullif(to_json({name}), 'null')"
     if json_type(column) == column.bronze_type:
         return name
     return f"try_cast({name} AS {column.bronze_type.spark})"
 
 
-def bronze_values(dataset: Dataset) -> str:
-    return lines(_named(column) for column in dataset.columns)
+def bronze_values(dataset: Dataset, evolved: Collection[str] = ()) -> str:
+    values = [_named(column) for column in dataset.columns]
+    return lines([*values, *drift.own_values(dataset, evolved)])
 
 
 def _named(column: Column) -> str:
@@ -166,11 +199,16 @@ def _named(column: Column) -> str:
 
 
 def bronze_columns(dataset: Dataset) -> str:
-    return lines(
+    columns = [
         f"{spark_identifier(c.name)} {c.bronze_type.spark}"
         + (f" COMMENT {spark_literal(c.comment)}" if c.comment else "")
         for c in dataset.columns
-    )
+    ]
+    return lines([*columns, *drift.own_column_types(dataset)])
+
+
+def bronze_properties(dataset: Dataset) -> str:
+    return properties({**TABLE_PROPERTIES, **drift.own_properties(dataset)})
 
 
 def text_fields(dataset: Dataset) -> str:
@@ -182,7 +220,10 @@ def text_fields(dataset: Dataset) -> str:
 
 def unread_fields(dataset: Dataset) -> str:
     """The text of each field that has one but not of its type, by the field's name."""
-    texts = [f"{spark_literal(c.name)}, {_unread(c)}" for c in dataset.columns]
+    readable = (c for c in dataset.columns if c.kafka_type.name != "JSON")
+    texts = [f"{spark_literal(c.name)}, {_unread(c)}" for c in readable]
+    if not texts:
+        return "CAST(map() AS MAP<STRING, STRING>)"
     return call("map_filter", [call("map", texts), "(name, text) -> text IS NOT NULL"])
 
 
@@ -194,10 +235,11 @@ def _unread(column: Column) -> str:
     return call("if", ["\n  OR ".join(conditions), text, "NULL"])
 
 
-def reason_words() -> str:
+def reason_words(dataset: Dataset) -> str:
     """Words for the reader; for a wrong type also the fields that could not be read."""
     fields = call("transform", ["map_entries(_unread)", _UNREAD_FIELDS])
     words = {code: spark_literal(said) for code, said in REASONS.items()}
     words["wrong_type"] = call("concat_ws", ["'; '", words["wrong_type"], fields])
+    words |= drift.words(dataset)
     branches = "\n".join(branch(f"'{code}'", said) for code, said in words.items())
     return f"CASE _reason_code\n  {hanging(branches)}\nEND"

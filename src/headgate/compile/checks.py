@@ -41,7 +41,7 @@ def _name_faults(declared: Declared[Dataset]) -> list[Fault]:
     faults = [
         declared.fault(f"columns[{i}].name", f"`{c.name}` is taken", why, "Leave the column out.")
         for i, c in enumerate(dataset.columns)
-        if c.name in bronze.OWN_NAMES
+        if c.name.lower() in bronze.OWN_NAMES
     ]
     named = {f"columns[{i}].silver_name": c.silver_name for i, c in enumerate(dataset.columns)}
     named["surrogate_key_name"] = dataset.surrogate_key_name

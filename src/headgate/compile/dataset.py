@@ -5,21 +5,22 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import jinja2
 
-from headgate.compile import bronze, fragments, silver, staging
+from headgate.compile import backfill, bronze, drift, fragments, silver, staging
 from headgate.compile.checks import check_dataset
 from headgate.compile.render import Template
 from headgate.compile.seal import seal
-from headgate.spec.dataset import Dataset
+from headgate.spec.dataset import Column, Dataset
 from headgate.spec.declared import Declared
 
 BRONZE_BATCH = "05_bronze_batch.sql"
 SILVER = "06_silver.sql"
 SILVER_INCREMENTAL = "06_silver_incremental.sql"
+SILVER_BACKFILL = "06_silver_backfill.sql"
 BRONZE_STREAMING = "07_bronze_streaming.sql"
 # The manifest's placeholders stay placeholders in the templates; rendering fills them.
 PLACEHOLDERS = {"TOPIC": "${TOPIC}", "DLQ_TOPIC": "${DLQ_TOPIC}"}
@@ -49,9 +50,12 @@ class Layout:
     write: str = ""
 
 
-def revision_of(dataset: Dataset) -> str:
+def revision_of(dataset: Dataset, evolved: Sequence[Column] = ()) -> str:
     """The hash of the manifest's canonical content: comments and layout do not count."""
-    content = json.dumps(dataclasses.asdict(dataset), sort_keys=True, separators=(",", ":"))
+    facts = dataclasses.asdict(dataset)
+    if evolved:
+        facts["evolved"] = [dataclasses.asdict(column) for column in evolved]
+    content = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -63,29 +67,63 @@ def compile_dataset(
     dataset = declared.value
     revision = revision_of(dataset)
     lay_out = _layouter(layouts, _pieces(dataset, revision))
-
-    def made(file: str, layout: Layout) -> Template:
-        notes = (*layout.notes, *fragments.alone(dataset.name, file))
-        header = fragments.header(layout.title, manifest, revision, *notes)
-        return Template(file, seal(lay_out(layout.layout, header=header, write=layout.write)))
-
+    files = {**_bronze_files(dataset), **_silver_files(dataset)}
     model = staging.staging_file(dataset)
     head = fragments.header(f"Every row of {dataset.silver_table}.", manifest, revision)
     return CompiledDataset(
         dataset=dataset,
         revision=revision,
-        templates=tuple(made(file, layout) for file, layout in _files(dataset).items()),
+        templates=tuple(
+            _made(dataset, file, files[file], lay_out, manifest, revision) for file in sorted(files)
+        ),
         staging=Template(model, lay_out("stg.sql.j2", header=head)),
     )
 
 
-def _files(dataset: Dataset) -> dict[str, Layout]:
-    name, raw, clean = dataset.name, dataset.bronze_table, dataset.silver_table
+def evolved_bronze(
+    dataset: Dataset, evolved: Sequence[Column], layouts: Mapping[str, str], manifest: str
+) -> tuple[Template, ...]:
+    """The bronze files with the columns that the topic brought beside the declared ones."""
+    revision = revision_of(dataset, evolved)
+    lay_out = _layouter(layouts, _pieces(dataset, revision, evolved))
+    return tuple(
+        _made(dataset, file, layout, lay_out, manifest, revision)
+        for file, layout in _bronze_files(dataset, evolved).items()
+    )
+
+
+def _made(
+    dataset: Dataset,
+    file: str,
+    layout: Layout,
+    lay_out: Callable[..., str],
+    manifest: str,
+    revision: str,
+) -> Template:
+    notes = (*layout.notes, *fragments.alone(dataset.name, file))
+    header = fragments.header(layout.title, manifest, revision, *notes)
+    return Template(file, seal(lay_out(layout.layout, header=header, write=layout.write)))
+
+
+def _bronze_files(dataset: Dataset, evolved: Sequence[Column] = ()) -> dict[str, Layout]:
+    name, raw = dataset.name, dataset.bronze_table
     once = "Run alone, it reads the topic from its start to its current end, and appends."
+    contract = drift.notes(dataset, [column.name for column in evolved])
     return {
         BRONZE_BATCH: Layout(
-            "bronze.sql.j2", f"Bronze of {name}: topic {dataset.topic} → {raw}.", (once,)
+            "bronze.sql.j2", f"Bronze of {name}: topic {dataset.topic} → {raw}.", (*contract, once)
         ),
+        BRONZE_STREAMING: Layout(
+            "streaming.sql.j2",
+            f"Bronze of {name} as a stream: topic {dataset.topic} → {raw}.",
+            (TRIGGER, *contract, once),
+        ),
+    }
+
+
+def _silver_files(dataset: Dataset) -> dict[str, Layout]:
+    name, raw, clean = dataset.name, dataset.bronze_table, dataset.silver_table
+    return {
         SILVER: Layout(
             "silver.sql.j2",
             f"Silver of {name}, rebuilt: {raw} → {clean}.",
@@ -98,16 +136,19 @@ def _files(dataset: Dataset) -> dict[str, Layout]:
             ("Run alone, it compares all of bronze with silver and changes what is behind.",),
             silver.merge(dataset),
         ),
-        BRONZE_STREAMING: Layout(
-            "streaming.sql.j2",
-            f"Bronze of {name} as a stream: topic {dataset.topic} → {raw}.",
-            (TRIGGER, once),
+        SILVER_BACKFILL: Layout(
+            "backfill.sql.j2",
+            f"Silver of {name} for some dates: {raw} → {clean}.",
+            ("Run alone, it makes the rows of every date anew; rows without a date stay.",),
+            backfill.backfill(dataset),
         ),
     }
 
 
-def _pieces(dataset: Dataset, revision: str) -> dict[str, str]:
+def _pieces(dataset: Dataset, revision: str, evolved: Sequence[Column] = ()) -> dict[str, str]:
     """Every fragment that a layout may ask for."""
+    wide = dataclasses.replace(dataset, columns=(*dataset.columns, *evolved))
+    names = [column.name for column in evolved]
     return {
         "name": fragments.view_stem(dataset.name),
         "topic": dataset.topic,
@@ -118,14 +159,17 @@ def _pieces(dataset: Dataset, revision: str) -> dict[str, str]:
         "dead_letter_table": fragments.dead_letter_table(),
         "bronze_table": fragments.table_name(dataset.bronze_table),
         "bronze_namespace": fragments.namespace(dataset.bronze_table),
-        "bronze_columns": bronze.bronze_columns(dataset),
-        "bronze_values": bronze.bronze_values(dataset),
-        "json_schema": bronze.json_schema(dataset),
-        "json_options": fragments.options(bronze.read_options(dataset)),
-        "judgement": bronze.judgement(dataset),
-        "text_fields": bronze.text_fields(dataset),
-        "unread_fields": bronze.unread_fields(dataset),
-        "reason_words": bronze.reason_words(),
+        "bronze_columns": bronze.bronze_columns(wide),
+        "bronze_properties": bronze.bronze_properties(wide),
+        "bronze_values": bronze.bronze_values(wide, names),
+        "json_schema": bronze.json_schema(wide),
+        "json_options": fragments.options(bronze.read_options(wide)),
+        "shape": bronze.shape(wide, names),
+        "judgement": bronze.judgement(wide, names),
+        "text_fields": bronze.text_fields(wide),
+        "unread_fields": bronze.unread_fields(wide),
+        "deviations": drift.deviations(wide, names),
+        "reason_words": bronze.reason_words(wide),
         "silver_table": fragments.table_name(dataset.silver_table),
         "silver_namespace": fragments.namespace(dataset.silver_table),
         "silver_columns": silver.silver_columns(dataset),
@@ -133,6 +177,7 @@ def _pieces(dataset: Dataset, revision: str) -> dict[str, str]:
         "silver_names": fragments.lines(silver.silver_names(dataset)),
         "partition_column": silver.partition_column(dataset),
         "key_list": silver.key_list(dataset),
+        "dated": backfill.dated(dataset),
         "keep": silver.keep(dataset),
         "staging_columns": staging.staging_columns(dataset),
         "staging_source": staging.staging_source(dataset),

@@ -8,9 +8,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from headgate.compile.drift import own_columns
 from headgate.compile.render import Template
 from headgate.compile.script import Script, parse_script
-from headgate.compile.seal import Chosen
+from headgate.compile.seal import Chosen, conflict_line
 from headgate.compile.silver import ORIGIN
 from headgate.errors import DeclarationError, Fault
 from headgate.spec.dataset import RESERVED_COLUMNS, Dataset
@@ -18,6 +19,7 @@ from headgate.spec.dataset import RESERVED_COLUMNS, Dataset
 BRONZE_STEPS = ("clock", "revision", "source", "accept", "refuse")
 SILVER_STEPS = ("source", "rebuild")
 MERGE_STEPS = ("source", "classify", "merge")
+BACKFILL_STEPS = ("source", "backfill")
 
 
 def check_edited(dataset: Dataset, chosen: Chosen, folder: str) -> None:
@@ -31,6 +33,9 @@ def check_edited(dataset: Dataset, chosen: Chosen, folder: str) -> None:
 
 
 def _faults(dataset: Dataset, template: Template) -> list[Fault]:
+    if line := conflict_line(template.text):
+        fix = "Keep one side, and remove the lines with <<<<<<<, |||||||, ======= and >>>>>>>."
+        return [Fault(template.file, line, "conflict", "two versions stand here", fix)]
     script = parse_script(template.file, template.text)
     if "bronze" in template.file.rsplit("/", 1)[-1]:
         return [
@@ -39,6 +44,8 @@ def _faults(dataset: Dataset, template: Template) -> list[Fault]:
         ]
     if script.named("merge"):
         return _missing(script, MERGE_STEPS)
+    if template.file.endswith("_backfill.sql.tmpl"):
+        return _missing(script, BACKFILL_STEPS)
     return [
         *_missing(script, SILVER_STEPS),
         *_other_columns(script, "rebuild", silver_names(dataset)),
@@ -46,7 +53,8 @@ def _faults(dataset: Dataset, template: Template) -> list[Fault]:
 
 
 def bronze_names(dataset: Dataset) -> list[str]:
-    return [*(column.name for column in dataset.columns), *RESERVED_COLUMNS]
+    columns = (column.name for column in dataset.columns)
+    return [*columns, *own_columns(dataset), *RESERVED_COLUMNS]
 
 
 def silver_names(dataset: Dataset) -> list[str]:

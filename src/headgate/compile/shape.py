@@ -2,22 +2,25 @@
 
 Spark's JSON reader says whether a record begins with an object whose fields have their types. It
 says nothing of what follows the object, of a field that stands twice, of half a surrogate pair, of
-a value that it turned into text, of a number that became infinite. A text of this shape has none of
-that: the declared fields in their order, each once or not at all, and nothing after them; texts
-in quotes and without escapes; numbers too short to overflow or to be rounded.
+a value that it turned into text, of a number that became infinite, of fields that are missing or
+unknown. A text of this shape has none of that: the declared fields in their order, each once, and
+nothing after them; texts in quotes and without escapes; numbers too short to overflow or to be
+rounded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from headgate.spec.dataset import Column
 from headgate.spec.types import SqlType
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+# Within a regular expression within a SQL literal; others would need escapes in the record too.
+_PLAIN_NAME = re.compile(r"[^\"'\\$\x00-\x1f\x7f]+")
 _TEXT = r' ?+(?>"[^"\\]*+"|null)'
 _INTEGER = "[-0-9nul ]{1,24}+"
+_ATOM = r'"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+'
 # The reader has refused what is no number, so that these need not spell out the grammar.
 _VALUES = {
     "STRING": _TEXT,
@@ -32,19 +35,33 @@ _VALUES = {
 }
 
 
-def usual_shape(fields: Sequence[tuple[Column, SqlType]]) -> tuple[str, ...]:
+def usual_shape(
+    fields: Sequence[tuple[Column, SqlType]], optional: Collection[str] = ()
+) -> tuple[str, ...]:
     """The expression in parts, one field each; none when a name would need escapes.
 
     Every repeat is possessive: the time to match grows with the text and nothing else.
     """
     if not all(_PLAIN_NAME.fullmatch(column.name) for column, _ in fields):
         return ()
-    parts = (f'(?:"{column.name}":{_value(kind)}[, ]{{0,2}}+)?+' for column, kind in fields)
+    parts = (_field(column, kind, column.name in optional) for column, kind in fields)
     return (r"\A\{", *parts, r"\}\z")
 
 
+def _field(column: Column, kind: SqlType, is_optional: bool) -> str:
+    repeat = "?+" if is_optional else ""
+    return f'(?:"{re.escape(column.name)}":{_value(kind)}[, ]{{0,2}}+){repeat}'
+
+
 def _value(kind: SqlType) -> str:
+    if kind.name == "JSON":
+        return rf" ?+(?>{_nested(_nested(_nested(_ATOM)))})"
     return _decimal(kind) if kind.name == "DECIMAL" else _VALUES[kind.name]
+
+
+def _nested(inner: str) -> str:
+    """Also a list or an object of those; that its brackets and commas fit is the reader's business."""
+    return rf"{_ATOM}|[\[{{](?>{inner}|[,: ])*+[\]}}]"
 
 
 def _decimal(kind: SqlType) -> str:

@@ -128,7 +128,7 @@ FROM {view_stem(dataset.name)}_newest;"""
 def merge(dataset: Dataset) -> str:
     """Only the new rows of bronze: first what each is, then the merge of those that count."""
     table, views = table_name(dataset.silver_table), view_stem(dataset.name)
-    names, same = silver_names(dataset), _same_key(dataset)
+    names, same = silver_names(dataset), same_key(dataset)
     return f"""-- What each new row is beside the row that silver holds under its key.
 -- step: classify
 CREATE OR REPLACE TEMPORARY VIEW {views}_classified AS
@@ -138,6 +138,8 @@ SELECT
     WHEN held.kafka_offset IS NULL THEN 'kept'
     WHEN {_ORDER.format("fresh")}
       > {_ORDER.format("held")} THEN 'replaced'
+    WHEN {_ORDER.format("fresh")}
+      = {_ORDER.format("held")} THEN 'backfilled'
     ELSE 'duplicate'
   END AS outcome
 FROM {views}_newest AS fresh
@@ -159,10 +161,15 @@ WHEN NOT MATCHED THEN INSERT (
 );"""
 
 
-def _same_key(dataset: Dataset) -> str:
+def same_key(dataset: Dataset) -> str:
     """Where the key decides the date, only that date's files need to be looked at."""
     names = list(key_names(dataset))
-    day = parse_value(dataset.partition_date_expr, dataset.bronze_types)
-    if set(columns_of(day)) <= set(dataset.dedup_key):
+    if decides_date(dataset):
         names.append(partition_column(dataset))
     return "\n  AND ".join(f"held.{name} <=> fresh.{name}" for name in names)
+
+
+def decides_date(dataset: Dataset) -> bool:
+    """Whether rows of one key are always of one date."""
+    day = parse_value(dataset.partition_date_expr, dataset.bronze_types)
+    return set(columns_of(day)) <= set(dataset.dedup_key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -42,6 +42,14 @@ class Snapshot:
         return int(found) if found is not None else None
 
 
+class TableColumn(NamedTuple):
+    """A column of an Iceberg table: its name, its type in Iceberg's words, its comment."""
+
+    name: str
+    kind: str
+    comment: str
+
+
 class IcebergTable:
     """A fresh look at one table's metadata; no Spark job is needed for it."""
 
@@ -69,6 +77,34 @@ class IcebergTable:
         jvm: Any = self._session._jvm
         parser = jvm.org.apache.iceberg.TableMetadataParser
         return json.loads(str(parser.toJson(self._table.operations().current())))
+
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns that a writer sees now."""
+        return tuple(
+            TableColumn(str(c.name()), str(c.type().toString()), str(c.doc() or ""))
+            for c in self._table.schema().columns()
+        )
+
+    def values_added(self, snapshot_id: int, column: str) -> int | None:
+        """How many values the snapshot's own files have in a column; None when Iceberg kept no count."""
+        field = self._table.schema().findField(column)
+        snapshot = self._table.snapshot(snapshot_id)
+        if field is None or snapshot is None:
+            return None
+        values = 0
+        for file in snapshot.addedDataFiles(self._table.io()):
+            counts, nulls = file.valueCounts(), file.nullValueCounts()
+            total = counts.get(field.fieldId()) if counts is not None else None
+            empty = nulls.get(field.fieldId()) if nulls is not None else None
+            if total is None or empty is None:
+                return None
+            values += int(total) - int(empty)
+        return values
+
+    def manifests(self) -> int:
+        """How many manifests the current snapshot has."""
+        found = self._table.currentSnapshot()
+        return int(found.allManifests(self._table.io()).size()) if found is not None else 0
 
     def current(self) -> Snapshot | None:
         found = self._table.currentSnapshot()

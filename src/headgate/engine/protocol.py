@@ -24,7 +24,8 @@ class Result:
     """What became of a batch's records, and the snapshots that hold them.
 
     `committed_at` is when the table took them, where that must be told apart from now; `net` how
-    many rows it has gained, where the outcomes do not tell.
+    many rows it has gained, where the outcomes do not tell; `amended` the intent that was carried
+    out, where the work amended the one it was given.
     """
 
     read: int
@@ -33,6 +34,7 @@ class Result:
     revisions: tuple[str, ...]
     committed_at: datetime | None = None
     net: int = 0
+    amended: Intent | None = None
 
 
 class Work(Protocol):
@@ -88,7 +90,8 @@ class BatchProtocol:
         self.still_mine()
         result = work.account(intent) or self._written(intent, work)
         self.faults.at(Point.BEFORE_OUTCOME)
-        return self.store.settle(intent, ledger_row(intent, result))
+        done = result.amended or intent
+        return self.store.settle(done, ledger_row(done, result))
 
     def _written(self, intent: Intent, work: Work) -> Result:
         refuse_unless_next(intent, work.reached(intent))

@@ -21,9 +21,11 @@ from headgate.engine.topics import Topics, TopicState
 from headgate.errors import UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget
+from headgate.jobs.evolve import Evolution
 from headgate.jobs.gap import ACCEPT_GAP, BronzeGap, gap_range
 from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
+from headgate.jobs.repair import REPAIR, run_repair
 from headgate.jobs.resume import prepare_checkpoint, repair_checkpoint
 from headgate.store.model import ACCEPTED_GAP, Intent, Range
 
@@ -32,6 +34,9 @@ def run_bronze(context: RunContext) -> None:
     """Read the topic to its end, or for ever, batch by batch."""
     # A session of its own: while a batch is staged, every commit of its session is.
     context = replace(context, session=context.session.newSession())
+    if context.run.options.get("form") == REPAIR:
+        run_repair(context)
+        return
     target, topic = bronze_target(context)
     for statement in target.script(context.run.revision).named("table"):
         sql(context.session, statement)
@@ -81,6 +86,9 @@ class BronzeRun:
         self._protocol = context.protocol()
         self._progress = RunProgress(context)
         self._group = GroupOffsetsOf(context, target)
+        self._evolution = Evolution(
+            context.session, context.store, target.table, context.run.revision
+        )
 
     def read(self, topic: TopicState, checkpoint: Checkpoint) -> None:
         """What a killed run left open, then the topic, to its end or until stopped."""
@@ -141,12 +149,15 @@ class BronzeRun:
             frame = read_range(self._context.session, self._target.bootstrap, intent.range)
             self._progress.begin(span(intent.range))
             mine = replace(intent, run=self._context.run.number)
-            row = self._protocol.finish(mine, BronzeBatch(frame, self._target, self._protocol))
+            row = self._protocol.finish(mine, self._batch(frame))
             self._progress.batch(row)
+
+    def _batch(self, frame: DataFrame) -> BronzeBatch:
+        return BronzeBatch(frame, self._target, self._protocol, self._evolution)
 
     def _judged_now(self, intent: Intent) -> Intent:
         """The intent under the revision that wrote for it already, else under this run's."""
-        revisions = (self._context.run.revision,)
+        revisions = (self._evolution.revision,)
         for name in (self._target.table, DEAD_LETTERS):
             commit = ManagedTable(self._context.session, name).commit_of(intent)
             if commit is not None:
@@ -158,9 +169,10 @@ class BronzeRun:
 
     def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
         run = self._context.run
-        work = BronzeBatch(frame, self._target, self._protocol)
-        revisions = (run.revision,)
+        revisions = (self._evolution.revision,)
         self._progress.begin(span(range_))
-        row = self._protocol.process(run.job, run.number, range_, revisions, batch_id, work)
+        row = self._protocol.process(
+            run.job, run.number, range_, revisions, batch_id, self._batch(frame)
+        )
         self._progress.batch(row)
         self._group.follow(range_)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.compile.evolution import Seen
 from headgate.compile.fragments import DEAD_LETTERS
 from headgate.compile.script import Script
 from headgate.engine.dead_letters import send_dead_letters
@@ -21,7 +22,9 @@ from headgate.engine.rest import Rest, rest_of
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.expr.literals import spark_literal
+from headgate.jobs import drift
 from headgate.jobs.declaration import Scripts
+from headgate.jobs.evolve import Evolution
 from headgate.store.model import Intent
 
 ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
@@ -41,6 +44,10 @@ class BronzeTarget:
     dlq_topic: str
     bootstrap: str
 
+    @property
+    def drift_view(self) -> str:
+        return f"{self.view.removesuffix('_source')}_drift"
+
     def script(self, revision: str) -> Script:
         return self.scripts.of(revision, self.file)
 
@@ -48,10 +55,17 @@ class BronzeTarget:
 class BronzeBatch:
     """The work of one batch, as the protocol asks for it."""
 
-    def __init__(self, frame: DataFrame, target: BronzeTarget, protocol: BatchProtocol) -> None:
+    def __init__(
+        self,
+        frame: DataFrame,
+        target: BronzeTarget,
+        protocol: BatchProtocol,
+        evolution: Evolution,
+    ) -> None:
         self._session: SparkSession = frame.sparkSession
         self._target = target
         self._protocol = protocol
+        self._evolution = evolution
         self._frame = frame
         self._table = ManagedTable(self._session, target.table)
         self._dead_letters = ManagedTable(self._session, DEAD_LETTERS)
@@ -63,7 +77,7 @@ class BronzeBatch:
         return account_bronze(self._table, self._dead_letters, intent)
 
     def write(self, intent: Intent) -> Result:
-        staged = self._stage(intent)
+        intent, staged = self._stage_evolved(intent)
         # A row stands for one record, so as many rows as offsets mean that all were accepted.
         if staged.added != span(intent.range):
             self._account_for_rest(intent, staged)
@@ -73,14 +87,44 @@ class BronzeBatch:
         result = self.account(intent)
         if result is None:
             raise OperationError(f"{self._table.name} lost the commit that was just published")
-        return result
+        return replace(result, amended=intent)
+
+    def _stage_evolved(self, intent: Intent) -> tuple[Intent, Snapshot]:
+        """The rows staged; once more when the table got columns for fields that it had not."""
+        staged = self._stage(intent)
+        seen = drift.unknown_fields(self._table, staged)
+        if seen:
+            # Before the table changes: afterwards nobody could tell that these were unknown.
+            self._protocol.store.note_drift(intent, drift.counts(seen))
+            amended = self._evolved(intent, seen)
+            if amended is not None:
+                intent, staged = amended, self._stage(amended)
+        missing = drift.missing_fields(self._table, staged)
+        if missing:
+            self._protocol.store.note_drift(intent, missing)
+        return intent, staged
+
+    def _evolved(self, intent: Intent, seen: Sequence[Seen]) -> Intent | None:
+        """The intent with new columns, unless part of the batch is already written without them."""
+        if self._dead_letters.commit_of(intent) is not None:
+            return None
+        self._protocol.still_mine()
+        return self._evolution.evolve(intent, seen)
 
     def _account_for_rest(self, intent: Intent, staged: Snapshot) -> None:
         with rest_of(self._frame, intent.range, self._table, staged) as rest:
             outcomes = self._outcomes(intent, staged, rest)
             if set(outcomes) != {ACCEPTED}:
-                self._bind(intent, rest.frame)
+                script = self._bind(intent, rest.frame)
                 self._refuse(intent, outcomes)
+                self._note_refused(intent, script)
+
+    def _note_refused(self, intent: Intent, script: Script) -> None:
+        """An edited file may have no view of what deviates; then nothing is counted."""
+        for statement in script.named("drift"):
+            sql(self._session, statement)
+            found = drift.refused_fields(self._session, self._target.drift_view)
+            self._protocol.store.note_drift(intent, found)
 
     def _stage(self, intent: Intent) -> Snapshot:
         script = self._bind(intent, self._frame)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -11,6 +13,7 @@ from pydantic import (
     StrictBool,
     StrictStr,
     StringConstraints,
+    TypeAdapter,
     WithJsonSchema,
 )
 from pydantic.dataclasses import dataclass
@@ -20,6 +23,7 @@ from headgate.spec.refusal import Refusal
 from headgate.spec.types import TIMESTAMP_LTZ, SqlType, parse_type
 
 MANIFEST_VERSION = 1
+TYPE_KEYS = ("kafka_type", "bronze_type", "silver_type")
 # Stands for the event time of events that have none: when the record came to the topic.
 RECORD_TIME = "kafka_timestamp"
 RESERVED_COLUMNS = (
@@ -43,6 +47,7 @@ def _pattern(value: object) -> object:
     return java_pattern(value) if isinstance(value, str) else value
 
 
+Contract = Literal["evolve", "freeze", "quarantine"]
 Text = Annotated[StrictStr, StringConstraints(min_length=1)]
 TypeText = Annotated[
     SqlType,
@@ -104,11 +109,23 @@ class Dataset:
     key_field: Annotated[Text | None, Field(description="The column that is the message key.")] = (
         None
     )
+    contract: Annotated[
+        Contract,
+        Field(
+            description="What becomes of unknown fields: evolve makes them bronze columns, freeze "
+            "keeps them in _extra, quarantine refuses the record."
+        ),
+    ] = "evolve"
     manifest_version: Annotated[int, Field(strict=True, ge=1, le=MANIFEST_VERSION)] = 1
 
     def __post_init__(self) -> None:
         if not self.surrogate_key_name:
             object.__setattr__(self, "surrogate_key_name", f"{self.name}_id")
+
+    @property
+    def keeps_drift(self) -> bool:
+        """Whether a record that deviates from the declaration still becomes a row."""
+        return self.contract != "quarantine"
 
     def column(self, name: str) -> Column:
         """The column of that name; the manifest's own references always have one."""
@@ -124,3 +141,15 @@ class Dataset:
         """What a condition over bronze rows may refer to."""
         declared = {column.name: column.bronze_type for column in self.columns}
         return {**declared, RECORD_TIME: TIMESTAMP_LTZ}
+
+
+def as_plain(dataset: Dataset) -> dict[str, Any]:
+    """The manifest as plain values, such as `from_plain` takes."""
+    values = asdict(dataset)
+    for column, plain in zip(dataset.columns, values["columns"], strict=True):
+        plain |= {key: str(getattr(column, key)) for key in TYPE_KEYS}
+    return values
+
+
+def from_plain(values: Mapping[str, Any]) -> Dataset:
+    return TypeAdapter(Dataset).validate_python(values)

@@ -10,8 +10,9 @@ from headgate.spec.refusal import Refusal, suggestion
 MAX_DECIMAL_PRECISION = 38
 MAX_TIME_PRECISION = 6
 
-_PLAIN = frozenset({"STRING", "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE"})
+_PLAIN = frozenset({"STRING", "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "JSON"})
 _TIMES = {"TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMP_LTZ": "TIMESTAMP"}
+_SPARK = {**_TIMES, "JSON": "VARIANT"}
 _SYNONYMS = {
     "INTEGER": "INT",
     "LONG": "BIGINT",
@@ -29,6 +30,11 @@ _NEAREST = {
     "SMALLINT": "INT",
     "DATETIME": "TIMESTAMP",
     "TIME": "STRING",
+    "OBJECT": "JSON",
+    "STRUCT": "JSON",
+    "MAP": "JSON",
+    "ARRAY": "JSON",
+    "LIST": "JSON",
 }
 TYPE_NAMES = tuple(sorted(_PLAIN | set(_TIMES) | {"DECIMAL"}))
 _TEXT = re.compile(r"\s*([A-Za-z_]+)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?\s*")
@@ -50,7 +56,7 @@ class SqlType:
     @property
     def spark(self) -> str:
         """The type's name in Spark SQL."""
-        return _TIMES.get(self.name) or str(self)
+        return _SPARK.get(self.name) or str(self)
 
     @property
     def is_integral(self) -> bool:
@@ -72,6 +78,7 @@ BIGINT = SqlType("BIGINT")
 FLOAT = SqlType("FLOAT")
 DOUBLE = SqlType("DOUBLE")
 DATE = SqlType("DATE")
+JSON = SqlType("JSON")
 TIMESTAMP = SqlType("TIMESTAMP", MAX_TIME_PRECISION)
 TIMESTAMP_LTZ = SqlType("TIMESTAMP_LTZ", MAX_TIME_PRECISION)
 
@@ -129,6 +136,8 @@ def _time(name: str, arguments: tuple[int, ...], text: str) -> SqlType:
 
 def can_cast(source: SqlType, target: SqlType) -> bool:
     """Whether Spark has a (trying) cast between the two types at all."""
+    if "JSON" in (source.name, target.name):
+        return (source.name, target.name) == ("JSON", "STRING")
     if source.name == target.name or "STRING" in (source.name, target.name):
         return True
     if source.is_numeric or source.name == "BOOLEAN":

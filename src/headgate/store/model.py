@@ -154,6 +154,34 @@ class LedgerRow:
     net: int = 0
 
 
+class DriftKind(StrEnum):
+    """How a field of a record deviates from its declaration."""
+
+    UNKNOWN = "unknown"
+    MISSING = "missing"
+    RETYPED = "retyped"
+
+
+class FieldDrift(NamedTuple):
+    """In how many records of one batch a field deviated."""
+
+    kind: DriftKind
+    field: str
+    records: int
+
+
+@dataclass(frozen=True)
+class Drifted:
+    """A field's deviation over all batches of a job."""
+
+    field: str
+    kind: DriftKind
+    records: int
+    first_seen: datetime
+    last_seen: datetime
+    batches: int
+
+
 @dataclass(frozen=True)
 class Lease:
     """The right to be the active one; `token` rises with each new holder and fences the old."""

@@ -9,10 +9,12 @@ from typing import Self
 
 from sqlalchemy import Engine, delete, insert, select
 
-from headgate.store import intents, leases, ledger, marks, runs
+from headgate.store import drift, intents, leases, ledger, marks, runs
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.database import connect, writing
 from headgate.store.model import (
+    Drifted,
+    FieldDrift,
     Intent,
     JobSpec,
     Lease,
@@ -215,6 +217,18 @@ class OpsStore:
         """Add the rows that are missing; how many they were."""
         with writing(self._engine) as db:
             return ledger.rebuild(db, rows)
+
+    # Drift
+
+    def note_drift(self, intent: Intent, found: Iterable[FieldDrift]) -> None:
+        """Keep which fields of a batch deviated, before the batch is published."""
+        with writing(self._engine) as db:
+            drift.note(db, intent, found)
+
+    def drift(self, job: str) -> tuple[Drifted, ...]:
+        """Every field of the job's records that ever deviated from its declaration."""
+        with self._engine.connect() as db:
+            return drift.find(db, job)
 
     # Revisions and marks
 

@@ -167,6 +167,19 @@ Index(
     pieces.c.end,
 )
 
+# A start is a fingerprint here: part of a key, it must not grow with the number of partitions.
+drift = Table(
+    "drift",
+    metadata,
+    Column("job", String(200), primary_key=True),
+    Column("source_id", String(200), primary_key=True),
+    Column("start", String(64), primary_key=True),
+    Column("kind", String(20), primary_key=True),
+    Column("field", String(200), primary_key=True),
+    Column("records", BigInteger, nullable=False),
+    Column("batch_time", Utc, nullable=False),
+)
+
 revisions = Table(
     "revisions",
     metadata,

@@ -1,9 +1,10 @@
 -- Bronze of taxi: topic taxi.raw_trips → bronze.raw_trips.
--- Compiled from datasets/taxi/dataset.yml, revision 987336546857, by Headgate 0.1.0.
+-- Compiled from datasets/taxi/dataset.yml, revision 10a6c135afe9, by Headgate 0.1.0.
+-- Contract evolve: Fields that are no columns are kept in _extra; the engine makes columns of them.
 -- Run alone, it reads the topic from its start to its current end, and appends.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/taxi/05_bronze_batch.sql
--- Digest ee5384528795: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest 58707d796b4b: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- Every "now" of this file; the engine sets it to the time of the batch.
 -- step: clock
@@ -12,7 +13,7 @@ DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '9873365468575207b45957b761655690c2638d43b12cd72757b6a26aa064c6fb';
+DEFAULT '10a6c135afe9d60597b07a6d8727cc733b8bb5154229d3fc3c9cbafbdf378822';
 
 -- The engine binds this view to the records of one batch.
 -- step: source
@@ -50,6 +51,8 @@ CREATE TABLE IF NOT EXISTS lake.bronze.raw_trips (
   total_amount DOUBLE COMMENT 'Total charged, without cash tips',
   congestion_surcharge DOUBLE COMMENT 'New York State congestion surcharge',
   Airport_fee DOUBLE COMMENT 'Pickup at LaGuardia or JFK',
+  _extra STRING COMMENT 'Fields that are no columns, as a JSON object',
+  _missing STRING COMMENT 'Declared fields that the record lacks, as a JSON list',
   ingestion_ts TIMESTAMP COMMENT 'Time of the batch that wrote the row',
   kafka_topic STRING,
   kafka_partition INT,
@@ -63,7 +66,9 @@ TBLPROPERTIES (
   'write.parquet.compression-codec' = 'snappy',
   'write.wap.enabled' = 'true',
   'write.metadata.delete-after-commit.enabled' = 'true',
-  'write.metadata.previous-versions-max' = '50'
+  'write.metadata.previous-versions-max' = '50',
+  'write.metadata.metrics.column._extra' = 'counts',
+  'write.metadata.metrics.column._missing' = 'counts'
 );
 
 CREATE NAMESPACE IF NOT EXISTS lake.headgate;
@@ -138,18 +143,38 @@ LATERAL VIEW OUTER inline(array(from_json(
     'allowSingleQuotes', 'false',
     'timestampNTZFormat', 'yyyy-MM-dd\'T\'HH:mm:ss'
   )
-))) fields;
-
--- Why a record cannot be a row; NULL when it can. Of a record that has the usual shape, its fields
--- in their order and nothing else, nothing further is asked.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW taxi_judged AS
-SELECT
-  *,
+))) fields
+-- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
+LATERAL VIEW inline(array(named_struct(
+  '_shape',
   CASE
-    WHEN _unparsed IS NULL
-      AND is_valid_utf8(kafka_text)
-      AND kafka_text RLIKE
+    WHEN _unparsed IS NOT NULL
+      OR NOT is_valid_utf8(kafka_text)
+      THEN NULL
+    WHEN kafka_text RLIKE
+        r'\A\{'
+        r'(?:"VendorID":[-0-9nul ]{1,24}+[, ]{0,2}+)'
+        r'(?:"tpep_pickup_datetime": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"tpep_dropoff_datetime": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"passenger_count":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"trip_distance":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"RatecodeID":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"store_and_fwd_flag": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"PULocationID":[-0-9nul ]{1,24}+[, ]{0,2}+)'
+        r'(?:"DOLocationID":[-0-9nul ]{1,24}+[, ]{0,2}+)'
+        r'(?:"payment_type":[-0-9nul ]{1,24}+[, ]{0,2}+)'
+        r'(?:"fare_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"extra":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"mta_tax":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"tip_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"tolls_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"improvement_surcharge":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"total_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"congestion_surcharge":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'(?:"Airport_fee":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
+        r'\}\z'
+      THEN 'whole'
+    WHEN kafka_text RLIKE
         r'\A\{'
         r'(?:"VendorID":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
         r'(?:"tpep_pickup_datetime": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
@@ -171,7 +196,18 @@ SELECT
         r'(?:"congestion_surcharge":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
         r'(?:"Airport_fee":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
         r'\}\z'
-      THEN NULL
+      THEN 'partial'
+  END
+))) shape;
+
+-- Why a record cannot be a row; NULL when it can. Of one that has the usual shape nothing further
+-- is asked.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW taxi_judged AS
+SELECT
+  *,
+  CASE
+    WHEN _shape IS NOT NULL THEN NULL
     WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
     WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
     WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
@@ -217,6 +253,9 @@ SELECT
       ),
       number -> abs(number) = DOUBLE('Infinity')
     ) THEN 'out_of_range'
+    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
+      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
+      THEN 'out_of_range'
   END AS _reason_code
 FROM taxi_parsed;
 
@@ -242,6 +281,64 @@ SELECT
   total_amount,
   congestion_surcharge,
   Airport_fee,
+  nullif(
+    to_json(
+      map_filter(
+        from_json(if(_shape IS NULL, kafka_text, NULL), 'MAP<STRING, VARIANT>'),
+        (field, value) -> field NOT IN (
+          'VendorID',
+          'tpep_pickup_datetime',
+          'tpep_dropoff_datetime',
+          'passenger_count',
+          'trip_distance',
+          'RatecodeID',
+          'store_and_fwd_flag',
+          'PULocationID',
+          'DOLocationID',
+          'payment_type',
+          'fare_amount',
+          'extra',
+          'mta_tax',
+          'tip_amount',
+          'tolls_amount',
+          'improvement_surcharge',
+          'total_amount',
+          'congestion_surcharge',
+          'Airport_fee'
+        )
+      )
+    ),
+    '{}'
+  ) AS _extra,
+  nullif(
+    to_json(
+      array_except(
+        array(
+          'VendorID',
+          'tpep_pickup_datetime',
+          'tpep_dropoff_datetime',
+          'passenger_count',
+          'trip_distance',
+          'RatecodeID',
+          'store_and_fwd_flag',
+          'PULocationID',
+          'DOLocationID',
+          'payment_type',
+          'fare_amount',
+          'extra',
+          'mta_tax',
+          'tip_amount',
+          'tolls_amount',
+          'improvement_surcharge',
+          'total_amount',
+          'congestion_surcharge',
+          'Airport_fee'
+        ),
+        json_object_keys(if(_shape = 'whole', NULL, kafka_text))
+      )
+    ),
+    '[]'
+  ) AS _missing,
   session.batch_time AS ingestion_ts,
   kafka_topic,
   kafka_partition,
@@ -255,58 +352,72 @@ WHERE _reason_code IS NULL;
 CREATE OR REPLACE TEMPORARY VIEW taxi_refused AS
 SELECT
   *,
-  map_filter(
-    map(
-      'VendorID', if(VendorID IS NULL, _raw['VendorID'], NULL),
-      'tpep_pickup_datetime', if(
-        tpep_pickup_datetime IS NULL
-          OR schema_of_variant(_typed.tpep_pickup_datetime) NOT IN ('STRING', 'VOID'),
-        _raw['tpep_pickup_datetime'],
-        NULL
-      ),
-      'tpep_dropoff_datetime', if(
-        tpep_dropoff_datetime IS NULL
-          OR schema_of_variant(_typed.tpep_dropoff_datetime) NOT IN ('STRING', 'VOID'),
-        _raw['tpep_dropoff_datetime'],
-        NULL
-      ),
-      'passenger_count', if(passenger_count IS NULL, _raw['passenger_count'], NULL),
-      'trip_distance', if(trip_distance IS NULL, _raw['trip_distance'], NULL),
-      'RatecodeID', if(RatecodeID IS NULL, _raw['RatecodeID'], NULL),
-      'store_and_fwd_flag', if(
-        store_and_fwd_flag IS NULL
-          OR schema_of_variant(_typed.store_and_fwd_flag) NOT IN ('STRING', 'VOID'),
-        _raw['store_and_fwd_flag'],
-        NULL
-      ),
-      'PULocationID', if(PULocationID IS NULL, _raw['PULocationID'], NULL),
-      'DOLocationID', if(DOLocationID IS NULL, _raw['DOLocationID'], NULL),
-      'payment_type', if(payment_type IS NULL, _raw['payment_type'], NULL),
-      'fare_amount', if(fare_amount IS NULL, _raw['fare_amount'], NULL),
-      'extra', if(extra IS NULL, _raw['extra'], NULL),
-      'mta_tax', if(mta_tax IS NULL, _raw['mta_tax'], NULL),
-      'tip_amount', if(tip_amount IS NULL, _raw['tip_amount'], NULL),
-      'tolls_amount', if(tolls_amount IS NULL, _raw['tolls_amount'], NULL),
-      'improvement_surcharge', if(improvement_surcharge IS NULL, _raw['improvement_surcharge'], NULL),
-      'total_amount', if(total_amount IS NULL, _raw['total_amount'], NULL),
-      'congestion_surcharge', if(congestion_surcharge IS NULL, _raw['congestion_surcharge'], NULL),
-      'Airport_fee', if(Airport_fee IS NULL, _raw['Airport_fee'], NULL)
-    ),
-    (name, text) -> text IS NOT NULL
-  ) AS _unread
+  CASE
+    WHEN _reason_code = 'wrong_type' THEN transform(map_keys(_unread), field -> concat('~', field))
+  END AS _drift
 FROM (
   SELECT
     *,
-    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
-    from_json(
-      kafka_text,
-      'tpep_pickup_datetime VARIANT,
-       tpep_dropoff_datetime VARIANT,
-       store_and_fwd_flag VARIANT'
-    ) AS _typed
-  FROM taxi_judged
-  WHERE _reason_code IS NOT NULL
+    map_filter(
+      map(
+        'VendorID', if(VendorID IS NULL, _raw['VendorID'], NULL),
+        'tpep_pickup_datetime', if(
+          tpep_pickup_datetime IS NULL
+            OR schema_of_variant(_typed.tpep_pickup_datetime) NOT IN ('STRING', 'VOID'),
+          _raw['tpep_pickup_datetime'],
+          NULL
+        ),
+        'tpep_dropoff_datetime', if(
+          tpep_dropoff_datetime IS NULL
+            OR schema_of_variant(_typed.tpep_dropoff_datetime) NOT IN ('STRING', 'VOID'),
+          _raw['tpep_dropoff_datetime'],
+          NULL
+        ),
+        'passenger_count', if(passenger_count IS NULL, _raw['passenger_count'], NULL),
+        'trip_distance', if(trip_distance IS NULL, _raw['trip_distance'], NULL),
+        'RatecodeID', if(RatecodeID IS NULL, _raw['RatecodeID'], NULL),
+        'store_and_fwd_flag', if(
+          store_and_fwd_flag IS NULL
+            OR schema_of_variant(_typed.store_and_fwd_flag) NOT IN ('STRING', 'VOID'),
+          _raw['store_and_fwd_flag'],
+          NULL
+        ),
+        'PULocationID', if(PULocationID IS NULL, _raw['PULocationID'], NULL),
+        'DOLocationID', if(DOLocationID IS NULL, _raw['DOLocationID'], NULL),
+        'payment_type', if(payment_type IS NULL, _raw['payment_type'], NULL),
+        'fare_amount', if(fare_amount IS NULL, _raw['fare_amount'], NULL),
+        'extra', if(extra IS NULL, _raw['extra'], NULL),
+        'mta_tax', if(mta_tax IS NULL, _raw['mta_tax'], NULL),
+        'tip_amount', if(tip_amount IS NULL, _raw['tip_amount'], NULL),
+        'tolls_amount', if(tolls_amount IS NULL, _raw['tolls_amount'], NULL),
+        'improvement_surcharge', if(improvement_surcharge IS NULL, _raw['improvement_surcharge'], NULL),
+        'total_amount', if(total_amount IS NULL, _raw['total_amount'], NULL),
+        'congestion_surcharge', if(congestion_surcharge IS NULL, _raw['congestion_surcharge'], NULL),
+        'Airport_fee', if(Airport_fee IS NULL, _raw['Airport_fee'], NULL)
+      ),
+      (name, text) -> text IS NOT NULL
+    ) AS _unread
+  FROM (
+    SELECT
+      *,
+      from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
+      from_json(
+        kafka_text,
+        'tpep_pickup_datetime VARIANT,
+         tpep_dropoff_datetime VARIANT,
+         store_and_fwd_flag VARIANT'
+      ) AS _typed
+    FROM taxi_judged
+    WHERE _reason_code IS NOT NULL
+  )
 );
+
+-- Which fields of the refused records deviate from the declaration; the engine counts them.
+-- step: drift
+CREATE OR REPLACE TEMPORARY VIEW taxi_drift AS
+SELECT field
+FROM taxi_refused
+LATERAL VIEW explode(_drift) fields AS field;
 
 -- step: refuse
 INSERT INTO lake.headgate.dead_letters BY NAME

@@ -1,9 +1,9 @@
 -- Silver of taxi, rebuilt: bronze.raw_trips → silver.cleaned_trips.
--- Compiled from datasets/taxi/dataset.yml, revision 987336546857, by Headgate 0.1.0.
+-- Compiled from datasets/taxi/dataset.yml, revision 10a6c135afe9, by Headgate 0.1.0.
 -- Run alone, it gives the same rows each time.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/taxi/06_silver.sql
--- Digest 1db9d0f71255: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest 26fa73670283: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- The engine binds this view to one snapshot of bronze.
 -- step: source

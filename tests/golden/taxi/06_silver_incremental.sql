@@ -1,9 +1,9 @@
 -- Silver of taxi, brought up to date: new rows of bronze.raw_trips → silver.cleaned_trips.
--- Compiled from datasets/taxi/dataset.yml, revision 987336546857, by Headgate 0.1.0.
+-- Compiled from datasets/taxi/dataset.yml, revision 10a6c135afe9, by Headgate 0.1.0.
 -- Run alone, it compares all of bronze with silver and changes what is behind.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/taxi/06_silver_incremental.sql
--- Digest 720cd5789422: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest 7836af5850e5: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- The engine binds this view to one snapshot of bronze.
 -- step: source
@@ -173,6 +173,8 @@ SELECT
     WHEN held.kafka_offset IS NULL THEN 'kept'
     WHEN struct(fresh.kafka_timestamp, fresh.kafka_partition, fresh.kafka_offset)
       > struct(held.kafka_timestamp, held.kafka_partition, held.kafka_offset) THEN 'replaced'
+    WHEN struct(fresh.kafka_timestamp, fresh.kafka_partition, fresh.kafka_offset)
+      = struct(held.kafka_timestamp, held.kafka_partition, held.kafka_offset) THEN 'backfilled'
     ELSE 'duplicate'
   END AS outcome
 FROM taxi_newest AS fresh

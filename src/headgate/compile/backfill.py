@@ -1,0 +1,54 @@
+"""Backfill: the fragments that make the silver rows of some dates anew."""
+
+from __future__ import annotations
+
+from headgate.compile.fragments import hanging, table_name, view_stem
+from headgate.compile.silver import decides_date, partition_column, same_key
+from headgate.expr.literals import spark_literal
+from headgate.expr.parse import parse_value
+from headgate.expr.spark import to_spark
+from headgate.spec.dataset import Dataset
+
+# Session variables, named in full: a column may have the same name.
+BETWEEN = "BETWEEN session.backfill_from AND session.backfill_to"
+
+
+def dated(dataset: Dataset) -> str:
+    """Whether a bronze row belongs to the dates, with or without passing the filters."""
+    day = to_spark(parse_value(dataset.partition_date_expr, dataset.bronze_types))
+    return f"{day} {BETWEEN}"
+
+
+def backfill(dataset: Dataset) -> str:
+    views = view_stem(dataset.name)
+    if decides_date(dataset):
+        return _replace(dataset, f"{views}_newest")
+    return f"{_not_elsewhere(dataset)}\n\n{_replace(dataset, f'{views}_unclaimed')}"
+
+
+def _not_elsewhere(dataset: Dataset) -> str:
+    """Rows under other dates stay untouched, so a key that stands there has no second row here."""
+    table, views = table_name(dataset.silver_table), view_stem(dataset.name)
+    return f"""-- A key may move to another date: one that silver holds outside of the dates is left to the merge.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW {views}_unclaimed AS
+SELECT fresh.*
+FROM {views}_newest AS fresh
+LEFT ANTI JOIN {table} AS held
+  ON {hanging(same_key(dataset))}
+  AND NOT coalesce(held.{partition_column(dataset)} {BETWEEN}, FALSE);"""
+
+
+def _replace(dataset: Dataset, rows: str) -> str:
+    # REPLACE WHERE takes no session variables, and no BY NAME: the view's columns are in order.
+    statement = (
+        f"INSERT INTO {table_name(dataset.silver_table)}",
+        f"REPLACE WHERE {partition_column(dataset)} BETWEEN :first_date AND :last_date",
+        f"SELECT * FROM {rows}",
+    )
+    text = "\n".join(spark_literal(line)[1:-1] for line in statement)
+    return f"""-- The rows of those dates go, and these come in their place.
+-- step: backfill
+EXECUTE IMMEDIATE '
+{text}
+' USING session.backfill_from AS first_date, session.backfill_to AS last_date;"""

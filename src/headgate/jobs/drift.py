@@ -1,0 +1,101 @@
+"""Drift of one batch: which fields deviated from the declaration, in how many of its records.
+
+Accepted rows tell it themselves, in the columns that bronze has for it; the refused ones in the
+view that their file makes. Iceberg's own counts say at once when there is nothing to look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.compile import evolution
+from headgate.compile.drift import EXTRA, MISSING, MISSING_MARK, RETYPED_MARK, UNKNOWN_MARK
+from headgate.compile.evolution import Seen
+from headgate.engine.iceberg import ManagedTable
+from headgate.engine.jvm import Snapshot
+from headgate.store.model import DriftKind, FieldDrift
+
+# So many fields of each kind are counted for one batch; how many more there were is said.
+MOST_FIELDS = 200
+# Beyond this a whole number is no longer exact as a DOUBLE; 17 digits a DOUBLE can still tell apart.
+_EXACT, _DIGITS = 2**53, 17
+_MARKS = {
+    UNKNOWN_MARK: DriftKind.UNKNOWN,
+    MISSING_MARK: DriftKind.MISSING,
+    RETYPED_MARK: DriftKind.RETYPED,
+}
+
+
+def unknown_fields(table: ManagedTable, staged: Snapshot) -> tuple[Seen, ...]:
+    """The fields that the staged rows keep beside their columns, the most frequent first."""
+    if not _has_values(table, staged, EXTRA):
+        return ()
+    entries = F.expr(f"map_entries(from_json({EXTRA}, 'MAP<STRING, VARIANT>'))")
+    found = (
+        table.appended(staged)
+        .where(f"{EXTRA} IS NOT NULL")
+        .select(F.posexplode(entries).alias("place", "entry"))
+        .selectExpr("entry.key AS field", "place", f"{_kind()} AS kind")
+        .groupBy("field")
+        .agg(
+            F.count(F.lit(1)).alias("records"),
+            F.min("place").alias("place"),
+            F.collect_set("kind").alias("kinds"),
+        )
+    )
+    return tuple(
+        Seen(r["field"], frozenset(r["kinds"]), int(r["records"]), int(r["place"]))
+        for r in _most_frequent(found, "records")
+    )
+
+
+def missing_fields(table: ManagedTable, staged: Snapshot) -> tuple[FieldDrift, ...]:
+    """The declared fields that the staged rows' records lacked."""
+    if not _has_values(table, staged, MISSING):
+        return ()
+    names = F.explode(F.expr(f"from_json({MISSING}, 'ARRAY<STRING>')")).alias("field")
+    found = table.appended(staged).where(f"{MISSING} IS NOT NULL").select(names)
+    rows = _most_frequent(found.groupBy("field").count(), "count")
+    return tuple(FieldDrift(DriftKind.MISSING, r["field"], int(r["count"])) for r in rows)
+
+
+def refused_fields(session: SparkSession, view: str) -> tuple[FieldDrift, ...]:
+    """The fields for which the records of a file's drift view were refused."""
+    rows = _most_frequent(session.table(view).groupBy("field").count(), "count")
+    return tuple(FieldDrift(_MARKS[r["field"][0]], r["field"][1:], int(r["count"])) for r in rows)
+
+
+def counts(seen: Iterable[Seen]) -> tuple[FieldDrift, ...]:
+    return tuple(FieldDrift(DriftKind.UNKNOWN, field.field, field.records) for field in seen)
+
+
+def _has_values(table: ManagedTable, staged: Snapshot, column: str) -> bool:
+    """False only when it is certain."""
+    look = table.look()
+    is_there = any(found.name == column for found in look.columns())
+    return is_there and look.values_added(staged.id, column) != 0
+
+
+def _most_frequent(found: DataFrame, count: str) -> list[Row]:
+    return found.orderBy(F.desc(count), "field").limit(MOST_FIELDS).collect()
+
+
+def _kind() -> str:
+    """What a value is, as far as the choice of a column's type needs to know; NULL for null."""
+    kind = "schema_of_variant(entry.value)"
+    digits = f"CAST(regexp_extract({kind}, '[0-9]+', 0) AS INT)"
+    return f"""CASE
+      WHEN {kind} = 'VOID' THEN NULL
+      WHEN {kind} = 'BOOLEAN' THEN '{evolution.TRUTH}'
+      WHEN {kind} = 'STRING' THEN '{evolution.TEXT}'
+      WHEN {kind} = 'BIGINT' THEN if(
+        abs(try_variant_get(entry.value, '$', 'decimal(20, 0)')) > {_EXACT},
+        '{evolution.LARGE}', '{evolution.WHOLE}')
+      WHEN {kind} = 'DOUBLE' THEN '{evolution.FRACTION}'
+      WHEN {kind} LIKE 'DECIMAL%' THEN if(
+        {digits} > {_DIGITS}, '{evolution.LONG_FRACTION}', '{evolution.FRACTION}')
+      ELSE '{evolution.NESTED}'
+    END"""
