@@ -33,7 +33,12 @@ __all__ = ["lake_home", "new_pipeline", "pipeline", "pytest_collection_modifyite
 
 ROOT = Path(__file__).parents[2]
 # Much is compiled here that runs only a few times: the quick compiler alone takes less time.
-JVM: dict[str, Any] = {"spark_master": "local[2]", "spark_java_options": "-XX:TieredStopAtLevel=1"}
+# With it alone the JVM reserves so little for compiled code that after a minute or two of many
+# different queries there is no room left, and everything is interpreted from then on.
+JVM: dict[str, Any] = {
+    "spark_master": "local[2]",
+    "spark_java_options": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+}
 SECOND = 1_000  # of record timestamps
 MORNING = 1_704_103_200_000  # 2024-01-01 10:00 UTC
 LETTER_COLUMNS = (
@@ -66,7 +71,7 @@ columns:
   - {{name: flag, kafka_type: BOOLEAN, bronze_type: BOOLEAN, silver_name: flag, silver_type: BOOLEAN}}
   - {{name: n, kafka_type: INT, bronze_type: INT, silver_name: n, silver_type: INT}}
   - {{name: day, kafka_type: STRING, bronze_type: DATE, silver_name: day, silver_type: DATE}}
-dedup_key: [id, at]
+dedup_key: {key}
 quality_filters: {filters}
 surrogate_key_fields: [id, at]
 """
@@ -115,12 +120,17 @@ class Pipeline:
     def checkpoint(self) -> Path:
         return Path(self.settings.checkpoints) / f"bronze-{self.name}"
 
-    def declare(self, ts_format: str = "yyyy-MM-dd''T''HH:mm:ss", filters: str = FILTERS) -> None:
+    def declare(
+        self,
+        ts_format: str = "yyyy-MM-dd''T''HH:mm:ss",
+        filters: str = FILTERS,
+        key: str = "[id, at]",
+    ) -> None:
         """Write the manifest; again with other values is another revision."""
         folder = self.settings.root / "datasets" / self.name
         folder.mkdir(parents=True, exist_ok=True)
         text = MANIFEST.format(
-            name=self.name, topic=self.topic, ts_format=ts_format, filters=filters
+            name=self.name, topic=self.topic, ts_format=ts_format, filters=filters, key=key
         )
         (folder / "dataset.yml").write_text(text)
 
