@@ -93,7 +93,7 @@ check-lag: $(READY) ## how far bronze is behind the topic, and the dead letters 
 
 status: $(READY) ## services and jobs
 	$(HG) local status
-	$(HG) job list
+	$(HG) job list --newest
 
 ps: $(READY) ## services
 	$(HG) local status

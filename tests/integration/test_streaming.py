@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -12,11 +14,14 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.events import events
 from tests.integration.oracle import bronze_rows
-from tests.integration.spark import TYPES, Pipeline, Sent
+from tests.integration.spark import SECOND, TYPES, Interruption, Pipeline, Sent
 
 from headgate.checks.certificate import broken
+from headgate.checks.lag import measure, refuse_too_many_letters, report
 from headgate.engine.context import RunContext
 from headgate.engine.expiry import ExpiredError
+from headgate.engine.faults import Faults, Point
+from headgate.errors import BatchRefusedError, DifferenceError, UsageError
 from headgate.jobs.registry import JOBS
 from headgate.local.process import wait_until
 from headgate.store.model import RunState
@@ -58,6 +63,12 @@ class Stream:
         assert self.error is None
         assert there()
 
+    def failure(self) -> BaseException | None:
+        """What ended it."""
+        self._thread.join(60)
+        assert not self.alive
+        return self.error
+
     def end(self) -> None:
         self.context.stop.set()
         self._thread.join(60)
@@ -66,8 +77,8 @@ class Stream:
 
 
 @contextmanager
-def streaming(pipeline: Pipeline, kind: str = "bronze") -> Iterator[Stream]:
-    stream = Stream(pipeline, pipeline.context(pipeline.ask_for(kind, "streaming")))
+def streaming(pipeline: Pipeline, faults: Faults | None = None) -> Iterator[Stream]:
+    stream = Stream(pipeline, pipeline.context(pipeline.ask_for("bronze", "streaming"), faults))
     try:
         yield stream
     finally:
@@ -146,6 +157,58 @@ def test_records_that_expire_while_the_stream_is_stopped_are_refused_then_accept
     pipeline.process("bronze")
     assert pipeline.bronze().total() == 80 - 8
     assert group_offsets(pipeline) == {"0": 40, "1": 40}
+
+
+def test_records_that_expire_under_a_running_stream_end_it_in_words(pipeline: Pipeline) -> None:
+    pipeline.produce(Sent(value, partition=0) for value in events(1, 30))
+    pipeline.process("bronze")
+    pipeline.produce(Sent(value, partition=0) for value in events(2, 30, 30))
+    vanish = Interruption(Point.AFTER_INTENT, lambda: remove_before(pipeline, {0: 40}))
+    with streaming(pipeline, vanish) as stream:
+        error = stream.failure()
+    assert vanish.met == 1
+    assert isinstance(error, ExpiredError), error
+    assert error.what.startswith(f"10 records of {pipeline.topic} expired before")
+    pipeline.process("bronze", form="accept-gap", by="ann")
+    pipeline.process("bronze")
+    assert [row.gaps for row in pipeline.ledger()] == [0, 10, 0]
+    assert sorted(row[0] for row in pipeline.bronze()) == [*range(30), *range(40, 60)]
+    with pytest.raises(UsageError, match=r"no record of .* expired"):
+        pipeline.process("bronze", form="accept-gap", by="ann")
+
+
+def test_lag_is_told_in_records_and_in_seconds_without_spark(pipeline: Pipeline) -> None:
+    now = int(time.time() * 1000)
+    pipeline.produce([*(Sent(value, partition=0) for value in events(1, 30)), Sent(b"no", None)])
+    before = measure(pipeline.settings, pipeline.store, pipeline.name)
+    assert before.records == 31
+    pipeline.process("bronze")
+    old, young = now - 90 * SECOND, now - 30 * SECOND
+    more = [Sent(value, partition=1, timestamp=old) for value in events(2, 5, 30)]
+    pipeline.produce([*more, *(Sent(v, partition=0, timestamp=young) for v in events(3, 7, 40))])
+    found = report(pipeline.settings, pipeline.store, pipeline.name)
+    first, second = found.lag.partitions
+    assert (first.lag, second.lag, found.lag.records) == (7, 5, 12)
+    assert 30 <= (first.seconds or 0) < 80 < (second.seconds or 0) < 140
+    assert found.lag.seconds == second.seconds
+    assert found.group_words == "in step with the ledger"
+    assert found.dead_letters == 1
+    with pytest.raises(DifferenceError, match="1 dead letters, and DLQ_MAX is 0"):
+        refuse_too_many_letters(found)
+    pipeline.process("bronze")
+    assert measure(pipeline.settings, pipeline.store, pipeline.name).records == 0
+
+
+def test_a_lost_checkpoint_is_mended_by_a_run_of_the_job(pipeline: Pipeline) -> None:
+    pipeline.produce(events(1, 20))
+    pipeline.process("bronze")
+    shutil.rmtree(pipeline.checkpoint)
+    pipeline.produce(events(2, 20, 20))
+    with pytest.raises(BatchRefusedError, match="is lost"):
+        pipeline.process("bronze")
+    assert "goes on at" in pipeline.process("bronze", form="repair").progress.words
+    pipeline.process("bronze")
+    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
 
 
 def test_the_certificate_names_what_expired_and_the_script_agrees(pipeline: Pipeline) -> None:

@@ -19,7 +19,7 @@ from headgate.engine.stream import read_range
 from headgate.errors import ConflictError, LeaseLostError
 from headgate.jobs.bronze import BronzeRun, bronze_target
 from headgate.jobs.host import run_here
-from headgate.jobs.repair import repair_job
+from headgate.jobs.requests import ask_for
 from headgate.store.model import JobSpec, Range, Run, RunState
 
 BAD = b"not a record"
@@ -193,7 +193,7 @@ def test_nobody_works_beside_an_active_engine(pipeline: Pipeline) -> None:
     with lease:
         with pytest.raises(ConflictError, match="another engine became active"):
             run_here(pipeline.settings, pipeline.store, run, lambda run: None)
-        with pytest.raises(ConflictError, match="an engine is active"):
-            repair_job(pipeline.settings, pipeline.store, pipeline.name)
+        with pytest.raises(ConflictError, match="already SUBMITTED in another form"):
+            ask_for(pipeline.settings, pipeline.store, name, "batch", {"form": "repair"})
     with suppress(ConflictError):
         pipeline.store.move(run.job, run.number, RunState.CANCELED)

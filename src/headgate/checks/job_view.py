@@ -88,8 +88,8 @@ def pace(rows: Sequence[LedgerRow], run: Run, trigger_seconds: float, now: datet
     window = WINDOW.total_seconds()
     taken = [seconds(row) for row in rows[-LAST:] if not row.is_accepted_gap]
     read = sum(row.read for row in rows[-LAST:])
-    streaming = run.mode == "streaming"
-    over = [took / trigger_seconds for took in taken] if streaming else []
+    triggered = run.mode == "streaming" and run.kind == "bronze"
+    over = [took / trigger_seconds for took in taken] if triggered else []
     return Pace(
         rows_in_per_s=round(sum(row.read for row in recent) / window, 1),
         rows_out_per_s=round(sum(written(row.outcomes) for row in recent) / window, 1),

@@ -14,11 +14,17 @@ from headgate.cli.job_report import open_store
 def repair(job: str, yes: bool) -> None:
     """Set a damaged checkpoint aside and go on from what the table has committed.
 
-    Nothing is deleted: the old checkpoint stays beside the new one.
+    Nothing is deleted: the old checkpoint stays beside the new one. The job itself must not run;
+    others may.
+
+    \b
+    Examples:
+      headgate job repair bronze
+      headgate job repair bronze-orders --yes
     """
+    from headgate.cli.job_run import finish
     from headgate.errors import UsageError
-    from headgate.jobs.repair import repair_job
-    from headgate.jobs.requests import split_job
+    from headgate.jobs.requests import ask_for, split_job
 
     settings, store = open_store()
     with store:
@@ -26,9 +32,7 @@ def repair(job: str, yes: bool) -> None:
         if kind != "bronze":
             raise UsageError(f"{kind} has no checkpoint", fix="headgate job run silver --full")
         _confirm(f"Set the checkpoint of bronze-{dataset} aside?", yes)
-        report = repair_job(settings, store, dataset)
-    console.done(f"{report.job} goes on at {dict(report.offsets)}; the old one is {report.aside}")
-    console.data(report, text="")
+        finish(settings, store, ask_for(settings, store, job, "batch", {"form": "repair"}))
 
 
 @click.command("accept-gap")

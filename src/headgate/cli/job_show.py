@@ -33,12 +33,14 @@ class Shown:
 @click.command("list")
 @click.option("--job", default=None, help="Only this job's runs.")
 @click.option("-n", "count", default=20, show_default=True, help="How many, newest first.")
-def list_runs(job: str | None, count: int) -> None:
+@click.option("--newest", is_flag=True, help="Only the newest run of each job.")
+def list_runs(job: str | None, count: int, newest: bool) -> None:
     """List runs, newest first.
 
     \b
     Examples:
       headgate job list
+      headgate job list --newest
       headgate job list --job bronze-orders -n 5
     """
     from headgate.engine.lease import active_engine
@@ -47,7 +49,10 @@ def list_runs(job: str | None, count: int) -> None:
     settings, store = open_store()
     with store:
         engine = active_engine(store) is not None
-        runs = store.runs(full_name(settings, job) if job else None, limit=count)
+        name = full_name(settings, job) if job else None
+        runs = store.runs(name, limit=None if newest else count)
+        if newest:
+            runs = tuple({run.job: run for run in reversed(runs)}.values())[::-1][:count]
         console.data([report(run, engine=engine) for run in runs])
 
 
@@ -128,7 +133,7 @@ def _last_batch(shown: Shown, trigger: float) -> str:
         return ""
     words = f"{pace.last_batch_seconds:g} s"
     if pace.processed_per_s is not None:
-        words += f", {pace.processed_per_s:,.0f} rows/s while it ran"
+        words += f", {pace.processed_per_s:,.0f} rows/s while batches ran"
     if pace.backpressure is not None:
         words += f"; backpressure {pace.backpressure:.0%} of the {trigger:g} s trigger"
     if pace.falls_behind:

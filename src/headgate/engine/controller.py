@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from headgate.store.ops import OpsStore
 LOOK_SECONDS = 0.3
 TRIES = 3
 LONGEST_WAIT = 60.0
+CALM_SECONDS = 300.0
 
 
 @dataclass
@@ -93,7 +95,7 @@ class Controller:
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", run.job)
         tries = 0
         while True:
-            tries += 1
+            tries, began = tries + 1, time.monotonic()
             try:
                 self._attempt(run, stop)
                 return
@@ -102,6 +104,8 @@ class Controller:
             except Exception as error:  # a failing job must not take the others down
                 failure = explain(error)
                 self._note(run, error)
+                if time.monotonic() - began > CALM_SECONDS:
+                    tries = 1  # it had worked: this is another failure than the last one
                 if not self._again(run, failure, tries, stop):
                     self._end(run, stop, failure)
                     return

@@ -22,6 +22,7 @@ AWAY = (
     "org.apache.kafka.common.errors.TimeoutException",
     "org.apache.kafka.common.errors.DisconnectException",
     "org.apache.kafka.common.errors.NetworkException",
+    "java.util.concurrent.TimeoutException: Cannot fetch record",
     "Bootstrap broker",
 )
 Handle = Callable[[DataFrame, Range, int], None]

@@ -42,7 +42,7 @@ class RunProgress:
         self._report(self._records, self._words())
 
     def _words(self) -> str:
-        counts = ", ".join(f"{n:,} {name}" for name, n in self._outcomes.items())
+        counts = ", ".join(f"{n:,} {name}" for name, n in self._outcomes.items() if n)
         return "; ".join(part for part in (counts, self._note) if part)
 
     def _report(self, total: int, words: str) -> None:

@@ -9,20 +9,21 @@ from pyspark.sql import SparkSession
 
 from headgate.compile.fragments import DEAD_LETTERS, table_name
 from headgate.engine.checkpoint import Checkpoint
+from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable
-from headgate.engine.lease import EngineLease
 from headgate.engine.protocol import ledger_row
 from headgate.engine.reach import topic_reached
-from headgate.engine.session import start_session, stop_session
 from headgate.engine.topics import Topics
-from headgate.errors import ConflictError, UnavailableError
+from headgate.errors import UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import account_bronze
 from headgate.jobs.requests import job_name
 from headgate.jobs.resume import repair_checkpoint
 from headgate.settings import Settings
-from headgate.store.model import Intent
+from headgate.store.model import Intent, Progress
 from headgate.store.ops import OpsStore
+
+REPAIR = "repair"
 
 
 @dataclass(frozen=True)
@@ -34,26 +35,17 @@ class Repaired:
     offsets: Mapping[str, int]
 
 
-def repair_job(settings: Settings, store: OpsStore, dataset: str) -> Repaired:
-    """Begin a new checkpoint at the table's committed end; refused while an engine is active."""
-    lease = EngineLease.take(store)
-    if lease is None:
-        raise ConflictError(
-            "an engine is active",
-            fix="headgate local down, headgate local up --only broker, then repair",
-        )
-    with lease:
-        session = start_session(settings)
-        try:
-            return repair_bronze(session, settings, store, dataset)
-        finally:
-            stop_session(session)
+def run_repair(context: RunContext) -> None:
+    """A run of the job that reads nothing: while it lasts, no other run of the job can begin."""
+    done = repair_bronze(context.session, context.settings, context.store, context.run.subject)
+    words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
+    context.report(Progress(words=words))
 
 
 def repair_bronze(
     session: SparkSession, settings: Settings, store: OpsStore, dataset: str
 ) -> Repaired:
-    """The same on a session that is already there."""
+    """Begin a new checkpoint at the table's committed end."""
     revision = declaration.declared_revision(settings, dataset)
     name, _ = revision.topic_names(settings)
     topic = Topics(settings.need("bootstrap_servers")).describe(name)

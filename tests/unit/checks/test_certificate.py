@@ -10,9 +10,9 @@ import pytest
 
 from headgate.checks.accounts import account
 from headgate.checks.certificate import broken, certify, text, write
-from headgate.checks.facts import Commit, Evidence, Line, TableEvidence, Verdict, sums
+from headgate.checks.facts import AcceptedGap, Commit, Evidence, Line, TableEvidence, Verdict, sums
 from headgate.checks.topic import BatchCount, Recount, TopicEvidence
-from headgate.store.model import LedgerRow, Range
+from headgate.store.model import ACCEPTED_GAP, LedgerRow, Range
 
 BRONZE, SILVER = "bronze-orders", "silver-orders"
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
@@ -109,6 +109,20 @@ def test_a_stream_may_have_records_waiting(evidence: Evidence) -> None:
     more = TopicEvidence("id1", {"0": 5, "1": 0}, {"0": 12, "1": 14})
     produced = named(replace(evidence, on_broker=more, streaming=True), "produced")
     assert (produced.verdict, produced.detail) == (Verdict.WARN, "5 more wait on the topic")
+
+
+def test_what_expired_unread_is_named_with_who_accepted_it(evidence: Evidence) -> None:
+    gap = replace(batch(BRONZE, {"0": 12}, {"0": 17}, gaps=5), batch_id=ACCEPTED_GAP)
+    topic = TopicEvidence("id1", {"0": 17, "1": 0}, {"0": 17, "1": 9}, transactions=True)
+    rows = (*evidence.bronze_ledger, gap)
+    found = replace(evidence, bronze_ledger=rows, on_broker=topic, gaps=(AcceptedGap(gap, "ann"),))
+    assert failed(found) == []
+    assert (sums(found).gaps, sums(found).expired) == (1, 5)
+    expired = named(found, "expired")
+    assert expired.verdict is Verdict.WARN
+    assert expired.words == "5 records expired on the topic before they were read"
+    assert expired.detail == "partition 0: 12 to 16, accepted by ann at 2024-01-01 00:00:00 UTC"
+    assert text(certify([found], TIME, "0.1")).endswith("mind the lines with !.")
 
 
 @pytest.mark.parametrize("topic", [None, TopicEvidence("other", {"0": 3}, {"0": 3})])

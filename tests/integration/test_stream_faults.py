@@ -1,0 +1,106 @@
+"""A stream outlives its engine and its broker, and says so while it waits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.integration.conftest import RunningBroker
+from tests.integration.events import events
+from tests.integration.oracle import bronze_rows
+from tests.integration.spark import TYPES, Pipeline, create_topic
+from tests.integration.test_streaming import streaming
+
+from headgate.engine.lease import active_engine
+from headgate.local.process import wait_until
+from headgate.store.model import Run, RunState
+
+pytestmark = pytest.mark.slow
+NewPipeline = Callable[..., Pipeline]
+
+
+@pytest.fixture
+def pipeline(new_pipeline: NewPipeline) -> Pipeline:
+    made = new_pipeline()
+    made.settings = made.settings.model_copy(update={"trigger_seconds": 0.5})
+    return made
+
+
+@contextmanager
+def engine(pipeline: Pipeline) -> Iterator[subprocess.Popen[str]]:
+    running = pipeline.command("engine", "run")
+    try:
+        assert wait_until(lambda: active_engine(pipeline.store) is not None, 90)
+        yield running
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGTERM)
+        running.communicate(timeout=90)
+
+
+def say(pipeline: Pipeline, *words: str) -> str:
+    command = pipeline.command(*words)
+    said, talk = command.communicate(timeout=90)
+    assert command.returncode == 0, talk
+    return said + talk
+
+
+def newest(pipeline: Pipeline) -> Run:
+    found = pipeline.store.latest(f"bronze-{pipeline.name}")
+    assert found
+    return found
+
+
+def until_read(pipeline: Pipeline, records: int) -> None:
+    def read() -> int:
+        return sum(row.read for row in pipeline.ledger())
+
+    assert wait_until(lambda: read() >= records, 90), (read(), newest(pipeline))
+
+
+def test_a_stream_goes_on_after_its_engine_was_killed_and_can_be_restarted(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.produce(events(1, 50))
+    with engine(pipeline) as first:
+        assert "SUBMITTED" in say(pipeline, "job", "start", "bronze")
+        until_read(pipeline, 50)
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait(30)
+    pipeline.produce(events(2, 50, 50))
+    assert "waits for an engine" in say(pipeline, "job", "list")
+    with engine(pipeline):
+        until_read(pipeline, 100)
+        assert (newest(pipeline).number, newest(pipeline).restarts) == (1, 1)
+        assert "went away" in say(pipeline, "job", "show", "bronze")
+        say(pipeline, "job", "restart", "bronze")
+        pipeline.produce(events(3, 50, 100))
+        until_read(pipeline, 150)
+        assert (newest(pipeline).number, newest(pipeline).state) == (2, RunState.RUNNING)
+        say(pipeline, "job", "stop", "bronze")
+    assert newest(pipeline).state is RunState.CANCELED
+    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+
+
+def test_a_stream_says_that_its_broker_is_away_and_comes_back_by_itself(
+    pipeline: Pipeline, private_broker: RunningBroker
+) -> None:
+    for name in (pipeline.topic, f"{pipeline.topic}-dlq"):
+        create_topic(private_broker.bootstrap, name, 1, 1_048_588)
+    moved = {"bootstrap_servers": private_broker.bootstrap}
+    pipeline.settings = pipeline.settings.model_copy(update=moved)
+    pipeline.produce(events(1, 20))
+    with streaming(pipeline) as stream:
+        stream.until_read(20)
+        private_broker.kill()
+        assert wait_until(lambda: bool(newest(pipeline).error_text), 30)
+        assert "does not answer" in (newest(pipeline).error_text or "")
+        private_broker.restart()
+        pipeline.produce(events(2, 20, 20))
+        stream.until_read(40)
+        assert wait_until(lambda: newest(pipeline).error_text is None, 30)
+    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)

@@ -1,0 +1,84 @@
+"""What is asked for becomes a run, joins one that is under way, or is refused with what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.store.conftest import clock, made, store
+
+from headgate.errors import ConflictError, UnavailableError, UsageError
+from headgate.jobs.requests import ask_for, full_name, need_engine, streams_of
+from headgate.settings import Settings
+from headgate.store.model import RunState
+from headgate.store.ops import OpsStore
+
+ROOT = Path(__file__).parents[3]
+# Fixtures, which pytest finds by their names in this module.
+__all__ = ["clock", "made", "store"]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        root=ROOT, home=tmp_path, dataset="taxi", topic="t", dlq_topic="t.dlq", mode="batch"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "streams"),
+    [
+        ("batch", ("bronze",)),
+        ("streaming_bronze", ("bronze",)),
+        ("streaming_silver", ("bronze", "silver")),
+    ],
+)
+def test_the_mode_says_which_jobs_are_streams(mode: str, streams: tuple[str, ...]) -> None:
+    assert streams_of(mode) == streams
+
+
+def test_a_job_is_known_by_its_short_name(settings: Settings) -> None:
+    assert full_name(settings, "bronze") == "bronze-taxi"
+    assert full_name(settings, "silver-orders") == "silver-orders"
+    with pytest.raises(UsageError, match="there is no job gold"):
+        full_name(settings, "gold")
+
+
+def test_without_an_engine_nothing_can_stream(store: OpsStore) -> None:
+    with pytest.raises(UnavailableError, match="no engine is running") as error:
+        need_engine(store)
+    assert "make up" in error.value.fix
+    assert store.runs() == ()
+
+
+def test_a_stream_that_is_under_way_is_not_started_twice(
+    settings: Settings, store: OpsStore
+) -> None:
+    first = ask_for(settings, store, "bronze", "streaming", {})
+    assert first.state is RunState.SUBMITTED
+    assert ask_for(settings, store, "bronze", "streaming", {}) == first
+
+
+def test_a_batch_run_beside_a_stream_is_refused_with_the_way_to_switch(
+    settings: Settings, store: OpsStore
+) -> None:
+    ask_for(settings, store, "bronze", "streaming", {})
+    with pytest.raises(ConflictError, match="reads new records by itself") as error:
+        ask_for(settings, store, "bronze", "batch", {})
+    assert "headgate job stop bronze-taxi" in error.value.fix
+    assert ask_for(settings, store, "silver", "batch", {}).number == 1
+
+
+def test_a_stream_under_another_revision_is_to_be_restarted(
+    settings: Settings, store: OpsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask_for(settings, store, "bronze", "streaming", {})
+    monkeypatch.setattr("headgate.jobs.declaration.keep", lambda store, revision: "another")
+    with pytest.raises(ConflictError, match="under another revision") as error:
+        ask_for(settings, store, "bronze", "streaming", {})
+    assert "headgate job restart bronze-taxi" in error.value.fix
+
+
+def test_what_follows_no_source_is_no_stream(settings: Settings, store: OpsStore) -> None:
+    with pytest.raises(UsageError, match="maintain is no stream"):
+        ask_for(settings, store, "maintain", "streaming", {})
