@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from uuid import UUID
 
 import numpy as np
@@ -144,13 +145,26 @@ def _with_nulls(texts: Texts, column: pa.Array) -> Texts:
 
 
 def _bare(column: pa.Array) -> Texts:
-    """Values whose text in Arrow is their text in JSON: integers, booleans, decimals."""
+    """Values whose text in Arrow is their text in JSON: integers and booleans."""
     return _with_nulls(column.cast(pa.string()).cast(pa.binary()).to_pylist(), column)
+
+
+def _decimals(column: pa.Array) -> Texts:
+    """All digits and no exponent: readers take a number with an exponent for a double."""
+    texts = _bare(column)
+    for row, text in enumerate(texts):
+        if b"E" in text:
+            texts[row] = format(Decimal(text.decode()), "f").encode()
+    return texts
 
 
 def _counts(column: pa.Array) -> Texts:
     """A duration as a number of its unit."""
     return _bare(column.cast(pa.int64()))
+
+
+def _long_decimals(column: pa.Array) -> Texts:
+    return [text if text == NULL else b'"' + text + b'"' for text in _decimals(column)]
 
 
 def _in_quotes(column: pa.Array) -> Texts:
@@ -227,7 +241,7 @@ _WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Write], ...] = (
     (pa.types.is_duration, _counts),
     (is_uuid, _uuids),
     (pa.types.is_boolean, _bare),
-    (is_long_decimal, _in_quotes),
-    (pa.types.is_decimal, _bare),
+    (is_long_decimal, _long_decimals),
+    (pa.types.is_decimal, _decimals),
     (pa.types.is_null, _nulls),
 )

@@ -63,6 +63,7 @@ def test_each_type_of_the_file_has_types_on_its_way() -> None:
         "unsigned": ("DECIMAL(20, 0)", "DECIMAL(20, 0)"),
         "price": ("DECIMAL(10, 2)", "DECIMAL(10, 2)"),
         "huge": ("DECIMAL(38, 0)", "DECIMAL(38, 0)"),
+        "tiny": ("DECIMAL(38, 28)", "DECIMAL(38, 28)"),
         "beyond": ("STRING", "STRING"),
         "ratio": ("DOUBLE", "DOUBLE"),
         "single": ("DOUBLE", "DOUBLE"),

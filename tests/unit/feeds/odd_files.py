@@ -42,6 +42,7 @@ def every_kind(rows: int = ROWS) -> dict[str, pa.Array]:
         "unsigned": some([2**64 - 1, 0], pa.uint64(), rows),
         "price": some([Decimal("1.10"), Decimal("-0.01"), None], pa.decimal128(10, 2), rows),
         "huge": some([Decimal(10**37), Decimal(-(10**37))], pa.decimal128(38, 0), rows),
+        "tiny": some([Decimal("1.23456789012345678E-10"), Decimal("-1E-20")], pa.decimal128(38, 28), rows),
         "beyond": some([Decimal(10**50)], pa.decimal256(60, 0), rows),
         "ratio": some([0.5, None, 1.5], pa.float64(), rows),
         "single": some([0.1, 2.5], pa.float32(), rows),

@@ -176,6 +176,11 @@ SCALARS: tuple[tuple[pa.DataType, Sequence[object], Sequence[str]], ...] = (
     (pa.uint64(), [2**64 - 1, None], ["18446744073709551615", "null"]),
     (pa.decimal128(38, 0), [Decimal(10**37)], [str(10**37)]),
     (pa.decimal256(60, 0), [Decimal(10**50), None], [f'"{10**50}"', "null"]),
+    (
+        pa.decimal128(38, 20),
+        [Decimal("1.5E-19"), Decimal(0)],
+        ["0.00000000000000000015", f"0.{'0' * 20}"],
+    ),
     (pa.time64("ns"), [1_000, 1_000_000_000, None], ['"00:00:00.000001000"', '"00:00:01"', "null"]),
     (pa.duration("ms"), [5, None], ["5", "null"]),
     (pa.dictionary(pa.int8(), pa.int64()), [7, None], ["7", "null"]),

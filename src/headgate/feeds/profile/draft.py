@@ -86,7 +86,7 @@ def draft_text(draft: Draft) -> str:
 
 def _head(draft: Draft) -> Iterator[str]:
     yield f"# {draft.name}: drafted from {_comment(draft.profile.file)}."
-    yield from (f"# {line}" for line in about_rows(draft.profile.looked))
+    yield from (f"# {line}" for line in about_rows(draft.profile))
     yield "# It is yours now: read it, correct it, then `headgate dataset check`. What each key means also"
     yield "# stands in schemas/dataset.schema.json; editors can check the file with it."
 

@@ -70,6 +70,7 @@ class Profile:
     file: str
     looked: Looked
     columns: tuple[ColumnProfile, ...]
+    counted: bool = True  # else the numbers of different values are estimates
 
     def column(self, name: str) -> ColumnProfile:
         return next(column for column in self.columns if column.name == name)

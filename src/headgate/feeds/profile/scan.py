@@ -18,15 +18,26 @@ from headgate.feeds.profile.database import Database
 from headgate.feeds.profile.kinds import types_of
 from headgate.feeds.profile.model import Bound, ColumnProfile, Kind, Profile
 from headgate.feeds.profile.rows import Rows
-from headgate.feeds.profile.texts import TEXT_FACTS, text_time
+from headgate.feeds.profile.texts import TEXT_FACTS, looks_timely, text_time
 
 FEW_VALUES = 20
+FIRST_TEXTS = 100
+# Up to here different values are counted, beyond it their number is estimated.
+EXACT_VALUES = 20_000_000
 Advance = Callable[[int], None]
 
 
 def scan(database: Database, rows: Rows, schema: pa.Schema, advance: Advance) -> Profile:
     """The profile of the file's columns, as the rows looked at show them."""
-    facts = [_facts(types_of(field.type)[0], field.type) for field in schema]
+    exact = rows.limit * len(schema) <= EXACT_VALUES
+    asked = [_facts(types_of(field.type)[0], field.type, exact) for field in schema]
+    timely = _timely(
+        rows, [at for at, facts in enumerate(asked) if TEXT_FACTS.keys() <= facts.keys()]
+    )
+    facts = [
+        {k: v for k, v in f.items() if at in timely or k not in TEXT_FACTS}
+        for at, f in enumerate(asked)
+    ]
     sql = [
         fact.format(c=f"c{at}") for at, of_column in enumerate(facts) for fact in of_column.values()
     ]
@@ -35,15 +46,29 @@ def scan(database: Database, rows: Rows, schema: pa.Schema, advance: Advance) ->
         _column(field, {name: next(found) for name in of_column}, rows.limit)
         for field, of_column in zip(schema, facts, strict=True)
     ]
-    return Profile(str(rows.file), rows.looked, _with_values(database, rows, columns))
+    return Profile(str(rows.file), rows.looked, _with_values(database, rows, columns), exact)
 
 
-def _facts(kind: Kind, arrow: pa.DataType) -> dict[str, str]:
+def _timely(rows: Rows, texts: Sequence[int]) -> set[int]:
+    """Columns of text that may hold times: in the others the first texts already do not."""
+    if not texts:
+        return set()
+    head = (
+        replace(rows, limit=min(rows.limit, FIRST_TEXTS)).reader(texts, lambda _: None).read_all()
+    )
+    return {
+        at
+        for at, column in zip(texts, head.columns, strict=True)
+        if all(value is None or looks_timely(value) for value in column.to_pylist())
+    }
+
+
+def _facts(kind: Kind, arrow: pa.DataType, exact: bool) -> dict[str, str]:
     """What is asked of a column, by name."""
     facts = {"present": "count({c})"}
     if kind in ("nested", "nothing"):
         return facts
-    facts |= {"distinct": "approx_count_distinct({c})"}
+    facts |= {"distinct": "count(DISTINCT {c})" if exact else "approx_count_distinct({c})"}
     if kind == "real":
         finite = "FILTER (isfinite({c}))"
         return facts | {
@@ -79,7 +104,7 @@ def _column(field: pa.Field, found: dict[str, Any], rows: int) -> ColumnProfile:
     )
     if kind == "time" and made.beyond:
         return replace(made, bronze_type="STRING", kind="time")
-    return text_time(made, found, present) if kind == "text" and present else made
+    return text_time(made, found, present) if "times" in found and present else made
 
 
 def _bound(value: object) -> Bound | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -30,6 +31,11 @@ TEXT_FACTS: Mapping[str, str] = {
     "minutes": f"count_if(regexp_full_match({{c}}, '.{{{{11}}}}\\d\\d:\\d\\d{_sql(_ZONE)}?'))",
     "fraction": "count_if(contains({c}, '.'))",
 }
+
+
+def looks_timely(text: str) -> bool:
+    """Whether it begins as a date does."""
+    return bool(re.match(_DAY, text))
 
 
 def text_time(column: ColumnProfile, found: Mapping[str, object], present: int) -> ColumnProfile:

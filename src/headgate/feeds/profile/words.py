@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from headgate.feeds.profile.model import Bound, ColumnProfile, Key, Looked, Profile
+from headgate.feeds.profile.model import Bound, ColumnProfile, Key, Profile
 
 _LONGEST = 32
 
 
-def about_rows(looked: Looked) -> Iterator[str]:
+def about_rows(profile: Profile) -> Iterator[str]:
+    looked = profile.looked
     if not looked.of:
         yield "The file has no rows: types come from its columns, keys and times from their names alone."
     elif looked.all:
-        yield f"All {looked.of:,} rows were looked at; counts of different values are about right."
+        yield f"All {looked.of:,} rows were looked at."
     else:
         yield f"{looked.rows:,} of {looked.of:,} rows were looked at, spread over the file; what stands"
         yield "here about values is true of those. The key was held against all rows."
+    if not profile.counted:
+        yield "The numbers of different values are estimates."
 
 
 def about_column(column: ColumnProfile, rows: int) -> Iterator[str]:
