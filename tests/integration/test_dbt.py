@@ -86,19 +86,19 @@ def money(cents: np.ndarray) -> pa.Array:
 class Home:
     """A data folder of its own with a silver table in the catalog that Spark would use."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, root: Path = ROOT) -> None:
         from pyiceberg.catalog.sql import SqlCatalog
 
         folder.mkdir(parents=True, exist_ok=True)
-        self.settings = Settings(root=ROOT, home=folder)
+        self.settings = Settings(root=root, home=folder)
         self.catalog = SqlCatalog(
             "lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
         )
         self.catalog.create_namespace("silver")
 
-    def create(self, rows: pa.Table) -> None:
+    def create(self, rows: pa.Table, name: str = SILVER) -> None:
         table = self.catalog.create_table(
-            SILVER, schema=rows.schema, properties={"format-version": "2"}
+            name, schema=rows.schema, properties={"format-version": "2"}
         )
         table.append(rows)
 
@@ -286,6 +286,48 @@ def test_marts_that_another_process_holds_are_a_conflict(home: Home) -> None:
                 home.build()
         finally:
             holder.kill()
+
+
+def orders(rows: int) -> pa.Table:
+    """Rows of the second shipped dataset as its silver job writes them."""
+    times = pa.array([FIRST_BATCH.replace(tzinfo=None) + timedelta(hours=i) for i in range(rows)])
+    return pa.table(
+        {
+            "order_key": [f"{i:032x}" for i in range(rows)],
+            "order_id": [f"O-{i}" for i in range(rows)],
+            "customer_id": pa.array(range(rows), pa.int64()),
+            "created_at": times,
+            "status": ["paid"] * rows,
+            "total_amount": money(np.arange(1, rows + 1)),
+            "order_date": times.cast(pa.date32()),
+            "ingestion_ts": pa.array([FIRST_BATCH] * rows, pa.timestamp("us", tz="UTC")),
+        }
+    )
+
+
+BOTH = """
+select count(*) as n from {{ ref('stg_orders') }}
+union all
+select count(*) as n from {{ ref('fct_trips') }}
+"""
+
+
+def test_a_dataset_builds_its_own_models_beside_others_that_have_no_rows_yet(
+    tmp_path: Path,
+) -> None:
+    for part in ("datasets", "dbt"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    (tmp_path / "dbt/models/intermediate/int_both.sql").write_text(BOTH)
+    (tmp_path / "datasets/broken").mkdir()
+    (tmp_path / "datasets/broken/dataset.yml").write_text("name: broken\n")
+    home = Home(tmp_path / "home", root=tmp_path)
+    home.create(orders(20), "silver.cleaned_orders")
+    report = dbt.build(home.settings, "orders")
+    close(home)
+    assert report.ok, report
+    assert {model.name: model.rows for model in report.models} == {"stg_orders": 20}
+    assert (report.passed, len(report.tests)) == (6, 6)
+    assert [(w.model, w.tables) for w in report.waiting] == [("int_both", (SILVER,))]
 
 
 def test_a_missing_table_names_the_job_that_makes_it(tmp_path: Path) -> None:
