@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
@@ -114,13 +114,15 @@ class SilverOracle:
     filtered: int
 
 
-def silver_of(bronze: Iterable[Mapping[str, Any]]) -> SilverOracle:
+def silver_of(
+    bronze: Iterable[Mapping[str, Any]], names: Sequence[str] = ("id", "at")
+) -> SilverOracle:
     """Filter, cast, and keep the newest of each key, as the test dataset declares it."""
     given = list(bronze)
     clean = [row for row in given if passes(row)]
     newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in clean:
-        key = (row["id"], row["at"])
+        key = tuple(row[name] for name in names)
         if key not in newest or age(row) > age(newest[key]):
             newest[key] = row
     rows = Counter(silver_row(row) for row in newest.values())

@@ -2,84 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import date
 from random import Random
 from typing import Any
 
 import pytest
-from tests.integration.oracle import silver_of
+from tests.integration.oracle import SilverOracle, silver_of
+from tests.integration.played import Row, append, make_bronze, random_row, streaming
 from tests.integration.spark import Pipeline
 
 from headgate.checks.lake import Lake
-from headgate.compile.dataset import BRONZE_BATCH
-from headgate.jobs.declaration import declared_revision
 from headgate.jobs.silver import EmptyBronzeError
 
 SEED = 5
-CASES = 6
-SCHEMA = (
-    "id BIGINT, at TIMESTAMP_NTZ, seen TIMESTAMP, name STRING, amount DOUBLE,"
-    " price DECIMAL(10, 2), flag BOOLEAN, n INT, day DATE, ingestion_ts TIMESTAMP,"
-    " kafka_topic STRING, kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP"
-)
-MOMENT = datetime(2024, 1, 1, 12, tzinfo=UTC)
-TIMES = (None, datetime(2024, 1, 1), datetime(2024, 1, 1, 10), datetime(2024, 2, 9, 8))
-AMOUNTS = (None, 0.0, 1.0, 1.005, 2.675, 99_999_999.99, 99_999_999.995, 1e12, -1.0, -0.001)
-IDS = (None, 1, 2, 3, 2**31 - 1, 2**31)
-
-Row = dict[str, Any]
+DAYS = tuple(date(*day) for day in ((2023, 12, 31), (2024, 1, 1), (2024, 1, 20), (2024, 2, 9)))
 
 
-def random_row(rng: Random, offset: int) -> Row:
-    """Few keys, so that most rows meet another; timestamps tie and run backwards."""
-    return {
-        **dict.fromkeys(("seen", "price", "flag", "n", "day")),
-        "id": rng.choice(IDS),
-        "at": rng.choice((*TIMES, datetime(2023, 12, 31, 23, 59, 59))),
-        "name": f"row {offset}",
-        "amount": rng.choice(AMOUNTS),
-        "ingestion_ts": MOMENT,
-        "kafka_topic": "played",
-        "kafka_partition": rng.randrange(3),
-        "kafka_offset": offset,
-        "kafka_timestamp": MOMENT + timedelta(seconds=rng.randrange(4)),
-    }
+@dataclass(frozen=True)
+class Case:
+    """A way to make silver of random rows in random pieces, with backfills in between."""
+
+    seed: int
+    as_stream: bool
+    key: tuple[str, ...]
 
 
-def make_bronze(pipeline: Pipeline) -> None:
-    revision = declared_revision(pipeline.settings, pipeline.name)
-    for statement in revision.script(BRONZE_BATCH, pipeline.settings).named("table"):
-        pipeline.session.sql(statement)
+def case(number: int) -> Case:
+    return Case(SEED * 1000 + number, number % 2 == 1, (("id", "at"), ("id",))[number // 2 % 2])
 
 
-def append(pipeline: Pipeline, rows: Sequence[Row]) -> None:
-    """Bronze played by hand: only the commits matter here."""
-    names = [column.split()[0] for column in SCHEMA.replace("(10, 2)", "").split(", ")]
-    values = [tuple(row[name] for name in names) for row in rows]
-    frame = pipeline.session.createDataFrame(values, SCHEMA)
-    frame.writeTo(f"lake.bronze.{pipeline.name}").append()
+@pytest.mark.parametrize("number", range(4))
+def test_silver_is_the_same_however_it_is_made(pipeline: Pipeline, number: int) -> None:
+    agree(pipeline, case(number), pieces=4)
 
 
-@pytest.mark.parametrize("case", range(CASES))
-def test_full_and_incremental_agree_on_random_rows(pipeline: Pipeline, case: int) -> None:
-    seed = SEED * 1000 + case
-    print(f"seed {seed}")
-    rng = Random(seed)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(4, 24))
+def test_silver_is_the_same_however_it_is_made_at_length(pipeline: Pipeline, number: int) -> None:
+    agree(pipeline, case(number), pieces=10)
+
+
+def agree(pipeline: Pipeline, case: Case, pieces: int) -> None:
+    print(case)
+    rng = Random(case.seed)
+    pipeline.declare(key=f"[{', '.join(case.key)}]")
     make_bronze(pipeline)
     rows = [random_row(rng, offset) for offset in range(rng.choice((40, 150)))]
-    cuts = sorted(rng.randrange(len(rows) + 1) for _ in range(3))
-    for start, end in zip((0, *cuts), (*cuts, len(rows)), strict=True):
-        append(pipeline, rows[start:end])
-        if rng.random() < 0.7 or end == len(rows):
-            pipeline.process("silver")
-    expected = silver_of(rows)
+    with streaming(pipeline) if case.as_stream else nullcontext():
+        for piece in cut(rng, rows, pieces):
+            append(pipeline, piece)
+            if not case.as_stream and rng.random() < 0.7:
+                pipeline.process("silver")
+            if pipeline.ledger("silver") and rng.random() < 0.5:
+                backfill(pipeline, rng)
+    if not case.as_stream:
+        pipeline.process("silver")
+    expected = silver_of(rows, case.key)
     brought_up = pipeline.silver()
     assert brought_up == expected.rows
-    summed = pipeline.outcomes("silver")
-    assert summed["kept"] == expected.rows.total()
-    assert summed.get("duplicate", 0) + summed.get("replaced", 0) == expected.duplicates
-    assert summed.get("filtered", 0) == expected.filtered
+    check_ledger(pipeline, expected)
 
     pipeline.process("silver", form="full")
     assert pipeline.silver() == brought_up
@@ -89,6 +74,32 @@ def test_full_and_incremental_agree_on_random_rows(pipeline: Pipeline, case: int
         "duplicate": expected.duplicates,
         "filtered": expected.filtered,
     }
+
+
+def cut(rng: Random, rows: list[Row], pieces: int) -> Iterator[list[Row]]:
+    cuts = sorted(rng.randrange(len(rows) + 1) for _ in range(pieces - 1))
+    for start, end in zip((0, *cuts), (*cuts, len(rows)), strict=True):
+        yield rows[start:end]
+
+
+def backfill(pipeline: Pipeline, rng: Random) -> None:
+    first, last = sorted(rng.choices(DAYS, k=2))
+    pipeline.process("backfill", None, **{"from": str(first), "to": str(last)})
+
+
+def check_ledger(pipeline: Pipeline, expected: SilverOracle) -> None:
+    """What the certificate says of silver, here against the oracle."""
+    summed = Counter(pipeline.outcomes("silver"))
+    net = sum(row.net for row in pipeline.ledger("backfill"))
+    assert summed["kept"] + net == expected.rows.total()
+    others = summed["duplicate"] + summed["replaced"] + summed["backfilled"]
+    assert others - net == expected.duplicates
+    assert summed["filtered"] == expected.filtered
+    assert summed.total() == len(rows_of(pipeline))
+
+
+def rows_of(pipeline: Pipeline) -> list[tuple[Any, ...]]:
+    return pipeline.select("kafka_offset", f"bronze.{pipeline.name}")
 
 
 def test_nothing_new_changes_nothing_and_another_filter_rebuilds(pipeline: Pipeline) -> None:

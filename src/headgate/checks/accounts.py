@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from headgate.checks.facts import Evidence, Line, Sums, TableEvidence, Verdict, line, sums
+from headgate.checks.facts import (
+    Evidence,
+    Line,
+    Sums,
+    TableEvidence,
+    Verdict,
+    backfills,
+    line,
+    sums,
+)
 from headgate.checks.produced import counted_lines, expired_lines, gaps_line, produced_line
 from headgate.checks.topic import begun_late
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
@@ -61,6 +70,8 @@ def _steps(evidence: Evidence) -> Line:
     if rows and not rows[0].range.starts_anew:
         broken.append("its first step does not start from nothing")
     words = f"silver followed bronze in {len(rows)} steps without a break"
+    if filled := backfills(evidence):
+        words += f", {len(filled)} backfills beside"
     return line("steps", not broken, words, "; ".join(broken))
 
 

@@ -57,7 +57,9 @@ class Certificate:
 def certify(evidence: Iterable[Evidence], made_at: datetime, version: str) -> Certificate:
     """Judge the evidence."""
     given = tuple(evidence)
-    ledger = tuple(row for e in given for row in (*e.bronze_ledger, *e.silver_ledger))
+    ledger = tuple(
+        row for e in given for row in (*e.bronze_ledger, *e.silver_ledger, *e.backfill_ledger)
+    )
     return Certificate(made_at, version, tuple(_account(e) for e in given), ledger)
 
 

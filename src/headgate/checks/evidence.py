@@ -20,7 +20,7 @@ from headgate.spec.loader import find_dataset, load_dataset
 from headgate.store.model import ACTIVE, LedgerRow
 from headgate.store.ops import OpsStore
 
-BRONZE, SILVER = "bronze", "silver"
+BRONZE, SILVER, BACKFILL = "bronze", "silver", "backfill"
 DEAD_LETTERS = fragments.DEAD_LETTERS.removeprefix(f"{fragments.CATALOG}.")
 # When a batch ran says nothing about what a row holds, so a replay may differ in these.
 LEFT_OUT = frozenset({"ingestion_ts", "refused_at"})
@@ -78,7 +78,7 @@ def _settled(settings: Settings, store: OpsStore, lake: Lake, dataset: Dataset) 
 
 
 def _books(store: OpsStore, name: str) -> Books:
-    jobs = (job_name(BRONZE, name), job_name(SILVER, name))
+    jobs = [job_name(kind, name) for kind in (BRONZE, SILVER, BACKFILL)]
     open_ = sum(len(store.open_intents(job)) for job in jobs)
     under_way = [run for job in jobs for run in store.runs(job, states=ACTIVE)]
     streaming = any(run.mode == "streaming" for run in under_way)
@@ -110,6 +110,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
         streaming=books.streaming or settings.mode != "batch",
         bronze_ledger=bronze_ledger,
         silver_ledger=books.of(job_name(SILVER, dataset.name)),
+        backfill_ledger=books.of(job_name(BACKFILL, dataset.name)),
         open_batches=books.open_batches,
         settled=books.settled,
         bronze=bronze,

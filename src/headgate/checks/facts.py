@@ -13,6 +13,8 @@ from headgate.store.coverage import Piece, pieces, since_rebuild
 from headgate.store.model import LedgerRow
 
 MARKER = f"{PREFIX}job"
+# What a backfill has added (its net) comes to silver again as one of these.
+DUPLICATES = ("duplicate", "replaced", "backfilled")
 
 
 class Verdict(StrEnum):
@@ -108,6 +110,7 @@ class Evidence:
     on_broker: TopicEvidence | None
     why_no_broker: str = ""
     recount: Recount = NOT_COUNTED
+    backfill_ledger: tuple[LedgerRow, ...] = ()
     gaps: tuple[AcceptedGap, ...] = ()
 
     @property
@@ -134,6 +137,7 @@ class Sums:
 
 def sums(evidence: Evidence) -> Sums:
     bronze, silver = evidence.bronze_ledger, since_rebuild(evidence.silver_ledger)
+    net = sum(row.net for row in backfills(evidence))
     return Sums(
         read=sum(row.read for row in bronze),
         gaps=sum(row.gaps for row in bronze if not row.is_accepted_gap),
@@ -141,10 +145,17 @@ def sums(evidence: Evidence) -> Sums:
         accepted=_outcome(bronze, "accepted"),
         refused=_outcome(bronze, "refused"),
         tombstones=_outcome(bronze, "tombstone"),
-        kept=_outcome(silver, "kept"),
-        duplicates=_outcome(silver, "duplicate") + _outcome(silver, "replaced"),
+        kept=_outcome(silver, "kept") + net,
+        duplicates=sum(_outcome(silver, name) for name in DUPLICATES) - net,
         filtered=_outcome(silver, "filtered"),
     )
+
+
+def backfills(evidence: Evidence) -> tuple[LedgerRow, ...]:
+    """Those that still count: what a rebuild found there, it has replaced."""
+    silver = since_rebuild(evidence.silver_ledger)
+    rows = evidence.backfill_ledger
+    return tuple(row for row in rows if silver and row.committed_at > silver[0].committed_at)
 
 
 def _outcome(rows: Sequence[LedgerRow], name: str) -> int:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("job")
 @click.option("--full", is_flag=True, help="Silver: rebuild the whole table.")
-def run_job(job: str, full: bool) -> None:
+@click.option("--from", "first", metavar="DATE", help="Silver: only the rows of these dates anew,")
+@click.option("--to", "last", metavar="DATE", help="up to this one, even beside a stream.")
+def run_job(job: str, full: bool, first: str | None, last: str | None) -> None:
     """Run a job of the active dataset and wait for it.
 
     The running engine does the work; without one, this command is the engine while it lasts.
@@ -28,6 +30,7 @@ def run_job(job: str, full: bool) -> None:
     Examples:
       headgate job run bronze
       headgate job run silver --full
+      headgate job run silver --from 2024-01-03 --to 2024-01-05
       headgate job run bronze-orders
     """
     from headgate.jobs.requests import ask_for
@@ -35,7 +38,23 @@ def run_job(job: str, full: bool) -> None:
     settings, store = open_store()
     with store:
         options = {"form": "full"} if full else {}
+        if first or last:
+            job, options = _backfill(settings, job, first, last, full=full)
         finish(settings, store, ask_for(settings, store, job, "batch", options))
+
+
+def _backfill(
+    settings: Settings, job: str, first: str | None, last: str | None, *, full: bool
+) -> tuple[str, dict[str, str]]:
+    """The job that makes some dates of silver anew, and its options."""
+    from headgate.errors import UsageError
+    from headgate.jobs.dates import Dates
+    from headgate.jobs.requests import job_name, split_job
+
+    kind, dataset = split_job(settings, job)
+    if kind not in ("silver", "backfill") or full:
+        raise UsageError("--from and --to are for silver, and not with --full")
+    return job_name("backfill", dataset), Dates.asked({"from": first, "to": last}).options()
 
 
 def finish(settings: Settings, store: OpsStore, asked: Run) -> Run:

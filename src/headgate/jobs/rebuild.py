@@ -17,6 +17,7 @@ from headgate.engine.protocol import Result, ledger_row, span
 from headgate.engine.session import start_session, stop_session
 from headgate.errors import ConflictError
 from headgate.jobs import declaration
+from headgate.jobs.backfill import account_backfill
 from headgate.jobs.bronze_batch import account_bronze
 from headgate.jobs.requests import job_name
 from headgate.jobs.silver_batch import account_silver
@@ -82,6 +83,9 @@ def what_tables_tell(session: SparkSession, dataset: declaration.DatasetRevision
     for commit in _oldest_first(clean, job_name("silver", dataset.name)):
         intent = intent_of(commit.marker)
         rows += _row(commit, intent, account_silver(clean, intent))
+    for commit in _oldest_first(clean, job_name("backfill", dataset.name)):
+        intent = intent_of(commit.marker)
+        rows += _row(commit, intent, account_backfill(clean, intent))
     return Found(tuple(rows), tuple(unknown))
 
 

@@ -1,0 +1,102 @@
+"""Bronze played by hand, for tests in which only its commits and its rows matter."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from tests.integration.spark import Pipeline
+
+from headgate.compile.dataset import BRONZE_BATCH
+from headgate.engine.iceberg import ManagedTable
+from headgate.jobs.declaration import declared_revision
+from headgate.jobs.registry import JOBS
+from headgate.store.model import RunState
+
+SCHEMA = (
+    "id BIGINT, at TIMESTAMP_NTZ, seen TIMESTAMP, name STRING, amount DOUBLE,"
+    " price DECIMAL(10, 2), flag BOOLEAN, n INT, day DATE, ingestion_ts TIMESTAMP,"
+    " kafka_topic STRING, kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP"
+)
+MOMENT = datetime(2024, 1, 1, 12, tzinfo=UTC)
+TIMES = (None, datetime(2024, 1, 1), datetime(2024, 1, 1, 10), datetime(2024, 2, 9, 8))
+AMOUNTS = (None, 0.0, 1.0, 1.005, 2.675, 99_999_999.99, 99_999_999.995, 1e12, -1.0, -0.001)
+IDS = (None, 1, 2, 3, 2**31 - 1, 2**31)
+
+Row = dict[str, Any]
+
+
+def random_row(rng: Random, offset: int) -> Row:
+    """Few keys, so that most rows meet another; timestamps tie and run backwards."""
+    return {
+        **dict.fromkeys(("seen", "price", "flag", "n", "day")),
+        "id": rng.choice(IDS),
+        "at": rng.choice((*TIMES, datetime(2023, 12, 31, 23, 59, 59))),
+        "name": f"row {offset}",
+        "amount": rng.choice(AMOUNTS),
+        "ingestion_ts": MOMENT,
+        "kafka_topic": "played",
+        "kafka_partition": rng.randrange(3),
+        "kafka_offset": offset,
+        "kafka_timestamp": MOMENT + timedelta(seconds=rng.randrange(4)),
+    }
+
+
+def sound_row(offset: int, day: int) -> Row:
+    """A row of January 2024 that passes, with a key of its own."""
+    row = random_row(Random(offset), offset)
+    return {**row, "id": offset, "at": datetime(2024, 1, day, 8), "amount": 1.0}
+
+
+def make_bronze(pipeline: Pipeline) -> None:
+    revision = declared_revision(pipeline.settings, pipeline.name)
+    for statement in revision.script(BRONZE_BATCH, pipeline.settings).named("table"):
+        pipeline.session.sql(statement)
+
+
+def append(pipeline: Pipeline, rows: Sequence[Row]) -> None:
+    names = [column.split()[0] for column in SCHEMA.replace("(10, 2)", "").split(", ")]
+    values = [tuple(row[name] for name in names) for row in rows]
+    frame = pipeline.session.createDataFrame(values, SCHEMA)
+    frame.writeTo(f"lake.bronze.{pipeline.name}").append()
+
+
+@contextmanager
+def streaming(pipeline: Pipeline) -> Generator[None]:
+    """Silver follows bronze meanwhile; at the end it has seen all of it."""
+    run = pipeline.ask_for("silver", mode="streaming")
+    context = pipeline.context(run)
+    failures: list[BaseException] = []
+
+    def follow() -> None:
+        try:
+            JOBS[run.kind](context)
+        except BaseException as error:  # told by the main thread
+            failures.append(error)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+        wait_until_seen(pipeline, thread)
+    finally:
+        context.stop.set()
+        thread.join(60)
+    assert failures == []
+    assert not thread.is_alive()
+    pipeline.store.move(run.job, run.number, RunState.CANCELED)
+
+
+def wait_until_seen(pipeline: Pipeline, thread: threading.Thread) -> None:
+    bronze = ManagedTable(pipeline.session, f"lake.bronze.{pipeline.name}").look().current()
+    assert bronze is not None
+    patience = time.monotonic() + 120
+    while thread.is_alive() and time.monotonic() < patience:
+        if pipeline.store.coverage(f"silver-{pipeline.name}").get("snapshot") == bronze.id:
+            return
+        time.sleep(0.05)
