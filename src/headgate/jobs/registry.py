@@ -8,8 +8,14 @@ from types import MappingProxyType
 from headgate.engine.context import Job
 from headgate.jobs.backfill import run_backfill
 from headgate.jobs.bronze import run_bronze
+from headgate.jobs.maintain import run_maintain
 from headgate.jobs.silver import run_silver
 
 JOBS: Mapping[str, Job] = MappingProxyType(
-    {"bronze": run_bronze, "silver": run_silver, "backfill": run_backfill}
+    {
+        "bronze": run_bronze,
+        "silver": run_silver,
+        "backfill": run_backfill,
+        "maintain": run_maintain,
+    }
 )
