@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.compile.manifests import ORDERS, compiled
 
-from headgate.compile.dataset import BRONZE_BATCH, SILVER, SILVER_INCREMENTAL
+from headgate.compile.dataset import BRONZE_BATCH, SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
 from headgate.compile.edited import check_edited
 from headgate.compile.render import Template
 from headgate.compile.seal import choose, is_sealed, seal
@@ -96,3 +96,8 @@ def test_an_edited_statement_that_is_no_sql_is_told_with_its_line(tmp_path: Path
     (fault,) = edited_faults(tmp_path, SILVER, "FROM orders_newest;", "FROM (orders_newest;")
     assert "cannot be read" in fault.what
     assert fault.line
+
+
+def test_an_edited_backfill_needs_its_step(tmp_path: Path) -> None:
+    faults = edited_faults(tmp_path, SILVER_BACKFILL, "-- step: backfill\n", "")
+    assert [fault.field for fault in faults] == ["backfill"]

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 from tests.unit.compile.manifests import ORDERS, compiled, selected
 
-from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
+from headgate.compile.dataset import SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
 from headgate.compile.script import Script, parse_script
 
 
@@ -71,3 +71,24 @@ def test_the_merge_compares_keys_so_that_null_equals_null(tmp_path: Path) -> Non
     merged = script(tmp_path, SILVER_INCREMENTAL)
     assert "ON held.order_id <=> fresh.order_id" in merged.one("merge")
     assert "ON held.order_id <=> fresh.order_id" in merged.one("classify")
+
+
+def test_a_backfill_replaces_the_rows_of_its_dates_alone(tmp_path: Path) -> None:
+    made = script(tmp_path, SILVER_BACKFILL)
+    assert [s.name for s in made.steps] == [
+        *"dates dates source view view view".split(),
+        "backfill",
+    ]
+    assert "BETWEEN session.backfill_from AND session.backfill_to" in made.named("view")[0]
+    statement = made.one("backfill")
+    assert "REPLACE WHERE order_date BETWEEN :first_date AND :last_date" in statement
+    assert "SELECT * FROM orders_newest" in statement
+
+
+def test_a_backfill_leaves_keys_alone_that_silver_holds_under_another_date(tmp_path: Path) -> None:
+    loose = ORDERS.replace("dedup_key: [order_id, created_at]", "dedup_key: [order_id]")
+    made = script(tmp_path, SILVER_BACKFILL, loose)
+    unclaimed = made.named("view")[-1]
+    assert "LEFT ANTI JOIN" in unclaimed
+    assert "ON held.order_id <=> fresh.order_id" in unclaimed
+    assert "SELECT * FROM orders_unclaimed" in made.one("backfill")

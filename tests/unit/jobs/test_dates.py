@@ -1,0 +1,38 @@
+"""The dates of a backfill: what a person may write, and how a range keeps them."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from headgate.errors import UsageError
+from headgate.jobs.dates import Dates
+from headgate.store.model import Range
+
+
+def test_dates_go_through_a_range_and_options_unchanged() -> None:
+    for first, last in ((date(2024, 1, 3), date(2024, 1, 5)), (date(1, 1, 1), date(9999, 12, 31))):
+        dates = Dates(first, last)
+        assert Dates.told(Range("table:x", "", {}, {"snapshot": 1, **dates.numbers()})) == dates
+        assert Dates.asked(dates.options()) == dates
+
+
+def test_one_day_is_a_range() -> None:
+    assert str(Dates.asked({"from": "2024-01-03", "to": "2024-01-03"})) == "2024-01-03"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "words"),
+    [
+        ("2024-01-05", "2024-01-03", "run backwards: 2024-01-05 is after 2024-01-03"),
+        ("2024-02-30", "2024-03-01", "--from 2024-02-30 is no date"),
+        ("2024-01-03", "yesterday", "--to yesterday is no date"),
+        ("2024-01-03", None, "--to is missing"),
+        (None, "2024-01-03", "--from is missing"),
+    ],
+)
+def test_what_is_no_range_of_dates_is_refused(first: str, last: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        Dates.asked({"from": first, "to": last})
+    assert refused.value.fix.startswith("--from")
