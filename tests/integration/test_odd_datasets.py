@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.integration.spark import Pipeline
 from tests.unit.feeds import odd_files as odd
+from tests.unit.feeds.real_tables import write_real_table
 
 from headgate.feeds.generator import Generated, Plan, generate
 from headgate.feeds.profile.draft import draft_text
@@ -183,3 +184,13 @@ def test_three_hundred_columns_reach_silver(new_pipeline: NewPipeline, tmp_path:
     dataset = through(pipeline, odd.wide(300, 2_000), tmp_path)
     assert pipeline.outcomes() == {"accepted": 2_000}
     assert_equal_to_file(pipeline, dataset, tmp_path / "events.parquet")
+
+
+def test_flights_are_known_by_carrier_number_and_hour(tmp_path: Path) -> None:
+    file = write_real_table("flights", tmp_path / "flights.parquet")
+    draft = draw_up(Wishes("flights", file), lambda _: None)
+    assert draft.event_time == "time_hour"
+    assert (draft.key.columns, draft.key.sharing) == (("carrier", "flight", "time_hour"), 0)
+    assert draft.key_field == "flight"
+    assert draft.profile.column("dep_time").nulls == 8_255
+    assert draft.profile.column("tailnum").distinct == 4_043
