@@ -133,7 +133,16 @@ class Settings(Values):
     @property
     def schema_file(self) -> Path:
         """The JSON Schema on this machine."""
-        return self.root / "schemas" / self.need("schema_path").removeprefix("/schemas/")
+        return self._schema_file(self.need("schema_path"))
+
+    def schema_file_of(self, dataset: str) -> Path:
+        """The JSON Schema of any dataset."""
+        if self.is_for(dataset):
+            return self.schema_file
+        return self._schema_file(values_of(dataset)["SCHEMA_PATH"])
+
+    def _schema_file(self, schema_path: str) -> Path:
+        return self.root / "schemas" / schema_path.removeprefix("/schemas/")
 
     @property
     def dataset_file(self) -> Path:

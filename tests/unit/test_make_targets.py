@@ -63,6 +63,11 @@ def test_targets_that_run_python_set_it_up_first() -> None:
     assert all(any(r in TARGETS[t] for r in ready) for t in set(TARGETS) - alone)
 
 
+def test_what_is_given_to_make_reaches_every_command() -> None:
+    """make hands its own variables on to its commands, unless the Makefile says otherwise."""
+    assert not re.findall(r"^\s*(?:override |unexport |export )*(?:DATASET|MODE)\b", MAKEFILE, re.M)
+
+
 def test_no_target_has_a_recipe_longer_than_three_lines() -> None:
     blocks = re.findall(r"^([a-z-]+):(?!=).*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
     assert not {name for name, recipe in blocks if recipe.count("\n") > 3}

@@ -297,6 +297,30 @@ def test_the_environment_beats_running_services_which_beat_the_profile(project: 
     assert origins == ["environment", "running services", "profile .env"]
 
 
+def test_what_a_profile_says_of_its_dataset_is_not_said_of_another(project: Path) -> None:
+    s = load_settings(project, {"DATASET": "orders"})
+    assert (s.topic, s.dlq_topic) == ("orders.events", "orders.events.dlq")
+    assert s.data_file == project / "data" / "orders.parquet"
+    assert s.schema_file == project / "schemas" / "orders.json"
+    assert (s.origin("dataset"), s.origin("topic")) == ("environment", "DATASET=orders")
+    given = load_settings(project, {"DATASET": "orders", "TOPIC": "shop"})
+    assert (given.topic, given.dlq_topic) == ("shop", "orders.events.dlq")
+    same = load_settings(project, {"DATASET": "taxi"})
+    assert (same.topic, same.origin("topic")) == ("taxi.raw_trips", "profile env/embedded.env")
+    active(project, "TOPIC=any\n")
+    assert load_settings(project, {"DATASET": "orders"}).topic == "any"
+
+
+def test_every_dataset_has_topics_and_files_of_its_own(project: Path) -> None:
+    s = load_settings(project, {})
+    assert s.topics_of("taxi") == {"TOPIC": "taxi.raw_trips", "DLQ_TOPIC": "taxi.raw_trips.dlq"}
+    assert s.topics_of("orders") == {"TOPIC": "orders.events", "DLQ_TOPIC": "orders.events.dlq"}
+    assert s.data_file_of("taxi") == s.data_file
+    assert s.data_file_of("orders") == project / "data" / "orders.parquet"
+    assert s.schema_file_of("orders") == project / "schemas" / "orders.json"
+    assert Settings(root=project).topics_of("taxi") == {}
+
+
 def test_an_embedded_broker_left_running_does_not_replace_the_chosen_one(project: Path) -> None:
     active(project, "BROKER=kafka\nBOOTSTRAP_SERVERS=there:9092\n")
     (project / ".headgate").mkdir()

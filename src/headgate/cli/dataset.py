@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import console
+from headgate.cli.dataset_check import below, check
 from headgate.cli.dataset_drift import drift
 from headgate.cli.dataset_new import new
 from headgate.cli.dataset_scaffold import remove, scaffold
 
 if TYPE_CHECKING:
-    from headgate.errors import Fault
     from headgate.jobs.build import Build
     from headgate.settings import Settings
 
@@ -31,15 +30,6 @@ class Listed:
     columns: int
     revision: str
     templates: str
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What `dataset check` found."""
-
-    datasets: tuple[str, ...]
-    faults: tuple[Fault, ...]
-    passed: bool
 
 
 @dataclass(frozen=True)
@@ -81,35 +71,11 @@ def group() -> None:
     """
 
 
+group.add_command(check)
 group.add_command(new)
 group.add_command(scaffold)
 group.add_command(drift)
 group.add_command(remove)
-
-
-@group.command()
-@click.argument("name", required=False)
-def check(name: str | None) -> None:
-    """Check one manifest, or all of them: every fault at once, each with its line.
-
-    \b
-    Examples:
-      headgate dataset check
-      headgate dataset check orders
-    """
-    from headgate.errors import DeclarationError
-    from headgate.spec.loader import available_datasets, find_dataset
-
-    settings = _settings()
-    names = (name,) if name else available_datasets(settings.root)
-    for known in names:
-        find_dataset(settings.root, known)
-    faults = tuple(fault for known in names for fault in _faults(settings, known))
-    if console.format != "text":
-        console.data(Checked(names, faults, passed=not faults))
-    if faults:
-        raise DeclarationError(faults)
-    console.done(f"{', '.join(names) or 'no dataset'}: no faults")
 
 
 @group.command()
@@ -132,7 +98,7 @@ def build(name: str | None, refresh: bool) -> None:
     chosen = name or settings.need("dataset")
     plan = plan_build(settings, chosen)
     refreshed = refresh_templates(settings, chosen) if refresh else ()
-    files = [_below(path, settings.root) for path in (*refreshed, *write_build(plan))]
+    files = [below(path, settings.root) for path in (*refreshed, *write_build(plan))]
     _tell(plan, refreshed=bool(refreshed))
     console.data(Written(chosen, tuple(files), plan.edited), text="\n".join(files))
 
@@ -155,7 +121,7 @@ def show(name: str | None, only: str | None) -> None:
     settings = _settings()
     plan = plan_build(settings, name or settings.need("dataset"))
     files = tuple(
-        ShownFile(_below(file.path, settings.root), file.shown)
+        ShownFile(below(file.path, settings.root), file.shown)
         for file in plan.files
         if only in (None, file.path.name)
     )
@@ -180,33 +146,6 @@ def _settings() -> Settings:
     from headgate.settings import load_settings
 
     return load_settings()
-
-
-def _faults(settings: Settings, name: str) -> Iterator[Fault]:
-    """All faults of a dataset: its manifest, its sample, and what it compiles to."""
-    from headgate.compile.expressions import load_checked
-    from headgate.jobs.declaration import declared_revision
-    from headgate.spec.loader import find_dataset
-    from headgate.spec.sample_loader import SAMPLE, load_sample
-
-    manifest = find_dataset(settings.root, name)
-    sample = manifest.with_name(SAMPLE)
-    found = [*_refused(settings.root, lambda: load_checked(manifest, settings.topics_of(name)))]
-    yield from found
-    if not found:
-        yield from _refused(settings.root, lambda: declared_revision(settings, name))
-    if sample.is_file():
-        yield from _refused(settings.root, lambda: load_sample(sample))
-
-
-def _refused(root: Path, attempt: Callable[[], object]) -> tuple[Fault, ...]:
-    from headgate.errors import DeclarationError
-
-    try:
-        attempt()
-    except DeclarationError as error:
-        return tuple(replace(f, file=_below(Path(f.file), root)) for f in error.faults)
-    return ()
 
 
 def _listed(root: Path, name: str) -> Listed:
@@ -245,10 +184,6 @@ def _tell(plan: Build, refreshed: bool) -> None:
 
 
 _CONF = "build/conf/spark-defaults.conf"
-
-
-def _below(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _titled(file: ShownFile) -> str:

@@ -105,6 +105,12 @@ def tell(report: DbtReport) -> None:
         console.say(f"{waiting.model} is left out: no table {', '.join(waiting.tables)} yet")
     if report.ok:
         return
+    if not (report.models or report.tests):
+        raise OperationError(
+            "dbt has nothing to do for this dataset",
+            why="no model reads its silver table",
+            fix="headgate dataset scaffold, which writes its staging model",
+        )
     if report.broken:
         raise OperationError(
             f"dbt could not build {len(report.broken)} models",

@@ -149,7 +149,7 @@ def plan_from(
         mode=mode,
         rate=rate,
         max_events=max_events,
-        schema_file=settings.schema_file if settings.validate_schema else None,
+        schema_file=settings.schema_file_of(dataset) if settings.validate_schema else None,
         metrics_file=settings.metrics_dir / METRICS_FILE,
     )
 

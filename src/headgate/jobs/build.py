@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.compile.fragments import view_stem
 from headgate.compile.render import Template
 from headgate.compile.seal import Chosen
 from headgate.engine import spark_options
@@ -15,6 +16,7 @@ from headgate.jobs.bases import Bases, write_source
 from headgate.jobs.declaration import TEMPLATES, chosen, render_values, written_templates
 from headgate.profile import write_atomically
 from headgate.settings import Settings
+from headgate.spec.dataset import Dataset
 from headgate.variables import MASK, without_secrets
 
 CONF = "spark-defaults.conf"
@@ -47,12 +49,12 @@ class Build:
 
 def plan_build(settings: Settings, name: str) -> Build:
     """Render everything and write nothing; raises when anything cannot be rendered."""
-    _, picked = chosen(settings.root, name)
+    fresh, picked = chosen(settings.root, name)
     broker = _broker(settings)
     values = {**_values(settings, name), "BOOTSTRAP_SERVERS": broker}
     files = (
         *_dataset_files(settings, name, picked, values),
-        *_reference_files(settings, values),
+        *_reference_files(settings, {**values, **_of_manifest(fresh.dataset, values)}),
         _conf_file(settings, values),
     )
     kept = {file.path for file in files}
@@ -101,6 +103,12 @@ def _values(settings: Settings, name: str) -> dict[str, str | None]:
     axes = ("broker", "catalog", "storage", "spark_master")
     more = {axis.upper(): str(getattr(settings, axis)) for axis in axes}
     return {**render_values(settings, name), **more}
+
+
+def _of_manifest(dataset: Dataset, values: Mapping[str, str | None]) -> dict[str, str]:
+    """The reference files show the topic that the manifest names, and the view of its SQL."""
+    topic = Template(f"datasets/{dataset.name}/dataset.yml: topic", dataset.topic).render(values)
+    return {"TOPIC": topic, "VIEW": f"{view_stem(dataset.name)}_source"}
 
 
 def _dataset_files(

@@ -88,6 +88,12 @@ def apply(root: Path, scaffold: Scaffold) -> None:
             _remember(bases, file, file.fresh)
 
 
+def open_conflicts(root: Path, name: str) -> tuple[str, ...]:
+    """The files of a dataset that wait for a person's decision."""
+    bases = Bases(root, name)
+    return tuple(path for path in bases.paths() if _is_open(bases, path))
+
+
 def _remember(bases: Bases, file: ScaffoldFile, fresh: str) -> None:
     if file.status is not Status.CONFLICT:
         bases.keep(file.path, fresh)

@@ -75,6 +75,16 @@ def test_a_running_broker_is_named_and_nothing_is_assumed(project: Path) -> None
     assert "127.0.0.1:40001" in (project / "build/sql/01_source.sql").read_text()
 
 
+def test_the_reference_files_show_the_topic_of_the_dataset(project: Path) -> None:
+    run("build", "orders")
+    for file in ("01_source.sql", "01_source_streaming.sql"):
+        text = (project / "build/sql" / file).read_text()
+        assert "'subscribe' 'orders.raw_orders'" in text
+        assert "VIEW orders_source\n" in text
+    run("build", "taxi")
+    assert "'subscribe' 'taxi.raw_trips'" in (project / "build/sql/01_source.sql").read_text()
+
+
 def test_build_writes_nothing_when_something_cannot_be_rendered(project: Path) -> None:
     change(project / "spark/conf/spark-defaults.conf.tmpl", "${STORAGE}", "${STORRAGE}")
     result = run("build")

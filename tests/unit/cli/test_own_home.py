@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.cli.demo import demo_environment
 from headgate.cli.own_home import alone, embedded_environment
 from headgate.cli.timed_run import own_environment
 from headgate.errors import ConflictError
@@ -43,6 +44,20 @@ def test_how_much_of_the_machine_is_used_stays_the_users_choice(project: Path, n
     environ = embedded_environment(project, project / "home", {name: value})
 
     assert environ[name] == value
+
+
+def test_the_demo_of_another_dataset_takes_nothing_of_the_shipped_one(project: Path) -> None:
+    home = project / ".headgate" / "demo"
+    shipped = demo_environment(project, home, {"DATASET": "mine"}, None)
+    assert (shipped["DATASET"], shipped["TOPIC"]) == ("taxi", "taxi.raw_trips")
+    assert demo_environment(project, home, {}, "taxi") == demo_environment(project, home, {}, None)
+
+    other = load_settings(project, demo_environment(project, home, {}, "orders"))
+
+    assert (other.dataset, other.topic, other.dlq_topic) == (
+        *("orders", "orders.events", "orders.events.dlq"),
+    )
+    assert other.data_file == home / "data" / "events.parquet"
 
 
 def test_a_timed_run_writes_nothing_where_the_profile_points(project: Path) -> None:

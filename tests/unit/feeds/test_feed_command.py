@@ -16,7 +16,7 @@ from headgate.settings import Settings
 ROOT = Path(__file__).parents[3]
 
 
-def plan(file: Path | None = None, **values: object) -> Plan:
+def plan(file: Path | None = None, *, of: str = "taxi", **values: object) -> Plan:
     given = {
         "root": ROOT,
         "topic": "t",
@@ -28,7 +28,7 @@ def plan(file: Path | None = None, **values: object) -> Plan:
         **values,
     }
     settings = Settings.model_validate(given)
-    return plan_from(settings, "taxi", file, mode="burst", rate=1, max_events=0)
+    return plan_from(settings, of, file, mode="burst", rate=1, max_events=0)
 
 
 def test_the_plan_names_the_variables_that_point_to_the_file() -> None:
@@ -48,6 +48,15 @@ def test_validation_adds_the_schema_and_the_dead_letter_topic() -> None:
     made = plan(validate_schema=True)
     assert made.schema_file == ROOT / "schemas" / "taxi_trip.json"
     assert made.topics == ("t", "t.dlq")
+
+
+def test_another_dataset_than_the_active_one_has_its_own_file_topic_and_schema() -> None:
+    made = plan(of="orders", dataset="taxi", validate_schema=True)
+    assert made.file == ROOT / "data" / "orders.parquet"
+    assert made.said == "HOST_DATA_DIR=data and --dataset orders"
+    assert made.topics == ("orders.raw_orders", "orders.raw_orders.dlq")
+    assert made.schema_file == ROOT / "schemas" / "orders.json"
+    assert made.schema_file.is_file()
 
 
 def test_without_a_running_broker_it_says_how_to_start_one() -> None:

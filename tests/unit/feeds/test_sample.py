@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ columns:
   - {name: at, type: TIMESTAMP(6), time: {start: 2024-01-01T00:00:00, end: 2024-02-01T00:00:00}}
   - {name: until, type: TIMESTAMP(6), after: {column: at, seconds: lasting}}
   - {name: kind, type: STRING, choice: {values: [a, b], weights: [3, 1]}}
+  - {name: number, type: STRING, code: {prefix: "N-", length: 10}}
   - {name: paid, type: BOOLEAN, choice: {values: [true, false]}}
   - {name: fee, type: DOUBLE, constant: 2.5, when: {column: kind, one_of: [b], otherwise: 0.0}}
   - {name: price, type: DOUBLE, lognormal: {median: 10, sigma: 0.5, high: 90}, decimals: 2}
@@ -113,6 +115,12 @@ def test_sums_products_conditions_and_offsets_hold_in_every_clean_row(sample: Sa
         assert 60 <= (row["until"] - row["at"]).total_seconds() < 1200
         assert row["price"] <= 90
         assert (row["kind"] is None) == (row["tip"] is None)
+
+
+def test_codes_have_their_form_and_no_two_are_alike(sample: Sample) -> None:
+    found = table(sample.clean(), 20_000).column("number").to_pylist()
+    assert len(set(found)) == 20_000
+    assert all(re.fullmatch("N-[0-9A-HJKMNP-TV-Z]{10}", text) for text in found)
 
 
 def test_hourly_weights_leave_out_an_hour_of_weight_nought(tmp_path: Path) -> None:

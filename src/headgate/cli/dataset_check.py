@@ -1,0 +1,91 @@
+"""`headgate dataset check`: every fault of a manifest at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+
+if TYPE_CHECKING:
+    from headgate.errors import Fault
+    from headgate.settings import Settings
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `dataset check` found."""
+
+    datasets: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    passed: bool
+
+
+@click.command()
+@click.argument("name", required=False)
+def check(name: str | None) -> None:
+    """Check one manifest, or all of them: every fault at once, each with its line.
+
+    \b
+    Examples:
+      headgate dataset check
+      headgate dataset check orders
+    """
+    from headgate.errors import DeclarationError
+    from headgate.settings import load_settings
+    from headgate.spec.loader import available_datasets, find_dataset
+
+    settings = load_settings()
+    names = (name,) if name else available_datasets(settings.root)
+    for known in names:
+        find_dataset(settings.root, known)
+        _tell_conflicts(settings.root, known)
+    faults = tuple(fault for known in names for fault in _faults(settings, known))
+    if console.format != "text":
+        console.data(Checked(names, faults, passed=not faults))
+    if faults:
+        raise DeclarationError(faults)
+    console.done(f"{', '.join(names) or 'no dataset'}: no faults")
+
+
+def _faults(settings: Settings, name: str) -> Iterator[Fault]:
+    """All faults of a dataset: its manifest, its sample, and what it compiles to."""
+    from headgate.compile.expressions import load_checked
+    from headgate.jobs.declaration import declared_revision
+    from headgate.spec.loader import find_dataset
+    from headgate.spec.sample_loader import SAMPLE, load_sample
+
+    manifest = find_dataset(settings.root, name)
+    sample = manifest.with_name(SAMPLE)
+    found = [*_refused(settings.root, lambda: load_checked(manifest, settings.topics_of(name)))]
+    yield from found
+    if not found:
+        yield from _refused(settings.root, lambda: declared_revision(settings, name))
+    if sample.is_file():
+        yield from _refused(settings.root, lambda: load_sample(sample))
+
+
+def _refused(root: Path, attempt: Callable[[], object]) -> tuple[Fault, ...]:
+    from headgate.errors import DeclarationError
+
+    try:
+        attempt()
+    except DeclarationError as error:
+        return tuple(replace(f, file=below(Path(f.file), root)) for f in error.faults)
+    return ()
+
+
+def _tell_conflicts(root: Path, name: str) -> None:
+    from headgate.jobs.scaffold import CONFLICT_FILE, open_conflicts
+
+    for path in open_conflicts(root, name):
+        console.warn(f"{path} awaits a decision: see {path}{CONFLICT_FILE}")
+
+
+def below(path: Path, root: Path) -> str:
+    """The path as a person in the project writes it."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
