@@ -165,6 +165,7 @@ class Play:
         self._engine.start()
         self._engine.command("job", "start", "bronze")
         self._producer.start()
+        self._settled_more_than(0, "the first burst")
         for burst, act in enumerate(self._acts(), 2):
             at = round(burst * self._producer.bursts / 10)
             self._wait_for_burst(min(at, self._producer.bursts))
@@ -211,9 +212,12 @@ class Play:
 
     def _recovered(self, what: str, under_way: int) -> None:
         began, known = time.monotonic(), len(self._store.ledger(self._job))
-        if not wait_until(lambda: len(self._store.ledger(self._job)) > known, DRAIN_SECONDS):
-            raise OperationError(f"no batch was settled after the {what} was killed")
+        self._settled_more_than(known, f"the {what} was killed")
         self._struck.append(Struck(what, under_way, round(time.monotonic() - began, 1)))
+
+    def _settled_more_than(self, batches: int, since: str) -> None:
+        if not wait_until(lambda: len(self._store.ledger(self._job)) > batches, DRAIN_SECONDS):
+            raise OperationError(f"no batch was settled after {since}")
 
     def _wait_for_burst(self, number: int) -> None:
         limit = 60.0 + number * self._producer.every
