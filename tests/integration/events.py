@@ -21,9 +21,9 @@ NAMES = (
 START = datetime(2024, 1, 1, 10)
 
 
-def event(rng: Random, number: int) -> dict[str, Any]:
+def event(rng: Random, number: int, days: int = 20) -> dict[str, Any]:
     """An event whose fields are all of their declared types; any but the key may be null."""
-    at = START + timedelta(seconds=rng.randrange(86_400 * 20))
+    at = START + timedelta(seconds=rng.randrange(86_400 * days))
     fields: dict[str, Any] = {
         "id": number,
         "at": at.isoformat(),
@@ -46,6 +46,6 @@ def compact(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def events(seed: int, count: int, first: int = 0) -> list[bytes]:
+def events(seed: int, count: int, first: int = 0, days: int = 20) -> list[bytes]:
     rng = Random(seed)
-    return [compact(event(rng, number)) for number in range(first, first + count)]
+    return [compact(event(rng, number, days)) for number in range(first, first + count)]

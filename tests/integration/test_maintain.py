@@ -25,6 +25,7 @@ from headgate.jobs.maintain_plan import (
 )
 
 ROUNDS = 3
+DAYS = 2  # few dates, so that each has several files
 
 
 def maintain_it(pipeline: Pipeline, wanted: Wanted) -> tuple[Plan, Report | None]:
@@ -46,7 +47,7 @@ def looked_at(pipeline: Pipeline, schema: str) -> MaintainedTable:
 def worked(pipeline: Pipeline) -> Pipeline:
     """A pipeline after several small batches, each with a refused record."""
     for number in range(ROUNDS):
-        pipeline.produce([*events(number, 20, number * 20), b"not a record"])
+        pipeline.produce([*events(number, 20, number * 20, days=DAYS), b"not a record"])
         pipeline.process("bronze")
         pipeline.process("silver")
     return pipeline
@@ -78,7 +79,7 @@ def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
 
     # Between the plan and its carrying out the world moves: a batch comes, and a file is named.
     orphan, staged = plant(worked), staged_file(worked)
-    worked.produce(events(7, 20, 300))
+    worked.produce(events(7, 20, 300, days=DAYS))
     worked.process("bronze")
     shown = replace(wanted, dry_run=False, plan_run=planned.run)
     _, report = maintain_it(worked, shown)
@@ -91,7 +92,7 @@ def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     assert worked.silver() == silver
     assert worked.bronze().total() == bronze.total() + 20
     # Bronze goes on from its marker, silver from the bronze snapshot that it has seen.
-    worked.produce([*events(99, 30, 500), b"not a record"])
+    worked.produce([*events(99, 30, 500, days=DAYS), b"not a record"])
     worked.process("bronze")
     worked.process("silver")
     assert [row.read for row in worked.ledger("silver")] == [*[20] * ROUNDS, 50]

@@ -12,7 +12,13 @@ from pyspark.sql import Row, SparkSession
 from headgate.engine.jvm import Files, IcebergTable
 from headgate.engine.maintenance import History, SnapshotFact
 from headgate.engine.markers import Marker, marker
-from headgate.engine.small_files import SMALL_BYTES, TARGET_BYTES, Part
+from headgate.engine.small_files import (
+    BYTES_AT_ONCE,
+    SMALL_BYTES,
+    TARGET_BYTES,
+    Part,
+    small_bytes,
+)
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_identifier, spark_literal
 
@@ -36,7 +42,8 @@ class MaintainedTable:
         self.name = name
         self._session = session
         self._catalog = name.partition(".")[0]
-        self._metadata: dict[str, Any] = IcebergTable(session, name).metadata()
+        self._table = IcebergTable(session, name).refresh()
+        self._metadata: dict[str, Any] = self._table.metadata()
 
     @property
     def uuid(self) -> str:
@@ -71,7 +78,12 @@ class MaintainedTable:
         return sum(name.endswith(".metadata.json") for name in names)
 
     def manifests(self) -> int:
-        return self._count(f"SELECT count(*) AS n FROM {self.name}.manifests")
+        return self._table.manifests()
+
+    def total(self, what: str) -> int:
+        """A total that the current snapshot tells of itself, such as `data-files`."""
+        summaries = {s["snapshot-id"]: s.get("summary", {}) for s in self.snapshots}
+        return int(summaries.get(self.current, {}).get(f"total-{what}", "0"))
 
     def parts(self) -> tuple[Part, ...]:
         """The data files of the current snapshot, by partition date."""
@@ -101,16 +113,19 @@ GROUP BY ALL""")
         return str(dates[0]) if len(fields) == 1 and dates else None
 
     def rewrite(self, parts: Collection[Part], min_files: int) -> Mapping[str, int]:
-        """Write the small files of these parts anew, larger; each part that is done is committed.
+        """Write the small files of these parts anew, larger.
 
-        One group at a time: the procedure's own threads would commit against each other.
+        In one commit, unless they are large: then in several, and one group of files at a time,
+        since the procedure's own threads would commit against each other.
         """
+        large = small_bytes(parts) > BYTES_AT_ONCE
         options = {
             "target-file-size-bytes": TARGET_BYTES,
             "min-input-files": max(min_files, 2),
+            "max-file-group-size-bytes": BYTES_AT_ONCE,
             "partial-progress.enabled": "true",
-            "partial-progress.max-commits": min(10, max(len(parts), 1)),
-            "max-concurrent-file-group-rewrites": 1,
+            "partial-progress.max-commits": 10 if large else 1,
+            "max-concurrent-file-group-rewrites": 1 if large else 2,
         }
         pairs = ", ".join(f"'{key}', '{value}'" for key, value in options.items())
         where = self._where(parts)
@@ -170,9 +185,6 @@ GROUP BY ALL""")
     def _procedure(self, procedure: str, arguments: str) -> list[Row]:
         table = spark_literal(self.name)
         return self._rows(f"CALL {self._catalog}.system.{procedure}(table => {table}{arguments})")
-
-    def _count(self, query: str) -> int:
-        return int(self._rows(query)[0]["n"])
 
     def _rows(self, statement: str) -> list[Row]:
         return sql(self._session, statement).collect()

@@ -10,7 +10,8 @@ TARGET_BYTES = 128 * 1024 * 1024
 # Iceberg leaves files alone that are at least this part of the target.
 SMALL_BYTES = TARGET_BYTES * 3 // 4
 MIN_FILES = 5
-PARTS_AT_ONCE = 50
+# One commit: each makes a merge that is under way begin again, and is lost if it meets one.
+PARTS_AT_ONCE, BYTES_AT_ONCE = 10, 2 * 1024**3
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,19 @@ def plan_compaction(parts: Iterable[Part], today: date, min_files: int) -> tuple
     return tuple(sorted(wanted, key=lambda p: (-p.small_files, p.name)))
 
 
-def chunks(parts: Sequence[Part], size: int = PARTS_AT_ONCE) -> Iterator[tuple[Part, ...]]:
-    """So few that one statement stays readable."""
-    for start in range(0, len(parts), size):
-        yield tuple(parts[start : start + size])
+def chunks(
+    parts: Sequence[Part], count: int = PARTS_AT_ONCE, size: int = BYTES_AT_ONCE
+) -> Iterator[tuple[Part, ...]]:
+    """The parts in turn, as many at once as one commit should bring."""
+    chunk: tuple[Part, ...] = ()
+    for part in parts:
+        if chunk and (len(chunk) == count or small_bytes(chunk) + part.small_bytes > size):
+            yield chunk
+            chunk = ()
+        chunk = (*chunk, part)
+    if chunk:
+        yield chunk
+
+
+def small_bytes(parts: Iterable[Part]) -> int:
+    return sum(part.small_bytes for part in parts)

@@ -32,7 +32,8 @@ class Maintenance:
             return report.model_copy(update={"notes": ("the table was made anew: left alone",)})
         for step in (self._compact, self._manifests, self._expire, self._vacuum):
             report = step(plan, report)
-        after = size_of(self._planner.look(plan.role))
+        table = self._planner.look(plan.role)
+        after = size_of(table, None if plan.compact is None else table.parts())
         return report.model_copy(update={"after": after})
 
     def _step(self, words: str) -> None:

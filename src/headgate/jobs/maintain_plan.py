@@ -117,8 +117,8 @@ class Size(_Kept):
 
     files: int
     bytes: int
-    small_files: int
-    parts: int
+    small_files: int | None
+    parts: int | None
     manifests: int
     snapshots: int
     metadata_files: int

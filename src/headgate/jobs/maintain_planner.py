@@ -85,7 +85,7 @@ class Planner:
     def table_plan(self, role: str) -> TablePlan:
         """What is to be done to this table, as it is now."""
         table, does = self.look(role), self.wanted.does
-        parts = table.parts()
+        parts = table.parts() if does(COMPACT, role) else None
         size = size_of(table, parts)
         return TablePlan(
             role=role,
@@ -93,7 +93,7 @@ class Planner:
             uuid=table.uuid,
             snapshot=table.current,
             size=size,
-            compact=self.parts_to_compact(parts) if does(COMPACT, role) else None,
+            compact=None if parts is None else self.parts_to_compact(parts),
             rewrite_manifests=does(COMPACT, role) and size.manifests >= MANY_MANIFESTS,
             expire=self.verdicts(role, table) if does(EXPIRE, role) else None,
             orphans=self._orphans(table) if does(VACUUM, role) else None,
@@ -144,13 +144,13 @@ class Planner:
         return tuple(OrphanPlan(path=o.path, bytes=o.bytes) for o in found)
 
 
-def size_of(table: MaintainedTable, parts: tuple[Part, ...] | None = None) -> Size:
-    parts = table.parts() if parts is None else parts
+def size_of(table: MaintainedTable, parts: tuple[Part, ...] | None) -> Size:
+    """How large the table is; how many of its files are small only where its parts were looked at."""
     return Size(
-        files=sum(part.files for part in parts),
-        bytes=sum(part.bytes for part in parts),
-        small_files=sum(part.small_files for part in parts),
-        parts=len(parts),
+        files=table.total("data-files"),
+        bytes=table.total("files-size"),
+        small_files=None if parts is None else sum(part.small_files for part in parts),
+        parts=None if parts is None else len(parts),
         manifests=table.manifests(),
         snapshots=len(table.snapshots),
         metadata_files=table.metadata_files(),

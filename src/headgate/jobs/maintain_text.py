@@ -19,8 +19,9 @@ def plan_text(plan: Plan) -> str:
 
 def _planned(table: TablePlan, now: datetime) -> Iterator[str]:
     size = table.size
+    within = "" if size.parts is None else f" in {_n(size.parts, 'part')}"
     yield (
-        f"  {_n(size.files, 'file')} in {_n(size.parts, 'part')}, {_bytes(size.bytes)};"
+        f"  {_n(size.files, 'file')}{within}, {_bytes(size.bytes)};"
         f" {_n(size.snapshots, 'snapshot')}, {_n(size.manifests, 'manifest')},"
         f" {_n(size.metadata_files, 'metadata file')}"
     )
@@ -61,14 +62,15 @@ def report_text(report: Report) -> str:
 def _done(table: TableReport) -> Iterator[str]:
     before, after = table.before, table.after
     for name, old, new in (
-        ("files", f"{before.files:,}", f"{after.files:,}"),
-        ("small files", f"{before.small_files:,}", f"{after.small_files:,}"),
+        ("files", before.files, after.files),
+        ("small files", before.small_files, after.small_files),
         ("bytes", _bytes(before.bytes), _bytes(after.bytes)),
-        ("manifests", f"{before.manifests:,}", f"{after.manifests:,}"),
-        ("snapshots", f"{before.snapshots:,}", f"{after.snapshots:,}"),
-        ("metadata files", f"{before.metadata_files:,}", f"{after.metadata_files:,}"),
+        ("manifests", before.manifests, after.manifests),
+        ("snapshots", before.snapshots, after.snapshots),
+        ("metadata files", before.metadata_files, after.metadata_files),
     ):
-        yield f"  {name:<15} {old:>10} → {new:>10}"
+        if old is not None and new is not None:
+            yield f"  {name:<15} {_told(old):>10} → {_told(new):>10}"
     if table.parts_compacted or table.parts_left:
         yield f"  compacted {_n(table.parts_compacted, 'part')}, {table.retries} tried again"
     if table.parts_left:
@@ -83,6 +85,10 @@ def _done(table: TableReport) -> Iterator[str]:
 def _more(count: int, shown: int) -> Iterator[str]:
     if count > shown:
         yield f"    and {count - shown:,} more"
+
+
+def _told(value: int | str) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
 
 
 def _n(count: int, noun: str) -> str:

@@ -60,10 +60,13 @@ def test_a_table_without_dates_is_one_part() -> None:
     assert plan_compaction([replace(part(None), dated=False)], TODAY, 5)[0].name == "all"
 
 
-def test_parts_come_in_chunks_that_lose_none() -> None:
+@pytest.mark.parametrize(
+    ("count", "size", "lengths"), [(3, 10_000, [3, 3, 1]), (9, 200, [2, 2, 2, 1]), (2, 1, [1] * 7)]
+)
+def test_parts_come_in_chunks_that_lose_none(count: int, size: int, lengths: list[int]) -> None:
     parts = [part(TODAY - timedelta(days=n)) for n in range(1, 8)]
-    cut = list(chunks(parts, 3))
-    assert [len(chunk) for chunk in cut] == [3, 3, 1]
+    cut = list(chunks(parts, count, size))
+    assert [len(chunk) for chunk in cut] == lengths
     assert [p for chunk in cut for p in chunk] == parts
 
 
