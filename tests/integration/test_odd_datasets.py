@@ -34,7 +34,7 @@ class Nobody:
 
 def declare(pipeline: Pipeline, file: Path) -> Dataset:
     """The draft as it is written, on the pipeline's own topics."""
-    draft = draw_up(Wishes(pipeline.name, file), lambda _: None)
+    draft = draw_up(Wishes(pipeline.name, file))
     text = draft_text(draft)
     for drafted, own in ((".events.dlq", "-dlq"), (".events", "")):
         text = text.replace(f'"{pipeline.name}{drafted}"', f"{pipeline.name}{own}")
@@ -188,7 +188,7 @@ def test_three_hundred_columns_reach_silver(new_pipeline: NewPipeline, tmp_path:
 
 def test_flights_are_known_by_carrier_number_and_hour(tmp_path: Path) -> None:
     file = write_real_table("flights", tmp_path / "flights.parquet")
-    draft = draw_up(Wishes("flights", file), lambda _: None)
+    draft = draw_up(Wishes("flights", file))
     assert draft.event_time == "time_hour"
     assert (draft.key.columns, draft.key.sharing) == (("carrier", "flight", "time_hour"), 0)
     assert draft.key_field == "flight"

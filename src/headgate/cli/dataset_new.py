@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import Progress, console
 
 if TYPE_CHECKING:
     from headgate.cli.draft_files import DraftFiles
@@ -21,7 +22,7 @@ NEXT = ("make scaffold", "make up", "make create-topics generate process", "make
 
 @dataclass(frozen=True)
 class Drafted:
-    """What `dataset new` found and wrote."""
+    """What `dataset new` found and wrote; `text` is what it would write on a dry run."""
 
     dataset: str
     rows: int
@@ -33,6 +34,7 @@ class Drafted:
     manifest: str
     schema: str
     written: bool
+    text: str
     next: tuple[str, ...]
 
 
@@ -81,22 +83,40 @@ def new(
     files = DraftFiles(settings.root, name)
     if not dry_run:
         files.require_free(file, force)
-    with console.progress("rows looked at") as progress:
-        columns = tuple(part.strip() for part in key.split(",") if part.strip()) if key else ()
-        draft = draw_up(Wishes(name, file, event_time, columns, rows), progress.advance)
+    columns = tuple(part.strip() for part in key.split(",") if part.strip()) if key else ()
+    with _Watcher() as watcher:
+        draft = draw_up(Wishes(name, file, event_time, columns, rows), watcher)
     manifest, schema = files.texts(draft)
-    if dry_run:
-        console.data(_drafted(settings, draft, files, file, written=False), text=manifest.rstrip())
-        return
-    kept = files.write(manifest, schema)
-    drafted = _drafted(settings, draft, files, file, written=True)
-    console.data(drafted, text=f"{drafted.manifest}\n{drafted.schema}")
+    kept = [] if dry_run else files.write(manifest, schema)
+    drafted = _drafted(settings, draft, files, file, "" if not dry_run else manifest)
+    listed = f"{drafted.manifest}\n{drafted.schema}"
+    console.data(drafted, text=manifest.rstrip() if dry_run else listed)
     _tell(draft, drafted, kept)
 
 
-def _drafted(
-    settings: Settings, draft: Draft, files: DraftFiles, file: Path, *, written: bool
-) -> Drafted:
+class _Watcher:
+    """A line of progress for each part of the work."""
+
+    def __init__(self) -> None:
+        self._parts = ExitStack()
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._parts.close()
+
+    def begin(self, words: str, total: int | None) -> None:
+        self._parts.close()
+        self._progress = self._parts.enter_context(console.progress(words, total))
+
+    def advance(self, rows: int) -> None:
+        if self._progress:
+            self._progress.advance(rows)
+
+
+def _drafted(settings: Settings, draft: Draft, files: DraftFiles, file: Path, text: str) -> Drafted:
     return Drafted(
         dataset=draft.name,
         rows=draft.profile.looked.of,
@@ -107,7 +127,8 @@ def _drafted(
         rows_sharing_a_key=draft.key.sharing,
         manifest=files.manifest.relative_to(settings.root).as_posix(),
         schema=files.schema.relative_to(settings.root).as_posix(),
-        written=written,
+        written=not text,
+        text=text,
         next=(f"export DATASET={draft.name}{_data_path(settings, draft.name, file)}", *NEXT),
     )
 
@@ -139,6 +160,8 @@ def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:
         )
     if not drafted.rows:
         console.warn("the file has no rows: event time and key are guesses")
+    if not drafted.written:
+        return
     console.done(f"{drafted.manifest} has no faults: read it, correct it, then")
     for command in drafted.next:
         console.say(f"  {command}")

@@ -49,6 +49,6 @@ def _name_faults(declared: Declared[Dataset]) -> list[Fault]:
     faults += [
         declared.fault(pointer, f"`{name}` is taken", why, "Choose another name in silver.")
         for pointer, name in named.items()
-        if name in silver.OWN_NAMES
+        if name.lower() in silver.OWN_NAMES
     ]
     return faults

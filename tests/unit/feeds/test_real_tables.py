@@ -13,7 +13,7 @@ from headgate.feeds.profile.draw_up import Wishes, draw_up
 
 def drafted(name: str, folder: Path, *, times_as_text: bool = True) -> Draft:
     file = write_real_table(name, folder / f"{name}.parquet", times_as_text=times_as_text)
-    return draw_up(Wishes(name, file), lambda _: None)
+    return draw_up(Wishes(name, file))
 
 
 @pytest.mark.parametrize(("times_as_text", "fraction"), [(True, ""), (False, "[.SSSSSS]")])

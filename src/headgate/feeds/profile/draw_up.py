@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from headgate.feeds.profile.database import open_database
 from headgate.feeds.profile.draft import Draft
@@ -31,15 +31,35 @@ class Wishes:
     rows: int | None = None
 
 
-def draw_up(wishes: Wishes, advance: Callable[[int], None]) -> Draft:
+class Watcher(Protocol):
+    """Sees how far the looking is."""
+
+    def begin(self, words: str, total: int | None) -> None: ...
+
+    def advance(self, rows: int) -> None: ...
+
+
+class Nobody:
+    """Watches nothing."""
+
+    def begin(self, words: str, total: int | None) -> None: ...
+
+    def advance(self, rows: int) -> None: ...
+
+
+def draw_up(wishes: Wishes, watcher: Watcher | None = None) -> Draft:
     """Look at the file and decide on types, event time and key."""
+    watcher = watcher or Nobody()
     with open_parquet(wishes.file, "--from") as parquet:
         schema, total = parquet.schema_arrow, parquet.metadata.num_rows
     require_columns(str(wishes.file), schema)
     most = most_rows(len(schema)) if wishes.rows is None else wishes.rows or total
     with open_database(wishes.file) as database:
-        profile = scan(database, some_rows(wishes.file, most), schema, advance)
+        rows = some_rows(wishes.file, most)
+        watcher.begin("rows looked at", rows.limit)
+        profile = scan(database, rows, schema, watcher.advance)
         event_time, others = choose_event_time(profile, wishes.event_time)
-        search = Search(database, all_rows(wishes.file), profile, lambda _: None)
+        watcher.begin("rows held against keys", None)
+        search = Search(database, all_rows(wishes.file), profile, watcher.advance)
         key = given_key(search, wishes.key) if wishes.key else find_key(search, event_time)
     return Draft(wishes.name, profile, event_time, others, key)
