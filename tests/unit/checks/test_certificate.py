@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import orjson
@@ -272,3 +272,20 @@ def test_the_text_shows_the_equations_and_what_broke(evidence: Evidence) -> None
         "orders: every offset of a topic stands once in bronze or in the dead letters"
         " (2 stand more than once, or belong to no batch)",
     )
+
+
+def test_what_a_backfill_added_counts_until_the_next_rebuild(evidence: Evidence) -> None:
+    """Two rows came by a backfill; the next step of silver met them, and a duplicate of one."""
+    step = batch(SILVER, {"snapshot": 1}, {"snapshot": 2}, kept=2, replaced=2, backfilled=2)
+    filled = batch("backfill-orders", {}, {"snapshot": 2, "from": 20240101, "to": 20240102}, kept=5)
+    before = replace(filled, net=9, committed_at=TIME - timedelta(hours=1))
+    after = replace(filled, net=2, committed_at=TIME + timedelta(hours=1))
+    filled_in = replace(
+        evidence,
+        silver_ledger=(*evidence.silver_ledger[:2], step),
+        backfill_ledger=(before, after),
+    )
+    assert failed(filled_in) == []
+    assert named(filled_in, "silver").words == "bronze 16 = silver 12 + duplicates 3 + filtered 1"
+    assert named(filled_in, "steps").words.endswith("1 backfills beside")
+    assert failed(replace(filled_in, backfill_ledger=(before,))) == ["silver rows"]
