@@ -111,7 +111,8 @@ def test_nothing_new_changes_nothing_and_another_filter_rebuilds(pipeline: Pipel
     pipeline.process("silver")
     assert len(pipeline.ledger("silver")) == 1
     pipeline.declare(filters='["amount > 1"]')
-    pipeline.process("silver")
+    rebuilt = pipeline.process("silver")
+    assert rebuilt.progress.words.endswith("; rebuilt: the declaration has changed")
     assert {row[3] > 1 for row in pipeline.silver()} == {True}
     assert len(pipeline.ledger("silver")) == 2
 

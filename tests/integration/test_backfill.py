@@ -1,0 +1,163 @@
+"""A backfill makes the rows of its dates anew and touches no other; the account stays exact."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from tests.integration.events import events
+from tests.integration.oracle import silver_of
+from tests.integration.played import append, make_bronze, sound_row
+from tests.integration.spark import MORNING, SECOND, Interruption, Pipeline, Sent, strike
+
+from headgate.checks.certificate import Certificate, broken
+from headgate.engine.faults import Faults, Point
+from headgate.errors import BatchRefusedError, UsageError
+from headgate.jobs import declaration
+from headgate.jobs.rebuild import what_tables_tell
+from headgate.store.model import Run
+
+LATER = MORNING + 60 * SECOND
+
+
+def backfill(pipeline: Pipeline, first: str, last: str, faults: Faults | None = None) -> Run:
+    return pipeline.process("backfill", faults, **{"from": first, "to": last})
+
+
+def days(pipeline: Pipeline) -> dict[date, set[int]]:
+    found: dict[date, set[int]] = {}
+    for day, number in pipeline.select("on_day, event_id", f"silver.{pipeline.name}"):
+        found.setdefault(day, set()).add(number)
+    return found
+
+
+def files(pipeline: Pipeline) -> dict[date, set[str]]:
+    """The data files of each date."""
+    rows = pipeline.session.sql(
+        f"SELECT partition.on_day AS day, file_path FROM lake.silver.{pipeline.name}.files"
+    ).collect()
+    found: dict[date, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["day"], set()).add(row["file_path"])
+    return found
+
+
+def test_the_dates_are_brought_up_and_mended_and_no_other_is_touched(pipeline: Pipeline) -> None:
+    make_bronze(pipeline)
+    append(pipeline, [sound_row(n, n % 4 + 1) for n in range(20)])
+    pipeline.process("silver")
+    silver = f"lake.silver.{pipeline.name}"
+    # Someone has damaged it: a row too few on the 2nd, and one of the 3rd is there twice.
+    pipeline.session.sql(f"DELETE FROM {silver} WHERE event_id = 1")
+    pipeline.session.sql(f"INSERT INTO {silver} SELECT * FROM {silver} WHERE event_id = 2")
+    append(pipeline, [sound_row(n, n % 4 + 1) for n in range(20, 28)])
+    before = files(pipeline)
+    run = backfill(pipeline, "2024-01-02", "2024-01-03")
+    after = files(pipeline)
+    assert {day for day in after if after[day] == before.get(day)} == {
+        date(2024, 1, 1),
+        date(2024, 1, 4),
+    }
+    row = pipeline.ledger("backfill")[-1]
+    assert (dict(row.outcomes), row.net) == ({"kept": 14, "duplicate": 0, "filtered": 0}, 4)
+    assert (
+        "2024-01-02 to 2024-01-03: +4 rows"
+        in pipeline.store.run(run.job, run.number).progress.words
+    )
+    found = pipeline.select("event_id", f"silver.{pipeline.name}")
+    assert sorted(n for (n,) in found) == [n for n in range(28) if n < 20 or n % 4 in (1, 2)]
+    pipeline.process("silver")
+    assert pipeline.outcomes("silver") == {"kept": 24, "backfilled": 4}
+    assert pipeline.silver().total() == 28
+
+
+def test_what_cannot_be_backfilled_is_refused_in_words(pipeline: Pipeline) -> None:
+    make_bronze(pipeline)
+    with pytest.raises(BatchRefusedError, match="has no rows yet"):
+        backfill(pipeline, "2024-01-01", "2024-01-02")
+    append(pipeline, [sound_row(n, 1) for n in range(4)])
+    pipeline.process("silver")
+    with pytest.raises(UsageError, match="run backwards"):
+        backfill(pipeline, "2024-01-02", "2024-01-01")
+    pipeline.declare(filters='["amount > 1"]')
+    with pytest.raises(BatchRefusedError, match="the declaration has changed") as refused:
+        backfill(pipeline, "2024-01-01", "2024-01-02")
+    assert refused.value.fix == "headgate job run silver --full"
+    assert pipeline.ledger("backfill") == ()
+    pipeline.declare()
+    backfill(pipeline, "2020-01-01", "2020-12-31")  # a date without rows is no error
+    row = pipeline.ledger("backfill")[-1]
+    assert (row.read, row.net, pipeline.silver().total()) == (0, 0, 4)
+
+
+@pytest.mark.parametrize("first", ["silver", "backfill"])
+def test_a_merge_and_a_backfill_at_once_bring_each_row_once(pipeline: Pipeline, first: str) -> None:
+    make_bronze(pipeline)
+    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9)])
+    pipeline.process("silver")
+    rows = [sound_row(n, n % 3 + 1) for n in range(18)]
+    append(pipeline, rows[9:])
+
+    def other() -> None:
+        if interruption.met == 1:
+            if first == "silver":
+                backfill(pipeline, "2024-01-01", "2024-01-02")
+            else:
+                pipeline.process("silver")
+
+    interruption = Interruption(Point.AFTER_STAGING, other)
+    if first == "silver":
+        pipeline.process("silver", interruption)
+    else:
+        backfill(pipeline, "2024-01-01", "2024-01-02", interruption)
+    assert interruption.met == 2  # the table had moved, and the statement was run again whole
+    assert pipeline.silver() == silver_of(rows).rows
+
+
+def test_a_backfill_that_was_killed_is_finished_or_given_up(pipeline: Pipeline) -> None:
+    make_bronze(pipeline)
+    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9)])
+    pipeline.process("silver")
+    with pytest.raises(Exception, match="after-publish"):
+        backfill(pipeline, "2024-01-01", "2024-01-01", strike(Point.AFTER_PUBLISH))
+    with pytest.raises(Exception, match="after-staging"):
+        backfill(pipeline, "2024-01-02", "2024-01-02", strike(Point.AFTER_STAGING))
+    assert len(pipeline.ledger("backfill")) == 1  # what was published is settled, never done again
+    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9, 12)])
+    backfill(pipeline, "2024-01-03", "2024-01-03")
+    assert [row.net for row in pipeline.ledger("backfill")] == [0, 1]
+    assert pipeline.store.open_intents(f"backfill-{pipeline.name}") == ()
+    assert days(pipeline)[date(2024, 1, 3)] == {2, 5, 8, 11}
+
+
+def test_the_certificate_holds_with_backfills_and_the_ledger_can_be_made_again(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.produce(events(1, 60))
+    pipeline.process("bronze")
+    pipeline.process("silver")
+    more = [*events(2, 60, 60), *(Sent(value, timestamp=LATER) for value in events(1, 20))]
+    pipeline.produce(more)
+    pipeline.process("bronze")
+    backfill(pipeline, "2024-01-03", "2024-01-09")
+    assert pipeline.ledger("backfill")[0].net > 0
+    assert any("silver has not read 80 rows" in words for words in broken(pipeline.certify()))
+    pipeline.process("silver")
+    assert pipeline.outcomes("silver")["backfilled"] > 0
+    check_certificate(pipeline)
+    told = what_tables_tell(
+        pipeline.session, declaration.declared_revision(pipeline.settings, pipeline.name)
+    )
+    known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in told.rows}
+    ledger = (*pipeline.ledger("silver"), *pipeline.ledger("backfill"))
+    assert {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in ledger} <= known
+    pipeline.process("silver", form="full")  # from here on the backfill no longer counts
+    check_certificate(pipeline)
+
+
+def check_certificate(pipeline: Pipeline) -> Certificate:
+    certificate = pipeline.certify()
+    assert broken(certificate) == ()
+    again = pipeline.recheck()
+    assert again.returncode == 0, again.stdout
+    return certificate
