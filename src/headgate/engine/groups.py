@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from typing import Protocol, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
+from headgate.engine.admin import shared_admin
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 SECONDS = 5.0
@@ -32,12 +32,7 @@ class GroupOffsets:
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         self.group = group
         self._topic = topic
-        settings: dict[str, str | int | float | bool] = {
-            "bootstrap.servers": bootstrap,
-            "socket.timeout.ms": int(SECONDS * 1000),
-            "log_level": 0,
-        }
-        self._admin = cast("_Admin", cast("object", AdminClient(settings)))
+        self._admin = cast("_Admin", cast("object", shared_admin(bootstrap, SECONDS)))
 
     def write(self, offsets: Mapping[str, int]) -> None:
         """Where the next record of each partition is; refused while someone consumes in the group."""

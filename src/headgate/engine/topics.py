@@ -14,7 +14,6 @@ from typing import Protocol, TypeVar, cast
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
-    AdminClient,
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
@@ -25,6 +24,7 @@ from confluent_kafka.admin import (
     TopicDescription,
 )
 
+from headgate.engine.admin import shared_admin
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 DAY_MS = 86_400_000
@@ -94,7 +94,7 @@ class Topics:
     def __init__(self, bootstrap: str, timeout: float = 10.0) -> None:
         self.bootstrap = bootstrap
         self._timeout = timeout
-        self._admin = _admin(bootstrap, timeout)
+        self._admin = cast("_Admin", cast("object", shared_admin(bootstrap, timeout)))
 
     def need(self) -> None:
         """Raise at once when no server accepts a connection; the other calls wait for one."""
@@ -263,17 +263,6 @@ class _Admin(Protocol):
         *,
         request_timeout: float,
     ) -> Mapping[TopicPartition, Future[ListOffsetsResultInfo]]: ...
-
-
-def _admin(bootstrap: str, timeout: float) -> _Admin:
-    settings: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
-        "socket.timeout.ms": int(timeout * 1000),
-        "reconnect.backoff.ms": 50,
-        "reconnect.backoff.max.ms": 500,
-        "log_level": 0,  # it would write refused connections to stderr
-    }
-    return cast("_Admin", cast("object", AdminClient(settings)))
 
 
 def _accepts(server: str) -> bool:
