@@ -186,6 +186,24 @@ def test_three_hundred_columns_reach_silver(new_pipeline: NewPipeline, tmp_path:
     assert_equal_to_file(pipeline, dataset, tmp_path / "events.parquet")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "rows"), [("weather", 26_115), ("flights", 336_776)])
+def test_real_tables_reach_silver_whole(
+    new_pipeline: NewPipeline, tmp_path: Path, name: str, rows: int
+) -> None:
+    pipeline = new_pipeline()
+    file = write_real_table(name, tmp_path / f"{name}.parquet")
+    dataset = declare(pipeline, file)
+    assert send(pipeline, file).events == rows
+    pipeline.process("bronze")
+    pipeline.process("silver")
+    assert pipeline.outcomes() == {"accepted": rows}
+    assert pipeline.outcomes("silver") == {"kept": rows}
+    days = "CAST(time_hour AT TIME ZONE 'UTC' AS DATE) = event_date"
+    assert len(pipeline.select("1", dataset.silver_table, days)) == rows
+    assert pipeline.certify().holds
+
+
 def test_flights_are_known_by_carrier_number_and_hour(tmp_path: Path) -> None:
     file = write_real_table("flights", tmp_path / "flights.parquet")
     draft = draw_up(Wishes("flights", file))

@@ -129,18 +129,21 @@ def _drafted(settings: Settings, draft: Draft, files: DraftFiles, file: Path, te
         schema=files.schema.relative_to(settings.root).as_posix(),
         written=not text,
         text=text,
-        next=(f"export DATASET={draft.name}{_data_path(settings, draft.name, file)}", *NEXT),
+        next=(f"export DATASET={draft.name}{_where(settings, draft.name, file)}", *NEXT),
     )
 
 
-def _data_path(settings: Settings, name: str, file: Path) -> str:
-    """What DATA_PATH must say: nothing when the file stands where it is looked for."""
+def _where(settings: Settings, name: str, file: Path) -> str:
+    """What the settings must say of the file: nothing when it stands where it is looked for."""
     folder = (settings.root / Path(settings.host_data_dir).expanduser()).resolve()
     path = file.resolve()
-    if path == folder / f"{name}.parquet":
-        return ""
-    inside = f"/data/{path.relative_to(folder)}" if path.is_relative_to(folder) else str(path)
-    return f" DATA_PATH={shlex.quote(inside)}"
+    given = list[str]()
+    if not path.is_relative_to(folder):
+        folder = path.parent
+        given.append(f" HOST_DATA_DIR={shlex.quote(str(folder))}")
+    if path != folder / f"{name}.parquet":
+        given.append(f" DATA_PATH={shlex.quote(f'/data/{path.relative_to(folder).as_posix()}')}")
+    return "".join(given)
 
 
 def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:

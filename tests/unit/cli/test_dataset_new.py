@@ -126,7 +126,7 @@ def test_a_name_that_cannot_go_the_way_is_refused_with_a_command_that_mends_it(
     error = refusal({"id": odd.wholes(), name: odd.wholes()})
     assert isinstance(error, OperationError)
     assert words in error.why
-    command = re.search(r'python -c "(.*)"', error.fix)
+    command = re.search(r' -c "(.*)"', error.fix)
     assert command
     exec(command.group(1), {})
     result = run("new", "events", "--from", "events.renamed.parquet")
@@ -280,6 +280,25 @@ def test_a_dry_run_prints_the_manifest_and_writes_nothing() -> None:
     result = run("new", "events", "--from", str(file), "--dry-run")
     assert "event_ts_col: kafka_timestamp" in result.stdout
     assert not Path("datasets/events").exists()
+
+
+def test_what_comes_next_names_the_file_only_where_it_must(project: Path) -> None:
+    (project / "data" / "more").mkdir(parents=True)
+    told = {
+        "data/events.parquet": "export DATASET=events",
+        "data/more/x.parquet": "export DATASET=events DATA_PATH=/data/more/x.parquet",
+        "my events.parquet": f"export DATASET=events HOST_DATA_DIR={project} DATA_PATH='/data/my events.parquet'",
+        "events.parquet": f"export DATASET=events HOST_DATA_DIR={project}",
+    }  # fmt: skip
+    for place, words in told.items():
+        odd.write(Path(place), {"id": odd.wholes()})
+        result = run("new", "events", "--from", place, "--force")
+        assert [line for line in result.stderr.splitlines() if "export" in line] == [f"  {words}"]
+
+
+def test_a_file_of_nested_columns_alone_has_a_key() -> None:
+    columns = {"tags": odd.some([["x"], ["y"]], pa.list_(pa.string()), 2), "empty": pa.nulls(2)}
+    assert made(columns)[0].dedup_key == ("tags",)
 
 
 def test_the_schema_of_its_rows_is_written_too(project: Path) -> None:

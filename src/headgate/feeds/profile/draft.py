@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from headgate.compile.silver import OWN_NAMES
 from headgate.expr.literals import spark_identifier
 from headgate.feeds.profile.filters import proposed_filters
 from headgate.feeds.profile.model import ColumnProfile, Key, Profile
@@ -22,7 +23,7 @@ from headgate.spec.dataset import RECORD_TIME, RESERVED_COLUMNS
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _YAML_WORDS = frozenset("y n yes no on off true false null".split())
-_RESERVED = frozenset({*RESERVED_COLUMNS, "outcome", "_rank"})
+_RESERVED = frozenset(RESERVED_COLUMNS) | OWN_NAMES
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,9 @@ def _places(draft: Draft) -> Iterator[str]:
     yield "# Raw rows, and clean ones, as schema.table."
     yield f"bronze_table: bronze.raw_{stem}"
     yield f"silver_table: silver.cleaned_{stem}"
+    yield "# What becomes of fields that nobody declared: evolve makes them columns of bronze, freeze keeps"
+    yield "# them as JSON in one column, quarantine makes the record a dead letter."
+    yield "contract: evolve"
 
 
 def _times(draft: Draft) -> Iterator[str]:

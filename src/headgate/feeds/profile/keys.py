@@ -77,7 +77,7 @@ def find_key(search: Search, event_time: str) -> Key:
     if not found and likely != ranked:
         repeated, found = _search(search, trial, ranked[:MOST_CANDIDATES])
     if not found:
-        whole = trial.widened(ranked) or tuple(ranked or range(len(names)))
+        whole = trial.widened(ranked) or tuple(ranked) or _with_values(profile)
         found = [(whole, search.sharing(whole))]
     (columns, sharing), *others = found
     told = tuple(tuple(names[at] for at in other) for other, _ in others[:OTHERS])
@@ -86,6 +86,13 @@ def find_key(search: Search, event_time: str) -> Key:
 
 def _could_be_part(kind: str) -> bool:
     return kind not in ("nested", "nothing")
+
+
+def _with_values(profile: Profile) -> tuple[int, ...]:
+    """Columns that hold anything; all of them when none does."""
+    columns = enumerate(profile.columns)
+    held = tuple(at for at, column in columns if column.nulls < profile.looked.rows)
+    return held or tuple(range(len(profile.columns)))
 
 
 def _ordered(columns: Sequence[int], names: Sequence[str], event_time: str) -> tuple[str, ...]:

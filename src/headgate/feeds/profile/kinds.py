@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import orjson
 import pyarrow as pa
@@ -111,6 +113,12 @@ def _fix(file: str, schema: pa.Schema, renamed: tuple[str, ...]) -> str:
             "or leave them out in a copy of it:"
         )
     return (
-        f"{told}\npython -c \"import pyarrow.parquet as p; t = p.read_table('{file}'); "
+        f"{told}\n{_python()} -c \"import pyarrow.parquet as p; t = p.read_table('{file}'); "
         f"p.write_table({steps}, '{new}')\""
     )
+
+
+def _python() -> str:
+    """The interpreter that has pyarrow, as one types it here."""
+    found, here = Path(sys.executable), Path.cwd()
+    return str(found.relative_to(here) if found.is_relative_to(here) else found)
