@@ -78,7 +78,10 @@ class BurstReport:
 
 @dataclass
 class Producer(threading.Thread):
-    """Sends the bursts on time; what the broker did not acknowledge is an error at the end."""
+    """Sends the bursts on time, but none before the play allows it.
+
+    What the broker did not acknowledge is an error at the end.
+    """
 
     place: Rig
     seed: int
@@ -87,6 +90,7 @@ class Producer(threading.Thread):
     rows: int
     sent: int = 0
     burst: int = 0
+    allowed: int = 0
     error: Exception | None = None
     writer: TopicWriter = field(init=False)
 
@@ -105,6 +109,7 @@ class Producer(threading.Thread):
         try:
             for number in range(self.bursts):
                 time.sleep(max(0.0, begun + number * self.every - time.monotonic()))
+                wait_until(lambda number=number: number < self.allowed, DRAIN_SECONDS)
                 self._send(number)
         except Exception as error:
             self.error = error
@@ -164,14 +169,22 @@ class Play:
         begun = time.monotonic()
         self._engine.start()
         self._engine.command("job", "start", "bronze")
+        self._producer.allowed = 1
         self._producer.start()
         self._settled_more_than(0, "the first burst")
-        for burst, act in enumerate(self._acts(), 2):
-            at = round(burst * self._producer.bursts / 10)
-            self._wait_for_burst(min(at, self._producer.bursts))
+        for tenth, act in enumerate(self._acts(), 2):
+            self._wait_for_burst(self._allow(tenth))
+            self._allow(tenth + 1)
             act()
+        self._producer.allowed = self._producer.bursts
         self._drain()
         return self._report(round(time.monotonic() - begun, 1))
+
+    def _allow(self, tenth: int) -> int:
+        """Bursts go on during an act, but not past the next one."""
+        allowed = tenth * self._producer.bursts // 10
+        self._producer.allowed = max(self._producer.allowed, allowed)
+        return allowed
 
     def _acts(self) -> Sequence[Callable[[], None]]:
         """One after each tenth of the bursts, from the second on."""
@@ -195,6 +208,8 @@ class Play:
 
     def _kill_broker(self) -> None:
         self._calm_until = time.time()
+        self._producer.allowed += 1
+        wait_until(lambda: self._producer.unacknowledged > 0, self._producer.every, 0.001)
         under_way = self._producer.unacknowledged
         self._place.broker.kill()
         self._say(f"burst {self._producer.burst}: broker killed, {under_way} records under way")
@@ -203,7 +218,8 @@ class Play:
         self._recovered("broker", under_way)
 
     def _kill_engine(self) -> None:
-        wait_until(lambda: unread(self._home, self._store, self._job) > 0, 20.0)
+        self._producer.allowed += 1
+        wait_until(lambda: unread(self._home, self._store, self._job) > 0, self._producer.every)
         under_way = unread(self._home, self._store, self._job)
         self._engine.kill()
         self._say(f"burst {self._producer.burst}: engine killed, {under_way} records unread")
