@@ -23,6 +23,8 @@ from headgate.jobs.maintain_plan import (
     TableReport,
     Wanted,
 )
+from headgate.jobs.rebuild import rebuild_on
+from headgate.store.ops import OpsStore
 
 ROUNDS = 3
 DAYS = 2  # few dates, so that each has several files
@@ -103,6 +105,19 @@ def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     assert not orphan.exists()
     assert staged.exists(), "a file of a staged snapshot is no orphan"
     agrees(worked)
+    says_what_is_expired(worked)
+
+
+def says_what_is_expired(pipeline: Pipeline) -> None:
+    """A ledger that is lost after an expiry comes back in part, and says so."""
+    with OpsStore.open(f"sqlite:///{pipeline.settings.root}/lost.db") as lost:
+        rebuilt = rebuild_on(pipeline.session, pipeline.settings, lost)
+        for kind in ("bronze", "silver"):
+            rows = lost.ledger(f"{kind}-{pipeline.name}")
+            known = pipeline.ledger(kind)
+            assert 0 < len(rows) < len(known)
+            assert [r.outcomes for r in rows] == [r.outcomes for r in known[-len(rows) :]]
+            assert any(f"lake.{kind}.{pipeline.name}: batches before" in w for w in rebuilt.unknown)
 
 
 def plant(pipeline: Pipeline) -> Path:

@@ -189,8 +189,9 @@ class Files:
         return str(self._system.makeQualified(self._path("")).toString())
 
     def size(self, path: str) -> int:
-        """Bytes of a file, given by its whole path."""
-        return int(self._system.getFileStatus(self._jvm.org.apache.hadoop.fs.Path(path)).getLen())
+        """Bytes of a file, given by its whole path; 0 when it is gone."""
+        file = self._jvm.org.apache.hadoop.fs.Path(path)
+        return int(self._system.getFileStatus(file).getLen()) if self._system.exists(file) else 0
 
     def read(self, name: str) -> bytes:
         stream = self._system.open(self._path(name))

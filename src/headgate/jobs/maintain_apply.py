@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.engine.conflicts import MOVED, persistently
 from headgate.engine.context import RunContext
 from headgate.engine.maintained import Orphan
 from headgate.engine.small_files import Part, chunks, plan_compaction
@@ -75,21 +76,23 @@ class Maintenance:
     def _manifests(self, plan: TablePlan, report: TableReport) -> TableReport:
         if plan.rewrite_manifests and not self._context.stop.is_set():
             self._step(f"rewriting the manifests of {plan.table}")
-            self._planner.look(plan.role).rewrite_manifests()
+            persistently(lambda: self._planner.look(plan.role).rewrite_manifests(), is_conflict)
         return report
 
     def _expire(self, plan: TablePlan, report: TableReport) -> TableReport:
         if not plan.going or self._context.stop.is_set():
             return report
+        self._step(f"expiring snapshots of {plan.table}")
+        expired, files = persistently(lambda: self._expired(plan), is_conflict)
+        return report.model_copy(update={"snapshots_expired": expired, "files_deleted": files})
+
+    def _expired(self, plan: TablePlan) -> tuple[int, int]:
+        """Expire what was to go and still may; how many snapshots and files that were."""
         table = self._planner.look(plan.role)
         now = self._planner.verdicts(plan.role, table)
-        ids = sorted({s.id for s in now if s.goes} & plan.going)
-        if not ids:
-            return report
-        self._step(f"expiring {len(ids)} snapshots of {plan.table}")
-        told = table.expire(ids)
-        files = sum(n for name, n in told.items() if name.startswith("deleted_"))
-        return report.model_copy(update={"snapshots_expired": len(ids), "files_deleted": files})
+        ids = sorted({snapshot.id for snapshot in now if snapshot.goes} & plan.going)
+        told = table.expire(ids) if ids else {}
+        return len(ids), sum(n for name, n in told.items() if name.startswith("deleted_"))
 
     def _vacuum(self, plan: TablePlan, report: TableReport) -> TableReport:
         if not plan.orphans or self._context.stop.is_set():
@@ -101,3 +104,8 @@ class Maintenance:
         removed = set(table.remove(orphans, older_than))
         gone = [orphan.bytes for orphan in orphans if orphan.path in removed]
         return report.model_copy(update={"orphans_removed": len(gone), "orphan_bytes": sum(gone)})
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether another commit came first, so that the step may be tried again."""
+    return any(sign in str(error) for sign in MOVED)
