@@ -83,9 +83,11 @@ def _above(value: object, *, strictly: bool) -> Promise:
 
 
 def _values(options: tuple[tree.Literal, ...]) -> tuple[str | int, ...]:
+    """All of them or none; dbt would read a quote or a brace in a text as its own."""
     values = [option.value for option in options]
     plain = [v for v in values if isinstance(v, str | int) and not isinstance(v, bool)]
-    return tuple(plain) if len(plain) == len(values) else ()
+    odd = any(mark in str(value) for value in plain for mark in "'{")
+    return tuple(plain) if len(plain) == len(values) and not odd else ()
 
 
 def _after_cast(column: Column, promise: Promise) -> Promise:

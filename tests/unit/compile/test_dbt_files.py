@@ -75,6 +75,11 @@ def test_values_and_signs_hold_where_the_type_stays(tmp_path: Path) -> None:
     assert listed == ["not_null", values]
 
 
+@pytest.mark.parametrize("text", ["it\\\\'s", "{{ x }}"])
+def test_a_text_that_dbt_would_read_as_its_own_is_not_listed(text: str, tmp_path: Path) -> None:
+    assert asked(tmp_path, "order_id", f"\"order_id IN ('a', '{text}')\"") == ["not_null"]
+
+
 def test_the_record_time_is_never_null(tmp_path: Path) -> None:
     text = (
         ORDERS.replace("event_ts_col: created_at", "event_ts_col: kafka_timestamp")
