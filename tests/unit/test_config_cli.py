@@ -110,6 +110,22 @@ def test_check_passes_when_the_data_is_there(project: Path) -> None:
     assert "BROKER=embedded, CATALOG=jdbc, STORAGE=local, MODE=batch" in result.stderr
 
 
+def test_check_knows_the_datasets_there_are(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "datasets" / "orders").mkdir(parents=True)
+    (project / "datasets" / "orders" / "dataset.yml").touch()
+    put_data(project)
+    monkeypatch.setenv("DATASET", "ordrs")
+    found = faults(run("check"))
+    assert "is ordrs, which is not declared" in found["DATASET"]
+    assert "Did you mean `orders`?" in found["DATASET"]
+    monkeypatch.setenv("DATASET", "orders")
+    missing = faults(run("check"))
+    assert set(missing) == {"DATA_PATH"}
+    assert "or run: make sample DATASET=orders" in missing["DATA_PATH"]
+    put_data(project, "orders.parquet")
+    assert run("check").exit_code == 0
+
+
 def test_check_names_both_variables_of_a_missing_file() -> None:
     words = faults(run("check"))["DATA_PATH"]
     assert "HOST_DATA_DIR=data" in words

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from headgate.axes import NAMES, VARIABLES
+from headgate.cli.config_faults import all_faults
 from headgate.cli.console import console
 from headgate.errors import Fault, UsageError
 from headgate.profile import (
@@ -23,9 +24,8 @@ from headgate.profile import (
     suggestion,
 )
 from headgate.settings import Settings, gather, load_settings
-from headgate.variables import MASK, Described, Finding, InvalidSettingsError, without_secrets
+from headgate.variables import MASK, Described, InvalidSettingsError, without_secrets
 
-REQUIRED = ("dataset", "topic", "dlq_topic")
 PROCESS_ONLY = {
     "HEADGATE_CACHE": "Where fetched jars are kept; default `~/.cache/headgate`.",
     "HEADGATE_IVY_SETTINGS": "An Ivy settings file, for a company mirror of Maven artifacts.",
@@ -177,58 +177,6 @@ def as_text(rows: Sequence[Row]) -> str:
     return "\n\n".join(blocks)
 
 
-def all_faults(sources: Sources) -> Iterator[Fault]:
-    """What contradicts itself, what is missing, and which files are not there."""
-    try:
-        Settings.from_sources(sources)
-    except InvalidSettingsError as error:
-        yield from error.faults
-    findings = (*missing_values(sources), *missing_files(sources))
-    yield from (finding.located(sources) for finding in findings)
-
-
-def missing_values(sources: Sources) -> Iterator[Finding]:
-    for name in (NAMES[field] for field in REQUIRED):
-        found = sources.find(name)
-        if found is None or not found.entry.value:
-            fix = f"Write {name}=… into {ACTIVE}, or: make env-select ENV=env/embedded.env"
-            yield Finding(name, "is not set", fix)
-
-
-def missing_files(sources: Sources) -> Iterator[Finding]:
-    """Judged from the file variables alone, so that other faults do not hide a missing file."""
-    data = settings_of(sources, "host_data_dir", "data_path")
-    if data and data.data_path and not data.data_file.is_file():
-        yield missing_data(data)
-    schema = settings_of(sources, "validate_schema", "schema_path")
-    if schema and schema.validate_schema and not schema.schema_file.is_file():
-        what = f"leads to {schema.schema_file}, which does not exist"
-        yield Finding("SCHEMA_PATH", what, "Put the JSON Schema there, or VALIDATE_SCHEMA=false")
-
-
-def settings_of(sources: Sources, *fields: str) -> Settings | None:
-    """Settings of these fields alone, unless they are at fault themselves."""
-    found = {field: sources.find(NAMES[field]) for field in fields}
-    values = {field: f.entry.value for field, f in found.items() if f and f.entry.value}
-    try:
-        return Settings.model_validate({"root": sources.root, **values})
-    except InvalidSettingsError:
-        return None
-
-
-def missing_data(settings: Settings) -> Finding:
-    folder = settings.data_file.parent
-    there = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else []
-    what = (
-        f"leads to {settings.data_file}, which does not exist"
-        f" (HOST_DATA_DIR={settings.host_data_dir}, DATA_PATH={settings.data_path})"
-    )
-    if there:
-        return Finding("DATA_PATH", what, f"Write DATA_PATH=/data/{there[0]}, which is there")
-    fix = "Put the file there, point HOST_DATA_DIR at its folder, or run: make sample"
-    return Finding("DATA_PATH", what, fix)
-
-
 def unknown_names(sources: Sources) -> Iterator[str]:
     """Unknown names are ignored, but one that looks like a slip is worth a word."""
     profile = sources.profile
@@ -290,7 +238,11 @@ A value is taken from the strongest source that gives it: the environment, then 
 services wrote about themselves, then the active profile (`.env`, or `env/embedded.env` when there
 is none), then the default. Blanks around a value and a comment after a blank are taken off; an
 empty value means the default; unknown names are ignored. `headgate config show` prints every value
-with its source, `headgate config check` lists everything that is wrong."""
+with its source, `headgate config check` lists everything that is wrong.
+
+TOPIC, DLQ_TOPIC, DATA_PATH and SCHEMA_PATH of a profile are those of the profile's DATASET. With
+another `DATASET=x` in the environment they are `x.events`, `x.events.dlq`, `/data/x.parquet` and
+`/schemas/x.json`, unless the environment gives them too."""
 ENVIRONMENT_ONLY = """## Read from the environment only
 
 | variable | what it says |
