@@ -243,6 +243,22 @@ def test_rows_that_repeat_do_not_hide_the_key() -> None:
     assert "2 of 102 rows repeat another in every column" in text
 
 
+def test_where_nothing_less_will_do_only_equal_rows_are_one_event() -> None:
+    rows = 64
+    columns = {
+        f"bit{n}": pa.array([row >> n & 1 for row in range(rows)], pa.int64()) for n in range(6)
+    }
+    columns["tags"] = odd.some([["x"]], pa.list_(pa.string()), rows)
+    dataset, text = made(columns)
+    assert dataset.dedup_key == tuple(f"bit{n}" for n in range(6))
+    assert "All 64 rows differ in them." in text
+    columns["tags"] = pa.array([["x"]] * 63 + [["y"]], pa.list_(pa.string()))
+    columns["bit0"] = pa.array([0] * rows, pa.int64())
+    dataset, text = made(columns, "--force")
+    assert dataset.dedup_key == (*(f"bit{n}" for n in range(6)), "tags")
+    assert "31 of 64 rows repeat another in every column" in text
+
+
 def test_a_given_key_is_held_against_all_rows() -> None:
     columns = {"id": odd.wholes(), "kind": odd.some(["x", "y"], pa.string())}
     dataset, text = made(columns, "--key", "kind")

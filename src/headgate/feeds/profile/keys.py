@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -40,13 +40,25 @@ class Search:
     rows: Rows
     profile: Profile
     advance: Advance
+    _known: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
 
     def sharing(self, columns: Sequence[int]) -> int:
         """How many rows have the same values there as an earlier one."""
-        if not self.rows.of:
-            return 0
-        reader = self.rows.reader(columns, self.advance, exact=True)
-        return self.rows.of - self.database.combinations(reader)
+        key = tuple(columns)
+        if self.rows.of and key not in self._known:
+            reader = self.rows.reader(key, self.advance, exact=True)
+            self._known[key] = self.rows.of - self.database.combinations(reader)
+        return self._known.get(key, 0)
+
+    def tells_apart(self, columns: Sequence[int]) -> bool:
+        """Whether it is unique but for rows that repeat another in every column."""
+        sharing = self.sharing(columns)
+        return not sharing or sharing == self.repeated
+
+    @property
+    def repeated(self) -> int:
+        """How many rows repeat another in every column: no key tells those apart."""
+        return self.sharing(range(len(self.profile.columns)))
 
 
 def given_key(search: Search, names: Sequence[str]) -> Key:
@@ -57,42 +69,41 @@ def given_key(search: Search, names: Sequence[str]) -> Key:
             raise UsageError(
                 f"the file has no column `{name}`", fix=suggestion(name, known, "columns")
             )
-    sharing = search.sharing([known.index(name) for name in names])
-    return Key(tuple(dict.fromkeys(names)), sharing, 0, given=True)
+    chosen = tuple(dict.fromkeys(names))
+    sharing = search.sharing([known.index(name) for name in chosen])
+    return Key(chosen, sharing, search.repeated if sharing else 0, given=True)
 
 
 def find_key(search: Search, event_time: str) -> Key:
     """The smallest, likeliest combination that is unique; where rows repeat, among the others."""
-    profile = search.profile
-    names = [column.name for column in profile.columns]
+    columns = search.profile.columns
     doubts = {
         at: unlikeliness(column, event_time)
-        for at, column in enumerate(profile.columns)
-        if _could_be_part(column.kind)
+        for at, column in enumerate(columns)
+        if column.kind not in ("nested", "nothing")
     }
     ranked = sorted(doubts, key=lambda at: doubts[at])
     likely = [at for at in ranked if doubts[at] < UNLIKELY]
     trial = _Trial(search, ranked)
-    repeated, found = _search(search, trial, likely[:MOST_CANDIDATES])
-    if not found and likely != ranked:
-        repeated, found = _search(search, trial, ranked[:MOST_CANDIDATES])
-    if not found:
-        whole = trial.widened(ranked) or tuple(ranked) or _with_values(profile)
-        found = [(whole, search.sharing(whole))]
-    (columns, sharing), *others = found
-    told = tuple(tuple(names[at] for at in other) for other, _ in others[:OTHERS])
-    return Key(_ordered(columns, names, event_time), sharing, repeated, others=told)
+    first, *others = (
+        _search(search, trial, likely[:MOST_CANDIDATES])
+        or _search(search, trial, ranked[:MOST_CANDIDATES])
+        or [_whole(search, trial.widened(ranked))]
+    )
+    names = [column.name for column in columns]
+    told = tuple(tuple(names[at] for at in other) for other in others[:OTHERS])
+    sharing = search.sharing(first)
+    return Key(_ordered(first, names, event_time), sharing, sharing, others=told)
 
 
-def _could_be_part(kind: str) -> bool:
-    return kind not in ("nested", "nothing")
-
-
-def _with_values(profile: Profile) -> tuple[int, ...]:
-    """Columns that hold anything; all of them when none does."""
-    columns = enumerate(profile.columns)
-    held = tuple(at for at, column in columns if column.nulls < profile.looked.rows)
-    return held or tuple(range(len(profile.columns)))
+def _whole(search: Search, widened: tuple[int, ...]) -> tuple[int, ...]:
+    """As many columns as it takes, at worst all: then only rows that are equal are one event."""
+    if widened and search.tells_apart(widened):
+        return widened
+    columns = enumerate(search.profile.columns)
+    held = tuple(at for at, column in columns if column.nulls < search.profile.looked.rows)
+    apart = bool(held) and search.tells_apart(held)
+    return held if apart else tuple(range(len(search.profile.columns)))
 
 
 def _ordered(columns: Sequence[int], names: Sequence[str], event_time: str) -> tuple[str, ...]:
@@ -101,28 +112,14 @@ def _ordered(columns: Sequence[int], names: Sequence[str], event_time: str) -> t
     return tuple(sorted(chosen, key=lambda name: name == event_time))
 
 
-def _search(
-    search: Search, trial: _Trial, candidates: Sequence[int]
-) -> tuple[int, list[tuple[tuple[int, ...], int]]]:
-    """Rows that repeat whole, and the combinations that tell all the others apart."""
-    repeated = -1
+def _search(search: Search, trial: _Trial, candidates: Sequence[int]) -> list[tuple[int, ...]]:
+    """Combinations of the fewest columns that tell all rows apart which differ at all."""
     for size in range(1, MOST_COLUMNS + 1):
-        found: list[tuple[tuple[int, ...], int]] = []
-        for columns in _first(trial.unique(candidates, size), MOST_ASKED):
-            if repeated < 0:
-                repeated = _repeated(search) if trial.repeats else 0
-            sharing = search.sharing(columns)
-            if sharing == repeated:
-                found.append((columns, sharing))
-                if len(found) > OTHERS:
-                    break
+        promising = _first(trial.unique(candidates, size), MOST_ASKED)
+        found = [columns for columns in promising if search.tells_apart(columns)]
         if found:
-            return repeated, found
-    return max(0, repeated), []
-
-
-def _repeated(search: Search) -> int:
-    return search.sharing(range(len(search.profile.columns)))
+            return found
+    return []
 
 
 def _first(items: Iterator[tuple[int, ...]], most: int) -> Iterator[tuple[int, ...]]:
@@ -138,11 +135,6 @@ class _Trial:
         self.rows = len(next(iter(self._codes.values()), ()))
         # Most combinations fail on few rows already.
         self._targets = {n: self._different(tuple(self._codes), n) for n in (QUICK_ROWS, self.rows)}
-
-    @property
-    def repeats(self) -> bool:
-        """Whether some rows cannot be told apart even by all columns tried."""
-        return self._targets[self.rows] < self.rows
 
     def unique(self, candidates: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
         """Combinations that tell all rows apart which can be, the likeliest first."""
