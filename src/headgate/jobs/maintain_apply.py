@@ -91,7 +91,9 @@ class Maintenance:
         table = self._planner.look(plan.role)
         now = self._planner.verdicts(plan.role, table)
         ids = sorted({snapshot.id for snapshot in now if snapshot.goes} & plan.going)
-        told = table.expire(ids) if ids else {}
+        if not ids:
+            return 0, 0
+        told = table.expire(ids)
         return len(ids), sum(n for name, n in told.items() if name.startswith("deleted_"))
 
     def _vacuum(self, plan: TablePlan, report: TableReport) -> TableReport:
