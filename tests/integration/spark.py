@@ -18,6 +18,7 @@ from tests.integration.oracle import Record, read_topic
 
 from headgate.axes import NAMES
 from headgate.engine.faults import VARIABLE, Faults, Point
+from headgate.local.process import wait_until
 from headgate.settings import Settings
 from headgate.store.model import LedgerRow, Run, RunState
 from headgate.store.ops import OpsStore
@@ -343,7 +344,7 @@ def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> No
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     for future in admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
         future.result(20)
-    assert Topics(bootstrap).describe(name)
+    assert wait_until(lambda: Topics(bootstrap).describe(name) is not None, 20)
 
 
 @pytest.fixture(scope="session")
