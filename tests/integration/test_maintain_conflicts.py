@@ -16,6 +16,7 @@ from tests.integration.events import events
 from tests.integration.oracle import bronze_rows
 from tests.integration.spark import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
 
+from headgate.compile.fragments import TABLE_PROPERTIES
 from headgate.engine.conflicts import TableMovedError
 from headgate.engine.faults import Point
 from headgate.engine.iceberg import ManagedTable
@@ -30,6 +31,7 @@ from headgate.store.model import JobSpec, RunState
 
 BAD = b"not a record"
 DAYS = 2  # few dates, so that each has several files
+METADATA_FILES = int(TABLE_PROPERTIES["write.metadata.previous-versions-max"]) + 1
 # What Iceberg writes into the log when a commit finds another one before it.
 CONFLICT = re.compile(r"Retrying task after failure|Cannot commit|Failure during rewrite commit")
 
@@ -263,6 +265,9 @@ def test_two_writers_compaction_and_expiry_at_once(
     assert met, "they never met"
     assert sum(expired) > 0
     assert sum(compacted) > 0
+    for schema in ("bronze", "silver"):
+        table = MaintainedTable(pipeline.session, f"lake.{schema}.{pipeline.name}")
+        assert table.metadata_files() <= METADATA_FILES
     records = pipeline.records()
     assert pipeline.bronze() == bronze_rows([r for r in records if r.value != BAD], TYPES)
     assert pipeline.outcomes() == {"accepted": 40 * rounds, "refused": rounds}
