@@ -168,6 +168,7 @@ def test_times_that_are_text_are_times_in_silver(new_pipeline: NewPipeline, tmp_
     assert found[0][4] == "1970-01-01T00:00:00.000000001"
 
 
+@pytest.mark.slow
 def test_a_date_can_be_the_event_time(new_pipeline: NewPipeline, tmp_path: Path) -> None:
     pipeline = new_pipeline()
     days = pa.array([date(2024, 1, 1), date(2024, 2, 29), None], pa.date32())

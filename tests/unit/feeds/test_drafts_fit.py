@@ -52,7 +52,7 @@ def drafted(file: Path) -> Draft | None:
 
 
 @given(names=NAMES, kinds=st.lists(st.sampled_from(KINDS), min_size=8, max_size=8), rows=st.integers(0, 4))  # fmt: skip
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_a_draft_fits_its_file(names: list[str], kinds: list[pa.Array], rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         columns = {name: kind[:rows] for name, kind in zip(names, kinds, strict=False)}

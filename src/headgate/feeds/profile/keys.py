@@ -83,7 +83,7 @@ def find_key(search: Search, event_time: str) -> Key:
         if column.kind not in ("nested", "nothing")
     }
     ranked = sorted(doubts, key=lambda at: doubts[at])
-    likely = [at for at in ranked if doubts[at] < UNLIKELY]
+    likely = [at for at in ranked if doubts[at][0] < UNLIKELY]
     trial = _Trial(search, ranked)
     first, *others = (
         _search(search, trial, likely[:MOST_CANDIDATES])

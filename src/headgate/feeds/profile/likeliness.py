@@ -13,11 +13,11 @@ _MEASURE = re.compile(
     r"|delay|temp|speed|weight|height|width|percent|avg|mean|sum|lat|lon|pressure|humid"
 )
 _PART_OF_DATE = re.compile(r"(^|_)(year|month|day|hour|minute|second|week|quarter)$")
-_OF_KIND = {"whole": 3, "text": 2, "time": 4, "date": 4, "decimal": 6, "boolean": 7, "real": 9}
+_OF_KIND = {"whole": 3, "text": 2, "time": 7, "date": 7, "decimal": 6, "boolean": 7, "real": 9}
 
 
-# Measures are unique by accident: they are asked last.
-UNLIKELY = (7, 0)
+# Measures and further times are unique by accident: they are asked last.
+UNLIKELY = 7
 
 
 def unlikeliness(column: ColumnProfile, event_time: str) -> tuple[int, int]:
