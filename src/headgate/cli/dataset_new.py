@@ -148,7 +148,7 @@ def _where(settings: Settings, name: str, file: Path) -> str:
 
 def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:
     """What was decided, what to look at, and what comes next."""
-    from headgate.feeds.profile.words import about_event_time
+    from headgate.feeds.profile.words import about_event_time, about_losses
 
     for path in kept:
         console.say(f"the file that was there is kept as {path.name}")
@@ -161,6 +161,9 @@ def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:
         console.warn(
             f"{draft.key.sharing:,} rows have the key of another: silver keeps one of each"
         )
+    for column in draft.columns:
+        for words in about_losses(column):
+            console.warn(f"{column.name}: {words}")
     if not drafted.rows:
         console.warn("the file has no rows: event time and key are guesses")
     if not drafted.written:

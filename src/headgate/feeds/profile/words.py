@@ -63,16 +63,23 @@ def shown(value: Bound) -> str:
 def _notes(column: ColumnProfile) -> Iterator[str]:
     if column.kind == "nested":
         yield "nested: it goes as its JSON text"
-    if column.kind == "real" and column.beyond:
-        yield f"{column.beyond:,} are NaN or infinite, which JSON cannot say: those rows become dead letters"
+    if column.time is not None:
+        yield "text that is a time in every row looked at; another text makes a dead letter"
     if column.kind == "real" and column.whole:
         yield "all values are whole numbers: BIGINT would do as silver_type"
-    if column.kind == "time" and column.beyond:
-        yield f"{column.beyond:,} are finer than a microsecond: {_nanoseconds(column)}"
     if column.file_type.startswith("duration"):
         yield f"a duration, as a number of {column.file_type[9:-1]}"
     if column.file_type == "uint64":
         yield "unsigned: its greatest values have no room in BIGINT"
+    yield from about_losses(column)
+
+
+def about_losses(column: ColumnProfile) -> Iterator[str]:
+    """What the way to bronze does not bear."""
+    if column.kind == "real" and column.beyond:
+        yield f"{column.beyond:,} are NaN or infinite, which JSON cannot say: those rows become dead letters"
+    if column.kind == "time" and column.beyond:
+        yield f"{column.beyond:,} are finer than a microsecond: {_nanoseconds(column)}"
 
 
 def _nanoseconds(column: ColumnProfile) -> str:
