@@ -14,7 +14,8 @@ PARTS_SHOWN = FILES_SHOWN = 10
 def plan_text(plan: Plan) -> str:
     """What would be done, table by table."""
     tables = ["\n".join([table.table, *_planned(table, plan.made_at)]) for table in plan.tables]
-    return "\n\n".join([f"Plan of {plan.job}, {plan.made_at:%Y-%m-%d %H:%M:%S} UTC", *tables])
+    title = f"Plan of {plan.job}, {plan.made_at:%Y-%m-%d %H:%M:%S} UTC"
+    return "\n\n".join([title, *(tables or ["no table is there yet"])])
 
 
 def _planned(table: TablePlan, now: datetime) -> Iterator[str]:
