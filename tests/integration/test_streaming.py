@@ -22,9 +22,11 @@ from headgate.engine.context import RunContext
 from headgate.engine.expiry import ExpiredError
 from headgate.engine.faults import Faults, Point
 from headgate.errors import BatchRefusedError, DifferenceError, UsageError
+from headgate.jobs.rebuild import rebuild_on
 from headgate.jobs.registry import JOBS
 from headgate.local.process import wait_until
 from headgate.store.model import RunState
+from headgate.store.ops import OpsStore
 
 NewPipeline = Callable[..., Pipeline]
 
@@ -227,3 +229,11 @@ def test_the_certificate_names_what_expired_and_the_script_agrees(pipeline: Pipe
     checked = pipeline.recheck()
     assert checked.returncode == 0, checked.stdout
     assert "PASS  15 records expired unread" in checked.stdout
+    with OpsStore.open(f"sqlite:///{pipeline.settings.root}/again.db") as again:
+        rebuild_on(pipeline.session, pipeline.settings, again)
+        rows = again.ledger(f"bronze-{pipeline.name}")
+    assert [(row.read, row.gaps, row.is_accepted_gap) for row in rows] == [
+        (30, 0, False),
+        (0, 15, True),
+        (15, 0, False),
+    ]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from headgate.cli.console import console
 from headgate.cli.job_report import open_store
+
+if TYPE_CHECKING:
+    from headgate.checks.lag import Lag
 
 
 @click.command("repair")
@@ -51,6 +56,7 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
     """
     from headgate.checks.lag import measure
     from headgate.cli.job_run import finish
+    from headgate.engine.expiry import ExpiredError
     from headgate.errors import UsageError
     from headgate.jobs.requests import ask_for, split_job
 
@@ -60,21 +66,23 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
         if kind != "bronze":
             raise UsageError(f"{kind} reads no topic", fix="headgate job accept-gap bronze")
         lag = measure(settings, store, dataset)
-        gone = [p for p in lag.partitions if p.expired]
-        if not gone:
+        latest = store.latest(lag.job)
+        if not lag.expired and not (latest and latest.error_code == ExpiredError.code):
             console.done(f"no record of {lag.topic} expired before {lag.job} read it")
             return
-        for p in gone:
-            console.say(
-                f"partition {p.partition}: offsets {p.committed:,} to {p.start - 1:,}"
-                f" are gone, {p.expired:,} in all"
-            )
+        _say_gone(lag)
         if dry_run:
             return
-        _confirm(f"Go on without {lag.expired:,} records?", yes)
+        _confirm(f"Go on without these records of {lag.topic}?", yes)
         options = {"form": "accept-gap", "by": _who()}
         finish(settings, store, ask_for(settings, store, job, "batch", options))
     console.say(f"headgate job start {job} (or job run {job}) goes on behind them")
+
+
+def _say_gone(lag: Lag) -> None:
+    for p in (p for p in lag.partitions if p.expired):
+        words = f"offsets {p.committed:,} to {p.start - 1:,} are gone, {p.expired:,} in all"
+        console.say(f"partition {p.partition}: {words}")
 
 
 def _confirm(question: str, yes: bool) -> None:

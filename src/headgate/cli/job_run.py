@@ -83,8 +83,12 @@ def carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:
 
 
 def _watcher(bar: Progress) -> Callable[[Run], None]:
+    from headgate.store.model import ACTIVE
+
     def watch(run: Run) -> None:
         bar.total = run.progress.total
-        bar.update(run.progress.records, f"{run.job} run {run.number} {run.state}")
+        away = run.error_text if run.state in ACTIVE else None
+        waits = f", waits: {away.split(' | ')[0]}" if away else ""
+        bar.update(run.progress.records, f"{run.job} run {run.number} {run.state}{waits}")
 
     return watch

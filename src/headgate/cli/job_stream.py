@@ -85,6 +85,7 @@ def stopped(store: OpsStore, run: Run) -> Run:
 
     if run.state is RunState.SUBMITTED or active_engine(store) is None:
         return store.move(run.job, run.number, RunState.CANCELED)
+    console.say(f"{run.job} run {run.number} stops after the batch under way")
     store.request_stop(run.job, run.number)
     return wait_for(store, run, lambda run: None, lambda: engine_alive(store))
 

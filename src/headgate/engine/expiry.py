@@ -39,6 +39,18 @@ def refuse_expired(topic: TopicState, start: Mapping[str, int], job: str) -> Non
         )
 
 
+def refuse_shorter(topic: TopicState, start: Mapping[str, int], job: str) -> None:
+    """Raise when the topic ends before what was read: its offsets would be given out again."""
+    short = {p: end for p, end in topic.end.items() if end < start.get(str(p), 0)}
+    if short:
+        raise BatchRefusedError(
+            f"topic {topic.name} ends before what {job} has read from it",
+            why=f"it ends at {short}, and the table at {dict(start)}: its broker has lost records",
+            fix="restore the topic; or delete it, make it again, send what was lost, then:"
+            f" headgate job repair {job}",
+        )
+
+
 def _offsets(topic: TopicState, partition: int, count: int) -> str:
     begin = topic.begin[partition]
     return f"offsets {begin - count:,} to {begin - 1:,}"

@@ -10,7 +10,7 @@ from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
 from headgate.compile.fragments import DEAD_LETTERS, table_name, view_stem
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
-from headgate.engine.expiry import is_data_loss, refuse_expired
+from headgate.engine.expiry import is_data_loss, refuse_expired, refuse_shorter
 from headgate.engine.iceberg import ManagedTable, precedes
 from headgate.engine.markers import intent_of
 from headgate.engine.protocol import span
@@ -22,12 +22,12 @@ from headgate.errors import UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget
 from headgate.jobs.evolve import Evolution
-from headgate.jobs.gap import ACCEPT_GAP, BronzeGap, gap_range
+from headgate.jobs.gap import ACCEPT_GAP, BronzeGap, accept_gap
 from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.repair import REPAIR, run_repair
-from headgate.jobs.resume import prepare_checkpoint, repair_checkpoint
-from headgate.store.model import ACCEPTED_GAP, Intent, Range
+from headgate.jobs.resume import goes_on_at, prepare_checkpoint
+from headgate.store.model import Intent, Range
 
 
 def run_bronze(context: RunContext) -> None:
@@ -43,14 +43,15 @@ def run_bronze(context: RunContext) -> None:
     location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
     checkpoint = Checkpoint(context.session, location, topic.name)
     bronze = BronzeRun(context, target)
+    bronze.adopt_half_done(topic)
     if context.run.options.get("form") == ACCEPT_GAP:
-        bronze.accept_gap(topic, checkpoint)
+        accept_gap(context, target, topic, checkpoint)
         return
     try:
         bronze.read(topic, checkpoint)
     except Exception as error:
         if is_data_loss(error):
-            bronze.refuse_expired()
+            bronze.refuse_what_is_gone(checkpoint)
         raise
 
 
@@ -93,7 +94,6 @@ class BronzeRun:
     def read(self, topic: TopicState, checkpoint: Checkpoint) -> None:
         """What a killed run left open, then the topic, to its end or until stopped."""
         context, target = self._context, self._target
-        self.adopt_half_done(topic)
         self.finish_open_intents(topic)
         prepare_checkpoint(checkpoint, topic, self._reached(), target.job)
         self._group.follow(context.store.settled_range(target.job))
@@ -106,25 +106,13 @@ class BronzeRun:
         table = ManagedTable(self._context.session, self._target.table)
         return topic_reached(table, self._context.store, self._target.job)
 
-    def refuse_expired(self) -> None:
+    def refuse_what_is_gone(self, checkpoint: Checkpoint) -> None:
         """Spark missed records: say which have left the topic since it was last looked at."""
         _, topic = bronze_target(self._context)
-        reached = self._reached()
-        if reached is not None and reached.source_id == topic.topic_id:
-            refuse_expired(topic, reached.end, self._target.job)
-
-    def accept_gap(self, topic: TopicState, checkpoint: Checkpoint) -> None:
-        """Settle what expired as a batch without a record, and go on behind it."""
-        context, run = self._context, self._context.run
-        gap = BronzeGap(context.session, self._target, self._protocol)
-        gap.withdraw_unreadable(topic)
-        range_ = gap_range(topic, self._reached(), self._target.job)
-        row = self._protocol.process(
-            run.job, run.number, range_, (run.revision,), ACCEPTED_GAP, gap
-        )
-        self._progress.batch(row)
-        repair_checkpoint(checkpoint, topic, self._reached())
-        self._group.follow(context.store.settled_range(run.job))
+        next_ = goes_on_at(topic, self._reached(), checkpoint.start())
+        if next_ is not None:
+            refuse_shorter(topic, next_, self._target.job)
+            refuse_expired(topic, next_, self._target.job)
 
     def adopt_half_done(self, topic: TopicState) -> None:
         """A batch whose dead letters stand but whose rows do not, announced again if that was lost."""

@@ -6,9 +6,13 @@ names what is missing, and no later batch can be taken for one that skips.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import SparkSession
 
 from headgate.compile.fragments import DEAD_LETTERS
+from headgate.engine.checkpoint import Checkpoint
+from headgate.engine.context import RunContext
 from headgate.engine.expiry import expired
 from headgate.engine.faults import Point
 from headgate.engine.iceberg import ManagedTable, Staging
@@ -18,23 +22,39 @@ from headgate.engine.statements import sql
 from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError, OperationError, UsageError
 from headgate.jobs.bronze_batch import BronzeTarget, account_bronze
-from headgate.store.model import Intent, Range
+from headgate.jobs.group import GroupOffsetsOf
+from headgate.jobs.progress import RunProgress
+from headgate.jobs.resume import goes_on_at, repair_checkpoint
+from headgate.store.model import ACCEPTED_GAP, Intent, Range
 
 ACCEPT_GAP = "accept-gap"
 
 
-def gap_range(topic: TopicState, reached: Reached | None, job: str) -> Range:
-    """From where the table ends to the topic's first offsets, where those are further."""
-    known = reached is not None and reached.source_id == topic.topic_id
-    end = dict(reached.end) if reached and known else {}
-    gone = expired(topic, end) if known else {}
-    if not gone:
+def accept_gap(
+    context: RunContext, target: BronzeTarget, topic: TopicState, checkpoint: Checkpoint
+) -> None:
+    """Settle what expired as a batch without a record, and go on behind it."""
+    run, table = context.run, ManagedTable(context.session, target.table)
+    protocol = context.protocol()
+    gap = BronzeGap(context.session, target, protocol)
+    gap.withdraw_unreadable(topic)
+    next_ = goes_on_at(topic, topic_reached(table, context.store, run.job), checkpoint.start())
+    range_ = gap_range(topic, next_, run.job)
+    row = protocol.process(run.job, run.number, range_, (run.revision,), ACCEPTED_GAP, gap)
+    RunProgress(context).batch(row)
+    repair_checkpoint(checkpoint, topic, topic_reached(table, context.store, run.job))
+    GroupOffsetsOf(context, target).follow(context.store.settled_range(run.job))
+
+
+def gap_range(topic: TopicState, next_: Mapping[str, int] | None, job: str) -> Range:
+    """From where the job goes on to the topic's first offsets, where those are further."""
+    if next_ is None or not expired(topic, next_):
         raise UsageError(
             f"no record of {topic.name} expired before {job} read it",
             why="the topic still has all that the table lacks",
             fix=f"headgate job run {job}",
         )
-    start = {str(p): end.get(str(p), 0) for p in topic.begin}
+    start = {str(p): next_.get(str(p), 0) for p in topic.begin}
     behind = {str(p): max(start[str(p)], begin) for p, begin in topic.begin.items()}
     return Range(f"kafka:{topic.name}", topic.topic_id, start, behind)
 

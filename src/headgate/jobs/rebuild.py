@@ -107,7 +107,9 @@ def _beginning(table: ManagedTable) -> datetime | None:
 
 def _rest_unknown(refused: ManagedTable, intent: Intent, result: Result | None) -> bool:
     """Whether not all was accepted and the count of the rest may be expired with its dead letters."""
-    if result is None or refused.name in result.snapshots or result.read == span(intent.range):
+    if result is None or intent.is_accepted_gap or refused.name in result.snapshots:
+        return False
+    if result.read == span(intent.range):
         return False
     begun = _beginning(refused)
     return begun is not None and begun > intent.batch_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from headgate.engine.checkpoint import Checkpoint, Start
-from headgate.engine.expiry import refuse_expired
+from headgate.engine.expiry import refuse_expired, refuse_shorter
 from headgate.engine.reach import Reached
 from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError
@@ -43,7 +43,18 @@ def prepare_checkpoint(
             + " and ".join(str(dict(offsets)) for offsets in known),
             fix=fix,
         )
-    refuse_expired(topic, {**known[0], **end}, job)
+    next_ = {**known[0], **end}
+    refuse_shorter(topic, next_, job)
+    refuse_expired(topic, next_, job)
+
+
+def goes_on_at(
+    topic: TopicState, reached: Reached | None, start: Start | None
+) -> Mapping[str, int] | None:
+    """Where the next batch on this topic begins; None when none of it was ever to be read."""
+    if reached is not None and reached.source_id == topic.topic_id:
+        return reached.end
+    return start.offsets if start is not None and start.topic_id == topic.topic_id else None
 
 
 def repair_checkpoint(

@@ -2,8 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.engine.expiry import ExpiredError, expired, is_data_loss, refuse_expired
+from headgate.engine.expiry import (
+    ExpiredError,
+    expired,
+    is_data_loss,
+    refuse_expired,
+    refuse_shorter,
+)
 from headgate.engine.topics import TopicState
+from headgate.errors import BatchRefusedError
 
 TOPIC = TopicState("orders", "id1", begin={0: 10, 1: 0, 2: 4}, end={0: 20, 1: 5, 2: 9})
 
@@ -24,6 +31,12 @@ def test_the_refusal_names_the_offsets_and_the_decision() -> None:
     assert "partition 0: offsets 6 to 9, partition 2: offsets 3 to 3" in error.value.why
     assert "headgate job accept-gap bronze-orders" in error.value.fix
     assert not error.value.retryable
+
+
+def test_a_topic_that_ends_before_what_was_read_is_refused() -> None:
+    refuse_shorter(TOPIC, {"0": 20, "1": 5, "2": 9}, "bronze-orders")
+    with pytest.raises(BatchRefusedError, match="topic orders ends before what bronze-orders has"):
+        refuse_shorter(TOPIC, {"0": 21, "1": 5, "2": 9}, "bronze-orders")
 
 
 def test_words_of_spark_about_lost_data_are_known() -> None:
