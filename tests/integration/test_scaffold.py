@@ -21,6 +21,7 @@ MODEL = "dbt/models/staging/stg_orders.sql"
 TESTS = "dbt/models/staging/stg_orders.yml"
 SOURCE = "dbt/models/sources/orders.yml"
 MANIFEST = "datasets/orders/dataset.yml"
+REMARK = "-- This is ours.\n"
 
 
 @pytest.fixture
@@ -50,6 +51,10 @@ def change(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
+
+
+def add_remark(path: Path) -> None:
+    path.write_text(path.read_text() + REMARK)
 
 
 def texts(folder: Path) -> dict[Path, bytes]:
@@ -96,7 +101,7 @@ def test_files_that_nobody_edited_follow_the_manifest(folder: Path) -> None:
 
 def test_edits_and_changes_are_merged_and_the_sql_stays_edited(folder: Path) -> None:
     scaffold()
-    change(folder / SILVER, "-- The newest row of each key.", "-- Of each key the newest row.")
+    add_remark(folder / SILVER)
     change(folder / MODEL, "    status,", "    upper(status) as status,")
     assert (scaffold()[SILVER], scaffold()[MODEL]) == ("kept", "kept")
     change(folder / MANIFEST, "total_amount > 0", "total_amount > 7")
@@ -104,7 +109,7 @@ def test_edits_and_changes_are_merged_and_the_sql_stays_edited(folder: Path) -> 
     assert (found[SILVER], found[MODEL]) == ("merged", "merged")
     silver = (folder / SILVER).read_text()
     assert "(total_amount > 7)" in silver
-    assert "-- Of each key the newest row." in silver
+    assert silver.endswith(REMARK)
     assert not is_sealed(silver)
     assert chosen(folder, "orders")[1].edited == ("06_silver.sql",)
     assert "upper(status)" in (folder / MODEL).read_text()
@@ -158,7 +163,7 @@ def test_an_edit_that_nobody_scaffolded_is_no_base_for_a_silent_change(folder: P
 
 def test_an_edit_that_lacks_a_new_column_is_merged_with_it(folder: Path) -> None:
     scaffold()
-    change(folder / SILVER, "-- The whole table anew.", "-- All of it.")
+    add_remark(folder / SILVER)
     column = (folder / MANIFEST).read_text().partition("columns:\n")[2].partition("\n\n")[0]
     more = column.replace("order_id", "shop").replace("The shop's number of the order", "Which")
     change(folder / MANIFEST, "columns:\n", f"columns:\n{more}\n\n")
@@ -174,7 +179,7 @@ def test_a_faulty_manifest_writes_nothing(folder: Path) -> None:
     before = texts(folder)
     result = run("scaffold", "orders")
     assert isinstance(result.exception, DeclarationError)
-    assert len(result.exception.faults) == 2
+    assert [fault.file for fault in result.exception.faults] == [MANIFEST, MANIFEST]
     assert texts(folder) == before
 
 
@@ -189,7 +194,7 @@ def test_refreshed_templates_are_the_base_of_the_next_merge(folder: Path) -> Non
     scaffold()
     change(folder / MANIFEST, "total_amount > 0", "total_amount > 7")
     run("build", "orders", "--refresh")
-    change(folder / SILVER, "-- The newest row of each key.", "-- Of each key the newest row.")
+    add_remark(folder / SILVER)
     change(folder / MANIFEST, "created_at IS NOT NULL", "order_id IS NOT NULL")
     assert scaffold()[SILVER] == "merged"
 
@@ -211,9 +216,9 @@ def test_a_dataset_can_be_taken_out_again(folder: Path) -> None:
 
 def test_edited_files_stay_when_a_dataset_is_taken_out(folder: Path) -> None:
     scaffold()
-    change(folder / SILVER, "-- The newest row of each key.", "-- Mine.")
+    add_remark(folder / SILVER)
     assert f"{SILVER} was edited: it stays" in run("remove", "orders", "--yes").stderr
-    assert "-- Mine." in (folder / SILVER).read_text()
+    assert (folder / SILVER).read_text().endswith(REMARK)
     assert not (folder / MODEL).exists()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
-from headgate.cli.dataset_check import below, check
+from headgate.cli.dataset_check import below, check, faults_below
 from headgate.cli.dataset_drift import drift
 from headgate.cli.dataset_new import new
 from headgate.cli.dataset_scaffold import remove, scaffold
@@ -96,7 +96,8 @@ def build(name: str | None, refresh: bool) -> None:
 
     settings = _settings()
     chosen = name or settings.need("dataset")
-    plan = plan_build(settings, chosen)
+    with faults_below(settings.root):
+        plan = plan_build(settings, chosen)
     refreshed = refresh_templates(settings, chosen) if refresh else ()
     files = [below(path, settings.root) for path in (*refreshed, *write_build(plan))]
     _tell(plan, refreshed=bool(refreshed))
@@ -119,7 +120,8 @@ def show(name: str | None, only: str | None) -> None:
     from headgate.jobs.build import plan_build
 
     settings = _settings()
-    plan = plan_build(settings, name or settings.need("dataset"))
+    with faults_below(settings.root):
+        plan = plan_build(settings, name or settings.need("dataset"))
     files = tuple(
         ShownFile(below(file.path, settings.root), file.shown)
         for file in plan.files

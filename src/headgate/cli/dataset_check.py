@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,10 +74,23 @@ def _refused(root: Path, attempt: Callable[[], object]) -> tuple[Fault, ...]:
     from headgate.errors import DeclarationError
 
     try:
-        attempt()
+        with faults_below(root):
+            attempt()
     except DeclarationError as error:
-        return tuple(replace(f, file=below(Path(f.file), root)) for f in error.faults)
+        return error.faults
     return ()
+
+
+@contextmanager
+def faults_below(root: Path) -> Generator[None]:
+    """Faults raised inside name their files as a person in the project does."""
+    from headgate.errors import DeclarationError
+
+    try:
+        yield
+    except DeclarationError as error:
+        faults = [replace(fault, file=below(Path(fault.file), root)) for fault in error.faults]
+        raise DeclarationError(faults) from None
 
 
 def _tell_conflicts(root: Path, name: str) -> None:

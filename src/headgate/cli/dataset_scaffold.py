@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.dataset_check import faults_below
 from headgate.errors import ConflictError, DeclarationError, UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def scaffold(name: str | None, dry_run: bool) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    plan = plan_scaffold(settings.root, name or settings.need("dataset"))
+    with faults_below(settings.root):
+        plan = plan_scaffold(settings.root, name or settings.need("dataset"))
     if not dry_run:
         apply(settings.root, plan)
     console.data(reported(plan, dry_run=dry_run), text=_text(plan, dry_run=dry_run))
