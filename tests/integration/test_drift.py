@@ -14,6 +14,7 @@ from tests.integration.spark import Interruption, Pipeline, StruckError, strike
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
+from headgate.errors import OperationError
 from headgate.store.model import DriftKind
 
 New = Callable[..., Pipeline]
@@ -126,7 +127,6 @@ def test_freeze_keeps_what_is_unknown_in_one_column(new_pipeline: New) -> None:
         pipeline.select("_missing", f"bronze.{pipeline.name}", "_extra LIKE '%total%'")
     )
     assert json.loads(lacking[0]) == ["amount"]
-    certified(pipeline)
 
 
 def test_quarantine_refuses_every_record_that_deviates(new_pipeline: New) -> None:
@@ -165,7 +165,13 @@ def second(point: Point) -> SecondTime:
     return SecondTime(point, strike(point)._act)  # the same blow, later
 
 
-@pytest.mark.parametrize("where", ["before", "between", "after", "published"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["between", pytest.param("before", marks=SLOW), "after", pytest.param("published", marks=SLOW)],
+)
 def test_a_batch_broken_off_while_it_evolves_is_finished_right(
     new_pipeline: New, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -190,6 +196,7 @@ def test_a_batch_broken_off_while_it_evolves_is_finished_right(
     assert len(pipeline.store.open_intents(f"bronze-{pipeline.name}")) == 0
 
 
+@pytest.mark.slow
 def test_a_flood_of_field_names_cannot_blow_up_the_table(new_pipeline: New) -> None:
     pipeline = new_pipeline()
     odd = ["x" * 10_000, "a.b", "b`c", "ID", "_extra", "kafka_offset", "", "größe", "${HOME}", "'"]
@@ -211,11 +218,50 @@ def test_a_field_that_is_declared_later_is_the_column_that_it_became(new_pipelin
     pipeline = new_pipeline()
     pipeline.produce([compact(record(n, tip=n + 0.5)) for n in TEN])
     pipeline.process("bronze")
+    pipeline.process("silver")
     line = "{name: tip, kafka_type: DOUBLE, bronze_type: DOUBLE, silver_name: tip, silver_type: DOUBLE}"
     text = manifest(pipeline).read_text()
     manifest(pipeline).write_text(text.replace("dedup_key:", f"  - {line}\ndedup_key:"))
-    pipeline.produce([compact(record(n, tip=1.0)) for n in TEN])
-    pipeline.process("bronze")
-    assert columns(pipeline)["tip"] == "double"
+    assert "tip" not in pipeline.session.table(f"lake.silver.{pipeline.name}").columns
     certified(pipeline)
-    assert pipeline.select("sum(tip)", f"silver.{pipeline.name}")[0][0] is not None
+    assert columns(pipeline)["tip"] == "double"
+    assert pipeline.select("sum(tip)", f"silver.{pipeline.name}")[0][0] > 0
+
+
+@pytest.mark.slow
+def test_a_column_that_is_new_to_both_tables_is_added_to_them(new_pipeline: New) -> None:
+    pipeline = under(new_pipeline(), "freeze")
+    pipeline.produce([compact(record(n, tip=n)) for n in TEN])
+    pipeline.process("bronze")
+    pipeline.process("silver")
+    line = (
+        "{name: tip, kafka_type: JSON, bronze_type: STRING, silver_name: tip, silver_type: STRING}"
+    )
+    text = manifest(pipeline).read_text()
+    manifest(pipeline).write_text(text.replace("dedup_key:", f"  - {line}\ndedup_key:"))
+    pipeline.process("silver")
+    pipeline.produce([compact(record(n, tip={"n": n})) for n in range(10, 20)])
+    pipeline.process("bronze")
+    certified(pipeline)
+    kept = pipeline.select("count(tip), max(tip)", f"silver.{pipeline.name}")
+    assert kept[0][1] == '{"n":19}'
+
+
+@pytest.mark.slow
+def test_a_declared_type_that_the_column_has_not_is_refused_with_a_way_out(
+    new_pipeline: New,
+) -> None:
+    pipeline = new_pipeline()
+    pipeline.produce([compact(record(n, tip=n)) for n in TEN])
+    pipeline.process("bronze")
+    line = "{name: tip, kafka_type: DOUBLE, bronze_type: DOUBLE, silver_name: tip, silver_type: DOUBLE}"
+    text = manifest(pipeline).read_text()
+    manifest(pipeline).write_text(text.replace("dedup_key:", f"  - {line}\ndedup_key:"))
+    with pytest.raises(OperationError, match="is long, declared is DOUBLE") as refused:
+        pipeline.process("bronze")
+    _, _, way_out = refused.value.fix.partition("anew: ")
+    pipeline.session.sql(way_out)
+    pipeline.produce([compact(record(n, tip=n + 0.5)) for n in TEN])
+    pipeline.process("bronze")
+    found = pipeline.select("sum(tip), sum(tip_before)", f"bronze.{pipeline.name}")
+    assert found == [(50.0, 45)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEED = 7
-MUTATED = 20_000
+MUTATED = 8_000
 TAGS = (
     *(b"null", b'"plain"', b"12.5", b"true", b"[]", b"{}", b'["a", 1, null]', b'{"k":{"n":[1,2]}}'),
     *(b'{"a":1,"a":2}', b"[1e999]", b'"\\u0041"', b'{"deep":[[[[[1]]]]]}', b"[1,]", b"[}", b"nul"),

@@ -20,8 +20,8 @@ from headgate.store.model import DriftKind, FieldDrift
 
 # So many fields of each kind are counted for one batch; how many more there were is said.
 MOST_FIELDS = 200
-# Beyond this a whole number is no longer exact as a DOUBLE; 17 digits a DOUBLE can still tell apart.
-_EXACT, _DIGITS = 2**53, 17
+# So many digits a DOUBLE can still tell apart.
+_DIGITS = 17
 _MARKS = {
     UNKNOWN_MARK: DriftKind.UNKNOWN,
     MISSING_MARK: DriftKind.MISSING,
@@ -38,7 +38,8 @@ def unknown_fields(table: ManagedTable, staged: Snapshot) -> tuple[Seen, ...]:
         table.appended(staged)
         .where(f"{EXTRA} IS NOT NULL")
         .select(F.posexplode(entries).alias("place", "entry"))
-        .selectExpr("entry.key AS field", "place", f"{_kind()} AS kind")
+        .selectExpr("entry.key AS field", "place", "to_json(entry.value) AS text")
+        .selectExpr("field", "place", f"{_kind()} AS kind")
         .groupBy("field")
         .agg(
             F.count(F.lit(1)).alias("records"),
@@ -84,18 +85,18 @@ def _most_frequent(found: DataFrame, count: str) -> list[Row]:
 
 
 def _kind() -> str:
-    """What a value is, as far as the choice of a column's type needs to know; NULL for null."""
-    kind = "schema_of_variant(entry.value)"
-    digits = f"CAST(regexp_extract({kind}, '[0-9]+', 0) AS INT)"
+    """What a value is, as far as the choice of a column's type needs to know; NULL for null.
+
+    Told from its text: to describe a deeply nested value, Spark would need more stack than it has.
+    """
+    digits = "length(ltrim('0', translate(split_part(text, 'E', 1), '-.', '')))"
     return f"""CASE
-      WHEN {kind} = 'VOID' THEN NULL
-      WHEN {kind} = 'BOOLEAN' THEN '{evolution.TRUTH}'
-      WHEN {kind} = 'STRING' THEN '{evolution.TEXT}'
-      WHEN {kind} = 'BIGINT' THEN if(
-        abs(try_variant_get(entry.value, '$', 'decimal(20, 0)')) > {_EXACT},
-        '{evolution.LARGE}', '{evolution.WHOLE}')
-      WHEN {kind} = 'DOUBLE' THEN '{evolution.FRACTION}'
-      WHEN {kind} LIKE 'DECIMAL%' THEN if(
-        {digits} > {_DIGITS}, '{evolution.LONG_FRACTION}', '{evolution.FRACTION}')
-      ELSE '{evolution.NESTED}'
+      WHEN text = 'null' THEN NULL
+      WHEN text IN ('true', 'false') THEN '{evolution.TRUTH}'
+      WHEN left(text, 1) = '"' THEN '{evolution.TEXT}'
+      WHEN left(text, 1) IN ('{{', '[') THEN '{evolution.NESTED}'
+      WHEN text RLIKE '^-?[0-9]{{1,15}}$' THEN '{evolution.WHOLE}'
+      WHEN try_cast(text AS BIGINT) IS NOT NULL AND text NOT LIKE '%.%' THEN '{evolution.LARGE}'
+      WHEN {digits} > {_DIGITS} THEN '{evolution.LONG_FRACTION}'
+      ELSE '{evolution.FRACTION}'
     END"""

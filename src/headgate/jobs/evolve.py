@@ -13,7 +13,6 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING, evolved_bronze
-from headgate.compile.drift import own_columns
 from headgate.compile.evolution import (
     MOST_COLUMNS,
     Seen,
@@ -23,22 +22,12 @@ from headgate.compile.evolution import (
 )
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import TableColumn
-from headgate.engine.statements import sql
-from headgate.errors import OperationError
-from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.jobs import declaration
+from headgate.jobs.columns import add, fit_bronze
 from headgate.jobs.declaration import DatasetRevision
 from headgate.spec.dataset import Column, from_plain
-from headgate.spec.types import STRING, SqlType
 from headgate.store.model import Intent
 from headgate.store.ops import OpsStore
-
-TRIES = 5
-_ICEBERG = {
-    "BIGINT": "long",
-    "TIMESTAMP": "timestamp",
-    "TIMESTAMP_LTZ": "timestamptz",
-}
 
 
 class Evolution:
@@ -49,7 +38,8 @@ class Evolution:
         self._store = store
         self._table = ManagedTable(session, table)
         self._declared = declaration.fetch(store, declared)
-        self.revision = self._fitted(self._declared, self._fit())
+        columns = fit_bronze(self._table, from_plain(self._declared.manifest))
+        self.revision = self._fitted(self._declared, columns)
 
     def evolve(self, intent: Intent, seen: Sequence[Seen]) -> Intent | None:
         """The intent under a revision with columns for these fields; None when none of them gets one."""
@@ -59,7 +49,7 @@ class Evolution:
         added = new_columns(seen, *self._room(judged_by))
         if not added:
             return None
-        columns = self._add(added)
+        columns = add(self._table, added)
         self.revision = self._fitted(self._declared, columns)
         amended = self._store.amend(intent, (self._fitted(judged_by, columns),))
         return replace(amended, run=intent.run)
@@ -70,31 +60,6 @@ class Evolution:
         taken = [column.name for column in columns]
         taken += [column["name"] for column in revision.manifest["columns"]]
         return taken, MOST_COLUMNS - len(_evolved(columns))
-
-    def _fit(self) -> tuple[TableColumn, ...]:
-        """Give the table what the declaration has and it lacks; refuse what cannot be both."""
-        dataset = from_plain(self._declared.manifest)
-        wanted = [*dataset.columns, *(_own(name) for name in own_columns(dataset))]
-        columns = self._table.look().columns()
-        refuse_unlike(self._table.name, wanted, columns)
-        there = {column.name for column in columns}
-        lacking = [column for column in wanted if column.name not in there]
-        return self._add(lacking) if lacking else columns
-
-    def _add(self, wanted: Sequence[Column]) -> tuple[TableColumn, ...]:
-        """Add the columns, all at once; what someone else adds at the same time is taken as it is."""
-        for left in reversed(range(TRIES)):
-            columns = self._table.look().columns()
-            there = {folded(column.name) for column in columns}
-            lacking = [column for column in wanted if folded(column.name) not in there]
-            if not lacking:
-                return columns
-            try:
-                sql(self._session, add_columns(self._table.name, lacking))
-            except Exception:
-                if not left:
-                    raise
-        return self._table.look().columns()
 
     def _fitted(self, revision: DatasetRevision, columns: Sequence[TableColumn]) -> str:
         return declaration.keep(self._store, fitted(revision, columns))
@@ -124,43 +89,3 @@ def fitted(revision: DatasetRevision, columns: Sequence[TableColumn]) -> Dataset
 
 def _evolved(columns: Sequence[TableColumn]) -> tuple[Column, ...]:
     return evolved_columns((column.name, column.comment) for column in columns)
-
-
-def add_columns(table: str, columns: Sequence[Column]) -> str:
-    told = (
-        f"{spark_identifier(c.name)} {c.bronze_type.spark}"
-        + (f" COMMENT {spark_literal(c.comment)}" if c.comment else "")
-        for c in columns
-    )
-    return f"ALTER TABLE {table} ADD COLUMNS ({', '.join(told)})"
-
-
-def refuse_unlike(table: str, wanted: Sequence[Column], columns: Sequence[TableColumn]) -> None:
-    """A declared column that the table has in another form would be filled wrongly or not at all."""
-    there = {folded(column.name): column for column in columns}
-    for column in wanted:
-        found = there.get(folded(column.name))
-        if found is None:
-            continue
-        if found.name != column.name:
-            raise OperationError(
-                f"{table} has a column {found.name}, the manifest one called {column.name}",
-                why="names that differ by case only are one name to readers of the table",
-                fix=f"write name: {found.name}, or give the dataset another bronze_table",
-            )
-        if found.kind != iceberg_type(column.bronze_type):
-            raise OperationError(
-                f"column {column.name} of {table} is {found.kind},"
-                f" but its bronze_type is {column.bronze_type}",
-                why="a table keeps the types it was made with",
-                fix="declare the type that the table has, and another one for silver;"
-                " or give the dataset another bronze_table",
-            )
-
-
-def iceberg_type(kind: SqlType) -> str:
-    return _ICEBERG.get(kind.name) or str(kind).lower()
-
-
-def _own(name: str) -> Column:
-    return Column(name, STRING, STRING, name, STRING)
