@@ -18,6 +18,7 @@ from headgate.feeds.profile.words import (
     about_event_time,
     about_key,
     about_rows,
+    about_spread,
 )
 from headgate.spec.dataset import RECORD_TIME, RESERVED_COLUMNS
 
@@ -126,6 +127,7 @@ def _times(draft: Draft) -> Iterator[str]:
     yield f"surrogate_key_name: {_text(draft.surrogate_key_name)}"
     if draft.key_field:
         yield "# The message key: records with equal values keep their order in one partition."
+        yield from (f"# {line}" for line in about_spread(draft.profile.column(draft.key_field)))
         yield f"key_field: {_text(draft.key_field)}"
 
 

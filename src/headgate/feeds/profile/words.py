@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from headgate.feeds.profile.model import Bound, ColumnProfile, Key, Profile
 
 _LONGEST = 32
+FEW_KEYS = 12
 
 
 def about_rows(profile: Profile) -> Iterator[str]:
@@ -108,3 +109,8 @@ def about_event_time(profile: Profile, event_time: str) -> Iterator[str]:
     absent = sum(column.nulls for column in profile.columns if column.name == event_time)
     if absent:
         yield f"{absent:,} of {profile.looked.rows:,} rows have no {event_time}: silver leaves them out."
+
+
+def about_spread(column: ColumnProfile) -> Iterator[str]:
+    if column.distinct < FEW_KEYS:
+        yield f"It has only {column.distinct:,} different values: partitions will fill unevenly."
