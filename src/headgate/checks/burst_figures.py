@@ -50,7 +50,7 @@ def latency(home: Settings, store: OpsStore, job: str, until: float) -> Latency:
             FROM (
                 SELECT committed - epoch(kafka_timestamp) AS waited
                 FROM {lake.scan_sql(table)}
-                JOIN (VALUES {seen}) AS batch(at, committed) ON at = epoch_us(ingestion_ts)
+                JOIN (VALUES {seen}) AS batch(began, committed) ON began = epoch_us(ingestion_ts)
                 WHERE epoch(kafka_timestamp) < {until}
             )"""
         records, *figures = cast("tuple[int, float, float, float]", lake.query(sql)[0])

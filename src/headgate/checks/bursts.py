@@ -204,7 +204,7 @@ class Play:
 
     def _maintain(self) -> None:
         self._say(f"burst {self._producer.burst}: maintenance")
-        self._engine.command("maintain", "all", "--yes")
+        self._engine.command("maintain", "all", "--min-files", "2", "--keep", "3", "--yes")
 
     def _kill_broker(self) -> None:
         self._calm_until = time.time()
@@ -253,7 +253,8 @@ class Play:
 
     def _report(self, seconds: float) -> Played:
         before = files(self._home)
-        self._engine.command("maintain", "compact", "--yes")
+        only = ("--skip", "expire", "--skip", "vacuum")
+        self._engine.command("maintain", "all", *only, "--min-files", "2", "--yes")
         return Played(
             seconds=seconds,
             records=self._producer.sent,
