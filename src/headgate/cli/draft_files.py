@@ -11,6 +11,7 @@ from headgate.errors import UsageError
 
 if TYPE_CHECKING:
     from headgate.feeds.profile.draft import Draft
+    from headgate.spec.dataset import Dataset
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _PREVIOUS = ".previous"
@@ -55,7 +56,27 @@ class DraftFiles:
             trial.write_text(text, encoding="utf-8")
             declared = load_dataset(trial, PLACEHOLDERS)
             compile_dataset(declared, layouts(self._root), str(self.manifest))
+        self._require_own(declared.value)
         return text, row_schema(draft)
+
+    def _require_own(self, drafted: Dataset) -> None:
+        """Two datasets must not share a topic or a table."""
+        from headgate.compile.dataset import PLACEHOLDERS
+        from headgate.errors import DeclarationError
+        from headgate.spec.loader import available_datasets, find_dataset, load_dataset
+
+        own = _places(drafted)
+        for name in available_datasets(self._root):
+            try:
+                other = load_dataset(find_dataset(self._root, name), PLACEHOLDERS).value
+            except DeclarationError:
+                continue
+            if name != self._name and own & _places(other):
+                raise UsageError(
+                    f"{sorted(own & _places(other))[0]} belongs to the dataset {name}",
+                    why=f"the names of {self._name}'s tables and topics are made from its own",
+                    fix="choose a name that differs from it in more than hyphens and case",
+                )
 
     def write(self, manifest: str, schema: str) -> list[Path]:
         """Both files whole; where the old ones went, if there were any."""
@@ -68,3 +89,9 @@ class DraftFiles:
             with whole_file(path) as part:
                 part.write_text(text, encoding="utf-8")
         return kept
+
+
+def _places(dataset: Dataset) -> set[str]:
+    """Tables and topics, as catalogs compare them."""
+    tables = (dataset.bronze_table, dataset.silver_table)
+    return {dataset.topic, dataset.dlq_topic, *(table.lower() for table in tables)}

@@ -338,6 +338,13 @@ def test_a_file_that_is_none_is_refused(prepare: Callable[[Path], object], words
     assert words in error.what
 
 
+def test_a_name_whose_tables_another_dataset_has_is_refused() -> None:
+    made({"id": odd.wholes()})
+    error = run("new", "Events", "--from", "events.parquet").exception
+    assert isinstance(error, UsageError)
+    assert error.what == "bronze.raw_events belongs to the dataset events"
+
+
 def test_a_name_that_is_none_is_refused() -> None:
     error = run("new", "my orders", "--from", "x.parquet").exception
     assert isinstance(error, UsageError)

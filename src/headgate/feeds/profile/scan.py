@@ -23,13 +23,13 @@ from headgate.feeds.profile.texts import TEXT_FACTS, looks_timely, text_time
 FEW_VALUES = 20
 FIRST_TEXTS = 100
 # Up to here different values are counted, beyond it their number is estimated.
-EXACT_VALUES = 20_000_000
+EXACT_VALUES, EXACT_COLUMNS = 20_000_000, 60
 Advance = Callable[[int], None]
 
 
 def scan(database: Database, rows: Rows, schema: pa.Schema, advance: Advance) -> Profile:
     """The profile of the file's columns, as the rows looked at show them."""
-    exact = rows.limit * len(schema) <= EXACT_VALUES
+    exact = rows.limit * len(schema) <= EXACT_VALUES and len(schema) <= EXACT_COLUMNS
     asked = [_facts(types_of(field.type)[0], field.type, exact) for field in schema]
     timely = _timely(
         rows, [at for at, facts in enumerate(asked) if TEXT_FACTS.keys() <= facts.keys()]
@@ -122,7 +122,7 @@ def _with_values(
     ]
     if not few:
         return tuple(columns)
-    asked = [f"list_sort(list(DISTINCT c{at}) FILTER (c{at} IS NOT NULL))" for at in few]
+    asked = [f"list_sort(map_keys(histogram(c{at})))" for at in few]
     lists = database.one_row(rows.reader(few, lambda _: None), asked)
     known = {at: tuple(cast("list[Bound]", v)) for at, v in zip(few, lists, strict=True)}
     return tuple(
