@@ -169,7 +169,8 @@ def group_words(settings: Settings, store: OpsStore, lag: Lag) -> str:
         return "nothing read yet"
     bootstrap = settings.need("bootstrap_servers")
     try:
-        found = GroupOffsets(bootstrap, group_of(lag.job), lag.topic).read()
+        with GroupOffsets(bootstrap, group_of(lag.job), lag.topic) as group:
+            found = group.read(p.partition for p in lag.partitions)
     except HeadgateError as error:
         return error.why or error.what
     if any(found.get(str(p.partition)) != p.committed for p in lag.partitions):

@@ -53,6 +53,8 @@ def run_bronze(context: RunContext) -> None:
         if is_data_loss(error):
             bronze.refuse_what_is_gone(checkpoint)
         raise
+    finally:
+        bronze.close()
 
 
 def bronze_target(context: RunContext) -> tuple[BronzeTarget, TopicState]:
@@ -101,6 +103,9 @@ class BronzeRun:
         pace = Pace(settings.trigger_seconds, settings.max_offsets_per_batch)
         query = TopicQuery(context.session, target.bootstrap, topic, checkpoint, pace)
         query.run(self.handle, context.run.mode, context.stop, context.waits, context.goes_on)
+
+    def close(self) -> None:
+        self._group.close()
 
     def _reached(self) -> Reached | None:
         table = ManagedTable(self._context.session, self._target.table)

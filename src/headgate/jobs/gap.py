@@ -7,6 +7,7 @@ names what is missing, and no later batch can be taken for one that skips.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 
 from pyspark.sql import SparkSession
 
@@ -43,7 +44,8 @@ def accept_gap(
     row = protocol.process(run.job, run.number, range_, (run.revision,), ACCEPTED_GAP, gap)
     RunProgress(context).batch(row)
     repair_checkpoint(checkpoint, topic, topic_reached(table, context.store, run.job))
-    GroupOffsetsOf(context, target).follow(context.store.settled_range(run.job))
+    with closing(GroupOffsetsOf(context, target)) as group:
+        group.follow(context.store.settled_range(run.job))
 
 
 def gap_range(topic: TopicState, next_: Mapping[str, int] | None, job: str) -> Range:

@@ -32,6 +32,11 @@ class GroupOffsetsOf:
         else:
             self._note("")
 
+    def close(self) -> None:
+        if self._group is not None:
+            self._group.close()
+            self._group = None
+
     def _of(self, range_: Range) -> GroupOffsets:
         if self._group is None:
             topic = range_.source.removeprefix("kafka:")
