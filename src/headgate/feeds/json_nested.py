@@ -19,6 +19,7 @@ Texts = list[bytes]
 Write = Callable[[pa.Array], Texts]
 WriterOf = Callable[[pa.DataType], Write]
 
+NULL = b"null"
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
@@ -104,4 +105,4 @@ def _or_null(texts: Texts, column: pa.Array) -> Texts:
     if not column.null_count:
         return texts
     valid = column.is_valid().to_pylist()
-    return [text if there else b"null" for text, there in zip(texts, valid, strict=True)]
+    return [text if there else NULL for text, there in zip(texts, valid, strict=True)]

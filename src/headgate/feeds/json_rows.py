@@ -21,13 +21,20 @@ from uuid import UUID
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.feeds.arrow import absent_rows, doubles
-from headgate.feeds.json_nested import Texts, Write, is_nested, nested_writer, parts, row_pattern
+from headgate.feeds.json_nested import (
+    NULL,
+    Texts,
+    Write,
+    is_nested,
+    nested_writer,
+    parts,
+    row_pattern,
+)
+from headgate.feeds.json_times import clock_times, dates, times
 from headgate.spec.types import MAX_DECIMAL_PRECISION
 
-NULL = b"null"
 _TO_ESCAPE = re.compile(rb'["\\\x00-\x1f]')
 _ESCAPED = {bytes([n]): orjson.dumps(chr(n))[1:-1] for n in (*range(0x20), 0x22, 0x5C)}
 
@@ -167,11 +174,6 @@ def _long_decimals(column: pa.Array) -> Texts:
     return [text if text == NULL else b'"' + text + b'"' for text in _decimals(column)]
 
 
-def _in_quotes(column: pa.Array) -> Texts:
-    texts = column.cast(pa.string()).cast(pa.binary()).to_pylist()
-    return [NULL if text is None else b'"' + text + b'"' for text in texts]
-
-
 def _uuids(column: pa.Array) -> Texts:
     """Their usual text, in groups of hexadecimal digits."""
     values = column.storage.to_pylist()
@@ -189,44 +191,6 @@ def _quoted(value: bytes) -> bytes:
     return b'"' + _TO_ESCAPE.sub(lambda found: _ESCAPED[found[0]], value) + b'"'
 
 
-def _times(column: pa.Array) -> Texts:
-    zoned = column.type.tz is not None
-    texts = _isoformat(column.cast(pa.timestamp(column.type.unit)) if zoned else column)
-    suffix = b'+00:00"' if zoned else b'"'
-    return [NULL if text is None else b'"' + text + suffix for text in texts]
-
-
-def _isoformat(column: pa.Array) -> list[bytes | None]:
-    """Seconds, and a fraction only where there is one: six digits, or nine if it needs them."""
-    texts = _at(column, "s")
-    for unit in ("us", "ns"):
-        finer = column.cast(pa.timestamp(_coarser(unit)), safe=False).cast(column.type, safe=False)
-        exact = pc.equal(finer, column)
-        if pc.all(exact, min_count=0).as_py():
-            break
-        texts = pc.if_else(exact, texts, _at(column, unit))
-    return pc.replace_substring(texts, " ", "T").cast(pa.binary()).to_pylist()
-
-
-def _coarser(unit: str) -> str:
-    return {"us": "s", "ns": "us"}[unit]
-
-
-def _at(column: pa.Array, unit: str) -> pa.Array:
-    return column.cast(pa.timestamp(unit), safe=False).cast(pa.string())
-
-
-def _dates(column: pa.Array) -> Texts:
-    texts = column.cast(pa.date32()).cast(pa.string()).cast(pa.binary()).to_pylist()
-    return [NULL if text is None else b'"' + text + b'"' for text in texts]
-
-
-def _clock_times(column: pa.Array) -> Texts:
-    """Without a fraction that is zero, as Python writes them."""
-    texts = column.cast(pa.string())
-    return _in_quotes(pc.replace_substring_regex(texts, r"\.0+$", ""))
-
-
 def _nulls(column: pa.Array) -> Texts:
     return [NULL] * len(column)
 
@@ -235,9 +199,9 @@ _WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Write], ...] = (
     (pa.types.is_floating, _doubles),
     (pa.types.is_integer, _bare),
     (_is_text, _texts),
-    (pa.types.is_timestamp, _times),
-    (pa.types.is_date, _dates),
-    (pa.types.is_time, _clock_times),
+    (pa.types.is_timestamp, times),
+    (pa.types.is_date, dates),
+    (pa.types.is_time, clock_times),
     (pa.types.is_duration, _counts),
     (is_uuid, _uuids),
     (pa.types.is_boolean, _bare),
