@@ -34,7 +34,7 @@ FREE_PORTS = {"KAFKA_PORT": "0", "CONNECT_PORT": "0", "SPARK_UI_PORT": "0"}
 SECTION = re.compile(r"^## (?P<title>[^\n]+)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.M | re.S)
 MAKES_THE_FILE, CERTIFIES = "A file", "Certify"
-QUICK_SECONDS, SLOW_SECONDS = 240, 500
+SECONDS = 540  # on a machine that does other things too
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Newcomer:
 
     root: Path
 
-    def type(self, steps: list[Step], seconds: float, name: str = NAME_ON_THE_PAGE) -> None:
+    def type(self, steps: list[Step], name: str = NAME_ON_THE_PAGE) -> None:
         lines = [f": {shlex.quote(step.section)}\n{step.commands}" for step in steps]
         script = re.sub(rf"\b{NAME_ON_THE_PAGE}(?=\b|_)", name, "\n".join(lines))
         screen = self.root / "screen.txt"
@@ -76,16 +76,16 @@ class Newcomer:
                 stdin=subprocess.DEVNULL,
                 stdout=shown,
                 stderr=shown,
-                timeout=seconds,
+                timeout=SECONDS,
                 check=False,
             )
         assert done.returncode == 0, screen.read_text("utf-8")[-6000:]
 
-    def account(self) -> dict[str, Any]:
+    def account(self, name: str = NAME_ON_THE_PAGE) -> dict[str, Any]:
         """What the newest certificate says of the dataset."""
         newest = max((self.root / ".headgate" / "certificates").glob("*.json"))
-        (account,) = json.loads(newest.read_text("utf-8"))["datasets"]
-        return account
+        accounts = json.loads(newest.read_text("utf-8"))["datasets"]
+        return next(account for account in accounts if account["dataset"] == name)
 
     @staticmethod
     def _environ() -> dict[str, str]:
@@ -113,10 +113,9 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
 
 
 def test_rides_go_from_a_file_to_a_certificate_as_the_page_says(newcomer: Newcomer) -> None:
-    newcomer.type(up_to(steps_of(PAGE), CERTIFIES), seconds=QUICK_SECONDS)
+    newcomer.type(up_to(steps_of(PAGE), CERTIFIES))
     account = newcomer.account()
     assert account["holds"]
-    assert account["dataset"] == "rides"
     sums = account["sums"]
     assert (sums["read"], sums["kept"]) == (20_200, 19_200)
     assert (sums["refused"], sums["duplicates"], sums["filtered"]) == (0, 200, 800)
@@ -124,7 +123,7 @@ def test_rides_go_from_a_file_to_a_certificate_as_the_page_says(newcomer: Newcom
 
 @pytest.mark.slow
 def test_the_page_is_right_to_its_last_line(newcomer: Newcomer) -> None:
-    newcomer.type(steps_of(PAGE), seconds=SLOW_SECONDS)
+    newcomer.type(steps_of(PAGE))
     account = newcomer.account()
     assert account["holds"]
     assert account["sums"]["read"] == 20_203
@@ -132,15 +131,13 @@ def test_the_page_is_right_to_its_last_line(newcomer: Newcomer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "rows"), [("flights", 336_776), ("weather", 26_115)])
-def test_tables_of_others_follow_the_page_with_nothing_but_their_name(
-    newcomer: Newcomer, name: str, rows: int
-) -> None:
+def test_tables_of_others_follow_the_page_with_nothing_but_their_names(newcomer: Newcomer) -> None:
     (newcomer.root / "data").mkdir()
-    write_real_table(name, newcomer.root / "data" / f"{name}.parquet")
     steps = [step for step in up_to(steps_of(PAGE), CERTIFIES) if step.section != MAKES_THE_FILE]
-    newcomer.type(steps, seconds=SLOW_SECONDS, name=name)
-    account = newcomer.account()
-    assert account["holds"]
-    assert (account["dataset"], account["sums"]["read"]) == (name, rows)
-    assert account["sums"]["kept"] > 0
+    for name, rows in {"weather": 26_115, "flights": 336_776}.items():
+        write_real_table(name, newcomer.root / "data" / f"{name}.parquet")
+        newcomer.type(steps, name)
+        account = newcomer.account(name)
+        assert account["holds"]
+        assert account["sums"]["read"] == rows
+        assert account["sums"]["kept"] > 0
