@@ -85,7 +85,7 @@ def test_bronze_silver_maintenance_and_the_certificate_work(
         before, rows = files(hadoop), hadoop.silver()
         code, words = ended(hadoop.command("maintain", "compact", "--min-files", "2"))
         assert code == 0, words
-        assert "small files in 2 parts" in words
+        assert "small files in 3 parts" in words
         assert files(hadoop) < before
         assert hadoop.silver() == rows
         code, words = ended(hadoop.command("maintain", "all", "--yes"))

@@ -26,7 +26,7 @@ from headgate.jobs.maintain_plan import (
 from headgate.jobs.rebuild import rebuild_on
 from headgate.store.ops import OpsStore
 
-ROUNDS = 3
+ROUNDS = 2
 DAYS = 2  # few dates, so that each has several files
 
 
@@ -98,7 +98,6 @@ def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     worked.process("bronze")
     worked.process("silver")
     assert [row.read for row in worked.ledger("silver")] == [*[20] * ROUNDS, 50]
-    agrees(worked)
 
     _, report = maintain_it(worked, Wanted((VACUUM,)))
     assert of(report, worked, "silver").orphans_removed == 1
