@@ -50,6 +50,7 @@ def test_a_group_that_someone_consumes_in_is_left_alone(
     member.close()
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_and_comes_back_costs_a_refusal_at_most(
     private_broker: RunningBroker,
 ) -> None:
