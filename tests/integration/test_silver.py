@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 from tests.integration.oracle import SilverOracle, silver_of
-from tests.integration.played import Row, append, make_bronze, random_row, streaming
+from tests.integration.played import (
+    Row,
+    append,
+    make_bronze,
+    random_row,
+    sound_row,
+    streaming,
+)
 from tests.integration.spark import Pipeline
 
 from headgate.checks.lake import Lake
@@ -115,6 +122,21 @@ def test_nothing_new_changes_nothing_and_another_filter_rebuilds(pipeline: Pipel
     assert rebuilt.progress.words.endswith("; rebuilt: the declaration has changed")
     assert {row[3] > 1 for row in pipeline.silver()} == {True}
     assert len(pipeline.ledger("silver")) == 2
+
+
+def test_a_stream_waits_for_bronze_and_keeps_the_revision_it_was_started_with(
+    pipeline: Pipeline,
+) -> None:
+    make_bronze(pipeline)
+    rows = [sound_row(n, 1) for n in range(8)]
+    with streaming(pipeline):
+        append(pipeline, rows[:4])
+        pipeline.declare(filters='["amount > 1"]')
+        append(pipeline, rows[4:])
+    assert pipeline.silver() == silver_of(rows).rows
+    assert len({row.revisions for row in pipeline.ledger("silver")}) == 1
+    pipeline.process("silver")
+    assert pipeline.silver().total() == 0
 
 
 def test_duckdb_and_spark_count_the_same(pipeline: Pipeline) -> None:

@@ -103,6 +103,27 @@ def test_a_run_that_publishes_late_for_a_withdrawn_batch_is_refused_by_the_table
     assert pipeline.outcomes("silver") == {"kept": 6 + 12}
 
 
+def test_a_batch_that_another_run_published_before_it_died_is_settled_as_that_run_wrote_it(
+    pipeline: Pipeline,
+) -> None:
+    make_bronze(pipeline)
+    rows = [sound_row(n, n % 3 + 1) for n in range(12)]
+    append(pipeline, rows[:6])
+    pipeline.process("silver")
+    append(pipeline, rows[6:])
+    run = pipeline.ask_for("silver")
+
+    def other() -> None:
+        with pytest.raises(StruckError):
+            pipeline.carry_out(run, strike(Point.AFTER_PUBLISH))
+
+    interruption = Interruption(Point.AFTER_STAGING, other)
+    pipeline.carry_out(run, interruption)
+    assert interruption.met == 1
+    assert pipeline.outcomes("silver") == {"kept": 12}
+    assert pipeline.silver() == silver_of(rows).rows
+
+
 def fences(pipeline: Pipeline) -> list[str]:
     history = ManagedTable(pipeline.session, f"lake.silver.{pipeline.name}").look().history()
     markers = [marker(snapshot.summary) for snapshot in history]

@@ -150,7 +150,7 @@ def test_silver_merged_by_two_runs_is_merged_once(pipeline: Pipeline) -> None:
     interruption._act = once
     pipeline.carry_out(run, interruption)
     pipeline.store.move(run.job, run.number, RunState.FINISHED)
-    assert interruption.met == 2  # the table had moved, and the statement was run again
+    assert interruption.met == 1  # the table had moved; the other run had made the commit
     merged = pipeline.silver()
     summed = pipeline.outcomes("silver")
     assert summed["kept"] == merged.total()

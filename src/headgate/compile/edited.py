@@ -18,7 +18,7 @@ from headgate.spec.dataset import RESERVED_COLUMNS, Dataset
 
 BRONZE_STEPS = ("clock", "revision", "source", "accept", "refuse")
 SILVER_STEPS = ("source", "rebuild")
-MERGE_STEPS = ("source", "classify", "merge")
+MERGE_STEPS = ("source", "classify", "append", "merge")
 BACKFILL_STEPS = ("source", "backfill")
 
 

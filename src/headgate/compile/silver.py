@@ -19,7 +19,7 @@ ORIGIN = {
     "kafka_offset": "BIGINT",
 }
 # Names of the views' own columns: a silver column cannot have them.
-OWN_NAMES = frozenset({"outcome", "_rank"})
+OWN_NAMES = frozenset({"outcome", "_rank", "_rows"})
 _ORDER = "struct({0}.kafka_timestamp, {0}.kafka_partition, {0}.kafka_offset)"
 
 
@@ -127,8 +127,29 @@ FROM {view_stem(dataset.name)}_newest;"""
 
 def merge(dataset: Dataset) -> str:
     """Only the new rows of bronze: first what each is, then the merge of those that count."""
-    table, views = table_name(dataset.silver_table), view_stem(dataset.name)
-    names, same = silver_names(dataset), same_key(dataset)
+    return "\n\n".join(
+        [
+            *([_bounds(dataset)] if decides_date(dataset) else []),
+            _classify(dataset),
+            _append(dataset),
+            _merge(dataset),
+        ]
+    )
+
+
+def _bounds(dataset: Dataset) -> str:
+    day, views = partition_column(dataset), view_stem(dataset.name)
+    return f"""-- Of silver, only the dates from the first to the last new row are looked at.
+-- step: bounds
+DECLARE OR REPLACE VARIABLE merge_from DATE;
+
+DECLARE OR REPLACE VARIABLE merge_to DATE;
+
+SET VAR (merge_from, merge_to) = (SELECT min({day}), max({day}) FROM {views}_newest);"""
+
+
+def _classify(dataset: Dataset) -> str:
+    views = view_stem(dataset.name)
     return f"""-- What each new row is beside the row that silver holds under its key.
 -- step: classify
 CREATE OR REPLACE TEMPORARY VIEW {views}_classified AS
@@ -143,15 +164,28 @@ SELECT
     ELSE 'duplicate'
   END AS outcome
 FROM {views}_newest AS fresh
-LEFT JOIN {table} AS held
-  ON {hanging(same)};
+LEFT JOIN {table_name(dataset.silver_table)} AS held
+  ON {hanging(_near(dataset))};"""
 
--- step: merge
-MERGE INTO {table} AS held
+
+def _append(dataset: Dataset) -> str:
+    return f"""-- Where no row is replaced, the engine runs this alone; else the merge alone.
+-- step: append
+INSERT INTO {table_name(dataset.silver_table)} BY NAME
+SELECT
+  {hanging(lines(silver_names(dataset)))}
+FROM {view_stem(dataset.name)}_classified
+WHERE outcome = 'kept';"""
+
+
+def _merge(dataset: Dataset) -> str:
+    names = silver_names(dataset)
+    return f"""-- step: merge
+MERGE INTO {table_name(dataset.silver_table)} AS held
 USING (
-  SELECT * FROM {views}_classified WHERE outcome IN ('kept', 'replaced')
+  SELECT * FROM {view_stem(dataset.name)}_classified WHERE outcome IN ('kept', 'replaced')
 ) AS fresh
-ON {same}
+ON {same_key(dataset)}
 WHEN MATCHED THEN UPDATE SET
   {hanging(lines(f"held.{name} = fresh.{name}" for name in names))}
 WHEN NOT MATCHED THEN INSERT (
@@ -159,6 +193,15 @@ WHEN NOT MATCHED THEN INSERT (
 ) VALUES (
   {hanging(lines(f"fresh.{name}" for name in names))}
 );"""
+
+
+def _near(dataset: Dataset) -> str:
+    """The same key, told so that files of other dates need not be read; MERGE takes no variables."""
+    if not decides_date(dataset):
+        return same_key(dataset)
+    day = f"held.{partition_column(dataset)}"
+    between = f"{day} BETWEEN session.merge_from AND session.merge_to"
+    return f"{same_key(dataset)}\n  AND ({between} OR {day} IS NULL)"
 
 
 def same_key(dataset: Dataset) -> str:

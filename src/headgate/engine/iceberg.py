@@ -93,8 +93,9 @@ class ManagedTable:
 
         The table refuses it when its history has a commit of the same job and start.
         """
-        catalog, _, table = self.name.partition(".")
-        call = f"CALL {catalog}.system.cherrypick_snapshot('{table}', {staged.id})"
+        catalog = self.name.partition(".")[0]
+        # The full name: of a shorter one Spark asks first whether it begins with a catalog.
+        call = f"CALL {catalog}.system.cherrypick_snapshot('{self.name}', {staged.id})"
         return self._commit(staged, lambda: sql(self.session, call).collect())
 
     def fast_forward(self, staged: Snapshot) -> Snapshot:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from headgate.compile.dataset import SILVER_BACKFILL
 from headgate.compile.fragments import job_name
 from headgate.compile.script import Script
-from headgate.engine.conflicts import moved
 from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable, Staging
+from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import Result
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError
@@ -104,17 +104,13 @@ class BackfillBatch(SilverWork):
     def account(self, intent: Intent) -> Result | None:
         return account_backfill(self._silver, intent)
 
-    def _write(self, intent: Intent) -> Result:
-        base = self._base()
+    def _stage(self, intent: Intent) -> Snapshot:
         dataset = intent.job.partition("-")[2]
         refuse_other_revision(self._silver, dataset, intent.revisions[0])
         script = self._bind(intent)
         read, passed = self._counted("dated"), self._counted("clean")
         staging = Staging(self._session, intent, {PASSED: passed, FILTERED: read - passed})
-        staged = self._staged(script.one("backfill"), staging)
-        if staged.parent != base:
-            raise moved(self._silver.name)
-        return self._published(intent, staged)
+        return self._staged(script.one("backfill"), staging)
 
     def _bind(self, intent: Intent) -> Script:
         script = self._target.scripts.of(intent.revisions[0], SILVER_BACKFILL)

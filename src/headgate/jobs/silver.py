@@ -12,6 +12,8 @@ from headgate.engine.iceberg import ManagedTable, fence
 from headgate.engine.jvm import IcebergTable
 from headgate.engine.statements import sql
 from headgate.errors import UnavailableError
+from headgate.jobs import declaration
+from headgate.jobs.columns import fit_silver
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.silver_batch import SilverBatch, SilverTarget, silver_target
 from headgate.store.model import SNAPSHOT, Intent, Range
@@ -54,6 +56,8 @@ class SilverRun:
         self._session = context.session.newSession()
         for statement in self._target.scripts.of(context.run.revision, SILVER).named("table"):
             sql(self._session, statement)
+        revision = declaration.fetch(context.store, context.run.revision)
+        fit_silver(self._session, revision)
         self._protocol, self._progress = context.protocol(), RunProgress(context)
         self._steps = len(context.store.ledger(context.run.job))
 
@@ -94,8 +98,10 @@ class SilverRun:
         if found.words:
             self._progress.note(found.words)
         self._steps += 1
+        work = self._batch()
+        self._progress.begin(work.rows(found.range))
         row = self._protocol.process(
-            run.job, run.number, found.range, (run.revision,), self._steps, self._batch()
+            run.job, run.number, found.range, (run.revision,), self._steps, work
         )
         self._progress.batch(row)
         return found.range

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
 from headgate.compile.fragments import table_name, view_stem
@@ -21,6 +21,7 @@ from headgate.engine.reach import Reached
 from headgate.engine.statements import sql
 from headgate.errors import OperationError
 from headgate.jobs import declaration
+from headgate.jobs.columns import with_later_columns
 from headgate.store.model import SNAPSHOT, Intent, Range
 
 KEPT, REPLACED, DUPLICATE, FILTERED = "kept", "replaced", "duplicate", "filtered"
@@ -76,12 +77,24 @@ class SilverWork:
         return until_unmoved(lambda: self._write(intent))
 
     def _write(self, intent: Intent) -> Result:
+        """One try: what is there already counts, and what was staged on another state does not."""
+        base = self._base()
+        done = self.account(intent)
+        if done is not None:
+            return done
+        staged = self._stage(intent)
+        if staged.parent != base:
+            raise moved(self._silver.name)
+        return self._published(intent, staged)
+
+    def _stage(self, intent: Intent) -> Snapshot:
         raise NotImplementedError
 
     def _source(self, range_: Range) -> DataFrame:
         reader = self._session.read.format("iceberg")
         if range_.starts_anew:
-            return reader.option("versionAsOf", str(range_.end[SNAPSHOT])).load(self._target.bronze)
+            rows = reader.option("versionAsOf", str(range_.end[SNAPSHOT])).load(self._target.bronze)
+            return with_later_columns(self._bronze, rows)
         return reader.options(
             **{
                 "start-snapshot-id": str(range_.start[SNAPSHOT]),
@@ -114,49 +127,65 @@ class SilverWork:
 class SilverBatch(SilverWork):
     """A rebuild, or a merge of what is new."""
 
-    def _write(self, intent: Intent) -> Result:
+    def rows(self, range_: Range) -> int:
+        """Rows in the range, as the snapshots themselves tell; rewritten files bring no row."""
+        table = self._bronze.look()
+        end = table.snapshot(range_.end[SNAPSHOT])
+        if range_.starts_anew:
+            return end.total if end else 0
+        added, start = 0, range_.start[SNAPSHOT]
+        while end is not None and end.id != start:
+            added += end.added if end.operation == "append" else 0
+            end = table.snapshot(end.parent) if end.parent is not None else None
+        return added
+
+    def _stage(self, intent: Intent) -> Snapshot:
         return self._rebuild(intent) if intent.range.starts_anew else self._merge(intent)
 
-    def _rebuild(self, intent: Intent) -> Result:
+    def _rebuild(self, intent: Intent) -> Snapshot:
         script = self._bind(intent, SILVER)
         passing = self._passing()
-        noted = {PASSED: passing, FILTERED: self._read(intent.range) - passing}
-        staging = Staging(self._session, intent, noted)
-        return self._published(intent, self._staged(script.one("rebuild"), staging))
+        noted = {PASSED: passing, FILTERED: self.rows(intent.range) - passing}
+        return self._staged(script.one("rebuild"), Staging(self._session, intent, noted))
 
-    def _merge(self, intent: Intent) -> Result:
-        base = self._base()
+    def _merge(self, intent: Intent) -> Snapshot:
         script = self._bind(intent, SILVER_INCREMENTAL)
-        sql(self._session, script.one("classify"))
-        view = f"{self._target.name}_classified"
+        self._fixed("newest")
+        for step in ("bounds", "classify"):
+            for statement in script.named(step):
+                sql(self._session, statement)
         # Once the merge has begun, silver is no longer what the rows were compared with; and a
         # view over a plan that still names the table cannot be the source of a MERGE in Spark 4.1.
-        classified = self._session.table(view).localCheckpoint()
-        classified.createOrReplaceTempView(view)
-        outcomes = self._classes(intent, classified)
+        outcomes = self._classes(intent, self._fixed("classified"))
         staging = Staging(self._session, intent, outcomes)
-        staged = self._staged(self._merge_statement(script, outcomes), staging)
-        if staged.parent != base:
-            raise moved(self._silver.name)
-        return self._published(intent, staged)
+        return self._staged(self._merge_statement(script, outcomes), staging)
+
+    def _fixed(self, view: str) -> DataFrame:
+        """The view's rows as they are now, in the view's place."""
+        name = f"{self._target.name}_{view}"
+        rows = self._session.table(name).localCheckpoint()
+        rows.createOrReplaceTempView(name)
+        return rows
 
     def _merge_statement(self, script: Script, outcomes: Mapping[str, int]) -> str:
-        if outcomes[KEPT] or outcomes[REPLACED]:
+        if outcomes[REPLACED]:
             return script.one("merge")
+        if outcomes[KEPT]:
+            return script.one("append")
         # Nothing changes, but the commit still notes how far bronze was seen.
         return nothing(self._target.silver)
 
     def _classes(self, intent: Intent, classified: DataFrame) -> dict[str, int]:
-        counted = {
-            str(r["outcome"]): int(r["count"])
-            for r in classified.groupBy("outcome").count().collect()
-        }
-        told = {name: counted.get(name, 0) for name in (KEPT, REPLACED, BACKFILLED)}
-        passing = self._passing()
+        counted = classified.groupBy("outcome").agg(
+            functions.count("*").alias("keys"), functions.sum("_rows").alias("rows")
+        )
+        found = {str(r["outcome"]): (int(r["keys"]), int(r["rows"])) for r in counted.collect()}
+        told = {name: found.get(name, (0, 0))[0] for name in (KEPT, REPLACED, BACKFILLED)}
+        passing = sum(rows for _, rows in found.values())
         return {
             **told,
             DUPLICATE: passing - sum(told.values()),
-            FILTERED: self._read(intent.range) - passing,
+            FILTERED: self.rows(intent.range) - passing,
         }
 
     def _bind(self, intent: Intent, file: str) -> Script:
@@ -168,18 +197,6 @@ class SilverBatch(SilverWork):
 
     def _passing(self) -> int:
         return self._session.table(f"{self._target.name}_clean").count()
-
-    def _read(self, range_: Range) -> int:
-        """Rows in the range, as the snapshots themselves tell; rewritten files bring no row."""
-        table = self._bronze.look()
-        end = table.snapshot(range_.end[SNAPSHOT])
-        if range_.starts_anew:
-            return end.total if end else 0
-        added, start = 0, range_.start[SNAPSHOT]
-        while end is not None and end.id != start:
-            added += end.added if end.operation == "append" else 0
-            end = table.snapshot(end.parent) if end.parent is not None else None
-        return added
 
 
 def account_silver(silver: ManagedTable, intent: Intent) -> Result | None:

@@ -3,7 +3,7 @@
 -- Run alone, it gives the same rows each time.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/orders/06_silver.sql
--- Digest 83c5724608bc: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest 981b34f7627e: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- The engine binds this view to one snapshot of bronze.
 -- step: source
@@ -65,7 +65,7 @@ WHERE
   -- values that fit their silver types
   AND (total_amount IS NULL OR try_cast(total_amount AS DECIMAL(10, 2)) IS NOT NULL);
 
--- The newest row of each key.
+-- The newest row of each key, and how many rows the key has.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW orders_newest AS
 SELECT
@@ -79,10 +79,14 @@ SELECT
   ingestion_ts,
   kafka_timestamp,
   kafka_partition,
-  kafka_offset
+  kafka_offset,
+  _rows
 FROM (
   SELECT
     *,
+    count(*) OVER (
+      PARTITION BY order_id, created_at
+    ) AS _rows,
     row_number() OVER (
       PARTITION BY order_id, created_at
       ORDER BY kafka_timestamp DESC, kafka_partition DESC, kafka_offset DESC

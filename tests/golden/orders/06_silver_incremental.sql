@@ -3,7 +3,7 @@
 -- Run alone, it compares all of bronze with silver and changes what is behind.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/orders/06_silver_incremental.sql
--- Digest 3177b600aba3: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest 13b636a2348d: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- The engine binds this view to one snapshot of bronze.
 -- step: source
@@ -65,7 +65,7 @@ WHERE
   -- values that fit their silver types
   AND (total_amount IS NULL OR try_cast(total_amount AS DECIMAL(10, 2)) IS NOT NULL);
 
--- The newest row of each key.
+-- The newest row of each key, and how many rows the key has.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW orders_newest AS
 SELECT
@@ -79,10 +79,14 @@ SELECT
   ingestion_ts,
   kafka_timestamp,
   kafka_partition,
-  kafka_offset
+  kafka_offset,
+  _rows
 FROM (
   SELECT
     *,
+    count(*) OVER (
+      PARTITION BY order_id, created_at
+    ) AS _rows,
     row_number() OVER (
       PARTITION BY order_id, created_at
       ORDER BY kafka_timestamp DESC, kafka_partition DESC, kafka_offset DESC
@@ -90,6 +94,14 @@ FROM (
   FROM orders_clean
 )
 WHERE _rank = 1;
+
+-- Of silver, only the dates from the first to the last new row are looked at.
+-- step: bounds
+DECLARE OR REPLACE VARIABLE merge_from DATE;
+
+DECLARE OR REPLACE VARIABLE merge_to DATE;
+
+SET VAR (merge_from, merge_to) = (SELECT min(order_date), max(order_date) FROM orders_newest);
 
 -- What each new row is beside the row that silver holds under its key.
 -- step: classify
@@ -108,7 +120,26 @@ FROM orders_newest AS fresh
 LEFT JOIN lake.silver.cleaned_orders AS held
   ON held.order_id <=> fresh.order_id
     AND held.created_at <=> fresh.created_at
-    AND held.order_date <=> fresh.order_date;
+    AND held.order_date <=> fresh.order_date
+    AND (held.order_date BETWEEN session.merge_from AND session.merge_to OR held.order_date IS NULL);
+
+-- Where no row is replaced, the engine runs this alone; else the merge alone.
+-- step: append
+INSERT INTO lake.silver.cleaned_orders BY NAME
+SELECT
+  order_key,
+  order_id,
+  customer_id,
+  created_at,
+  status,
+  total_amount,
+  order_date,
+  ingestion_ts,
+  kafka_timestamp,
+  kafka_partition,
+  kafka_offset
+FROM orders_classified
+WHERE outcome = 'kept';
 
 -- step: merge
 MERGE INTO lake.silver.cleaned_orders AS held

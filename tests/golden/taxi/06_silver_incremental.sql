@@ -3,7 +3,7 @@
 -- Run alone, it compares all of bronze with silver and changes what is behind.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/taxi/06_silver_incremental.sql
--- Digest 7836af5850e5: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest 7181f98c948d: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- The engine binds this view to one snapshot of bronze.
 -- step: source
@@ -117,7 +117,7 @@ WHERE
   AND (congestion_surcharge IS NULL OR try_cast(congestion_surcharge AS DECIMAL(10, 2)) IS NOT NULL)
   AND (Airport_fee IS NULL OR try_cast(Airport_fee AS DECIMAL(10, 2)) IS NOT NULL);
 
--- The newest row of each key.
+-- The newest row of each key, and how many rows the key has.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW taxi_newest AS
 SELECT
@@ -145,10 +145,21 @@ SELECT
   ingestion_ts,
   kafka_timestamp,
   kafka_partition,
-  kafka_offset
+  kafka_offset,
+  _rows
 FROM (
   SELECT
     *,
+    count(*) OVER (
+      PARTITION BY
+        vendor_id,
+        pickup_datetime,
+        dropoff_datetime,
+        pickup_location_id,
+        dropoff_location_id,
+        fare_amount,
+        total_amount
+    ) AS _rows,
     row_number() OVER (
       PARTITION BY
         vendor_id,
@@ -163,6 +174,14 @@ FROM (
   FROM taxi_clean
 )
 WHERE _rank = 1;
+
+-- Of silver, only the dates from the first to the last new row are looked at.
+-- step: bounds
+DECLARE OR REPLACE VARIABLE merge_from DATE;
+
+DECLARE OR REPLACE VARIABLE merge_to DATE;
+
+SET VAR (merge_from, merge_to) = (SELECT min(pickup_date), max(pickup_date) FROM taxi_newest);
 
 -- What each new row is beside the row that silver holds under its key.
 -- step: classify
@@ -186,7 +205,40 @@ LEFT JOIN lake.silver.cleaned_trips AS held
     AND held.dropoff_location_id <=> fresh.dropoff_location_id
     AND held.fare_amount <=> fresh.fare_amount
     AND held.total_amount <=> fresh.total_amount
-    AND held.pickup_date <=> fresh.pickup_date;
+    AND held.pickup_date <=> fresh.pickup_date
+    AND (held.pickup_date BETWEEN session.merge_from AND session.merge_to OR held.pickup_date IS NULL);
+
+-- Where no row is replaced, the engine runs this alone; else the merge alone.
+-- step: append
+INSERT INTO lake.silver.cleaned_trips BY NAME
+SELECT
+  trip_id,
+  vendor_id,
+  pickup_datetime,
+  dropoff_datetime,
+  passenger_count,
+  trip_distance_miles,
+  rate_code_id,
+  store_and_fwd_flag,
+  pickup_location_id,
+  dropoff_location_id,
+  payment_type_id,
+  fare_amount,
+  extra_amount,
+  mta_tax,
+  tip_amount,
+  tolls_amount,
+  improvement_surcharge,
+  total_amount,
+  congestion_surcharge,
+  airport_fee,
+  pickup_date,
+  ingestion_ts,
+  kafka_timestamp,
+  kafka_partition,
+  kafka_offset
+FROM taxi_classified
+WHERE outcome = 'kept';
 
 -- step: merge
 MERGE INTO lake.silver.cleaned_trips AS held

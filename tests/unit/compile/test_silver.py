@@ -20,7 +20,13 @@ def test_the_steps_that_the_engine_runs_are_there(tmp_path: Path) -> None:
     shared = "source table table view view".split()
     assert [s.name for s in script(tmp_path).steps] == [*shared, "rebuild"]
     merged = script(tmp_path, SILVER_INCREMENTAL)
-    assert [s.name for s in merged.steps] == [*shared, "classify", "merge"]
+    assert [s.name for s in merged.steps] == [
+        *shared,
+        *["bounds"] * 3,
+        "classify",
+        "append",
+        "merge",
+    ]
 
 
 def test_both_forms_clean_alike(tmp_path: Path) -> None:
