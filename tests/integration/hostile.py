@@ -125,6 +125,7 @@ REFUSALS: tuple[tuple[str, str, Make], ...] = (
     ("a number for a truth value", "wrong_type", of("flag", 0, 1, "true", "")),
     ("a number for text", "wrong_type", of("name", 5, 1.5, True)),
     ("a structure for text", "wrong_type", of("name", {"a": 1}, [], ["x"])),
+    ("a structure 900 deep for text", "wrong_type", written("name", nested(900))),
     ("a structure for a number", "wrong_type", of("id", {}, {"id": 1}, [1])),
     ("another pattern of time", "wrong_type", of("at", "2024-01-01 10:00:00", "10:00", "now", "")),
     ("a day that is not", "wrong_type", of("at", "2024-02-30T10:00:00", "2024-01-01T25:00:00")),
