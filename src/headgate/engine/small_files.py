@@ -39,8 +39,14 @@ def is_closed(part: Part, today: date) -> bool:
 
 def plan_compaction(parts: Iterable[Part], today: date, min_files: int) -> tuple[Part, ...]:
     """The closed parts with enough small files, those with the most first."""
-    wanted = (p for p in parts if is_closed(p, today) and p.small_files >= max(min_files, 2))
+    wanted = (p for p in parts if is_closed(p, today) and is_worth_it(p, max(min_files, 2)))
     return tuple(sorted(wanted, key=lambda p: (-p.small_files, p.name)))
+
+
+def is_worth_it(part: Part, min_files: int) -> bool:
+    """Whether there are many small files, and writing them anew makes fewer of them."""
+    at_best = -(-part.small_bytes // TARGET_BYTES)
+    return part.small_files >= min_files and part.small_files > at_best
 
 
 def chunks(

@@ -56,6 +56,12 @@ def test_a_part_needs_enough_small_files() -> None:
     assert plan_compaction([part(days[0], 1)], TODAY, 1) == (), "one file cannot be merged"
 
 
+def test_files_that_would_be_as_many_as_before_are_left_alone() -> None:
+    half = Part(TODAY - timedelta(days=1), 2, 2 * 75 * 2**20, 2, 2 * 75 * 2**20)
+    assert plan_compaction([half], TODAY, 2) == ()
+    assert plan_compaction([replace(half, small_files=3)], TODAY, 2) != ()
+
+
 def test_a_table_without_dates_is_one_part() -> None:
     assert plan_compaction([replace(part(None), dated=False)], TODAY, 5)[0].name == "all"
 
