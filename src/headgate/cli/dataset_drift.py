@@ -37,9 +37,11 @@ def drift(name: str | None) -> None:
     path = find_dataset(settings.root, name or str(settings.need("dataset")))
     with OpsStore.open(settings.ops_store_url) as store:
         found = drift_report(settings, store, load_dataset(path, PLACEHOLDERS).value)
-    if not found.deviations and not found.columns:
-        console.done(f"{found.dataset}: every record had the declared fields")
-    console.data(found, text=_text(found))
+    text = _text(found)
+    if not text:
+        console.done(f"{found.dataset}: every record so far had the declared fields")
+    if text or console.format != "text":
+        console.data(found, text=text)
 
 
 def _text(found: DriftReport) -> str:

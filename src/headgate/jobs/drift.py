@@ -6,7 +6,7 @@ view that their file makes. Iceberg's own counts say at once when there is nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -47,10 +47,21 @@ def unknown_fields(table: ManagedTable, staged: Snapshot) -> tuple[Seen, ...]:
             F.collect_set("kind").alias("kinds"),
         )
     )
-    return tuple(
+    seen = [
         Seen(r["field"], frozenset(r["kinds"]), int(r["records"]), int(r["place"]))
         for r in _most_frequent(found, "records")
-    )
+    ]
+    return (*seen, *_further(found, seen))
+
+
+def _further(found: DataFrame, seen: Sequence[Seen]) -> tuple[Seen, ...]:
+    """How many fields were left uncounted, and how often they stood in a record."""
+    if len(seen) < MOST_FIELDS:
+        return ()
+    total = found.agg(F.count(F.lit(1)).alias("fields"), F.sum("records").alias("times")).first()
+    fields = int(total["fields"]) - len(seen) if total else 0
+    times = int(total["times"]) - sum(field.records for field in seen) if total else 0
+    return (Seen(f"… {fields} further fields", frozenset(), times),) if fields else ()
 
 
 def missing_fields(table: ManagedTable, staged: Snapshot) -> tuple[FieldDrift, ...]:
