@@ -1,4 +1,4 @@
-"""The taxi files run by hand in plain `spark-sql`, on tables of their own, and give the same rows."""
+"""The shipped files run by hand in plain `spark-sql`, on tables of their own, and give the same rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,14 @@ ROOT = Path(__file__).parents[2]
 TOPIC = "taxi-alone"
 # Not the rows themselves: the time of the batch, and the revision as the engine keeps it.
 OPERATIONAL = {"headgate.dead_letters": "refused_at, revision"}
-TABLES = ("bronze.raw_trips", "silver.cleaned_trips", "headgate.dead_letters")
+ORDERS_TOPIC = "orders.raw_orders"  # its manifest names it
+TABLES = (
+    "bronze.raw_trips",
+    "silver.cleaned_trips",
+    "bronze.raw_orders",
+    "silver.cleaned_orders",
+    "headgate.dead_letters",
+)
 # Silver is made in each way: merged into nothing, rebuilt, and merged where rows are missing or old.
 BY_HAND = """
 SOURCE {sql}/taxi/05_bronze_batch.sql;
@@ -47,6 +54,10 @@ UPDATE lake.silver.cleaned_trips
 SET kafka_timestamp = TIMESTAMP '2020-01-01 00:00:00Z', tip_amount = -1
 WHERE pickup_location_id % 3 = 1;
 SOURCE {sql}/taxi/06_silver_incremental.sql;
+SOURCE {sql}/orders/07_bronze_streaming.sql;
+SOURCE {sql}/orders/06_silver.sql;
+DELETE FROM lake.silver.cleaned_orders WHERE kafka_offset % 3 = 0;
+SOURCE {sql}/orders/06_silver_backfill.sql;
 SOURCE {sql}/00_catalog.sql;
 """
 BAD = (b"not JSON", b"", b'{"VendorID": "x"}', b'{"VendorID": 1} ', b"[1]", b"\xff", b"{}{}", b"{")
@@ -61,10 +72,10 @@ class Alone:
     said: str
 
 
-def values(folder: Path, rows: int) -> list[bytes]:
+def values(folder: Path, rows: int, dataset: str = "taxi") -> list[bytes]:
     """Sample rows as JSON, the planted duplicates, bad and filtered ones among them."""
     file = folder / "sample.parquet"
-    write_sample(load_sample(ROOT / "datasets/taxi/sample.yml").value, file, rows)
+    write_sample(load_sample(ROOT / f"datasets/{dataset}/sample.yml").value, file, rows)
     return [
         json.dumps(row, default=datetime.isoformat, separators=(",", ":")).encode()
         for row in pq.read_table(file).to_pylist()
@@ -116,6 +127,8 @@ def alone(
         shutil.copytree(ROOT / name, folder / name)
     create_topic(broker.bootstrap, TOPIC, 3, 1_048_588)
     create_topic(broker.bootstrap, f"{TOPIC}-dlq", 1, 1_048_588)
+    create_topic(broker.bootstrap, ORDERS_TOPIC, 3, 1_048_588)
+    create_topic(broker.bootstrap, f"{ORDERS_TOPIC}.dlq", 1, 1_048_588)
     shared = {
         "root": folder,
         "dataset": "taxi",
@@ -131,7 +144,11 @@ def alone(
     by_hand.home.mkdir()
     with OpsStore.open(engine.ops_store_url) as store:
         process_twice(Pipeline("taxi", engine, store, spark), values(folder, 900))
+        other = {"dataset": "orders", "topic": ORDERS_TOPIC, "dlq_topic": f"{ORDERS_TOPIC}.dlq"}
+        orders = Settings.model_validate({**shared, **other, "home": lake_home})
+        process_once(Pipeline("orders", orders, store, spark), values(folder, 600, "orders"))
     write_build(plan_build(by_hand, "taxi"))
+    write_build(plan_build(by_hand, "orders"))
     said = spark_sql(by_hand, BY_HAND.format(sql=by_hand.build_dir / "sql"), folder)
     return Alone(engine, by_hand, said)
 
@@ -149,11 +166,19 @@ def process_twice(pipeline: Pipeline, rows: list[bytes]) -> None:
     pipeline.process("silver")
 
 
+def process_once(pipeline: Pipeline, rows: list[bytes]) -> None:
+    # Of a field that is not declared the engine makes a column, the file alone does not.
+    bad = [value.replace(b"VendorID", b"customer_id") for value in BAD]
+    pipeline.produce([Sent(value, timestamp=MORNING + n) for n, value in enumerate([*rows, *bad])])
+    pipeline.process("bronze")
+    pipeline.process("silver")
+
+
 def rows(settings: Settings, table: str, operational: str = "ingestion_ts") -> Counter[object]:
     with Lake.open(settings) as lake:
         scan = lake.scan_sql(table)
         if table == "headgate.dead_letters":  # other tests' letters stand in it too
-            scan += " WHERE job = 'bronze-taxi'"
+            scan += " WHERE job IN ('bronze-taxi', 'bronze-orders')"
         sql = f"SELECT CAST(r AS VARCHAR) FROM (SELECT * EXCLUDE ({operational}) FROM {scan}) AS r"
         return Counter(row[0] for row in lake.query(sql))
 
