@@ -107,3 +107,17 @@ def test_phase_4_the_fixture_goes_from_parquet_to_certified_marts(clone: Project
     services_now = clone.headgate("local", "status")["items"]
     assert isinstance(services_now, list)
     assert {service["state"] for service in services_now} == {"stopped"}
+
+
+@pytest.mark.slow
+def test_the_demo_of_another_dataset_ends_in_a_certificate_too(clone: Project) -> None:
+    report = clone.headgate("demo", "--dataset", "orders", "--rows", "2000")
+    flow = report["flow"]
+    assert isinstance(flow, dict)
+    assert (flow["rows"], flow["produced"], flow["topic"]) == (2_000, 2_000, "orders.raw_orders")
+    planted = {f"planted_{name}": flow[name] for name in ("duplicates", "filtered")}
+    assert planted.items() <= flow.items()
+    assert flow["dead_letters"] == flow["planted_bad"]
+    assert set(flow["marts"]) == {"stg_orders"}
+    assert int(str(report["statements_rechecked"])) > 15
+    assert Path(str(report["certificate"])).is_file()
