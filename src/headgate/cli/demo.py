@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 ROWS = 50_000
 DATA_FILE = "events.parquet"
 # An engine that lives for a minute earns nothing by compiling its code a second time.
-SHORT_LIVED = {"SPARK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+# The quick compiler's code needs more room than the JVM gives it then.
+SHORT_LIVED = {"SPARK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"}
 
 
 @dataclass(frozen=True)
