@@ -22,6 +22,7 @@ import pytest
 from tests.unit.feeds.real_tables import write_real_table
 
 from headgate.axes import NAMES
+from headgate.cli.demo import SHORT_LIVED
 from headgate.local import services
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ class Newcomer:
     @staticmethod
     def _environ() -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if k not in NAMES.values()}
-        return {**inherited, **FREE_PORTS}
+        return {**inherited, **FREE_PORTS, **SHORT_LIVED}
 
 
 @pytest.fixture
