@@ -233,6 +233,9 @@ test-all: $(PREPARED) ## everything, the slow ones too
 faults: $(PREPARED) ## kill the engine N times and compare: N=20
 	$(HG) bench faults --kills $(N)
 
+bursts: $(PREPARED) ## stream bursts, kill broker and engine, compare with a batch run
+	$(HG) bench bursts
+
 bench: $(PREPARED) ## the goals' table
 	$(HG) bench run
 

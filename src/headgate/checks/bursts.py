@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import orjson
 
@@ -126,14 +127,19 @@ class Producer(threading.Thread):
 
 
 def run_bursts(
-    settings: Settings, bursts: int, seconds: float, seed: int = 42, say: Say = lambda words: None
+    settings: Settings,
+    bursts: int,
+    seconds: float,
+    folder: Path,
+    seed: int = 42,
+    say: Say = lambda words: None,
 ) -> BurstReport:
     """The whole play; DifferenceError when anything is not as it must be."""
-    folder = settings.home / "bursts"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    homes = settings.home / "bursts"
+    shutil.rmtree(homes, ignore_errors=True)
+    homes.mkdir(parents=True)
     say(f"seed {seed}: {bursts} bursts in {seconds:g} s")
-    with rig(settings, folder) as place:
+    with rig(settings, homes) as place:
         home = place.home("streamed")
         home.home.mkdir(parents=True)
         with OpsStore.open(home.ops_store_url) as store, StreamEngine(place, home) as engine:
@@ -142,12 +148,12 @@ def run_bursts(
             )
             played = play.perform()
         report = BurstReport(seed, bursts, played, compare(place, home))
-    write_report(settings, report)
+    write_report(folder, report)
     if report.faults:
         raise DifferenceError(
             "the stream left a trace",
             why="; ".join(report.faults),
-            fix=f"the homes are in {folder}",
+            fix=f"the homes are in {homes}",
         )
     return report
 
@@ -267,8 +273,7 @@ class Play:
         )
 
 
-def write_report(settings: Settings, report: BurstReport) -> None:
-    folder = settings.root / "bench" / "results"
+def write_report(folder: Path, report: BurstReport) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     document = {**asdict(report), "faults": report.faults}
     (folder / "bursts.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")

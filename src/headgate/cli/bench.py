@@ -241,7 +241,9 @@ def bursts(bursts: int, seconds: float, seed: int) -> None:
     from headgate.checks.bursts import run_bursts
     from headgate.settings import load_settings
 
-    report = run_bursts(load_settings(), bursts, seconds, seed, console.say)
+    settings = load_settings()
+    results = settings.root / "bench" / "results"
+    report = run_bursts(settings, bursts, seconds, results, seed, console.say)
     calm = report.played.calm
     console.done(
         f"{report.played.records:,} records in {bursts} bursts left no trace;"
