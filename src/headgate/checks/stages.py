@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headgate.checks.accounts import account
-from headgate.checks.facts import Evidence, TableEvidence, Verdict, sums
+from headgate.checks.facts import Evidence, Line, TableEvidence, Verdict, sums
 from headgate.checks.produced import produced
 from headgate.store.model import Run, RunState
 
 if TYPE_CHECKING:
     from headgate.checks.dbt_results import DbtReport
 
-BATCH_JOBS = 2
+# What a dataset is processed by, and the forms of a run that process all there is.
+BATCH_JOBS = ("bronze", "silver")
+WHOLE = (None, "full")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Pipeline:
     generator_refused: int
     completeness: float
     dlq_max: int
+    silver_on_demand: bool = False
 
 
 def finding(name: str, holds: bool, value: str, limit: str, detail: str = "") -> Finding:
@@ -87,8 +90,15 @@ def jobs(
 
 
 def _finished(runs: Sequence[Run]) -> Finding:
-    count = sum(run.state is RunState.FINISHED for run in runs)
-    return finding("finished jobs", count >= BATCH_JOBS, str(count), f"at least {BATCH_JOBS}")
+    done = {run.kind for run in runs if run.state is RunState.FINISHED and _processes(run)}
+    found = [kind for kind in BATCH_JOBS if kind in done]
+    words, wanted = ", ".join(found) or "none", " and ".join(BATCH_JOBS)
+    return finding("finished jobs", len(found) == len(BATCH_JOBS), words, wanted, "make process")
+
+
+def _processes(run: Run) -> bool:
+    """Not maintenance, a backfill, a repair or an accepted gap: these read no new record."""
+    return run.kind in BATCH_JOBS and run.options.get("form") in WHOLE
 
 
 def _running(runs: Sequence[Run], wanted: int) -> Finding:
@@ -151,16 +161,8 @@ def pipeline(facts: Pipeline) -> list[Finding]:
             f"{share:.2%} ({bronze:,} of {events:,})",
             f"at least {facts.completeness:.0%}",
         ),
-        *(
-            Finding(
-                f"{name} account",
-                lines[name].words,
-                "exact",
-                lines[name].verdict,
-                lines[name].detail,
-            )
-            for name in ("produced", "silver")
-        ),
+        _of_account(lines["produced"]),
+        _silver_account(facts, lines["silver"]),
         finding("silver rows", 0 < silver <= bronze, f"{silver:,}", f"1 to {bronze:,}"),
         finding(
             "dead letters",
@@ -173,6 +175,19 @@ def pipeline(facts: Pipeline) -> list[Finding]:
         _snapshot("bronze snapshot", facts.evidence.bronze),
         _snapshot("silver snapshot", facts.evidence.silver),
     ]
+
+
+def _of_account(line: Line) -> Finding:
+    return Finding(f"{line.name} account", line.words, "exact", line.verdict, line.detail)
+
+
+def _silver_account(facts: Pipeline, line: Line) -> Finding:
+    """Silver that is made on demand may be behind a bronze that streams; it cannot be ahead."""
+    found, total = _of_account(line), sums(facts.evidence)
+    behind = total.accepted - total.kept - total.duplicates - total.filtered
+    if not facts.silver_on_demand or behind <= 0:
+        return found
+    return replace(found, verdict=Verdict.WARN, detail=f"{line.detail}: make process-silver")
 
 
 def _events(facts: Pipeline) -> tuple[int, str]:

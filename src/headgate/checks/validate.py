@@ -141,7 +141,12 @@ class _Stages:
         settings = self._settings
         return pipeline(
             Pipeline(
-                evidence, metrics, refused, settings.bronze_completeness_ratio, settings.dlq_max
+                evidence,
+                metrics,
+                refused,
+                settings.bronze_completeness_ratio,
+                settings.dlq_max,
+                silver_on_demand=settings.mode == "streaming_bronze",
             )
         )
 

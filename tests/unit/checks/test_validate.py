@@ -26,7 +26,8 @@ TIME = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def run(job: str, state: RunState, number: int = 1, restarts: int = 0) -> Run:
-    return Run(job, number, "bronze", "orders", "batch", "r", {}, state, restarts, TIME)
+    kind = job.partition("-")[0]
+    return Run(job, number, kind, "orders", "batch", "r", {}, state, restarts, TIME)
 
 
 def stream(job: str, restarts: int = 0) -> Run:
@@ -84,9 +85,41 @@ def failed(findings: list[Finding]) -> list[str]:
     return [found.name for found in findings if found.verdict is Verdict.FAIL]
 
 
-def test_batch_wants_two_finished_jobs() -> None:
+def test_batch_wants_bronze_and_silver_finished() -> None:
     assert failed(jobs(FINISHED, FINISHED)) == []
     assert failed(jobs(FINISHED[:1], FINISHED[:1])) == ["finished jobs"]
+    rebuilt = (FINISHED[0], replace(FINISHED[1], options={"form": "full"}))
+    assert failed(jobs(rebuilt, rebuilt)) == []
+
+
+@pytest.mark.parametrize("other", ["maintain-orders", "backfill-orders", "bronze-orders"])
+def test_runs_that_read_no_new_record_are_no_processing(other: str) -> None:
+    beside = tuple(run(other, RunState.FINISHED, number) for number in (2, 3))
+    runs = (FINISHED[0], *beside)
+    assert failed(jobs(runs, runs)) == ["finished jobs"]
+
+
+@pytest.mark.parametrize("form", ["repair", "accept-gap"])
+def test_a_mended_bronze_is_not_a_processed_one(form: str) -> None:
+    runs = (replace(FINISHED[0], options={"form": form}), FINISHED[1])
+    assert failed(jobs(runs, runs)) == ["finished jobs"]
+
+
+def test_silver_on_demand_may_be_behind_but_not_ahead(facts: Pipeline) -> None:
+    (step,) = facts.evidence.silver_ledger
+    behind = with_silver(facts, replace(step, outcomes={"kept": 90, "duplicate": 2}))
+    assert failed(pipeline(behind)) == ["silver account"]
+    (found,) = [
+        f for f in pipeline(replace(behind, silver_on_demand=True)) if f.verdict is not Verdict.PASS
+    ]
+    assert (found.name, found.verdict) == ("silver account", Verdict.WARN)
+    assert found.detail == "silver has not read 5 rows: make process-silver"
+    ahead = with_silver(facts, replace(step, outcomes={"kept": 90, "duplicate": 9}))
+    assert failed(pipeline(replace(ahead, silver_on_demand=True))) == ["silver account"]
+
+
+def with_silver(facts: Pipeline, step: LedgerRow) -> Pipeline:
+    return replace(facts, evidence=replace(facts.evidence, silver_ledger=(step,)))
 
 
 def test_batch_allows_no_restart() -> None:
@@ -171,7 +204,7 @@ def test_checks_are_numbered_by_stage() -> None:
     assert [check.number for check in report.checks] == ["1.1", "2.1", "2.2", "2.3"]
     words = text(report)
     assert "Stage 2: jobs" in words
-    assert "✗ 2.1  finished jobs  0 (limit: at least 2)" in words
+    assert "✗ 2.1  finished jobs  none (limit: bronze and silver)" in words
 
 
 def test_a_failed_check_ends_with_5_and_silence_with_8() -> None:
