@@ -107,7 +107,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
     return Evidence(
         dataset=dataset.name,
         topic=topic,
-        streaming=books.streaming or settings.mode != "batch",
+        streaming=books.streaming,
         bronze_ledger=bronze_ledger,
         silver_ledger=books.of(job_name(SILVER, dataset.name)),
         backfill_ledger=books.of(job_name(BACKFILL, dataset.name)),
