@@ -149,7 +149,7 @@ process-silver: $(READY) ## bronze to clean rows
 process-streaming: $(READY) ## start what MODE says as a stream, and return at once
 	$(HG) job start
 
-restart-streaming: $(READY) ## stop the stream between two batches and start it again
+restart-streaming: $(READY) ## stop the streams that run between two batches and start them again
 	$(HG) job restart
 
 jobs: $(READY) ## jobs with their states

@@ -62,11 +62,12 @@ def seconds(run: Run) -> float | None:
 
 
 def _outcome(run: Run, *, engine: bool) -> str:
-    from headgate.store.model import ACTIVE
+    from headgate.store.model import ACTIVE, RunState
 
     error = (run.error_text or "").split(" | ")[0]
     if run.state not in ACTIVE:
-        return run.progress.words or error
+        nothing = "nothing new" if run.state is RunState.FINISHED else ""
+        return run.progress.words or error or nothing
     if not engine:
         return "waits for an engine: make up"
     return f"waits: {error}" if error else run.progress.words

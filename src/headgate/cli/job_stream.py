@@ -54,6 +54,16 @@ def _wanted(settings: Settings) -> tuple[str, ...]:
     return streams_of(settings.mode)
 
 
+def _running(settings: Settings, store: OpsStore) -> tuple[str, ...]:
+    """The streams of the active dataset that run, or would if there were an engine."""
+    from headgate.jobs.requests import STREAMS, full_name
+    from headgate.store.model import ACTIVE
+
+    found = (store.latest(full_name(settings, kind)) for kind in STREAMS)
+    streams = [run for run in found if run and run.state in ACTIVE and run.mode == "streaming"]
+    return tuple(run.job for run in streams)
+
+
 @click.command("stop")
 @click.argument("job")
 def stop(job: str) -> None:
@@ -95,6 +105,7 @@ def stopped(store: OpsStore, run: Run) -> Run:
 def restart(jobs: tuple[str, ...]) -> None:
     """Stop streams between two batches, and start them again on the same checkpoint.
 
+    Without a JOB, the streams of the active dataset that run; where none does, those that MODE says.
     A changed manifest takes effect with the new run. A stream that does not run is just started.
 
     \b
@@ -108,7 +119,7 @@ def restart(jobs: tuple[str, ...]) -> None:
     settings, store = open_store()
     with store:
         need_engine(store)
-        wanted = jobs or _wanted(settings)
+        wanted = jobs or _running(settings, store) or _wanted(settings)
         for name in (full_name(settings, job) for job in wanted):
             latest = store.latest(name)
             if latest is not None and latest.state in ACTIVE:
