@@ -31,15 +31,14 @@ class RunProgress:
         self._report(total, f"{self._words()}; {records:,} under way".removeprefix("; "))
 
     def batch(self, row: LedgerRow | None) -> None:
-        """A batch has its outcome."""
-        if row is None:
-            self._report(self._records, self._words())
-            return
-        self._batches += 1
-        self._records += row.read
-        for name, n in row.outcomes.items():
-            self._outcomes[name] = self._outcomes.get(name, 0) + n
+        """A batch has its outcome; the note on it is told with it, not with the next one."""
+        if row is not None:
+            self._batches += 1
+            self._records += row.read
+            for name, n in row.outcomes.items():
+                self._outcomes[name] = self._outcomes.get(name, 0) + n
         self._report(self._records, self._words())
+        self._note = ""
 
     def _words(self) -> str:
         counts = ", ".join(f"{n:,} {name}" for name, n in self._outcomes.items() if n)
