@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from headgate.cli.console import console
-
-if TYPE_CHECKING:
-    from headgate.jobs.maintain_plan import Plan, Wanted
+from headgate.cli.maintain_run import plan_and_do
 
 ROLES = ("bronze", "silver", "dead-letters")
 LEAST_AGE = timedelta(hours=1)
@@ -71,6 +66,8 @@ _keep = click.option(
 def compact(dataset: str | None, dry_run: bool, tables: tuple[str, ...], min_files: int) -> None:
     """Merge small files to 128 MB, of dates that are over; silver unless --table says otherwise.
 
+    Bronze and the dead letters have no dates: all their files may be merged.
+
     \b
     Examples:
       headgate maintain compact --dry-run
@@ -79,7 +76,8 @@ def compact(dataset: str | None, dry_run: bool, tables: tuple[str, ...], min_fil
     from headgate.jobs.maintain_plan import COMPACT, Wanted
 
     chosen = tables or ("silver",)
-    _run(dataset, Wanted((COMPACT,), chosen, min_files=min_files, dry_run=dry_run), ask=False)
+    wanted = Wanted((COMPACT,), chosen, min_files=min_files, dry_run=dry_run)
+    plan_and_do(dataset, wanted, asking=False)
 
 
 @group.command()
@@ -115,7 +113,7 @@ def expire(
         keep=keep,
         dry_run=dry_run,
     )
-    _run(dataset, wanted, ask=not yes)
+    plan_and_do(dataset, wanted, asking=not yes)
 
 
 @group.command()
@@ -144,7 +142,7 @@ def vacuum(
     wanted = Wanted(
         (VACUUM,), other_tables=tables or ROLES, orphans_older_than=age, dry_run=dry_run
     )
-    _run(dataset, wanted, ask=not yes)
+    plan_and_do(dataset, wanted, asking=not yes)
 
 
 @group.command("all")
@@ -180,7 +178,7 @@ def everything(
         min_files=min_files,
         dry_run=dry_run,
     )
-    _run(dataset, wanted, ask=not yes)
+    plan_and_do(dataset, wanted, asking=not yes)
 
 
 def _age(text: str, least: timedelta) -> timedelta:
@@ -196,49 +194,3 @@ def _age(text: str, least: timedelta) -> timedelta:
             fix=f"use {words(least)} or more",
         )
     return age
-
-
-def _run(dataset: str | None, wanted: Wanted, *, ask: bool) -> None:
-    """Plan, ask where something is to be deleted, carry out, report."""
-    from dataclasses import replace
-
-    from headgate.errors import UsageError
-    from headgate.jobs.maintain_text import plan_text
-
-    if not wanted.actions:
-        raise UsageError("nothing is left to do", fix="skip fewer steps")
-    if ask and not wanted.dry_run:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "this deletes snapshots or files", fix="look with --dry-run, then add --yes"
-            )
-        plan = _carry_out(dataset, replace(wanted, dry_run=True))
-        console.say(plan_text(plan))
-        if not any(table.has_work for table in plan.tables):
-            return
-        click.confirm("Do that?", abort=True, err=True)
-        wanted = replace(wanted, plan_run=plan.run)
-    _carry_out(dataset, wanted, show=True)
-
-
-def _carry_out(dataset: str | None, wanted: Wanted, *, show: bool = False) -> Plan:
-    from headgate.cli.job_report import open_store
-    from headgate.cli.job_run import carried_out
-    from headgate.jobs.maintain import kept_plan, kept_report
-    from headgate.jobs.maintain_text import plan_text, report_text
-    from headgate.jobs.requests import ask_for, raise_unless_finished
-
-    settings, store = open_store()
-    with store:
-        name = "maintain" if dataset is None else f"maintain-{dataset}"
-        run = ask_for(settings, store, name, "batch", wanted.options())
-        ended = carried_out(settings, store, run)
-        raise_unless_finished(ended)
-        plan = kept_plan(store, ended.job, ended.number)
-        report = kept_report(store, ended.job, ended.number)
-    if show:
-        data: dict[str, Any] = {"plan": plan, "report": report}
-        console.data(
-            data, text="\n\n".join([plan_text(plan), *([report_text(report)] if report else [])])
-        )
-    return plan

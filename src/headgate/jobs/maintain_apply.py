@@ -74,10 +74,13 @@ class Maintenance:
         return tuple(part for part in chosen if part.name in names)
 
     def _manifests(self, plan: TablePlan, report: TableReport) -> TableReport:
-        if plan.rewrite_manifests and not self._context.stop.is_set():
-            self._step(f"rewriting the manifests of {plan.table}")
-            persistently(lambda: self._planner.look(plan.role).rewrite_manifests(), is_conflict)
-        return report
+        if not plan.rewrite_manifests or self._context.stop.is_set():
+            return report
+        self._step(f"rewriting the manifests of {plan.table}")
+        told = persistently(lambda: self._planner.look(plan.role).rewrite_manifests(), is_conflict)
+        return report.model_copy(
+            update={"manifests_rewritten": told.get("rewritten_manifests_count", 0)}
+        )
 
     def _expire(self, plan: TablePlan, report: TableReport) -> TableReport:
         if not plan.going or self._context.stop.is_set():

@@ -171,6 +171,10 @@ class Plan(_Kept):
     made_at: datetime
     tables: tuple[TablePlan, ...]
 
+    @property
+    def has_work(self) -> bool:
+        return any(table.has_work for table in self.tables)
+
     def of(self, role: str) -> TablePlan | None:
         return next((table for table in self.tables if table.role == role), None)
 
@@ -184,11 +188,18 @@ class TableReport(_Kept):
     parts_compacted: int = 0
     parts_left: tuple[str, ...] = ()
     retries: int = 0
+    manifests_rewritten: int = 0
     snapshots_expired: int = 0
     files_deleted: int = 0
     orphans_removed: int = 0
     orphan_bytes: int = 0
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_worth_telling(self) -> bool:
+        """Whether this run did something here, or meant to and could not."""
+        done = self.parts_compacted + self.snapshots_expired + self.orphans_removed
+        return bool(done or self.manifests_rewritten or self.parts_left or self.notes)
 
 
 class Report(_Kept):
@@ -205,8 +216,10 @@ class Report(_Kept):
         expired = sum(table.snapshots_expired for table in self.tables)
         removed = sum(table.orphans_removed for table in self.tables)
         files = sum(table.after.files - table.before.files for table in self.tables)
+        manifests = sum(table.manifests_rewritten for table in self.tables)
         found = {
             f"{parts:,} parts compacted ({files:+,} files)": parts,
+            f"{manifests:,} manifests rewritten": manifests,
             f"{expired:,} snapshots expired": expired,
             f"{removed:,} orphan files removed": removed,
         }

@@ -55,9 +55,11 @@ def _verdicts(snapshots: tuple[SnapshotPlan, ...], now: datetime) -> Iterator[st
 
 
 def report_text(report: Report) -> str:
-    """What was done, table by table."""
-    tables = ["\n".join([table.table, *_done(table)]) for table in report.tables]
-    return "\n\n".join([f"Report of {report.job} run {report.run}", *tables])
+    """What was done, table by table; where nothing was, a table is left out."""
+    told = (table for table in report.tables if table.is_worth_telling)
+    tables = ["\n".join([table.table, *_done(table)]) for table in told]
+    title = f"Report of {report.job} run {report.run}: {report.sentence}"
+    return "\n\n".join([title, *tables])
 
 
 def _done(table: TableReport) -> Iterator[str]:
@@ -76,6 +78,8 @@ def _done(table: TableReport) -> Iterator[str]:
         yield f"  compacted {_n(table.parts_compacted, 'part')}, {table.retries} tried again"
     if table.parts_left:
         yield f"  left for the next time, since others wrote there: {', '.join(table.parts_left)}"
+    if table.manifests_rewritten:
+        yield f"  rewrote {_n(table.manifests_rewritten, 'manifest')}"
     if table.snapshots_expired:
         yield f"  expired {_n(table.snapshots_expired, 'snapshot')}, deleted {_n(table.files_deleted, 'file')}"
     if table.orphans_removed:

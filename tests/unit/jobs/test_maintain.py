@@ -223,9 +223,20 @@ def test_the_plan_and_the_report_read_well() -> None:
         parts_left=("2026-02-03",),
         retries=2,
     )
-    report = Report(job="maintain-x", run=3, tables=(done,))
+    untouched = TableReport(table="lake.bronze.x", before=SIZE, after=SIZE)
+    report = Report(job="maintain-x", run=3, tables=(untouched, done))
     text = report_text(report)
+    assert text.startswith(
+        "Report of maintain-x run 3: 1 parts compacted (-5 files)\n\nlake.silver"
+    )
     assert "files                    9 →          4" in text
     assert "compacted 1 part, 2 tried again" in text
     assert "left for the next time, since others wrote there: 2026-02-03" in text
-    assert report.sentence == "1 parts compacted (-5 files)"
+    assert "lake.bronze.x" not in text, "nothing was done there"
+
+
+def test_manifests_that_were_rewritten_are_told() -> None:
+    done = TableReport(table="lake.silver.x", before=SIZE, after=SIZE, manifests_rewritten=31)
+    report = Report(job="maintain-x", run=3, tables=(done,))
+    assert report.sentence == "31 manifests rewritten"
+    assert "rewrote 31 manifests" in report_text(report)
