@@ -90,7 +90,7 @@ class BatchProtocol:
         self.still_mine()
         result = work.account(intent) or self._written(intent, work)
         self.faults.at(Point.BEFORE_OUTCOME)
-        done = result.amended or intent
+        done = result.amended or self._as_it_stands(intent)
         return self.store.settle(done, ledger_row(done, result))
 
     def _written(self, intent: Intent, work: Work) -> Result:
@@ -103,6 +103,11 @@ class BatchProtocol:
             if result is None:
                 raise
             return result
+
+    def _as_it_stands(self, intent: Intent) -> Intent:
+        """The open intent of this batch: it may have been amended before its commit was found."""
+        found = (o for o in self.store.open_intents(intent.job) if o.range == intent.range)
+        return replace(next(found, intent), run=intent.run)
 
     def _settled(self, intent: Intent) -> bool:
         return intent.id not in {open_.id for open_ in self.store.open_intents(intent.job)}

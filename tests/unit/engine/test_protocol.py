@@ -1,0 +1,47 @@
+"""A batch that was amended while it was written is settled as what it has become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.unit.store.conftest import clock, made, store
+from tests.unit.store.store_batches import intent, topic
+
+from headgate.engine.faults import Faults
+from headgate.engine.iceberg import AlreadyPublishedError
+from headgate.engine.protocol import BatchProtocol, Result
+from headgate.engine.reach import Reached
+from headgate.store.model import Intent
+from headgate.store.ops import OpsStore
+
+# Fixtures, which pytest finds by their names in this module.
+__all__ = ["clock", "made", "store"]
+
+
+@dataclass
+class Overtaken:
+    """Work that amends its intent, and then finds that another run has published the batch."""
+
+    store: OpsStore
+    published: bool = False
+
+    def reached(self, intent: Intent) -> Reached | None:
+        return None
+
+    def write(self, intent: Intent) -> Result:
+        self.store.amend(intent, ("wider",))
+        self.published = True
+        raise AlreadyPublishedError("bronze.orders already holds this batch")
+
+    def account(self, intent: Intent) -> Result | None:
+        if not self.published:
+            return None
+        return Result(5, {"accepted": 5}, {"bronze.orders": 1}, ("wider",))
+
+
+def test_a_batch_amended_and_then_found_published_leaves_nothing_open(store: OpsStore) -> None:
+    begun = store.begin(intent(topic({"0": 0}, {"0": 5})))
+    row = BatchProtocol(store, Faults()).finish(begun, Overtaken(store))
+    assert (row.revisions, row.run) == (("wider",), begun.run)
+    assert store.open_intents(begun.job) == ()
+    assert len(store.ledger(begun.job)) == 1
