@@ -12,7 +12,13 @@ from headgate.checks.facts import (
     line,
     sums,
 )
-from headgate.checks.produced import counted_lines, expired_lines, gaps_line, produced_line
+from headgate.checks.produced import (
+    counted_lines,
+    expired_lines,
+    gaps_line,
+    produced_line,
+    topic_lines,
+)
 from headgate.checks.topic import begun_late
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
 
@@ -24,6 +30,7 @@ def account(evidence: Evidence) -> tuple[Line, ...]:
         _something(total),
         produced_line(evidence, total),
         _silver_sum(total),
+        *topic_lines(evidence),
         *counted_lines(evidence),
         gaps_line(evidence, total),
         *expired_lines(evidence, total),

@@ -12,8 +12,7 @@ from headgate.checks.facts import AcceptedGap, Commit, Evidence, TableEvidence
 from headgate.checks.lake import Lake, quoted, scan
 from headgate.checks.metadata import Snapshot, TableLocation, read_snapshots
 from headgate.checks.origins import repeated_origins
-from headgate.compile import fragments
-from headgate.compile.fragments import job_name
+from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.settings import Settings
 from headgate.spec.dataset import Dataset
 from headgate.spec.loader import find_dataset, load_dataset
@@ -21,7 +20,6 @@ from headgate.store.model import ACTIVE, LedgerRow
 from headgate.store.ops import OpsStore
 
 BRONZE, SILVER, BACKFILL = "bronze", "silver", "backfill"
-DEAD_LETTERS = fragments.DEAD_LETTERS.removeprefix(f"{fragments.CATALOG}.")
 # When a batch ran says nothing about what a row holds, so a replay may differ in these.
 LEFT_OUT = frozenset({"ingestion_ts", "refused_at"})
 LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
@@ -102,7 +100,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
     bronze_ledger = books.of(job)
     topic = topic_of(bronze_ledger) or dataset.topic
     bronze = table_evidence(lake, dataset.bronze_table)
-    dead = table_evidence(lake, DEAD_LETTERS, f"job = {quoted(job)}")
+    dead = table_evidence(lake, DEAD_LETTERS_TABLE, f"job = {quoted(job)}")
     on_broker, why = ask_broker(settings, topic)
     return Evidence(
         dataset=dataset.name,
@@ -120,6 +118,7 @@ def _look(settings: Settings, lake: Lake, dataset: Dataset, books: Books) -> Evi
         on_broker=on_broker,
         why_no_broker=why,
         gaps=books.gaps,
+        declared_topic=dataset.topic,
     )
 
 

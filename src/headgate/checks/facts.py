@@ -112,6 +112,7 @@ class Evidence:
     recount: Recount = NOT_COUNTED
     backfill_ledger: tuple[LedgerRow, ...] = ()
     gaps: tuple[AcceptedGap, ...] = ()
+    declared_topic: str = ""
 
     @property
     def confirmed(self) -> TopicEvidence | None:

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from headgate.compile import fragments
-from headgate.compile.fragments import job_name
+from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
-from headgate.store.model import SNAPSHOT, Range
+from headgate.jobs.reading import TOPIC
+from headgate.store.model import ACTIVE, SNAPSHOT, Range, Run
 
 if TYPE_CHECKING:
     from headgate.engine.topics import TopicState
     from headgate.settings import Settings
     from headgate.store.ops import OpsStore
 
-DEAD_LETTERS = fragments.DEAD_LETTERS.removeprefix(f"{fragments.CATALOG}.")
 READ_SECONDS = 10.0
 LOOK_BACK = 10_000
 
@@ -116,19 +115,23 @@ def measure(settings: Settings, store: OpsStore, dataset: str) -> Lag:
     from headgate.engine.topics import Topics
     from headgate.store.ops import utc_now
 
-    job, name = job_name("bronze", dataset), declared(settings, dataset).topic
+    job = job_name("bronze", dataset)
+    name = read_by(store.latest(job)) or declared(settings, dataset).topic
     bootstrap = settings.bootstrap_servers
     if not bootstrap:
         raise UnavailableError("no broker is running", fix="make up (or: headgate local up)")
     topics = Topics(bootstrap, timeout=settings.http_timeout)
     topics.need()
-    topic = topics.describe(name)
-    if topic is None:
-        raise UnavailableError(f"there is no topic {name}", fix="make create-topics")
+    topic = topics.found(name)
     settled = store.settled_range(job)
     unread = {p: max(at, topic.begin[p]) for p, at in committed(topic, settled).items()}
     oldest = oldest_records(bootstrap, Stretch(name, unread, topic.end), READ_SECONDS)
     return measured(job, topic, settled, oldest, utc_now())
+
+
+def read_by(run: Run | None) -> str | None:
+    """The topic of a run under way: another one may be declared here than where it was asked for."""
+    return run.options.get(TOPIC) if run and run.state in ACTIVE else None
 
 
 def report(settings: Settings, store: OpsStore, dataset: str) -> LagReport:
@@ -153,7 +156,7 @@ def dead_letters(settings: Settings, dataset: str) -> int:
 
     job = quoted(job_name("bronze", dataset))
     with Lake.open(settings) as lake:
-        table = lake.scan_sql(DEAD_LETTERS) if lake.exists(DEAD_LETTERS) else ""
+        table = lake.scan_sql(DEAD_LETTERS_TABLE) if lake.exists(DEAD_LETTERS_TABLE) else ""
         query = f"SELECT count(*) FROM {table} WHERE job = {job}"
         found = int(str(lake.query(query)[0][0])) if table else 0
     manifest, sent = declared(settings, dataset), generator_metrics(settings)

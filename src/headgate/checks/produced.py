@@ -80,6 +80,15 @@ def _told(batch: BatchCount) -> str:
     return f"run {row.run} batch {row.batch_id}: {batch.counted:,} counted, {row.read:,} read"
 
 
+def topic_lines(evidence: Evidence) -> tuple[Line, ...]:
+    """The account is of the topic that was read; another one may be meant by now."""
+    if evidence.declared_topic in ("", evidence.topic):
+        return ()
+    words = f"the account is of the topic {evidence.topic}"
+    detail = f"declared is {evidence.declared_topic}, of which nothing was read since"
+    return (Line("topic", Verdict.WARN, words, detail),)
+
+
 def expired_lines(evidence: Evidence, total: Sums) -> tuple[Line, ...]:
     """What nobody has read and nobody will: it is named in every certificate from then on."""
     if not total.expired:

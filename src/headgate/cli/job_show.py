@@ -68,6 +68,7 @@ def show(job: str) -> None:
     """
     from headgate.checks.job_view import view
     from headgate.errors import UsageError
+    from headgate.jobs.reading import trigger_of
     from headgate.jobs.requests import full_name
     from headgate.store.ops import utc_now
 
@@ -80,9 +81,10 @@ def show(job: str) -> None:
                 f"{name} has not run yet", fix=f"headgate job run {job}, or job start {job}"
             )
         rows = store.newest_batches(name, BATCHES)
-        seen = view(run, rows, store.last_restart(name), settings.trigger_seconds, utc_now())
+        trigger = trigger_of(run, settings)
+        seen = view(run, rows, store.last_restart(name), trigger, utc_now())
         shown = _with_lag(settings, store, seen, run.kind, run.subject)
-        console.data(shown, text=_text(shown, settings.trigger_seconds, _engine(store)))
+        console.data(shown, text=_text(shown, trigger, _engine(store)))
 
 
 def _engine(store: OpsStore) -> bool:

@@ -9,7 +9,8 @@ from headgate import __version__
 from headgate.expr.literals import spark_identifier, spark_literal
 
 CATALOG = "lake"
-DEAD_LETTERS = f"{CATALOG}.headgate.dead_letters"
+DEAD_LETTERS_TABLE = "headgate.dead_letters"
+DEAD_LETTERS = f"{CATALOG}.{DEAD_LETTERS_TABLE}"
 # Staging needs write.wap.enabled; few metadata files keep the table's folder readable.
 TABLE_PROPERTIES = {
     "format-version": "2",

@@ -167,6 +167,15 @@ class Topics:
             end=self._offsets(name, partitions, _latest()),
         )
 
+    def found(self, name: str) -> TopicState:
+        """The topic with its id and offsets; it must be there."""
+        topic = self.describe(name)
+        if topic is None:
+            raise UnavailableError(
+                f"there is no topic {name}", why=f"asked {self.bootstrap}", fix="make create-topics"
+            )
+        return topic
+
     def gaps(self, name: str) -> TopicGaps:
         """Whether the topic is compacted, and whether this broker has ever had a transaction."""
         asked = ConfigResource(ResourceType.TOPIC, name)

@@ -18,13 +18,13 @@ from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.statements import sql
 from headgate.engine.stream import Pace, TopicQuery, read_range
 from headgate.engine.topics import Topics, TopicState
-from headgate.errors import UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget
 from headgate.jobs.evolve import Evolution
 from headgate.jobs.gap import ACCEPT_GAP, BronzeGap, accept_gap
 from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
+from headgate.jobs.reading import Reading
 from headgate.jobs.repair import REPAIR, run_repair
 from headgate.jobs.resume import goes_on_at, prepare_checkpoint
 from headgate.store.model import Intent, Range
@@ -61,23 +61,26 @@ def bronze_target(context: RunContext) -> tuple[BronzeTarget, TopicState]:
     """Where this run reads and writes."""
     settings, run = context.settings, context.run
     revision = declaration.fetch(context.store, run.revision)
-    name, dlq_topic = revision.topic_names(settings)
+    reads = Reading.of(run, revision, settings)
+    name = reads.topic
     bootstrap = settings.need("bootstrap_servers")
-    topic = Topics(bootstrap).describe(name)
-    if topic is None:
-        raise UnavailableError(
-            f"there is no topic {name}", why=f"asked {bootstrap}", fix="make create-topics"
-        )
+    topic = Topics(bootstrap).found(name)
     target = BronzeTarget(
         job=run.job,
         scripts=declaration.Scripts(context.store, settings),
         file=BRONZE_BATCH if run.mode == "batch" else BRONZE_STREAMING,
         view=f"{view_stem(revision.name)}_source",
         table=table_name(revision.bronze_table),
-        dlq_topic=dlq_topic,
+        dlq_topic=reads.dlq_topic,
         bootstrap=bootstrap,
     )
     return target, topic
+
+
+def _pace(context: RunContext) -> Pace:
+    revision = declaration.fetch(context.store, context.run.revision)
+    reads = Reading.of(context.run, revision, context.settings)
+    return Pace(reads.trigger_seconds, reads.max_offsets)
 
 
 class BronzeRun:
@@ -99,9 +102,7 @@ class BronzeRun:
         self.finish_open_intents(topic)
         prepare_checkpoint(checkpoint, topic, self._reached(), target.job)
         self._group.follow(context.store.settled_range(target.job))
-        settings = context.settings
-        pace = Pace(settings.trigger_seconds, settings.max_offsets_per_batch)
-        query = TopicQuery(context.session, target.bootstrap, topic, checkpoint, pace)
+        query = TopicQuery(context.session, target.bootstrap, topic, checkpoint, _pace(context))
         query.run(self.handle, context.run.mode, context.stop, context.waits, context.goes_on)
 
     def close(self) -> None:

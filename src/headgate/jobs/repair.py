@@ -14,9 +14,9 @@ from headgate.engine.iceberg import ManagedTable
 from headgate.engine.protocol import ledger_row
 from headgate.engine.reach import topic_reached
 from headgate.engine.topics import Topics
-from headgate.errors import UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import account_bronze
+from headgate.jobs.reading import Reading
 from headgate.jobs.requests import job_name
 from headgate.jobs.resume import repair_checkpoint
 from headgate.settings import Settings
@@ -37,20 +37,24 @@ class Repaired:
 
 def run_repair(context: RunContext) -> None:
     """A run of the job that reads nothing: while it lasts, no other run of the job can begin."""
-    done = repair_bronze(context.session, context.settings, context.store, context.run.subject)
+    run, settings = context.run, context.settings
+    topic = Reading.of(run, declaration.fetch(context.store, run.revision), settings).topic
+    done = repair_bronze(context.session, settings, context.store, run.subject, topic)
     words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
     context.report(Progress(words=words))
 
 
 def repair_bronze(
-    session: SparkSession, settings: Settings, store: OpsStore, dataset: str
+    session: SparkSession,
+    settings: Settings,
+    store: OpsStore,
+    dataset: str,
+    name: str | None = None,
 ) -> Repaired:
-    """Begin a new checkpoint at the table's committed end."""
+    """Begin a new checkpoint at the table's committed end, on this topic or the declared one."""
     revision = declaration.declared_revision(settings, dataset)
-    name, _ = revision.topic_names(settings)
-    topic = Topics(settings.need("bootstrap_servers")).describe(name)
-    if topic is None:
-        raise UnavailableError(f"there is no topic {name}", fix="make create-topics")
+    name = name or revision.topic_names(settings)[0]
+    topic = Topics(settings.need("bootstrap_servers")).found(name)
     job = job_name("bronze", dataset)
     table = ManagedTable(session, table_name(revision.bronze_table))
     announced: list[Intent] = []

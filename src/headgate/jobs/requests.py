@@ -14,7 +14,7 @@ from headgate.errors import (
     UnavailableError,
     UsageError,
 )
-from headgate.jobs import declaration
+from headgate.jobs import declaration, reading
 from headgate.settings import Settings
 from headgate.store.model import ACTIVE, JobSpec, Run, RunState
 from headgate.store.ops import OpsStore
@@ -69,18 +69,42 @@ def ask_for(
     kind, dataset = split_job(settings, job)
     if mode == "streaming":
         refuse_unless_stream(kind)
-    revision = declaration.keep(store, declaration.declared_revision(settings, dataset))
-    spec = JobSpec(job_name(kind, dataset), kind, dataset, mode, revision, dict(options))
+    spec = _spec(settings, store, (kind, dataset), mode, options)
     latest = store.latest(spec.job)
     if latest is None or latest.state not in ACTIVE:
         return store.submit(spec)
-    if (latest.mode, latest.revision, dict(latest.options)) == (mode, revision, dict(options)):
+    asked = reading.comparable(spec.options, latest.options)
+    if (latest.mode, latest.revision, dict(latest.options)) == (mode, spec.revision, asked):
         return latest
     raise _in_another_form(spec, latest)
 
 
+def _spec(
+    settings: Settings,
+    store: OpsStore,
+    of: tuple[str, str],
+    mode: str,
+    options: Mapping[str, str],
+) -> JobSpec:
+    """The job as it is declared now, with all that the settings here say of what it reads."""
+    kind, dataset = of
+    declared = declaration.declared_revision(settings, dataset)
+    reads: dict[str, str] = {}
+    if kind == "bronze":
+        reads = reading.Reading.declared(declared, settings).options(mode)
+    revision = declaration.keep(store, declared)
+    return JobSpec(job_name(*of), kind, dataset, mode, revision, {**options, **reads})
+
+
 def _in_another_form(spec: JobSpec, latest: Run) -> ConflictError:
     job, is_stream = spec.job, latest.mode == "streaming"
+    otherwise = reading.differing(spec.options, latest.options)
+    if is_stream and spec.mode == "streaming" and otherwise:
+        return ConflictError(
+            f"{job} is already a stream, and reads otherwise",
+            why=f"its run {latest.number} has {otherwise}",
+            fix=f"headgate job restart {job}, with the same variables in front: it goes on with them",
+        )
     if is_stream and spec.mode == "streaming":
         return ConflictError(
             f"{job} is already a stream, under another revision",

@@ -22,7 +22,8 @@ def prepare_checkpoint(
     if start is not None and start.topic_id != topic.topic_id:
         raise BatchRefusedError(
             f"topic {topic.name} was deleted and made again",
-            why=f"its id was {start.topic_id}, now it is {topic.topic_id}",
+            why=f"its id was {start.topic_id}, now it is {topic.topic_id};"
+            " or TOPIC named another topic before",
             fix=f"headgate job repair {job}: it starts at the new topic's first record",
         )
     if start is None:

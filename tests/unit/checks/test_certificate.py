@@ -111,6 +111,14 @@ def test_a_stream_may_have_records_waiting(evidence: Evidence) -> None:
     assert (produced.verdict, produced.detail) == (Verdict.WARN, "5 more wait on the topic")
 
 
+def test_another_topic_than_the_declared_one_is_named(evidence: Evidence) -> None:
+    same = replace(evidence, declared_topic="orders")
+    assert "topic" not in [line.name for line in account(same)]
+    found = named(replace(evidence, declared_topic="x"), "topic")
+    assert found.verdict is Verdict.WARN
+    assert found.detail == "declared is x, of which nothing was read since"
+
+
 def test_what_expired_unread_is_named_with_who_accepted_it(evidence: Evidence) -> None:
     gap = replace(batch(BRONZE, {"0": 12}, {"0": 17}, gaps=5), batch_id=ACCEPTED_GAP)
     topic = TopicEvidence("id1", {"0": 17, "1": 0}, {"0": 17, "1": 9}, transactions=True)

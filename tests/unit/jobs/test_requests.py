@@ -8,9 +8,11 @@ import pytest
 from tests.unit.store.conftest import clock, made, store
 
 from headgate.errors import ConflictError, UnavailableError, UsageError
+from headgate.jobs.declaration import declared_revision, fetch, keep
+from headgate.jobs.reading import Reading, trigger_of
 from headgate.jobs.requests import ask_for, full_name, need_engine, streams_of
 from headgate.settings import Settings
-from headgate.store.model import RunState
+from headgate.store.model import JobSpec, RunState
 from headgate.store.ops import OpsStore
 
 ROOT = Path(__file__).parents[3]
@@ -82,3 +84,43 @@ def test_a_stream_under_another_revision_is_to_be_restarted(
 def test_what_follows_no_source_is_no_stream(settings: Settings, store: OpsStore) -> None:
     with pytest.raises(UsageError, match="maintain is no stream"):
         ask_for(settings, store, "maintain", "streaming", {})
+
+
+def test_a_run_keeps_what_it_reads_as_it_was_asked_for(settings: Settings, store: OpsStore) -> None:
+    there = settings.model_copy(update={"topic": "x", "trigger_seconds": 2.5})
+    run = ask_for(there, store, "bronze", "streaming", {})
+    revision = fetch(store, run.revision)
+    # The engine's own settings say something else.
+    assert Reading.of(run, revision, settings) == Reading.declared(revision, there)
+    assert Reading.of(run, revision, settings).topic == "x"
+    assert trigger_of(run, settings) == 2.5
+    assert ask_for(there, store, "bronze", "streaming", {}) == run
+
+
+def test_a_stream_that_reads_otherwise_is_to_be_restarted(
+    settings: Settings, store: OpsStore
+) -> None:
+    ask_for(settings, store, "bronze", "streaming", {})
+    other = settings.model_copy(update={"topic": "x"})
+    with pytest.raises(ConflictError, match="reads otherwise") as error:
+        ask_for(other, store, "bronze", "streaming", {})
+    assert error.value.why == "its run 1 has TOPIC t, asked is x"
+    assert "headgate job restart bronze-taxi" in error.value.fix
+
+
+def test_a_stream_of_before_what_it_reads_was_kept_is_the_same_one(
+    settings: Settings, store: OpsStore
+) -> None:
+    revision = declared_revision(settings, "taxi")
+    hash_ = keep(store, revision)
+    old = store.submit(JobSpec("bronze-taxi", "bronze", "taxi", "streaming", hash_))
+    assert ask_for(settings, store, "bronze", "streaming", {}) == old
+    assert Reading.of(old, revision, settings) == Reading.declared(revision, settings)
+
+
+def test_a_batch_run_has_no_trigger_to_differ_in(settings: Settings, store: OpsStore) -> None:
+    first = ask_for(settings, store, "bronze", "batch", {})
+    slower = settings.model_copy(update={"trigger_seconds": 99.0})
+    assert ask_for(slower, store, "bronze", "batch", {}) == first
+    with pytest.raises(ConflictError, match="in another form"):
+        ask_for(settings, store, "bronze", "batch", {"form": "repair"})
