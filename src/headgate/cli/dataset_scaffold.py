@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.asking import ask, need_terminal
 from headgate.cli.console import console
 from headgate.cli.dataset_check import faults_below
-from headgate.errors import ConflictError, DeclarationError, UsageError
+from headgate.errors import ConflictError, DeclarationError
 
 if TYPE_CHECKING:
     from headgate.jobs.removal import Removal
@@ -147,15 +147,10 @@ class Removed:
 def _ask(plan: Removal, *, yes: bool) -> None:
     if yes or not plan.files:
         return
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "removing files needs --yes here",
-            why="no terminal to ask on",
-            fix="--dry-run lists them",
-        )
+    need_terminal("removing files needs --yes here", fix="--dry-run lists them")
     for file in plan.files:
         console.say(f"  {file.path}" + (" (edited)" if file.edited else ""))
-    click.confirm(f"Remove these {len(plan.files)} files?", abort=True, err=True)
+    ask(f"Remove these {len(plan.files)} files?")
 
 
 def _require_idle(settings: Settings, name: str) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.asking import confirm
 from headgate.cli.console import console
-from headgate.errors import UnavailableError, UsageError
+from headgate.errors import UnavailableError
 
 if TYPE_CHECKING:
     from headgate.local.state import ServiceState
@@ -68,13 +69,8 @@ def down(remove_data: bool, yes: bool, timeout: float) -> None:
 
 
 def _confirm(home: Path, yes: bool) -> None:
-    import sys
-
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError("--remove-data needs --yes here", why="no terminal to ask on")
-    click.confirm(f"Remove all embedded data under {home}?", abort=True, err=True)
+    question = f"Remove all embedded data under {home}?"
+    confirm(question, yes=yes, otherwise="--remove-data needs --yes here")
 
 
 @group.command()

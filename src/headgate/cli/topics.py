@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.asking import confirm
 from headgate.cli.console import console
-from headgate.errors import UnavailableError, UsageError
+from headgate.errors import UnavailableError
 
 if TYPE_CHECKING:
     from headgate.engine.topics import Topics
@@ -112,16 +113,12 @@ def show() -> None:
 @dataset_option
 def delete(yes: bool, dataset: str | None) -> None:
     """Delete the dataset's topic and its dead-letter topic with all their records."""
-    import sys
-
     from headgate.settings import load_settings
 
     settings = load_settings()
     names = topics_of(settings, dataset or settings.need("dataset"))
-    if not yes and not sys.stdin.isatty():
-        raise UsageError("deleting topics needs --yes here", why="no terminal to ask on")
-    if not yes:
-        click.confirm(f"Delete {', '.join(names)} and all their records?", abort=True, err=True)
+    question = f"Delete {', '.join(names)} and all their records?"
+    confirm(question, yes=yes, otherwise="deleting topics needs --yes here")
     deleted = _open(settings).delete(names)
     for name in names:
         console.say(f"{name}: " + ("deleted" if name in deleted else "did not exist"))
