@@ -8,8 +8,16 @@ from datetime import timedelta
 import click
 
 from headgate.cli.maintain_run import plan_and_do
+from headgate.engine.maintenance import words
+from headgate.jobs.maintain_usual import (
+    KEEP,
+    MIN_FILES,
+    OLDER_THAN,
+    ORPHANS_AT_LEAST,
+    ORPHANS_OLDER_THAN,
+    TABLES,
+)
 
-ROLES = ("bronze", "silver", "dead-letters")
 LEAST_AGE = timedelta(hours=1)
 
 
@@ -37,23 +45,26 @@ def _options(command: Command) -> Command:
 
 
 _tables = click.option(
-    "--table", "tables", type=click.Choice(ROLES), multiple=True, help="Only this table."
+    "--table", "tables", type=click.Choice(TABLES), multiple=True, help="Only this table."
 )
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 _min_files = click.option(
     "--min-files",
     type=click.IntRange(2),
-    default=5,
+    default=MIN_FILES,
     show_default=True,
     help="Small files that make a part worth writing anew.",
 )
 _older_than = click.option(
-    "--older-than", default="7d", show_default=True, help="Age from which a snapshot may go."
+    "--older-than",
+    default=words(OLDER_THAN),
+    show_default=True,
+    help="Age from which a snapshot may go.",
 )
 _keep = click.option(
     "--keep",
     type=click.IntRange(1),
-    default=10,
+    default=KEEP,
     show_default=True,
     help="Newest snapshots to keep.",
 )
@@ -108,7 +119,7 @@ def expire(
 
     wanted = Wanted(
         (EXPIRE,),
-        other_tables=tables or ROLES,
+        other_tables=tables or TABLES,
         older_than=_age(older_than, LEAST_AGE),
         keep=keep,
         dry_run=dry_run,
@@ -121,7 +132,7 @@ def expire(
 @_tables
 @click.option(
     "--older-than",
-    default="3d",
+    default=words(ORPHANS_OLDER_THAN),
     show_default=True,
     help="Age from which a file may go; 24h at least.",
 )
@@ -136,11 +147,11 @@ def vacuum(
       headgate maintain vacuum --dry-run
       headgate maintain vacuum --older-than 7d --yes
     """
-    from headgate.jobs.maintain_plan import ORPHANS_AT_LEAST, VACUUM, Wanted
+    from headgate.jobs.maintain_plan import VACUUM, Wanted
 
     age = _age(older_than, ORPHANS_AT_LEAST)
     wanted = Wanted(
-        (VACUUM,), other_tables=tables or ROLES, orphans_older_than=age, dry_run=dry_run
+        (VACUUM,), other_tables=tables or TABLES, orphans_older_than=age, dry_run=dry_run
     )
     plan_and_do(dataset, wanted, asking=not yes)
 
@@ -172,7 +183,7 @@ def everything(
 
     wanted = Wanted(
         tuple(action for action in ACTIONS if action not in skip),
-        compact_tables=ROLES,
+        compact_tables=TABLES,
         older_than=_age(older_than, LEAST_AGE),
         keep=keep,
         min_files=min_files,
@@ -182,7 +193,6 @@ def everything(
 
 
 def _age(text: str, least: timedelta) -> timedelta:
-    from headgate.engine.maintenance import words
     from headgate.errors import UsageError
     from headgate.jobs.maintain_plan import span_of
 

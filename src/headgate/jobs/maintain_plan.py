@@ -11,17 +11,12 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from headgate.engine.maintenance import words
-from headgate.engine.small_files import MIN_FILES
 from headgate.errors import UsageError
+from headgate.jobs.maintain_usual import KEEP, MIN_FILES, OLDER_THAN, ORPHANS_OLDER_THAN, TABLES
 
 COMPACT, EXPIRE, VACUUM = "compact", "expire", "vacuum"
 ACTIONS = (COMPACT, EXPIRE, VACUUM)
-TABLES = ("bronze", "silver", "dead-letters")
 UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-KEEP = 10
-OLDER_THAN, ORPHANS_OLDER_THAN = timedelta(days=7), timedelta(days=3)
-# Iceberg refuses to look for younger ones: they may belong to a write that is under way.
-ORPHANS_AT_LEAST = timedelta(hours=24)
 
 
 def span_of(text: str) -> timedelta:
