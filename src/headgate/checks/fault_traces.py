@@ -8,10 +8,11 @@ import sys
 from dataclasses import dataclass
 
 from headgate.checks.certificate import broken, run_certification, write
-from headgate.checks.evidence import DEAD_LETTERS, declared, table_evidence
+from headgate.checks.evidence import declared, table_evidence
 from headgate.checks.fault_rig import BRONZE, SILVER, Rig
 from headgate.checks.lake import Lake, quoted
 from headgate.checks.letters import origins_on_topic
+from headgate.compile.fragments import DEAD_LETTERS_TABLE
 from headgate.settings import Settings
 
 
@@ -48,7 +49,7 @@ def content(home: Settings) -> dict[str, str]:
     """Rows and content hash of each table."""
     dataset = declared(home, home.need("dataset"))
     mine = f"job = {quoted('bronze-' + dataset.name)}"
-    wanted = ((dataset.bronze_table, ""), (dataset.silver_table, ""), (DEAD_LETTERS, mine))
+    wanted = ((dataset.bronze_table, ""), (dataset.silver_table, ""), (DEAD_LETTERS_TABLE, mine))
     with Lake.open(home) as lake:
         found = {name: table_evidence(lake, name, where) for name, where in wanted}
     return {

@@ -57,6 +57,11 @@ def lost_race(error: Exception) -> bool:
     return LOST_RACE in str(error)
 
 
+def is_conflict(error: Exception) -> bool:
+    """Whether another commit came first, so that the step may be tried again."""
+    return any(sign in str(error) for sign in MOVED)
+
+
 def moved(table: str) -> TableMovedError:
     return TableMovedError(
         f"{table} changed while the batch was written", fix="run the statement again"
@@ -69,6 +74,6 @@ def writing_to(table: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        if any(sign in str(error) for sign in MOVED):
+        if is_conflict(error):
             raise moved(table) from error
         raise

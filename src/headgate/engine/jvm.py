@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
@@ -22,6 +23,11 @@ class Snapshot:
     timestamp_ms: int
     operation: str
     summary: dict[str, str]
+
+    @property
+    def at(self) -> datetime:
+        """When it was committed."""
+        return datetime.fromtimestamp(self.timestamp_ms / 1000, UTC)
 
     @property
     def added(self) -> int:
@@ -84,6 +90,14 @@ class IcebergTable:
             TableColumn(str(c.name()), str(c.type().toString()), str(c.doc() or ""))
             for c in self._table.schema().columns()
         )
+
+    def names_by_id(self, snapshot_id: int | None = None) -> dict[int, str]:
+        """The columns' names by their ids, as they are now or as a snapshot was written with."""
+        schema = self._table.schema()
+        if snapshot_id is not None:
+            jvm: Any = self._session._jvm
+            schema = jvm.org.apache.iceberg.util.SnapshotUtil.schemaFor(self._table, snapshot_id)
+        return {int(c.fieldId()): str(c.name()) for c in schema.columns()}
 
     def values_added(self, snapshot_id: int, column: str) -> int | None:
         """How many values the snapshot's own files have in a column; None when Iceberg kept no count."""

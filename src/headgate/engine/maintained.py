@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
+from headgate.engine.iceberg import own_marker
 from headgate.engine.jvm import Files, IcebergTable
 from headgate.engine.maintenance import History, SnapshotFact
 from headgate.engine.markers import Marker, marker
@@ -68,10 +69,8 @@ class MaintainedTable:
 
     def marker(self, snapshot_id: int) -> Marker | None:
         """The snapshot's marker, or that of the staged one it was published from."""
-        summaries = {s["snapshot-id"]: s.get("summary", {}) for s in self.snapshots}
-        own = summaries.get(snapshot_id, {})
-        source = summaries.get(int(own.get("source-snapshot-id", 0)), {})
-        return marker(own) or marker(source)
+        found = self._table.snapshot(snapshot_id)
+        return own_marker(self._table, found) if found else None
 
     def metadata_files(self) -> int:
         names = Files(self._session, self.location).names("metadata")

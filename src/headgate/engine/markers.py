@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from headgate.store.model import Intent, Range
 
 PREFIX = "headgate."
+FENCE = "fence-"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,12 @@ def properties(
 
 def fence_properties(told: Mapping[str, str]) -> dict[str, str]:
     """The same for a commit that only keeps the intent's place taken: it is not the job's own."""
-    return {**told, f"{PREFIX}job": f"fence-{told[f'{PREFIX}job']}"}
+    return {**told, f"{PREFIX}job": FENCE + told[f"{PREFIX}job"]}
+
+
+def is_fence(job: str) -> bool:
+    """A commit in a withdrawn batch's place: what was staged for that batch holds it while it must."""
+    return job.startswith(FENCE)
 
 
 def marker(summary: Mapping[str, str]) -> Marker | None:

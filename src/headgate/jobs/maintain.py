@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from headgate.engine.context import RunContext
 from headgate.errors import ConflictError
 from headgate.jobs.maintain_apply import Maintenance
 from headgate.jobs.maintain_plan import Plan, Report, Wanted
 from headgate.jobs.maintain_planner import Planner, subject_of
 from headgate.store.model import Progress
-from headgate.store.ops import OpsStore
+from headgate.store.ops import OpsStore, utc_now
 
 PLAN, REPORT = "plan", "report"
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def run_maintain(context: RunContext) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.engine.conflicts import MOVED, persistently
+from headgate.engine.conflicts import is_conflict, persistently
 from headgate.engine.context import RunContext
 from headgate.engine.maintained import Orphan
 from headgate.engine.small_files import Part, chunks, plan_compaction
@@ -109,8 +109,3 @@ class Maintenance:
         removed = set(table.remove(orphans, older_than))
         gone = [orphan.bytes for orphan in orphans if orphan.path in removed]
         return report.model_copy(update={"orphans_removed": len(gone), "orphan_bytes": sum(gone)})
-
-
-def is_conflict(error: Exception) -> bool:
-    """Whether another commit came first, so that the step may be tried again."""
-    return any(sign in str(error) for sign in MOVED)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headgate.engine.maintenance import Needs
-from headgate.engine.markers import Marker
+from headgate.engine.markers import Marker, is_fence
 from headgate.store.model import SNAPSHOT, Intent, Range
 from headgate.store.ops import OpsStore
-
-FENCE = "fence-"
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,6 @@ def needs_of(
         positions=_positions(source, readers, books),
         open_since=_open_since(newest, resuming, books),
     )
-
-
-def is_fence(job: str) -> bool:
-    """A commit in a withdrawn batch's place: what was staged for that batch holds it while it must."""
-    return job.startswith(FENCE)
 
 
 def _is_settled(found: Marker, books: Books) -> bool:

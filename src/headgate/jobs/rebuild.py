@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 
@@ -101,7 +101,7 @@ def _beginning(table: ManagedTable) -> datetime | None:
     oldest = deque(table.look().history(), maxlen=1) if table.exists() else ()
     for snapshot in oldest:
         if snapshot.parent is not None:
-            return datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
+            return snapshot.at
     return None
 
 
@@ -126,5 +126,4 @@ def _oldest_first(table: ManagedTable, job: str) -> list[Committed]:
 
 def _row(commit: Committed, intent: Intent, result: Result | None) -> Iterator[LedgerRow]:
     if result is not None:
-        at = datetime.fromtimestamp(commit.snapshot.timestamp_ms / 1000, UTC)
-        yield replace(ledger_row(intent, result), committed_at=at)
+        yield replace(ledger_row(intent, result), committed_at=commit.snapshot.at)
