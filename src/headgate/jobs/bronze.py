@@ -15,7 +15,7 @@ from headgate.engine.iceberg import ManagedTable, precedes
 from headgate.engine.markers import intent_of
 from headgate.engine.protocol import span
 from headgate.engine.reach import Reached, topic_reached
-from headgate.engine.statements import sql
+from headgate.engine.statements import create
 from headgate.engine.stream import Pace, TopicQuery, read_range
 from headgate.engine.topics import Topics, TopicState
 from headgate.jobs import declaration
@@ -38,8 +38,7 @@ def run_bronze(context: RunContext) -> None:
         run_repair(context)
         return
     target, topic = bronze_target(context)
-    for statement in target.script(context.run.revision).named("table"):
-        sql(context.session, statement)
+    create(context.session, target.script(context.run.revision).named("table"))
     location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
     checkpoint = Checkpoint(context.session, location, topic.name)
     bronze = BronzeRun(context, target)
@@ -101,7 +100,7 @@ class BronzeRun:
         context, target = self._context, self._target
         self.finish_open_intents(topic)
         prepare_checkpoint(checkpoint, topic, self._reached(), target.job)
-        self._group.follow(context.store.settled_range(target.job))
+        self._group.catch_up(topic)
         query = TopicQuery(context.session, target.bootstrap, topic, checkpoint, _pace(context))
         query.run(self.handle, context.run.mode, context.stop, context.waits, context.goes_on)
 

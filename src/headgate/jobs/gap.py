@@ -45,7 +45,7 @@ def accept_gap(
     RunProgress(context).batch(row)
     repair_checkpoint(checkpoint, topic, topic_reached(table, context.store, run.job))
     with closing(GroupOffsetsOf(context, target)) as group:
-        group.follow(context.store.settled_range(run.job))
+        group.catch_up(topic)
 
 
 def gap_range(topic: TopicState, next_: Mapping[str, int] | None, job: str) -> Range:

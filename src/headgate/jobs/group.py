@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 
 from headgate.engine.context import RunContext
 from headgate.engine.groups import GroupOffsets, group_of
+from headgate.engine.topics import TopicState
 from headgate.errors import HeadgateError
 from headgate.jobs.bronze_batch import BronzeTarget
 from headgate.store.model import Range
+
+# A group that cannot be written holds a batch for seconds: so long it is then left alone.
+PAUSE_SECONDS = 60.0
 
 
 class GroupOffsetsOf:
     """Follows the settled ranges of one run."""
 
-    def __init__(self, context: RunContext, target: BronzeTarget) -> None:
-        self._context, self._target = context, target
+    def __init__(
+        self,
+        context: RunContext,
+        target: BronzeTarget,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._context, self._target, self._clock = context, target, clock
         self._group: GroupOffsets | None = None
         self._failing = False
+        self._not_before = 0.0
 
-    def follow(self, range_: Range | None) -> None:
-        """The group's offsets become the end of this range."""
-        if range_ is None:
+    def catch_up(self, topic: TopicState) -> None:
+        """As far as this topic is settled; offsets of one that was made again say nothing of it."""
+        settled = self._context.store.settled_range(self._target.job)
+        if settled is not None and settled.source_id == topic.topic_id:
+            self.follow(settled)
+
+    def follow(self, range_: Range) -> None:
+        """The group's offsets become the end of this range, unless that failed just now."""
+        if self._clock() < self._not_before:
             return
         try:
             self._of(range_).write(range_.end)
@@ -46,6 +64,8 @@ class GroupOffsetsOf:
 
     def _note(self, words: str) -> None:
         """Say it once, and keep it for whoever looks at the job."""
+        if words:
+            self._not_before = self._clock() + PAUSE_SECONDS
         if bool(words) == self._failing:
             return
         self._failing = bool(words)
