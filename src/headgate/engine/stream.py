@@ -25,6 +25,7 @@ AWAY = (
     "java.util.concurrent.TimeoutException: Cannot fetch record",
     "Bootstrap broker",
 )
+SHORT = 160
 Handle = Callable[[DataFrame, Range, int], None]
 
 
@@ -178,11 +179,18 @@ def explain(error: BaseException) -> HeadgateError:
     text = str(error)
     if any(sign in text for sign in AWAY):
         return UnavailableError("the broker did not answer", why=_cause(text), fix="make health")
+    cause = _cause(text) or repr(error)
     return OperationError(
-        "the job failed on Spark",
-        why=_cause(text) or repr(error),
+        f"the job failed on Spark: {_short(cause)}",
+        why=cause if len(cause) > SHORT else f"Spark raised it as {type(error).__name__}",
         fix="logs/failures.log in HEADGATE_HOME has the whole trace",
     )
+
+
+def _short(cause: str) -> str:
+    """As much of it as a list of runs can show; the bar is what parts the store's lines."""
+    told = cause.replace(" | ", " ")
+    return told if len(told) <= SHORT else f"{told[:SHORT]}…"
 
 
 def _cause(text: str) -> str:

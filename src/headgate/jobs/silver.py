@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from headgate.compile.dataset import SILVER
+from headgate.compile.fragments import job_name
 from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable, fence
 from headgate.engine.jvm import IcebergTable
-from headgate.engine.statements import sql
+from headgate.engine.statements import create
 from headgate.errors import UnavailableError
 from headgate.jobs import declaration
 from headgate.jobs.columns import fit_silver
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.silver_batch import SilverBatch, SilverTarget, silver_target
-from headgate.store.model import SNAPSHOT, Intent, Range
+from headgate.store.model import ACTIVE, SNAPSHOT, Intent, Range, Run
 from headgate.store.ops import OpsStore
 
 POLL_SECONDS = 0.5
@@ -54,8 +55,8 @@ class SilverRun:
         self._target = silver_target(context)
         # A session of its own: while a step is staged, every commit of its session is.
         self._session = context.session.newSession()
-        for statement in self._target.scripts.of(context.run.revision, SILVER).named("table"):
-            sql(self._session, statement)
+        script = self._target.scripts.of(context.run.revision, SILVER)
+        create(self._session, script.named("table"))
         revision = declaration.fetch(context.store, context.run.revision)
         fit_silver(self._session, revision)
         self._protocol, self._progress = context.protocol(), RunProgress(context)
@@ -95,8 +96,8 @@ class SilverRun:
         """One step up to this state of bronze."""
         run = self._context.run
         found = next_range(self._session, self._target, bronze, run.revision, form)
-        if found.words:
-            self._progress.note(found.words)
+        words = [found.words, bronze_behind(self._context.store, run)]
+        self._progress.note("; ".join(part for part in words if part))
         self._steps += 1
         work = self._batch()
         self._progress.begin(work.rows(found.range))
@@ -108,6 +109,17 @@ class SilverRun:
 
     def _batch(self) -> SilverBatch:
         return SilverBatch(self._session, self._target, self._protocol)
+
+
+def bronze_behind(store: OpsStore, run: Run) -> str:
+    """That bronze still reads under another declaration: what is new in this one has no values yet."""
+    bronze = store.latest(job_name("bronze", run.subject))
+    if bronze is None or bronze.state not in ACTIVE or bronze.revision == run.revision:
+        return ""
+    return (
+        f"{bronze.job} still reads under another revision, new columns stay NULL:"
+        f" headgate job restart {bronze.job}"
+    )
 
 
 def bronze_of(session: SparkSession, target: SilverTarget) -> IcebergTable | None:
