@@ -11,6 +11,7 @@ from headgate.cli.job_report import open_store
 
 if TYPE_CHECKING:
     from headgate.checks.lag import Lag
+    from headgate.store.model import Run
 
 
 @click.command("repair")
@@ -70,7 +71,7 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
         if not lag.expired and not (latest and latest.error_code == ExpiredError.code):
             console.done(f"no record of {lag.topic} expired before {lag.job} read it")
             return
-        _say_gone(lag)
+        _say_gone(lag, latest)
         if dry_run:
             return
         _confirm(f"Go on without these records of {lag.topic}?", yes)
@@ -79,7 +80,11 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
     console.say(f"headgate job start {job} (or job run {job}) goes on behind them")
 
 
-def _say_gone(lag: Lag) -> None:
+def _say_gone(lag: Lag, latest: Run | None) -> None:
+    """By the ledger; before the first batch it knows nothing, but the run that was refused does."""
+    if not lag.expired and latest is not None:
+        what, why, *_ = [*(latest.error_text or "").split(" | "), ""]
+        console.say(f"{what}: {why}")
     for p in (p for p in lag.partitions if p.expired):
         words = f"offsets {p.committed:,} to {p.start - 1:,} are gone, {p.expired:,} in all"
         console.say(f"partition {p.partition}: {words}")

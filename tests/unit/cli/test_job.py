@@ -11,9 +11,12 @@ import pytest
 from click.testing import CliRunner
 from tests.unit.store.conftest import clock, made, store
 
-from headgate.cli import job_stream
+from headgate.checks.lag import Lag, PartitionLag
+from headgate.cli import job_mend, job_stream
+from headgate.cli.console import console
 from headgate.cli.job_report import report
 from headgate.cli.job_stream import restart
+from headgate.engine.expiry import ExpiredError
 from headgate.engine.lease import EngineLease
 from headgate.jobs.requests import ask_for
 from headgate.settings import Settings
@@ -82,3 +85,23 @@ def test_where_no_stream_runs_the_mode_says_which_to_start(
     ask_for(settings, store, "silver", "batch", {})
     CliRunner().invoke(restart, [], catch_exceptions=False)
     assert restarted == [("bronze",)]
+
+
+def test_what_expired_before_the_first_batch_is_named(
+    settings: Settings, store: OpsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger has no batch to count from: the refused run knows what is gone."""
+    run = ask_for(settings, store, "bronze", "batch", {})
+    words = (
+        "5 records of t expired | the topic no longer has them (partition 0: offsets 0 to 4) | fix"
+    )
+    store.move(run.job, run.number, RunState.FAILED, ExpiredError.code, words)
+    lag = Lag("bronze-taxi", "t", (PartitionLag(0, 5, 5, 9, 4, None, 0),))
+    monkeypatch.setattr("headgate.checks.lag.measure", lambda *_: lag)
+    monkeypatch.setattr(job_mend, "open_store", lambda: (settings, store))
+    said: list[str] = []
+    monkeypatch.setattr(console, "say", said.append)
+    CliRunner().invoke(job_mend.accept_gap, ["bronze", "--dry-run"], catch_exceptions=False)
+    assert said == [
+        "5 records of t expired: the topic no longer has them (partition 0: offsets 0 to 4)"
+    ]
