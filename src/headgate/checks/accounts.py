@@ -113,5 +113,7 @@ def _history(table: TableEvidence, evidence: Evidence) -> Line:
     known = evidence.settled
     foreign = [c for c in table.commits if not c.is_ours(known) and not c.only_rewrites()]
     words = f"all {len(table.commits)} snapshots of {table.name} are ours"
+    if not table.commits:
+        words = f"{table.name} is empty: nobody has written to it"
     detail = ", ".join(f"{c.operation} {c.id}" for c in foreign)
     return line(f"history of {table.name}", not foreign, words, f"not ours: {detail}")

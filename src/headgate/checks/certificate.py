@@ -194,11 +194,16 @@ def _text(account: Account, made_at: datetime) -> str:
     title = f"Certificate of {account.dataset}, {made_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [f"  {MARKS[line.verdict]} {_sentence(line)}" for line in account.lines]
     tables = [
-        f"    {table.name:<28} {table.rows:>12,} rows   snapshot {table.snapshot_id}"
-        f"   content {table.content_hash}"
+        f"    {table.name:<28} {table.rows:>12,} rows   {_state(table)}"
         for table in account.tables.values()
     ]
     return "\n".join([title, "─" * len(title), *lines, "", "  tables", *tables])
+
+
+def _state(table: TableEvidence) -> str:
+    if table.snapshot_id is None:
+        return "empty"
+    return f"snapshot {table.snapshot_id}   content {table.content_hash}"
 
 
 def _sentence(line: Line) -> str:

@@ -111,6 +111,14 @@ def test_a_stream_may_have_records_waiting(evidence: Evidence) -> None:
     assert (produced.verdict, produced.detail) == (Verdict.WARN, "5 more wait on the topic")
 
 
+def test_a_table_that_nobody_wrote_to_is_empty(evidence: Evidence) -> None:
+    letters = TableEvidence("headgate.dead_letters", 0, "0", ("a",), "m.json", None, None, ())
+    found = text(certify([replace(evidence, dead_letters=letters)], TIME, "1"))
+    assert "None" not in found
+    assert "headgate.dead_letters is empty: nobody has written to it" in found
+    assert "0 rows   empty" in found
+
+
 def test_another_topic_than_the_declared_one_is_named(evidence: Evidence) -> None:
     same = replace(evidence, declared_topic="orders")
     assert "topic" not in [line.name for line in account(same)]
