@@ -35,11 +35,13 @@ def needs_of(
     resuming: Collection[str],
     readers: Mapping[str, Marker],
     books: Books,
+    writing: Collection[str] = (),
 ) -> Needs:
     """What stays needed of the table that ranges call `source`.
 
     `newest` are the newest markers in it, `resuming` the jobs that go on from theirs, `readers` the
-    markers, in other tables, of jobs that read this one.
+    markers, in other tables, of jobs that read this one, `writing` those that may write to it: the
+    first batch of one has left no marker yet.
     """
     return Needs(
         markers=frozenset(
@@ -48,7 +50,7 @@ def needs_of(
             if job in resuming or not (is_fence(job) or _is_settled(found, books))
         ),
         positions=_positions(source, readers, books),
-        open_since=_open_since(newest, resuming, books),
+        open_since=_open_since({*newest, *resuming, *writing}, books),
     )
 
 
@@ -78,9 +80,6 @@ def _positions(source: str, readers: Mapping[str, Marker], books: Books) -> dict
     return found
 
 
-def _open_since(
-    newest: Mapping[str, Marker], resuming: Collection[str], books: Books
-) -> datetime | None:
+def _open_since(writers: Collection[str], books: Books) -> datetime | None:
     """When the oldest open batch began that may write here."""
-    writers = {*newest, *resuming}
     return min((i.batch_time for i in books.open if i.job in writers), default=None)

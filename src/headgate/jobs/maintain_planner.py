@@ -42,11 +42,19 @@ class Subject:
     tables: Mapping[str, str]
     bronze_job: str
     silver_job: str
+    backfill_job: str
 
     @property
     def resuming(self) -> Mapping[str, tuple[str, ...]]:
         """Jobs that go on from their newest marker in a table."""
         return {"bronze": (self.bronze_job,), "silver": (self.silver_job,)}
+
+    @property
+    def writing(self) -> Mapping[str, tuple[str, ...]]:
+        """Jobs that may have a batch under way in a table."""
+        bronze = (self.bronze_job,)
+        silver = (self.silver_job, self.backfill_job)
+        return {"bronze": bronze, "silver": silver, "dead-letters": bronze}
 
 
 def subject_of(context: RunContext, session: SparkSession) -> Subject:
@@ -57,7 +65,8 @@ def subject_of(context: RunContext, session: SparkSession) -> Subject:
         "dead-letters": DEAD_LETTERS,
     }
     there = {role: name for role, name in names.items() if ManagedTable(session, name).exists()}
-    return Subject(there, job_name("bronze", revision.name), job_name("silver", revision.name))
+    jobs = (job_name(kind, revision.name) for kind in ("bronze", "silver", "backfill"))
+    return Subject(there, *jobs)
 
 
 class Planner:
@@ -137,6 +146,7 @@ class Planner:
             subject.resuming.get(role, ()),
             readers,
             Books.read(self._store, jobs),
+            subject.writing.get(role, ()),
         )
 
     def _orphans(self, table: MaintainedTable) -> tuple[OrphanPlan, ...]:

@@ -152,6 +152,13 @@ def test_an_open_batch_keeps_its_jobs_marker_and_what_came_since() -> None:
     assert needs_of("table:other", {}, (), {}, books).open_since is None
 
 
+def test_the_first_batch_of_a_job_that_may_write_here_counts_as_open() -> None:
+    books = Books({}, (intent("backfill-x", table(None, 8)),))
+    silver = "table:lake.silver.x"
+    assert needs_of(silver, {}, (), {}, books).open_since is None
+    assert needs_of(silver, {}, (), {}, books, ("backfill-x",)).open_since == NOW
+
+
 def test_readers_hold_what_their_marker_their_ledger_and_their_open_batches_name() -> None:
     books = Books({"silver-x": table(1, 4)}, (intent("backfill-x", table(None, 8)),))
     readers = {"silver-x": marked("silver-x", table(4, 6))}
