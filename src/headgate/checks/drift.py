@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, cast
 
 from headgate.checks.lake import Lake
@@ -14,15 +15,13 @@ from headgate.compile.evolution import evolved_column, evolved_columns, folded, 
 from headgate.compile.fragments import job_name
 from headgate.settings import Settings
 from headgate.spec.dataset import Column, Dataset
-from headgate.spec.types import JSON
+from headgate.spec.types import JSON, SqlType
 from headgate.store.model import Drifted, DriftKind
 from headgate.store.ops import OpsStore
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that YAML reads as something else than text.
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "true", "false", "on", "off", "null"})
-# A hint that names more fields than this is none.
-_MOST_GUESSES = 3
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,11 @@ def drift_report(settings: Settings, store: OpsStore, dataset: Dataset) -> Drift
 
 
 def report(dataset: Dataset, drifted: Sequence[Drifted], brought: Sequence[Brought]) -> DriftReport:
+    renamed = renames(dataset, drifted, brought)
     return DriftReport(
         dataset=dataset.name,
         contract=dataset.contract,
-        deviations=tuple(_deviation(dataset, d, drifted, brought) for d in drifted),
+        deviations=tuple(_deviation(dataset, d, renamed, brought) for d in drifted),
         columns={b.column.name: b.rows for b in brought},
         lines=manifest_lines(_to_declare(dataset, drifted, brought)),
     )
@@ -103,8 +103,9 @@ def _quoted(name: str) -> str:
 
 
 def _deviation(
-    dataset: Dataset, drifted: Drifted, all_: Sequence[Drifted], brought: Sequence[Brought]
+    dataset: Dataset, drifted: Drifted, renamed: Mapping[str, str], brought: Sequence[Brought]
 ) -> Deviation:
+    other = renamed.get(drifted.field) if drifted.kind is DriftKind.MISSING else None
     return Deviation(
         field=drifted.field,
         kind=drifted.kind.value,
@@ -113,7 +114,7 @@ def _deviation(
         first_seen=drifted.first_seen.isoformat(timespec="seconds"),
         last_seen=drifted.last_seen.isoformat(timespec="seconds"),
         becomes=becomes(dataset, drifted, brought),
-        hint=hint(drifted, all_, brought),
+        hint=f"renamed to {other}?" if other else "",
     )
 
 
@@ -138,18 +139,47 @@ def _why_kept(dataset: Dataset, field: str, brought: Iterable[Brought]) -> str |
     return why_no_column(field, taken | {folded(b.column.name) for b in brought})
 
 
-def hint(drifted: Drifted, all_: Sequence[Drifted], brought: Sequence[Brought]) -> str:
-    """A field that is missing as often as an unknown one is there may have been renamed."""
-    if drifted.kind is not DriftKind.MISSING:
-        return ""
-    rows = {b.column.name: b.rows for b in brought}
-    guesses = [
-        other.field
-        for other in all_
-        if other.kind is DriftKind.UNKNOWN
-        and rows.get(other.field, other.records) == drifted.records
+def renames(
+    dataset: Dataset, drifted: Sequence[Drifted], brought: Sequence[Brought]
+) -> dict[str, str]:
+    """For a missing field an unknown one that may be it: there as often, its values of a fitting type.
+
+    Each is named once; where several fit, the names that are most alike go together.
+    """
+    came = {b.column.name: b for b in brought}
+    declared = {column.name: column.kafka_type for column in dataset.columns}
+    pairs = [
+        (_alikeness(lost.field, new.field), lost.field, new.field)
+        for lost in drifted
+        for new in drifted
+        if (lost.kind, new.kind) == (DriftKind.MISSING, DriftKind.UNKNOWN)
+        and lost.field in declared
+        and _may_be(declared[lost.field], lost.records, new, came.get(new.field))
     ]
-    return f"renamed to {' or '.join(guesses)}?" if 0 < len(guesses) <= _MOST_GUESSES else ""
+    found: dict[str, str] = {}
+    for _, lost, new in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:])):
+        if lost not in found and new not in found.values():
+            found[lost] = new
+    return found
+
+
+def _may_be(kind: SqlType, records: int, new: Drifted, came: Brought | None) -> bool:
+    if came is None:  # it is no column, so nothing is known of its values
+        return new.records == records
+    return came.rows == records and fits(came.column.kafka_type, kind)
+
+
+def fits(seen: SqlType, declared: SqlType) -> bool:
+    """Whether values that made a column of this type could be those of the declared one."""
+    if declared.name == "JSON" or seen.name == declared.name:
+        return True
+    if seen.is_integral:
+        return declared.is_numeric
+    return seen.is_numeric and declared.is_numeric and not declared.is_integral
+
+
+def _alikeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, folded(one), folded(other)).ratio()
 
 
 def _to_declare(

@@ -54,6 +54,26 @@ def test_missing_as_often_as_a_new_one_is_there_may_be_renamed(tmp_path: Path) -
     assert {d.hint for d in report(dataset, SEEN, []).deviations} == {""}
 
 
+def test_only_a_field_of_a_fitting_type_may_be_the_renamed_one_and_only_once(
+    tmp_path: Path,
+) -> None:
+    columns = {"fare": "DOUBLE", "fee": "INT", "paid_at": "STRING", "shared": "BOOLEAN"}
+    lines = "".join(
+        f"  - {{name: {name}, kafka_type: {kind}, bronze_type: {kind},"
+        f" silver_name: {name}, silver_type: {kind}}}\n"
+        for name, kind in columns.items()
+    )
+    dataset = declare(tmp_path, ORDERS.replace("dedup_key:", f"{lines}dedup_key:")).value
+    missing = [drifted(name, DriftKind.MISSING, 25) for name in columns]
+    told = report(dataset, [drifted("tip", DriftKind.UNKNOWN, 25), *missing], [TIP])
+    hints = {d.field: d.hint for d in told.deviations if d.hint}
+    assert hints == {"fare": "renamed to tip?"}
+    fares = Brought(evolved_column("Fare_amount", DOUBLE), 25)
+    seen_ = [drifted(name, DriftKind.UNKNOWN, 25) for name in ("tip", "Fare_amount")]
+    both = report(dataset, [*seen_, *missing], [TIP, fares])
+    assert [d.hint for d in both.deviations if d.hint] == ["renamed to Fare_amount?"]
+
+
 def test_the_lines_can_be_pasted_and_are_then_no_drift(tmp_path: Path) -> None:
     dataset = declare(tmp_path).value
     lines = report(dataset, SEEN, [TIP]).lines
