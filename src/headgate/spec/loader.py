@@ -45,11 +45,11 @@ def find_dataset(root: Path, name: str) -> Path:
     if _NAME.fullmatch(name) and path.is_file():
         return path
     known = available_datasets(root)
+    guess, names = suggestion(name, known, "datasets"), ", ".join(known)
     raise UsageError(
         f"there is no dataset `{name}`",
         why=f"datasets/{name}/{MANIFEST} does not exist",
-        fix=suggestion(name, known, "datasets")
-        + (f" Available: {', '.join(known)}." if known else ""),
+        fix=guess if names in guess else f"{guess} Available: {names}.",
     )
 
 

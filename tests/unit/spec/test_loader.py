@@ -260,5 +260,8 @@ def test_an_unknown_dataset_is_refused_with_those_there_are(tmp_path: Path) -> N
         find_dataset(tmp_path, "ordres")
     assert "Did you mean `orders`?" in caught.value.fix
     assert "Available: orders, returns." in caught.value.fix
+    with pytest.raises(UsageError) as caught:
+        find_dataset(tmp_path, "x")
+    assert caught.value.fix == "Known datasets: orders, returns."
     with pytest.raises(UsageError):
         find_dataset(tmp_path, "../orders")
