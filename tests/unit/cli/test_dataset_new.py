@@ -218,7 +218,17 @@ def test_the_likeliest_time_is_chosen_and_another_can_be() -> None:
     assert "columns of times: created_at, updated_at, birth_date" in error.fix
     error = run("new", "other", "--from", "events.parquet", "--event-time", "createdat").exception
     assert isinstance(error, UsageError)
-    assert "Did you mean `created_at`?" in error.why
+    assert "Did you mean `created_at`? Or --event-time kafka_timestamp" in error.fix
+
+
+@pytest.mark.parametrize("wish", ["--event-time", "--key"])
+def test_a_column_that_is_not_there_is_refused_before_any_row_is_looked_at(
+    wish: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("headgate.feeds.profile.draw_up.scan")
+    error = refusal({"id": odd.wholes(), "at": odd.moments()}, wish, "nope")
+    assert "the file has no column `nope`" in str(error)
+    assert error.why == "its columns: id, at"
 
 
 def test_a_key_of_several_columns_is_found() -> None:

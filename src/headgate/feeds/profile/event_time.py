@@ -9,7 +9,6 @@ from headgate.errors import UsageError
 from headgate.feeds.profile.model import ColumnProfile, Profile
 from headgate.feeds.profile.names import snake_case
 from headgate.spec.dataset import RECORD_TIME
-from headgate.spec.refusal import suggestion
 
 # What a name says about a time: the lower the likelier that it is when the event happened.
 _NAMES: Mapping[str, int] = {
@@ -51,14 +50,7 @@ def _unlikeliness(column: ColumnProfile, rows: int) -> tuple[bool, bool, int, fl
 
 
 def _not_a_time(given: str, profile: Profile, names: tuple[str, ...]) -> UsageError:
-    known = [column.name for column in profile.columns]
     others = f"columns of times: {', '.join(names)}" if names else "no column holds times"
-    if given not in known:
-        return UsageError(
-            f"the file has no column `{given}`",
-            why=suggestion(given, known, "columns"),
-            fix=f"{others}; or --event-time {RECORD_TIME} for the time of the record",
-        )
     column = profile.column(given)
     return UsageError(
         f"`{given}` cannot be the event time",

@@ -15,13 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.errors import UsageError
 from headgate.feeds.arrow import Array
 from headgate.feeds.profile.database import Database
 from headgate.feeds.profile.likeliness import UNLIKELY, unlikeliness
 from headgate.feeds.profile.model import Key, Profile
 from headgate.feeds.profile.rows import Rows
-from headgate.spec.refusal import suggestion
 
 TRIAL_ROWS = 50_000
 QUICK_ROWS = 3_000
@@ -64,11 +62,6 @@ class Search:
 def given_key(search: Search, names: Sequence[str]) -> Key:
     """The key that the user names, held against all rows."""
     known = [column.name for column in search.profile.columns]
-    for name in names:
-        if name not in known:
-            raise UsageError(
-                f"the file has no column `{name}`", fix=suggestion(name, known, "columns")
-            )
     chosen = tuple(dict.fromkeys(names))
     sharing = search.sharing([known.index(name) for name in chosen])
     return Key(chosen, sharing, search.repeated if sharing else 0, given=True)
