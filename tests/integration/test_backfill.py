@@ -71,6 +71,31 @@ def test_the_dates_are_brought_up_and_mended_and_no_other_is_touched(pipeline: P
     assert pipeline.silver().total() == 28
 
 
+def test_a_column_that_was_declared_later_is_backfilled_into_its_own_place(
+    pipeline: Pipeline,
+) -> None:
+    """It stands at the table's end; in the manifest, and in the views, it does not."""
+    make_bronze(pipeline)
+    append(pipeline, [sound_row(n, n % 2 + 1) for n in range(6)])
+    pipeline.process("silver")
+    manifest = pipeline.settings.root / "datasets" / pipeline.name / "dataset.yml"
+    line = "{name: tip, kafka_type: INT, bronze_type: INT, silver_name: tip, silver_type: INT}"
+    text = manifest.read_text().replace("columns:\n", f"columns:\n  - {line}\n")
+    manifest.write_text(text)
+    pipeline.process("silver")
+    silver = f"lake.silver.{pipeline.name}"
+    assert pipeline.session.table(silver).columns[-1] == "tip"
+    before = pipeline.session.table(silver).collect()
+    pipeline.session.sql(f"DELETE FROM {silver} WHERE event_id = 1")
+    backfill(pipeline, "2024-01-01", "2024-01-02")
+    assert sorted(pipeline.session.table(silver).collect(), key=str) == sorted(before, key=str)
+    # And one that is no longer declared stays, empty.
+    manifest.write_text(text.replace(f"  - {line}\n", ""))
+    pipeline.process("silver")
+    backfill(pipeline, "2024-01-01", "2024-01-01")
+    assert sorted(pipeline.session.table(silver).collect(), key=str) == sorted(before, key=str)
+
+
 def test_what_cannot_be_backfilled_is_refused_in_words(pipeline: Pipeline) -> None:
     make_bronze(pipeline)
     with pytest.raises(BatchRefusedError, match="has no rows yet"):

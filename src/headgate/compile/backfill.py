@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from headgate.compile.fragments import hanging, table_name, view_stem
 from headgate.compile.silver import decides_date, partition_column, same_key
-from headgate.expr.literals import spark_literal
+from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.parse import parse_value
 from headgate.expr.spark import to_spark
 from headgate.spec.dataset import Dataset
 
 # Session variables, named in full: a column may have the same name.
+COLUMNS = "backfill_columns"
 BETWEEN = "BETWEEN session.backfill_from AND session.backfill_to"
 
 
@@ -40,15 +43,33 @@ LEFT ANTI JOIN {table} AS held
 
 
 def _replace(dataset: Dataset, rows: str) -> str:
-    # REPLACE WHERE takes no session variables, and no BY NAME: the view's columns are in order.
+    # REPLACE WHERE takes no session variables, and no BY NAME.
     statement = (
         f"INSERT INTO {table_name(dataset.silver_table)}",
         f"REPLACE WHERE {partition_column(dataset)} BETWEEN :first_date AND :last_date",
-        f"SELECT * FROM {rows}",
     )
     text = "\n".join(spark_literal(line)[1:-1] for line in statement)
-    return f"""-- The rows of those dates go, and these come in their place.
--- step: backfill
-EXECUTE IMMEDIATE '
+    return f"""-- These rows go in by position; the engine names the columns in the order that the table has.
+-- step: columns
+DECLARE OR REPLACE VARIABLE {COLUMNS} STRING DEFAULT '*';
+
+-- step: statement
+DECLARE OR REPLACE VARIABLE backfill_statement STRING;
+
+SET VAR backfill_statement = concat('
 {text}
-' USING session.backfill_from AS first_date, session.backfill_to AS last_date;"""
+SELECT ', session.{COLUMNS}, '
+FROM {rows}
+');
+
+-- The rows of those dates go, and these come in their place.
+-- step: backfill
+EXECUTE IMMEDIATE backfill_statement
+USING session.backfill_from AS first_date, session.backfill_to AS last_date;"""
+
+
+def columns_as(view: Collection[str], table: Sequence[str]) -> str:
+    """The select list that gives a view's columns in a table's order, NULL where it has none."""
+    named = [spark_identifier(n) if n in view else f"NULL AS {spark_identifier(n)}" for n in table]
+    # What the table lacks must fail, not vanish.
+    return ", ".join([*named, *(spark_identifier(name) for name in view if name not in table)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headgate.compile.backfill import COLUMNS, columns_as
 from headgate.compile.dataset import SILVER_BACKFILL
 from headgate.compile.fragments import job_name
 from headgate.compile.script import Script
@@ -13,6 +14,7 @@ from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import Result
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError
+from headgate.expr.literals import spark_literal
 from headgate.jobs.dates import Dates
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.silver import EmptyBronzeError, bronze_of, give_up, is_outdated
@@ -122,7 +124,18 @@ class BackfillBatch(SilverWork):
         self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
         for statement in script.named("view"):
             sql(self._session, statement)
+        self._order_columns(script)
         return script
+
+    def _order_columns(self, script: Script) -> None:
+        """The table may have its columns in another order: those that came later are at its end."""
+        for statement in script.named("columns"):
+            sql(self._session, statement)
+            view = self._session.table(f"{self._target.name}_newest").columns
+            order = columns_as(view, [column.name for column in self._silver.look().columns()])
+            sql(self._session, f"SET VAR {COLUMNS} = {spark_literal(order)}")
+        for statement in script.named("statement"):
+            sql(self._session, statement)
 
     def _counted(self, view: str) -> int:
         return self._session.table(f"{self._target.name}_{view}").count()

@@ -3,7 +3,7 @@
 -- Run alone, it makes the rows of every date anew; rows without a date stay.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/orders/06_silver_backfill.sql
--- Digest ff36560a34e1: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest e51c82ea5bf3: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- The first and the last date; the engine sets them.
 -- step: dates
@@ -77,10 +77,21 @@ FROM (
 )
 WHERE _rank = 1;
 
--- The rows of those dates go, and these come in their place.
--- step: backfill
-EXECUTE IMMEDIATE '
+-- These rows go in by position; the engine names the columns in the order that the table has.
+-- step: columns
+DECLARE OR REPLACE VARIABLE backfill_columns STRING DEFAULT '*';
+
+-- step: statement
+DECLARE OR REPLACE VARIABLE backfill_statement STRING;
+
+SET VAR backfill_statement = concat('
 INSERT INTO lake.silver.cleaned_orders
 REPLACE WHERE order_date BETWEEN :first_date AND :last_date
-SELECT * FROM orders_newest
-' USING session.backfill_from AS first_date, session.backfill_to AS last_date;
+SELECT ', session.backfill_columns, '
+FROM orders_newest
+');
+
+-- The rows of those dates go, and these come in their place.
+-- step: backfill
+EXECUTE IMMEDIATE backfill_statement
+USING session.backfill_from AS first_date, session.backfill_to AS last_date;

@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from tests.unit.compile.manifests import ORDERS, compiled, selected
 
+from headgate.compile.backfill import columns_as
 from headgate.compile.dataset import SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
 from headgate.compile.script import Script, parse_script
 
@@ -83,12 +84,17 @@ def test_a_backfill_replaces_the_rows_of_its_dates_alone(tmp_path: Path) -> None
     made = script(tmp_path, SILVER_BACKFILL)
     assert [s.name for s in made.steps] == [
         *"dates dates source view view view".split(),
-        "backfill",
+        *"columns statement statement backfill".split(),
     ]
     assert "BETWEEN session.backfill_from AND session.backfill_to" in made.named("view")[0]
-    statement = made.one("backfill")
+    statement = made.named("statement")[-1]
     assert "REPLACE WHERE order_date BETWEEN :first_date AND :last_date" in statement
-    assert "SELECT * FROM orders_newest" in statement
+    assert "FROM orders_newest" in statement
+
+
+def test_the_rows_of_a_backfill_go_in_in_the_order_that_the_table_has() -> None:
+    assert columns_as(["a", "b", "day"], ["b", "day", "old", "a"]) == "b, day, NULL AS old, a"
+    assert columns_as(["a", "b"], ["b"]) == "b, a"  # Spark refuses one too many
 
 
 def test_a_backfill_leaves_keys_alone_that_silver_holds_under_another_date(tmp_path: Path) -> None:
@@ -97,4 +103,4 @@ def test_a_backfill_leaves_keys_alone_that_silver_holds_under_another_date(tmp_p
     unclaimed = made.named("view")[-1]
     assert "LEFT ANTI JOIN" in unclaimed
     assert "ON held.order_id <=> fresh.order_id" in unclaimed
-    assert "SELECT * FROM orders_unclaimed" in made.one("backfill")
+    assert "FROM orders_unclaimed" in made.named("statement")[-1]
