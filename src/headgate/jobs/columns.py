@@ -64,6 +64,15 @@ def add(table: ManagedTable, wanted: Sequence[Column]) -> tuple[TableColumn, ...
     return table.look().columns()
 
 
+def drop(table: ManagedTable, names: Sequence[str]) -> tuple[TableColumn, ...]:
+    """The table without these columns; those that it has not are no fault."""
+    there = {column.name for column in table.look().columns()}
+    gone = [spark_identifier(name) for name in names if name in there]
+    if gone:
+        sql(table.session, f"ALTER TABLE {table.name} DROP COLUMNS ({', '.join(gone)})")
+    return table.look().columns()
+
+
 def add_columns(table: str, columns: Iterable[Column]) -> str:
     told = (
         f"{spark_identifier(c.name)} {c.bronze_type.spark}"
@@ -98,11 +107,19 @@ def iceberg_type(kind: SqlType) -> str:
     return _ICEBERG.get(kind.name) or str(kind).lower()
 
 
-def with_later_columns(table: ManagedTable, rows: DataFrame) -> DataFrame:
-    """Rows of an older snapshot with the columns that the table has got since, all NULL."""
-    now = table.session.table(table.name).schema
-    later = [field for field in now.fields if field.name not in rows.columns]
-    return rows.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in later))
+def as_now(table: ManagedTable, rows: DataFrame, snapshot: int) -> DataFrame:
+    """Rows of a snapshot with the columns that the table has now; NULL in those that came later.
+
+    By id: a column that was set aside under another name since does not fill the one in its place.
+    """
+    look = table.look()
+    before, now = look.names_by_id(snapshot), look.names_by_id()
+    kinds = {field.name: field.dataType for field in table.session.table(table.name).schema.fields}
+    found = {
+        name: F.col(spark_identifier(before[number])) if number in before else F.lit(None)
+        for number, name in now.items()
+    }
+    return rows.select(*(value.cast(kinds[name]).alias(name) for name, value in found.items()))
 
 
 def _plain(name: str, kind: SqlType, comment: str | None = None) -> Column:

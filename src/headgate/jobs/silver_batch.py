@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
@@ -21,7 +20,7 @@ from headgate.engine.reach import Reached
 from headgate.engine.statements import sql
 from headgate.errors import OperationError
 from headgate.jobs import declaration
-from headgate.jobs.columns import with_later_columns
+from headgate.jobs.columns import as_now
 from headgate.store.model import SNAPSHOT, Intent, Range
 
 KEPT, REPLACED, DUPLICATE, FILTERED = "kept", "replaced", "duplicate", "filtered"
@@ -93,8 +92,9 @@ class SilverWork:
     def _source(self, range_: Range) -> DataFrame:
         reader = self._session.read.format("iceberg")
         if range_.starts_anew:
-            rows = reader.option("versionAsOf", str(range_.end[SNAPSHOT])).load(self._target.bronze)
-            return with_later_columns(self._bronze, rows)
+            snapshot = range_.end[SNAPSHOT]
+            rows = reader.option("versionAsOf", str(snapshot)).load(self._target.bronze)
+            return as_now(self._bronze, rows, snapshot)
         return reader.options(
             **{
                 "start-snapshot-id": str(range_.start[SNAPSHOT]),
@@ -210,11 +210,6 @@ def account_silver(silver: ManagedTable, intent: Intent) -> Result | None:
         kept = commit.snapshot.added
         outcomes = {KEPT: kept, DUPLICATE: outcomes[PASSED] - kept, FILTERED: outcomes[FILTERED]}
     snapshots = {silver.name: commit.snapshot.id}
-    return Result(
-        sum(outcomes.values()), outcomes, snapshots, commit.marker.revisions, _when(commit.snapshot)
-    )
-
-
-def _when(snapshot: Snapshot) -> datetime:
-    """Silver's commits are in one order with a backfill's, whenever their ledger rows are written."""
-    return datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
+    # Silver's commits are in one order with a backfill's, whenever their ledger rows are written.
+    at = commit.snapshot.at
+    return Result(sum(outcomes.values()), outcomes, snapshots, commit.marker.revisions, at)
