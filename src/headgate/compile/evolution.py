@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.compile.bronze import OWN_NAMES
 from headgate.spec.dataset import RESERVED_COLUMNS, Column
@@ -54,6 +54,14 @@ def type_of(seen: Seen) -> SqlType | None:
     if kinds <= {WHOLE, FRACTION}:
         return DOUBLE
     return {frozenset({TRUTH}): BOOLEAN, frozenset({TEXT}): STRING}.get(kinds, JSON)
+
+
+def with_fractions(seen: Iterable[Seen], fractions: Collection[str]) -> tuple[Seen, ...]:
+    """The same, where it is known of which fields some whole number is written as 2.0 or 2e0."""
+    return tuple(
+        replace(field, kinds=field.kinds | {FRACTION}) if field.field in fractions else field
+        for field in seen
+    )
 
 
 def why_no_column(name: str, taken: Collection[str]) -> str | None:

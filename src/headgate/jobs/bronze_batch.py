@@ -98,18 +98,29 @@ class BronzeBatch:
             self._protocol.store.note_drift(intent, drift.counts(seen))
             amended = self._evolved(intent, seen)
             if amended is not None:
-                intent, staged = amended, self._stage(amended)
+                intent, staged = self._stage_again(intent, amended, staged.added)
         missing = drift.missing_fields(self._table, staged)
         if missing:
             self._protocol.store.note_drift(intent, missing)
         return intent, staged
+
+    def _stage_again(
+        self, intent: Intent, amended: Intent, accepted: int
+    ) -> tuple[Intent, Snapshot]:
+        """The rows with their new columns, unless those would refuse what is sound without them."""
+        staged = self._stage(amended)
+        if staged.added >= accepted:
+            return amended, staged
+        self._protocol.still_mine()
+        before = self._evolution.take_back(amended, intent.revisions)
+        return before, self._stage(before)
 
     def _evolved(self, intent: Intent, seen: Sequence[Seen]) -> Intent | None:
         """The intent with new columns, unless part of the batch is already written without them."""
         if self._dead_letters.commit_of(intent) is not None:
             return None
         self._protocol.still_mine()
-        return self._evolution.evolve(intent, seen)
+        return self._evolution.evolve(intent, seen, self._frame)
 
     def _account_for_rest(self, intent: Intent, staged: Snapshot) -> None:
         with rest_of(self._frame, intent.range, self._table, staged) as rest:

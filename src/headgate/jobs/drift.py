@@ -54,6 +54,24 @@ def unknown_fields(table: ManagedTable, staged: Snapshot) -> tuple[Seen, ...]:
     return (*seen, *_further(found, seen))
 
 
+def fractions(records: DataFrame, names: Sequence[str]) -> frozenset[str]:
+    """Which of these fields have a number with a point or an exponent in some record.
+
+    `_extra` no longer tells: it has 2 where the record says 2.0, and a BIGINT refuses that.
+    """
+    if not names:
+        return frozenset()
+    texts = F.expr("map_entries(from_json(CAST(value AS STRING), 'MAP<STRING, STRING>'))")
+    found = (
+        records.select(F.explode(texts).alias("entry"))
+        .where(F.col("entry.key").isin(*names))
+        .where(r"entry.value RLIKE r'^-?[0-9]+[.eE]'")
+        .select("entry.key")
+        .distinct()
+    )
+    return frozenset(str(row["key"]) for row in found.collect())
+
+
 def _further(found: DataFrame, seen: Sequence[Seen]) -> tuple[Seen, ...]:
     """How many fields were left uncounted, and how often they stood in a record."""
     if len(seen) < MOST_FIELDS:

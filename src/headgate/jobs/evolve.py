@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING, evolved_bronze
 from headgate.compile.evolution import (
@@ -19,13 +19,16 @@ from headgate.compile.evolution import (
     evolved_columns,
     folded,
     new_columns,
+    type_of,
+    with_fractions,
 )
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import TableColumn
-from headgate.jobs import declaration
-from headgate.jobs.columns import add, fit_bronze
+from headgate.jobs import declaration, drift
+from headgate.jobs.columns import add, drop, fit_bronze
 from headgate.jobs.declaration import DatasetRevision
 from headgate.spec.dataset import Column, from_plain
+from headgate.spec.types import BIGINT
 from headgate.store.model import Intent
 from headgate.store.ops import OpsStore
 
@@ -40,24 +43,43 @@ class Evolution:
         self._declared = declaration.fetch(store, declared)
         columns = fit_bronze(self._table, from_plain(self._declared.manifest))
         self.revision = self._fitted(self._declared, columns)
+        self._added: tuple[Column, ...] = ()
+        # Fields whose columns would have refused records; they are not tried again in this run.
+        self._left: set[str] = set()
 
-    def evolve(self, intent: Intent, seen: Sequence[Seen]) -> Intent | None:
+    def evolve(self, intent: Intent, seen: Sequence[Seen], records: DataFrame) -> Intent | None:
         """The intent under a revision with columns for these fields; None when none of them gets one."""
         judged_by = declaration.fetch(self._store, intent.revisions[0])
         if not can_evolve(judged_by):
             return None
-        added = new_columns(seen, *self._room(judged_by))
-        if not added:
+        taken, room = self._room(judged_by)
+        self._added = new_columns(seen, taken, room)
+        if not self._added:
             return None
-        columns = add(self._table, added)
+        self._added = new_columns(self._as_written(seen, records), taken, room)
+        columns = add(self._table, self._added)
         self.revision = self._fitted(self._declared, columns)
         amended = self._store.amend(intent, (self._fitted(judged_by, columns),))
         return replace(amended, run=intent.run)
 
+    def take_back(self, intent: Intent, revisions: tuple[str, ...]) -> Intent:
+        """The intent as it was before the columns that were added last, and the table without them."""
+        names = [column.name for column in self._added]
+        self._left.update(names)
+        columns = drop(self._table, names)
+        self.revision = self._fitted(self._declared, columns)
+        return replace(self._store.amend(intent, revisions), run=intent.run)
+
+    def _as_written(self, seen: Sequence[Seen], records: DataFrame) -> tuple[Seen, ...]:
+        """The fields to be columns of whole numbers, looked up once more in the records themselves."""
+        chosen = {column.name for column in self._added}
+        whole = [f.field for f in seen if f.field in chosen and type_of(f) == BIGINT]
+        return with_fractions(seen, drift.fractions(records, whole))
+
     def _room(self, revision: DatasetRevision) -> tuple[list[str], int]:
         """The names that are taken, and how many more columns may come."""
         columns = self._table.look().columns()
-        taken = [column.name for column in columns]
+        taken = [*(column.name for column in columns), *self._left]
         taken += [column["name"] for column in revision.manifest["columns"]]
         return taken, MOST_COLUMNS - len(_evolved(columns))
 

@@ -17,6 +17,7 @@ from headgate.compile.evolution import (
     evolved_columns,
     new_columns,
     type_of,
+    with_fractions,
 )
 from headgate.spec.types import JSON, STRING
 
@@ -43,6 +44,16 @@ def seen(field: str, *kinds: str, records: int = 1, place: int = 0) -> Seen:
 )
 def test_a_column_holds_every_value_without_loss(kinds: set[str], kind: str) -> None:
     assert str(type_of(Seen("x", frozenset(kinds), 1))) == kind
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"), [({WHOLE}, "DOUBLE"), ({LARGE}, "JSON"), ({WHOLE, LARGE}, "JSON")]
+)
+def test_a_whole_number_written_with_a_point_is_a_fraction(kinds: set[str], kind: str) -> None:
+    """A BIGINT would refuse the 2.0 of a record."""
+    before = (seen("x", *kinds), seen("y", WHOLE))
+    x, y = with_fractions(before, {"x"})
+    assert (str(type_of(x)), str(type_of(y))) == (kind, "BIGINT")
 
 
 def test_columns_stand_in_the_order_in_which_records_have_them() -> None:
