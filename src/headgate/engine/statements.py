@@ -12,6 +12,7 @@ AT_ONCE = (
     "already exists",
     "unique constraint",
     "duplicate key",
+    "duplicate column",
     "sqlite_busy",
     "database is locked",
     "commitfailedexception",
