@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.asking import confirm
 from headgate.cli.console import console
 from headgate.cli.job_report import open_store
 
 if TYPE_CHECKING:
     from headgate.checks.lag import Lag
     from headgate.store.model import Run
+
+NEEDS_YES = "this needs --yes here"
 
 
 @click.command("repair")
@@ -37,7 +40,7 @@ def repair(job: str, yes: bool) -> None:
         kind, dataset = split_job(settings, job)
         if kind != "bronze":
             raise UsageError(f"{kind} has no checkpoint", fix="headgate job run silver --full")
-        _confirm(f"Set the checkpoint of bronze-{dataset} aside?", yes)
+        confirm(f"Set the checkpoint of bronze-{dataset} aside?", yes=yes, otherwise=NEEDS_YES)
         finish(settings, store, ask_for(settings, store, job, "batch", {"form": "repair"}))
 
 
@@ -74,7 +77,7 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
         _say_gone(lag, latest)
         if dry_run:
             return
-        _confirm(f"Go on without these records of {lag.topic}?", yes)
+        confirm(f"Go on without these records of {lag.topic}?", yes=yes, otherwise=NEEDS_YES)
         options = {"form": "accept-gap", "by": _who()}
         finish(settings, store, ask_for(settings, store, job, "batch", options))
     console.say(f"headgate job start {job} (or job run {job}) goes on behind them")
@@ -88,18 +91,6 @@ def _say_gone(lag: Lag, latest: Run | None) -> None:
     for p in (p for p in lag.partitions if p.expired):
         words = f"offsets {p.committed:,} to {p.start - 1:,} are gone, {p.expired:,} in all"
         console.say(f"partition {p.partition}: {words}")
-
-
-def _confirm(question: str, yes: bool) -> None:
-    import sys
-
-    from headgate.errors import UsageError
-
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError("this needs --yes here", why="no terminal to ask on")
-    click.confirm(question, abort=True, err=True)
 
 
 def _who() -> str:

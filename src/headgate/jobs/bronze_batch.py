@@ -14,7 +14,7 @@ from headgate.compile.fragments import DEAD_LETTERS
 from headgate.compile.script import Script
 from headgate.engine.dead_letters import send_dead_letters
 from headgate.engine.faults import Point
-from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable, Staging
+from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable, Staging, nothing
 from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import BatchProtocol, Result, span
 from headgate.engine.reach import Reached, topic_reached
@@ -29,7 +29,6 @@ from headgate.store.model import Intent
 
 ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
 TOMBSTONES = "value IS NULL"
-NOTHING = f"INSERT INTO {DEAD_LETTERS} SELECT * FROM {DEAD_LETTERS} WHERE FALSE"
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ class BronzeBatch:
         statement = self._target.script(intent.revisions[0]).one("refuse")
         with staging.open():
             # Without refused records the commit is empty: it carries the count of tombstones.
-            sql(self._session, statement if outcomes.get(REFUSED) else NOTHING)
+            sql(self._session, statement if outcomes.get(REFUSED) else nothing(DEAD_LETTERS))
         staged = staging.staged(self._dead_letters)
         if staged.added != outcomes.get(REFUSED, 0):
             raise OperationError(

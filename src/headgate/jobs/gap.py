@@ -16,7 +16,7 @@ from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.expiry import expired
 from headgate.engine.faults import Point
-from headgate.engine.iceberg import ManagedTable, Staging
+from headgate.engine.iceberg import ManagedTable, Staging, nothing
 from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.statements import sql
@@ -97,7 +97,7 @@ class BronzeGap:
     def write(self, intent: Intent) -> Result:
         staging, name = Staging(self._session, intent), self._table.name
         with staging.open():
-            sql(self._session, f"INSERT INTO {name} SELECT * FROM {name} WHERE FALSE")
+            sql(self._session, nothing(name))
         staged = staging.staged(self._table)
         self._protocol.faults.at(Point.AFTER_STAGING)
         self._protocol.still_mine()
