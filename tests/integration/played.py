@@ -100,3 +100,14 @@ def wait_until_seen(pipeline: Pipeline, thread: threading.Thread) -> None:
         if pipeline.store.coverage(f"silver-{pipeline.name}").get("snapshot") == bronze.id:
             return
         time.sleep(0.05)
+
+
+def agrees(pipeline: Pipeline) -> None:
+    """The certificate holds, another reader agrees, and silver made anew is the same."""
+    merged = pipeline.silver()
+    certificate = pipeline.certify()
+    assert certificate.holds, certificate
+    rechecked = pipeline.recheck()
+    assert rechecked.returncode == 0, rechecked.stdout
+    pipeline.process("silver", form="full")
+    assert pipeline.silver() == merged
