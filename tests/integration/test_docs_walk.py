@@ -113,6 +113,7 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
     services.down(tmp_path / ".headgate")
 
 
+@pytest.mark.slow
 def test_rides_go_from_a_file_to_a_certificate_as_the_page_says(newcomer: Newcomer) -> None:
     newcomer.type(up_to(steps_of(PAGE), CERTIFIES))
     account = newcomer.account()

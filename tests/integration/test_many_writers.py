@@ -159,7 +159,8 @@ class Crowd:
         return sum(getattr(table, what) for report in self.reports for table in report.tables)
 
 
-@pytest.mark.parametrize(("seed", "rounds"), [(7, 3), pytest.param(8, 20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "rounds"), [(7, 3), (8, 20)])
 def test_writers_backfills_compaction_and_expiry_at_once(
     pipeline: Pipeline,
     lake_home: Path,

@@ -75,7 +75,10 @@ def _words(detail: ErrorDetails, schema: Schema) -> tuple[str, str]:
         wanted, fix = _KINDS[kind]
         return f"must be {wanted}, not {_name(detail['input'])}", fix
     if kind == "literal_error":
-        return "is none of the values it can have", f"Write {detail.get('ctx', {}).get('expected')}."
+        return (
+            "is none of the values it can have",
+            f"Write {detail.get('ctx', {}).get('expected')}.",
+        )
     if kind in {"string_too_short", "too_short"}:
         return "is empty", "Write at least one."
     return detail["msg"][0].lower() + detail["msg"][1:], "Correct the value."
