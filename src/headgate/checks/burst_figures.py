@@ -1,4 +1,4 @@
-"""What a stream left to measure: how long records waited, and how many files its tables have."""
+"""What a stream left to measure: how long its records waited."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from headgate.checks.evidence import declared
-from headgate.checks.lake import Lake, quoted
+from headgate.checks.lake import Lake
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
@@ -19,22 +19,6 @@ class Latency:
     p50: float
     p95: float
     most: float
-
-
-def files(home: Settings) -> dict[str, int]:
-    """Data files that each table has now."""
-    dataset = declared(home, home.need("dataset"))
-    found: dict[str, int] = {}
-    with Lake.open(home) as lake:
-        for table in (dataset.bronze_table, dataset.silver_table):
-            place = lake.location(table)
-            sql = (
-                f"SELECT count(*) FROM iceberg_metadata({quoted(place.folder)},"
-                f" allow_moved_paths=true, version={quoted(place.version)})"
-                " WHERE status <> 'DELETED' AND manifest_content = 'DATA'"
-            )
-            found[table] = cast("int", lake.query(sql)[0][0])
-    return found
 
 
 def latency(home: Settings, store: OpsStore, job: str, until: float) -> Latency:
