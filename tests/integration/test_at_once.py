@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.integration.events import events
 from tests.integration.spark import Pipeline
@@ -62,6 +63,7 @@ def test_jobs_that_make_the_same_tables_at_once_do_not_fail(
     assert jobs_on_empty_catalogs(pipeline, tmp_path, create) == []
 
 
+@pytest.mark.slow
 def test_a_run_is_cut_as_it_was_asked_for_not_as_the_engine_is_set(pipeline: Pipeline) -> None:
     usual = pipeline.settings
     pipeline.produce(events(3, 90))

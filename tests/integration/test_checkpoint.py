@@ -180,7 +180,9 @@ def test_damage_that_loses_nothing_is_passed_over(pipeline: Pipeline, damage: Da
     assert len(pipeline.ledger()) == 2
 
 
-@pytest.mark.parametrize("point", [Point.AFTER_INTENT, Point.AFTER_DEAD_LETTERS])
+@pytest.mark.parametrize(
+    "point", [Point.AFTER_INTENT, pytest.param(Point.AFTER_DEAD_LETTERS, marks=pytest.mark.slow)]
+)
 def test_a_batch_under_way_survives_the_loss_of_its_checkpoint(
     pipeline: Pipeline, point: Point
 ) -> None:

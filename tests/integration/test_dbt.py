@@ -216,6 +216,7 @@ def test_running_totals_and_changes_follow_the_days(built: tuple[Home, DbtReport
         before = revenue
 
 
+@pytest.mark.slow
 def test_dbt_test_and_docs_work_from_the_command_line(built: tuple[Home, DbtReport]) -> None:
     home, report = built
     tested = home.headgate("-o", "json", "dbt", "test")
@@ -241,6 +242,7 @@ def test_lake_count_and_wait_print_what_scripts_read(built: tuple[Home, DbtRepor
     assert "has 500 rows; waiting" in too_many.stderr
 
 
+@pytest.mark.slow
 def test_an_incremental_build_adds_and_replaces(home: Home) -> None:
     first = trips(50)
     home.create(first)

@@ -259,6 +259,7 @@ def test_a_flood_of_field_names_cannot_blow_up_the_table(new_pipeline: New) -> N
     assert found[DriftKind.UNKNOWN, "… 1010 further fields"] == 1_010
 
 
+@pytest.mark.slow
 def test_a_field_that_is_declared_later_is_the_column_that_it_became(new_pipeline: New) -> None:
     pipeline = new_pipeline()
     pipeline.produce([compact(record(n, tip=n + 0.5)) for n in TEN])

@@ -69,6 +69,7 @@ def agrees(pipeline: Pipeline) -> None:
     assert rechecked.returncode == 0, rechecked.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("later")
 def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     bronze, silver = worked.bronze(), worked.silver()

@@ -42,13 +42,13 @@ def case(number: int) -> Case:
     return Case(SEED * 1000 + number, number % 2 == 1, (("id", "at"), ("id",))[number // 2 % 2])
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", [1, 2])
 def test_silver_is_the_same_however_it_is_made(pipeline: Pipeline, number: int) -> None:
     agree(pipeline, case(number), pieces=4)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(4, 24))
+@pytest.mark.parametrize("number", [0, *range(3, 24)])
 def test_silver_is_the_same_however_it_is_made_at_length(pipeline: Pipeline, number: int) -> None:
     agree(pipeline, case(number), pieces=10)
 

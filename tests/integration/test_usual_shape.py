@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.integration.events import compact, event
 from tests.integration.hostile import KINDS
 from tests.integration.spark import FILTERS, MANIFEST, ROOT
@@ -65,6 +66,7 @@ def texts(rng: Random) -> list[bytes]:
     return [*hostile, *sound, *(mutated(rng, rng.choice(sound)) for _ in range(MUTATED))]
 
 
+@pytest.mark.slow
 def test_quick_and_slow_judge_alike(spark: SparkSession, tmp_path: Path) -> None:
     print(f"seed {SEED}")
     manifest = tmp_path / "dataset.yml"
