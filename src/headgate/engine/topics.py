@@ -186,7 +186,7 @@ class Topics:
 
     def _offsets(self, name: str, partitions: Sequence[int], which: OffsetSpec) -> dict[int, int]:
         """Offsets per partition; waits while a new or restarted broker has no leader yet."""
-        end = time.monotonic() + self._timeout
+        end = time.monotonic() + 2 * self._timeout
         while True:
             try:
                 return self._offsets_now(name, partitions, which)
@@ -194,6 +194,7 @@ class Topics:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.05)
+                self._all()  # the client goes by what it knows of the topic until it asks anew
 
     def _offsets_now(
         self, name: str, partitions: Sequence[int], which: OffsetSpec
