@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -52,7 +53,7 @@ def silver_target(context: RunContext) -> SilverTarget:
     )
 
 
-class SilverWork:
+class SilverWork(ABC):
     """What writing silver has in common, whether all of it, what is new, or some dates."""
 
     def __init__(
@@ -86,8 +87,9 @@ class SilverWork:
             raise moved(self._silver.name)
         return self._published(intent, staged)
 
+    @abstractmethod
     def _stage(self, intent: Intent) -> Snapshot:
-        raise NotImplementedError
+        """Write the rows of the range under the marker of this intent, not yet published."""
 
     def _source(self, range_: Range) -> DataFrame:
         reader = self._session.read.format("iceberg")
