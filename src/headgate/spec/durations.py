@@ -1,0 +1,28 @@
+"""Lengths of time as declarations write them: `10 SECONDS`, `5 MINUTES`, `1 HOUR`, `7 DAYS`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from headgate.spec.refusal import Refusal
+
+_FORM = re.compile(r"([1-9][0-9]{0,8}) +(SECOND|MINUTE|HOUR|DAY)S?", re.IGNORECASE)
+_UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
+
+
+def duration(value: object) -> timedelta:
+    """The length of time that a text like `10 SECONDS` says."""
+    if isinstance(value, timedelta):
+        return value
+    found = _FORM.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise Refusal("is no length of time", "Write for example 10 SECONDS, 5 MINUTES or 1 HOUR.")
+    return timedelta(seconds=int(found[1]) * _UNITS[found[2].upper()])
+
+
+def in_words(length: timedelta) -> str:
+    """As `duration` reads it, in the largest unit that is exact."""
+    seconds = int(length.total_seconds())
+    unit, size = next((u, s) for u, s in reversed(_UNITS.items()) if seconds % s == 0)
+    return f"{seconds // size} {unit}{'S' if seconds != size else ''}"

@@ -1,0 +1,219 @@
+"""A rule set: what must hold of the rows of one source, or of two sources joined by key."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr, WithJsonSchema
+from pydantic.dataclasses import dataclass
+
+from headgate.spec.dataset import Text, TypeText
+from headgate.spec.durations import duration
+from headgate.spec.types import SqlType
+
+VERSION = 2
+Severity = Literal["ERROR", "WARN", "INFO"]
+SEVERITIES: tuple[Severity, ...] = ("ERROR", "WARN", "INFO")
+OnFail = Literal["keep", "dead_letter", "stop"]
+NullHandling = Literal["default", "fail", "skip"]
+Side = Literal["onprem", "cloud"]
+RuleType = Literal[
+    "required",
+    "range",
+    "threshold",
+    "regex",
+    "timestamp_freshness",
+    "cross_field",
+    "lookup_in",
+    "lookup_not_in",
+    "unique",
+    "custom_sql",
+    "schema",
+]
+Measure = Literal["row_count", "freshness", "null_rate", "distinct_count", "sum", "quantile"]
+Limit = Annotated[int | float | StrictStr | None, Field(union_mode="left_to_right")]
+Constant = Annotated[StrictBool | int | float | StrictStr, Field(union_mode="left_to_right")]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(duration),
+    WithJsonSchema({"type": "string", "examples": ["10 SECONDS", "5 MINUTES"]}),
+]
+_STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+def _column(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RuleColumn:
+    """A field of the source's rows; short form: its type alone."""
+
+    type: Annotated[TypeText, Field(description="Its type; event times are TIMESTAMP(3).")]
+    sensitive: Annotated[StrictBool, Field(description="Masked wherever a person looks.")] = False
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RuleSource:
+    """Where rows come from: a topic with JSON values, or a table of the lake."""
+
+    table: Annotated[Text, Field(description="The name of the view that the rules read.")]
+    columns: Annotated[
+        dict[Text, Annotated[RuleColumn, BeforeValidator(_column)]],
+        Field(min_length=1, description="The fields by name, each with its type."),
+    ]
+    topic: Annotated[Text | None, Field(description="The topic; may be ${TOPIC}.")] = None
+    iceberg: Annotated[Text | None, Field(description="A table of the lake, schema.table.")] = None
+    dlq_topic: Annotated[
+        Text | None, Field(description="The topic of dead letters; default <topic>.dlq.")
+    ] = None
+    dc: Annotated[Text, Field(description="The data centre, a dimension of metrics.")] = "local"
+    alias: Annotated[Text, Field(description="The name that rules call it by, as {t1}.")] = "t1"
+    event_time: Annotated[
+        Text | None, Field(description="The column with the event time; default: record time.")
+    ] = None
+    watermark: Annotated[Duration, Field(description="How long windows wait.")] = timedelta(
+        seconds=5
+    )
+    pk_path: Annotated[
+        Text | None, Field(description="The key inside the value, as a[type='PK'].value.")
+    ] = None
+
+    @property
+    def types(self) -> dict[str, SqlType]:
+        return {name: column.type for name, column in self.columns.items()}
+
+    @property
+    def sensitive(self) -> frozenset[str]:
+        return frozenset(name for name, column in self.columns.items() if column.sensitive)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class HashFields:
+    """The columns that hold each side's row hash."""
+
+    onprem_field: Text
+    cloud_field: Text
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Emit:
+    """What a rule says of a row on which it holds."""
+
+    dq_status: Annotated[Text, Field(description="The row's status, in capitals.")]
+    metric: Annotated[Text | None, Field(description="Counts its rows; default: the name.")] = None
+    severity: Severity = "ERROR"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Rule:
+    """A condition (`when`), or a typed short form (`type`), and what it emits."""
+
+    name: Annotated[Text, Field(description="Unique in its table.")]
+    description: Annotated[StrictStr, Field(description="The reason, in words.")] = ""
+    when: Annotated[Text | None, Field(description="SQL text; the row is bad when it holds.")] = (
+        None
+    )
+    type: Annotated[RuleType | None, Field(description="A short form instead of `when`.")] = None
+    emit: Annotated[Emit | None, Field(description="Status, metric and severity.")] = None
+    severity: Annotated[Severity | None, Field(description="Where `emit` is left out.")] = None
+    on_fail: Annotated[OnFail | None, Field(description="Default: the table's.")] = None
+    null_handling: NullHandling = "default"
+    field: Text | None = None
+    fields: tuple[Text, ...] = ()
+    min: Limit = None
+    max: Limit = None
+    pattern: StrictStr | None = None
+    max_age_seconds: Annotated[int | None, Field(ge=0)] = None
+    left: Text | None = None
+    op: Text | None = None
+    right: Text | None = None
+    values: tuple[Constant, ...] = ()
+    values_file: Annotated[Text | None, Field(description="A JSON list, beside the rule set.")] = (
+        None
+    )
+    sql: Text | None = None
+    horizon: Annotated[
+        Duration | None, Field(description="How far back `unique` looks; default 1 day.")
+    ] = None
+    allow_unknown: Annotated[
+        StrictBool, Field(description="Whether `schema` lets undeclared fields pass.")
+    ] = False
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Aggregate:
+    """A measure over each window, and each group in it, against limits."""
+
+    name: Annotated[Text, Field(description="Unique in its table.")]
+    measure: Measure
+    description: StrictStr = ""
+    field: Annotated[Text | None, Field(description="The column; row_count has none.")] = None
+    quantile: Annotated[float | None, Field(gt=0, lt=1)] = None
+    group_by: tuple[Text, ...] = ()
+    min: float | None = None
+    max: float | None = None
+    severity: Severity = "ERROR"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RuleTable:
+    """One source (quality) or two (reconciliation), and the rules for it alone."""
+
+    name: Annotated[
+        Text, Field(description="Names the views dq_results_<name>, dq_metrics_<name>.")
+    ]
+    pk: Annotated[Text, Field(description="The column that is the key.")]
+    sources: Annotated[
+        dict[Side, RuleSource],
+        Field(min_length=1, description="onprem, and cloud where there are two."),
+    ]
+    hash: HashFields | None = None
+    rules: tuple[Rule, ...] = ()
+    aggregates: tuple[Aggregate, ...] = ()
+    on_fail: Annotated[
+        OnFail, Field(description="What becomes of a row on which an ERROR rule holds.")
+    ] = "keep"
+
+    @property
+    def first(self) -> RuleSource:
+        """The source that gives the metrics their dimensions."""
+        return next(iter(self.sources.values()))
+
+    @property
+    def is_pair(self) -> bool:
+        return len(self.sources) == 2
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Metadata:
+    env: Text = "local"
+    pipeline: Text = "headgate"
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Metrics:
+    namespace: Annotated[Text, Field(description="Stands before each metric's name.")] = "dq"
+    window: Annotated[Duration, Field(description="The width of a window.")] = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RuleSet:
+    """Tables, and rules for all of them; a table's own come after those."""
+
+    version: Annotated[int, Field(strict=True, ge=VERSION, le=VERSION)]
+    tables: Annotated[tuple[RuleTable, ...], Field(min_length=1)]
+    rules: tuple[Rule, ...] = ()
+    aggregates: tuple[Aggregate, ...] = ()
+    metadata: Metadata = Metadata()
+    metrics: Metrics = Metrics()
+
+    def table(self, name: str) -> RuleTable:
+        return next(table for table in self.tables if table.name == name)
+
+    def rules_of(self, table: RuleTable) -> tuple[Rule, ...]:
+        return (*self.rules, *table.rules)
+
+    def aggregates_of(self, table: RuleTable) -> tuple[Aggregate, ...]:
+        return (*self.aggregates, *table.aggregates)
