@@ -7,17 +7,19 @@ tree is well typed and total whatever it was written in.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from math import isfinite
 
 from headgate.expr.agree import agree, fitting_decimal, numeric_type, shown
 from headgate.expr.casts import MAX_PRINTED_SCALE, digits, is_admitted
+from headgate.expr.spark import BATCH_TIME
 from headgate.expr.times import read_date, read_time
 from headgate.expr.tree import (
     NULL,
     And,
     Arithmetic,
+    BatchTime,
     Between,
     Branch,
     Case,
@@ -48,6 +50,19 @@ from headgate.spec.types import (
 _UNORDERED: frozenset[Comparison] = frozenset({"=", "<>", "<=>"})
 _SEARCHING = re.compile(r"%+(?=[^%])")
 _LIKE_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+
+
+def batch_time(columns: Collection[str]) -> Expr:
+    """The time of the batch, beside columns of those keys."""
+    hidden, _, _ = BATCH_TIME.partition(".")
+    names = {part.casefold() for key in columns for part in (key, *key.split(".", 1))}
+    if hidden in names:
+        raise Refusal(
+            f"the column `{hidden}` hides the time of the batch",
+            "Call the column something else.",
+            why=f"Spark would read {BATCH_TIME} as a part of it",
+        )
+    return BatchTime()
 
 
 def boolean(item: Expr) -> Expr:

@@ -53,6 +53,12 @@ def spark_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def spark_column(name: str, source: str = "") -> str:
+    """A column's identifier, with its source's before it where it has one."""
+    plain = spark_identifier(name)
+    return f"{spark_identifier(source)}.{plain}" if source else plain
+
+
 def _double(value: float) -> str:
     if isnan(value):
         return "DOUBLE('NaN')"

@@ -6,7 +6,7 @@ then says nothing of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from sqlglot import exp
@@ -15,6 +15,8 @@ from headgate.expr import build
 from headgate.expr.faults import ExprError, ExprFault
 from headgate.expr.functions import call, is_known, is_refused
 from headgate.expr.grammar import position_of, syntax
+from headgate.expr.literals import spark_column
+from headgate.expr.spark import BATCH_TIME
 from headgate.expr.tree import NULL, Column, Comparison, Expr, Literal, Operation
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.types import (
@@ -86,7 +88,7 @@ _TWO = frozenset({"this", "expression"})
 # The parts a node may have: one that is not here (`negate`, `symmetric`, a format) would be dropped
 # without a word. What is written only as a note for other dialects is left out of account.
 _PARTS: dict[type[exp.Expr], frozenset[str]] = {
-    exp.Column: frozenset({"this"}),
+    exp.Column: frozenset({"this", "table"}),
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Null: frozenset(),
     exp.Boolean: frozenset({"this"}),
@@ -105,14 +107,31 @@ _PARTS: dict[type[exp.Expr], frozenset[str]] = {
 }
 
 
-def parse_condition(text: str, columns: Mapping[str, SqlType]) -> Expr:
-    """The condition in `text`; an ExprError has every fault in it."""
-    parser = _Parser(columns)
+def parse_condition(
+    text: str,
+    columns: Mapping[str, SqlType],
+    *,
+    sources: Collection[str] = (),
+    batch_time: bool = False,
+) -> Expr:
+    """The condition in `text`; an ExprError has every fault in it.
+
+    With `sources`, a column is known by its key `t1.action` and written so. With `batch_time`, the
+    word BATCH_TIME is the time of the batch.
+    """
+    parser = _Parser(columns, sources, knows_time=batch_time)
     node = syntax(text)
     return parser.finish(parser.made(node, build.boolean, parser.expr(node)))
 
 
-def parse_value(text: str, columns: Mapping[str, SqlType], expected: SqlType | None = None) -> Expr:
+def parse_value(
+    text: str,
+    columns: Mapping[str, SqlType],
+    expected: SqlType | None = None,
+    *,
+    sources: Collection[str] = (),
+    batch_time: bool = False,
+) -> Expr:
     """The value in `text`, which must be of the type `expected` where one is given."""
 
     def typed(item: Expr) -> Expr:
@@ -122,14 +141,18 @@ def parse_value(text: str, columns: Mapping[str, SqlType], expected: SqlType | N
             raise Refusal(f"this is {item.type}, not {expected}", f"Write CAST(… AS {expected}).")
         return item
 
-    parser = _Parser(columns)
+    parser = _Parser(columns, sources, knows_time=batch_time)
     node = syntax(text)
     return parser.finish(parser.made(node, typed, parser.expr(node)))
 
 
 class _Parser:
-    def __init__(self, columns: Mapping[str, SqlType]) -> None:
+    def __init__(
+        self, columns: Mapping[str, SqlType], sources: Collection[str], *, knows_time: bool
+    ) -> None:
         self.columns = columns
+        self.sources = sources
+        self.knows_time = knows_time
         self.faults: list[ExprFault] = []
 
     def finish(self, result: Expr | None) -> Expr:
@@ -163,11 +186,7 @@ class _Parser:
             if any(isinstance(found, kind) for found in (node, *parts)):
                 return self.refuse(node, f"{name} is not part of the condition language", fix)
         if isinstance(node, exp.Column) and parts:
-            return self.refuse(
-                node,
-                f"`{node.sql('spark')}` names a table",
-                f"Write the column alone: {node.name}.",
-            )
+            return self._elsewhere(node)
         shown = node.sql("spark")[:40]
         return self.refuse(
             node,
@@ -179,13 +198,48 @@ class _Parser:
         name = node.name
         if not isinstance(node.this, exp.Identifier):
             return self._outside(node.this)
-        if name not in self.columns and is_refused(name):
+        if node.text("table"):
+            return self._qualified(node)
+        if name in self.columns and not self._is_qualified(name):
+            return Column(name, self.columns[name])
+        if is_refused(name):
             return self.made(node, lambda: call(name, ()))
-        if name not in self.columns:
-            return self.refuse(
-                node, f"there is no column `{name}`", suggestion(name, self.columns, "columns")
-            )
-        return Column(name, self.columns[name])
+        return self._no_column(node, name)
+
+    def _qualified(self, node: exp.Expr) -> Expr | None:
+        source, name = node.text("table"), node.name
+        if self.knows_time and f"{source}.{name}" == BATCH_TIME:
+            return self.made(node, partial(build.batch_time, self.columns))
+        if source not in self.sources:
+            return self._elsewhere(node)
+        key = f"{source}.{name}"
+        if key not in self.columns:
+            return self._no_column(node, key)
+        return Column(name, self.columns[key], source)
+
+    def _is_qualified(self, key: str) -> bool:
+        return any(key.startswith(f"{source}.") for source in self.sources)
+
+    def _no_column(self, node: exp.Expr, name: str) -> None:
+        def refuse() -> Expr:
+            known = [f"{source}.{name}" for source in self.sources]
+            ends = [key for key in (name, *known) if key in self.columns]
+            near = suggestion(name, self.columns, "columns")
+            fix = f"Write {' or '.join(map(self._written, ends))}." if ends else near
+            raise Refusal(f"there is no column `{name}`", fix)
+
+        self.made(node, refuse)
+
+    def _written(self, key: str) -> str:
+        source, _, name = key.partition(".")
+        return spark_column(name, source)
+
+    def _elsewhere(self, node: exp.Expr) -> None:
+        """A name with more before it than a source that is known."""
+        fix = f"Write the column alone: {node.name}."
+        if self.sources:
+            fix = suggestion(f"{node.text('table')}.{node.name}", self.columns, "columns")
+        self.refuse(node, f"`{node.sql('spark')}` names a table", fix)
 
     def constant(self, node: exp.Expr) -> Expr | None:
         if isinstance(node, exp.Literal) and not node.is_string:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from headgate.expr.casts import never_fails
-from headgate.expr.literals import spark_identifier, spark_literal
+from headgate.expr.literals import spark_column, spark_literal
 from headgate.expr.tree import (
     And,
     Arithmetic,
+    BatchTime,
     Between,
     Case,
     Cast,
@@ -23,6 +24,8 @@ from headgate.expr.tree import (
 )
 from headgate.spec.types import BIGINT
 
+# The session variable that holds the batch's time, as it is written and as it is read.
+BATCH_TIME = "session.batch_time"
 # How tightly each form binds; an operand that binds less tightly than its place gets brackets.
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _WHOLE = range(1, 8)
 _TRYING = {
@@ -42,7 +45,9 @@ def to_spark(expr: Expr) -> str:
 def _render(expr: Expr) -> tuple[str, int]:
     match expr:
         case Column():
-            return spark_identifier(expr.name), _WHOLE
+            return spark_column(expr.name, expr.source), _WHOLE
+        case BatchTime():
+            return BATCH_TIME, _WHOLE
         case Literal():
             suffix = "L" if expr.type == BIGINT and expr.value is not None else ""
             return spark_literal(expr.value) + suffix, _WHOLE

@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from headgate.expr.literals import LiteralValue
-from headgate.spec.types import BOOLEAN, SqlType
+from headgate.spec.types import BOOLEAN, TIMESTAMP_LTZ, SqlType
 
 Comparison: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 Operation: TypeAlias = OneOf["+", "-", "*", "/", "%"]
@@ -23,10 +23,16 @@ NULL = SqlType("NULL")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the row, by its exact name."""
+    """A column of the row, by its exact name; of one source where there are two."""
 
     name: str
     type: SqlType
+    source: str = ""
+
+    @property
+    def key(self) -> str:
+        """What it is called among all columns: `t1.action`, or its name alone."""
+        return f"{self.source}.{self.name}" if self.source else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,15 @@ class Literal:
 
     value: LiteralValue
     type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTime:
+    """The time at which the batch was begun: the one clock there is, equal in every replay."""
+
+    @property
+    def type(self) -> SqlType:
+        return TIMESTAMP_LTZ
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +156,7 @@ class Function:
 Expr: TypeAlias = (
     Column
     | Literal
+    | BatchTime
     | Compare
     | And
     | Or
@@ -159,7 +175,7 @@ Expr: TypeAlias = (
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The parts of one node, in the order in which they are written."""
     match expr:
-        case Column() | Literal():
+        case Column() | Literal() | BatchTime():
             return ()
         case Compare() | Arithmetic():
             return (expr.left, expr.right)
@@ -188,5 +204,5 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def columns_of(expr: Expr) -> tuple[str, ...]:
-    """The names of the columns that are read, each once, in order of appearance."""
-    return tuple(dict.fromkeys(node.name for node in walk(expr) if isinstance(node, Column)))
+    """The keys of the columns that are read, each once, in order of appearance."""
+    return tuple(dict.fromkeys(node.key for node in walk(expr) if isinstance(node, Column)))

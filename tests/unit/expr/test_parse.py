@@ -183,6 +183,53 @@ def test_anything_else_is_refused_with_words(text: str) -> None:
     assert all(fault.what and fault.fix for fault in caught.value.faults)
 
 
+PAIR = {"t1.action": STRING, "t2.action": STRING, "t1.date": DATE, "t1.x.y": INT, "_extra": STRING}
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered", "columns"),
+    [
+        ("t1.action = t2.action", "t1.action = t2.action", ("t1.action", "t2.action")),
+        ("`t1`.`action` = 'a'", "t1.action = 'a'", ("t1.action",)),
+        ("t1.date is null", "t1.`date` IS NULL", ("t1.date",)),
+        ("t1.`x.y` = 1", "t1.`x.y` = 1", ("t1.x.y",)),
+        ("_extra is null", "_extra IS NULL", ("_extra",)),
+    ],
+)
+def test_with_two_sources_a_column_has_its_source_before_it(
+    text: str, rendered: str, columns: tuple[str, ...]
+) -> None:
+    tree = parse_condition(text, PAIR, sources=("t1", "t2"))
+    assert to_spark(tree) == rendered
+    assert columns_of(tree) == columns
+    assert parse_condition(rendered, PAIR, sources=("t1", "t2")) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("action = 'a'", "Write t1.action or t2.action."),
+        ("`t1.action` = 'a'", "Write t1.action."),
+        ("t2.actoin = 'a'", "Did you mean `t2.action`?"),
+        ("t3.action = 'a'", "names a table"),
+        ("x.t1.action = 'a'", "names a table"),
+        ("T1.action = 'a'", "Did you mean `t1.action`?"),
+        ("session.batch_time is null", "names a table"),
+    ],
+)
+def test_a_column_of_no_known_source_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ExprError) as caught:
+        parse_condition(text, PAIR, sources=("t1", "t2"))
+    assert words in str(caught.value)
+
+
+def test_a_dot_in_a_plain_name_is_no_source() -> None:
+    columns = {"a.b": INT}
+    assert to_spark(parse_condition("`a.b` = 1", columns)) == "`a.b` = 1"
+    with pytest.raises(ExprError, match="names a table"):
+        parse_condition("a.b = 1", columns)
+
+
 def test_all_faults_of_a_text_come_at_once_with_their_places() -> None:
     text = "nope = 1 AND s = 5 AND now() > tz"
     with pytest.raises(ExprError) as caught:
