@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.expr.random_exprs import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
+
+from headgate.expr.parse import parse_condition
+from headgate.expr.tree import BatchTime, Compare, Literal, columns_of
+from headgate.expr.tree import Column as Of
+from headgate.expr.words import in_words
+from headgate.spec.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_LTZ, SqlType
+
+TYPES: dict[str, SqlType] = {
+    "fare": DOUBLE,
+    "tip": DOUBLE,
+    "seats": INT,
+    "status": STRING,
+    "mail": STRING,
+    "begun": TIMESTAMP,
+    "ended": TIMESTAMP,
+    "day": DATE,
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("fare < 0 OR fare IS NULL", "fare is below 0, or is missing"),
+        ("fare < 0 OR tip IS NULL", "fare is below 0, or tip is missing"),
+        ("NOT (fare >= 0 AND fare <= 10)", "fare is below 0, or is above 10"),
+        ("fare NOT BETWEEN 0 AND 10", "fare is not between 0 and 10"),
+        ("status = 'DELETE'", "status is 'DELETE'"),
+        ("status <> 'DELETE'", "status is not 'DELETE'"),
+        ("status IS NOT NULL", "status is present"),
+        ("status NOT IN ('a', 'b', 'c')", "status is not one of 'a', 'b' or 'c'"),
+        ("mail NOT LIKE '%@%'", "mail does not contain '@'"),
+        ("mail LIKE 'a%'", "mail begins with 'a'"),
+        ("mail LIKE 'a_%'", "mail has the form 'a_%'"),
+        ("ended < begun", "ended is before begun"),
+        ("fare + tip > 2 * fare", "fare plus tip is above 2 times fare"),
+        ("length(status) <> 64", "the length of status is not 64"),
+        ("try_cast(status AS INT) IS NULL", "status is missing or not a whole number"),
+        ("CAST(begun AS DATE) <> day", "the date of begun differs from day"),
+        (
+            "seats = 0 AND (fare > 1 OR tip > 1)",
+            "seats is 0, and (fare is above 1, or tip is above 1)",
+        ),
+        ("seats % 2 = 1", "the remainder of seats divided by 2 is 1"),
+        ("NOT startswith(mail, 'x')", "mail does not begin with 'x'"),
+        (
+            "CASE WHEN seats = 1 THEN fare ELSE tip END > 5",
+            "(fare where seats is 1, else tip) is above 5",
+        ),
+    ],
+)
+def test_a_condition_reads_as_a_person_would_say_it(condition: str, words: str) -> None:
+    assert in_words(parse_condition(condition, TYPES)) == words
+
+
+def test_the_clock_of_a_rule_is_the_time_of_its_batch() -> None:
+    tree = Compare("<", BatchTime(), Of("sent", TIMESTAMP_LTZ))
+    assert in_words(tree) == "the time of the batch is before sent"
+
+
+def test_columns_of_two_sources_are_told_apart() -> None:
+    tree = parse_condition(
+        "t1.hash <> t2.hash", {"t1.hash": STRING, "t2.hash": STRING}, sources=("t1", "t2")
+    )
+    assert in_words(tree) == "t1.hash differs from t2.hash"
+
+
+def test_a_long_list_is_cut_and_counted() -> None:
+    many = ", ".join(f"'{n}'" for n in range(400))
+    words = in_words(parse_condition(f"status IN ({many})", TYPES))
+    assert words.startswith("status is one of '0', '1', ")
+    assert words.endswith(" and 392 more")
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_no_constant_can_break_the_line_or_hide(text: str) -> None:
+    words = in_words(Compare("=", Of("s", STRING), Literal(text, STRING)))
+    assert words.isprintable()
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS))
+def test_everything_the_language_can_say_has_words_that_name_its_columns(
+    seed: int, kind: SqlType
+) -> None:
+    tree = random_expr(Random(seed), kind, depth=4)
+    words = in_words(tree)
+    assert words.isprintable()
+    assert all(name in words for name in columns_of(tree)), (words, columns_of(tree))
+    assert set(columns_of(tree)) <= set(COLUMNS)
