@@ -10,12 +10,15 @@ from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from headgate.errors import BatchRefusedError
 from headgate.store import intents as intent_rows
+from headgate.store import rule_counts, windows
 from headgate.store.coverage import pieces as pieces_of
-from headgate.store.model import Intent, LedgerRow, Range
+from headgate.store.model import Intent, Judged, LedgerRow, Range
 from headgate.store.tables import intents, ledger, pieces
 
 
-def settle(db: Connection, intent: Intent, row: LedgerRow) -> LedgerRow:
+def settle(
+    db: Connection, intent: Intent, row: LedgerRow, judged: Judged | None = None
+) -> LedgerRow:
     """Close the intent with its outcome; the same range again changes nothing."""
     known = _of_intent(db, intent)
     if known is not None:
@@ -27,7 +30,11 @@ def settle(db: Connection, intent: Intent, row: LedgerRow) -> LedgerRow:
         return settled
     refuse_unless_sound(intent, row)
     _refuse_overlap(db, row)
-    return _record(db, intent, row)
+    recorded = _record(db, intent, row)
+    if judged is not None and recorded.id is not None:
+        rule_counts.note(db, row.job, recorded.id, judged)
+        windows.touch(db, row.job, recorded.id, judged)
+    return recorded
 
 
 def refuse_unless_sound(intent: Intent, row: LedgerRow) -> None:
@@ -63,6 +70,12 @@ def newest(db: Connection, job: str, limit: int) -> tuple[LedgerRow, ...]:
     query = select(ledger).where(ledger.c.job == job)
     query = query.order_by(ledger.c.committed_at.desc(), ledger.c.id.desc()).limit(limit)
     return tuple(_row(row) for row in reversed(db.execute(query).mappings().all()))
+
+
+def after(db: Connection, row: int, limit: int) -> tuple[LedgerRow, ...]:
+    """The rows of all jobs that were written after this one, in that order."""
+    query = select(ledger).where(ledger.c.id > row).order_by(ledger.c.id).limit(limit)
+    return tuple(_row(found) for found in db.execute(query).mappings())
 
 
 def coverage(db: Connection, job: str) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TABLE_SOURCE = "table:"
 SNAPSHOT = "snapshot"
@@ -180,6 +180,83 @@ class Drifted:
     first_seen: datetime
     last_seen: datetime
     batches: int
+
+
+class RuleCount(NamedTuple):
+    """How many rows got their status from a rule, and on how many it held at all."""
+
+    rule: str
+    metric: str
+    severity: str
+    n: int
+    held: int
+
+
+class TouchedWindow(NamedTuple):
+    """A window that a batch counted into, and the greatest event time it had there."""
+
+    start: datetime
+    newest: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a batch of a quality job says beside its outcomes.
+
+    `anew` is for a batch that replaces all rows of its job: earlier windows are looked at again.
+    """
+
+    counts: tuple[RuleCount, ...] = ()
+    windows: tuple[TouchedWindow, ...] = ()
+    anew: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of a job's metrics; `record` is what was last said of it, under `sequence`."""
+
+    job: str
+    window_start: datetime
+    touched: int
+    newest: datetime | None
+    seen: int
+    sequence: int
+    digest: str | None
+    closing: int | None
+    closed_at: datetime | None
+    record: Mapping[str, Any] | None
+
+    @property
+    def is_pending(self) -> bool:
+        """A batch counted into it since it was last looked at."""
+        return self.touched > self.seen
+
+
+class Closing(NamedTuple):
+    """A window as it was looked at; a record only where there is something new to say."""
+
+    window: Window
+    digest: str
+    record: Mapping[str, Any] | None
+
+
+class Unsent(NamedTuple):
+    """A closed window that a sink has not sent, and the metrics that it sent of it before."""
+
+    window: Window
+    before: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class SinkState:
+    """How far a sink has come: it has sent all closings up to `closing`."""
+
+    name: str
+    closing: int
+    since: datetime
+    sent_at: datetime | None
+    failures: int
+    trouble: str | None
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,38 @@ from typing import Self
 
 from sqlalchemy import Engine, delete, insert, select
 
-from headgate.store import drift, intents, leases, ledger, marks, runs
+from headgate.store import (
+    drift,
+    intents,
+    leases,
+    ledger,
+    marks,
+    rule_counts,
+    runs,
+    sinks,
+    windows,
+)
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.database import connect, writing
 from headgate.store.model import (
+    Closing,
     Drifted,
     FieldDrift,
     Intent,
     JobSpec,
+    Judged,
     Lease,
     LedgerRow,
     Mark,
     Progress,
     Range,
     Revision,
+    RuleCount,
     Run,
     RunState,
+    SinkState,
+    Unsent,
+    Window,
 )
 from headgate.store.tables import revisions as revision_table
 
@@ -188,10 +204,13 @@ class OpsStore:
 
     # Ledger
 
-    def settle(self, intent: Intent, row: LedgerRow) -> LedgerRow:
-        """Write the outcome and close the intent; BatchRefusedError when it does not add up."""
+    def settle(self, intent: Intent, row: LedgerRow, judged: Judged | None = None) -> LedgerRow:
+        """Write the outcome and close the intent; BatchRefusedError when it does not add up.
+
+        What rules found and the windows they were counted into are kept in the same transaction.
+        """
         with writing(self._engine) as db:
-            return ledger.settle(db, intent, row)
+            return ledger.settle(db, intent, row, judged)
 
     def ledger(self, job: str | None = None) -> tuple[LedgerRow, ...]:
         """Ledger rows in the order they were committed."""
@@ -202,6 +221,11 @@ class OpsStore:
         """The last rows of a job, in the order they were committed."""
         with self._engine.connect() as db:
             return ledger.newest(db, job, limit)
+
+    def ledger_after(self, row: int, limit: int) -> tuple[LedgerRow, ...]:
+        """Rows of all jobs that were written after this one, in that order."""
+        with self._engine.connect() as db:
+            return ledger.after(db, row, limit)
 
     def coverage(self, job: str) -> Mapping[str, int]:
         """Where the job's next batch must start: the end of each partition, or the snapshot."""
@@ -229,6 +253,95 @@ class OpsStore:
         """Every field of the job's records that ever deviated from its declaration."""
         with self._engine.connect() as db:
             return drift.find(db, job)
+
+    # Rules and windows of metrics
+
+    def rule_counts(self, job: str) -> tuple[RuleCount, ...]:
+        """What each rule of the job found, over all its batches."""
+        with self._engine.connect() as db:
+            return rule_counts.sums(db, job)
+
+    def rule_counts_after(self, row: int) -> tuple[tuple[str, RuleCount], ...]:
+        """What each rule of each job found in the batches after this row of the ledger."""
+        with self._engine.connect() as db:
+            return rule_counts.sums_after(db, row)
+
+    def newest_rule_counts(self, job: str, limit: int) -> Mapping[int, tuple[RuleCount, ...]]:
+        """The counts of the job's last batches, by the number of their ledger row."""
+        with self._engine.connect() as db:
+            return rule_counts.newest(db, job, limit)
+
+    def pending_windows(
+        self, job: str, before: datetime | None = None, limit: int = 1000
+    ) -> tuple[Window, ...]:
+        """Windows with something new in them that begin before a time, the oldest first."""
+        with self._engine.connect() as db:
+            return windows.pending(db, job, before, limit)
+
+    def greatest_event_time(self, job: str) -> datetime | None:
+        with self._engine.connect() as db:
+            return windows.greatest_event_time(db, job)
+
+    def last_record_at(self, job: str) -> datetime | None:
+        """When the job's last batch was committed; None while one is under way."""
+        with self._engine.connect() as db:
+            return windows.last_record_at(db, job)
+
+    def close_windows(self, closings: Sequence[Closing]) -> int:
+        """Keep what was found of windows; how many have a new record."""
+        with writing(self._engine) as db:
+            return windows.close(db, closings, self._clock())
+
+    def forget_records(self, job: str) -> None:
+        """Let go of the text of the job's oldest records."""
+        with writing(self._engine) as db:
+            windows.forget(db, job)
+
+    def windows(self, job: str | None = None, limit: int = 1000) -> tuple[Window, ...]:
+        """The newest windows, in the order of their times."""
+        with self._engine.connect() as db:
+            return windows.find(db, job, limit)
+
+    def window_counts(self) -> Mapping[str, tuple[int, int, int]]:
+        """Per job: windows with something new in them, closed ones, and closings again."""
+        with self._engine.connect() as db:
+            return windows.counts(db)
+
+    # Sinks of metrics
+
+    def register_sink(self, name: str) -> SinkState:
+        """The sink's state; a new one begins with the windows that close from now on."""
+        with writing(self._engine) as db:
+            return sinks.register(db, name, self._clock())
+
+    def sinks(self) -> tuple[SinkState, ...]:
+        with self._engine.connect() as db:
+            return sinks.every(db)
+
+    def waiting_windows(self, sink: SinkState) -> int:
+        """How many closed windows the sink has still to send."""
+        with self._engine.connect() as db:
+            return sinks.waiting(db, sink)
+
+    def unsent_windows(self, sink: SinkState, limit: int) -> tuple[Unsent, ...]:
+        """The next windows for this sink, in the order they were closed."""
+        with self._engine.connect() as db:
+            return sinks.unsent(db, sink, limit)
+
+    def windows_sent(self, sink: str, found: Sequence[tuple[Unsent, Mapping[str, int]]]) -> None:
+        with writing(self._engine) as db:
+            sinks.sent(db, sink, found, self._clock())
+
+    def sink_failed(self, sink: str, words: str) -> None:
+        with writing(self._engine) as db:
+            sinks.failed(db, sink, words)
+
+    def sent_windows(
+        self, job: str, starts: Sequence[datetime]
+    ) -> Mapping[datetime, Mapping[str, int]]:
+        """Per window: the sequence that each sink has sent."""
+        with self._engine.connect() as db:
+            return sinks.sent_of(db, job, starts)
 
     # Revisions and marks
 

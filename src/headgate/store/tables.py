@@ -197,3 +197,66 @@ marks = Table(
     Column("value", Text, nullable=False),
     Column("at", Utc, nullable=False),
 )
+
+# Per batch and rule: rows whose status it gave (n), and rows on which it held at all.
+rule_counts = Table(
+    "rule_counts",
+    metadata,
+    Column("ledger", ROW_ID, ForeignKey("ledger.id"), primary_key=True),
+    Column("rule", String(200), primary_key=True),
+    Column("job", String(200), nullable=False),
+    Column("metric", String(200), nullable=False),
+    Column("severity", String(10), nullable=False),
+    Column("n", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False),
+)
+Index("rule_counts_by_job", rule_counts.c.job, rule_counts.c.ledger)
+
+# `touched` is the last batch that counted into a window, `seen` the last one its record knows of.
+# `closing` numbers the closings of all windows upwards: a sink has sent all up to its own number.
+windows = Table(
+    "windows",
+    metadata,
+    Column("job", String(200), primary_key=True),
+    Column("window_start", Utc, primary_key=True),
+    Column("touched", BigInteger, nullable=False),
+    Column("newest", Utc),
+    Column("seen", BigInteger, nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("digest", String(64)),
+    Column("closing", BigInteger),
+    Column("closed_at", Utc),
+    Column("record", Json),
+)
+_PENDING = text("touched > seen")
+Index(
+    "windows_pending",
+    windows.c.job,
+    windows.c.window_start,
+    sqlite_where=_PENDING,
+    postgresql_where=_PENDING,
+)
+Index("windows_by_closing", windows.c.closing, unique=True)
+
+# Which closing of a window a sink has sent, with the sums it then had.
+window_sinks = Table(
+    "window_sinks",
+    metadata,
+    Column("sink", String(50), primary_key=True),
+    Column("job", String(200), primary_key=True),
+    Column("window_start", Utc, primary_key=True),
+    Column("sequence", Integer, nullable=False),
+    Column("metrics", Json, nullable=False),
+    Column("sent_at", Utc, nullable=False),
+)
+
+sinks = Table(
+    "sinks",
+    metadata,
+    Column("name", String(50), primary_key=True),
+    Column("closing", BigInteger, nullable=False),
+    Column("since", Utc, nullable=False),
+    Column("sent_at", Utc),
+    Column("failures", Integer, nullable=False),
+    Column("trouble", Text),
+)

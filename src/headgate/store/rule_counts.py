@@ -1,0 +1,45 @@
+"""Counts per rule and batch. They stand by the ledger's row, so they add up to what was judged."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, func, insert, select
+
+from headgate.store.model import Judged, RuleCount
+from headgate.store.tables import rule_counts
+
+
+def note(db: Connection, job: str, batch: int, judged: Judged) -> None:
+    """Keep the counts of a batch that is being settled."""
+    rows = [{"ledger": batch, "job": job, **count._asdict()} for count in judged.counts]
+    if rows:
+        db.execute(insert(rule_counts), rows)
+
+
+def sums(db: Connection, job: str) -> tuple[RuleCount, ...]:
+    """Every rule of a job over all its batches."""
+    return tuple(count for _, count in sums_after(db, 0, job))
+
+
+def sums_after(
+    db: Connection, batch: int, job: str | None = None
+) -> tuple[tuple[str, RuleCount], ...]:
+    """The sums over the batches after this one, each with its job."""
+    of = (rule_counts.c.job, rule_counts.c.rule, rule_counts.c.metric, rule_counts.c.severity)
+    query = select(*of, func.sum(rule_counts.c.n), func.sum(rule_counts.c.held))
+    query = query.where(rule_counts.c.ledger > batch)
+    if job is not None:
+        query = query.where(rule_counts.c.job == job)
+    rows = db.execute(query.group_by(*of).order_by(*of))
+    return tuple((row[0], RuleCount(*row[1:4], int(row[4]), int(row[5]))) for row in rows)
+
+
+def newest(db: Connection, job: str, limit: int) -> dict[int, tuple[RuleCount, ...]]:
+    """The counts of the last batches of a job, by the number of their ledger row."""
+    batches = select(rule_counts.c.ledger).where(rule_counts.c.job == job).distinct()
+    last = list(db.scalars(batches.order_by(rule_counts.c.ledger.desc()).limit(limit)))
+    query = select(rule_counts).where(rule_counts.c.job == job, rule_counts.c.ledger.in_(last))
+    found: dict[int, tuple[RuleCount, ...]] = dict.fromkeys(reversed(last), ())
+    for row in db.execute(query.order_by(rule_counts.c.rule)).mappings():
+        count = RuleCount(*(row[name] for name in RuleCount._fields))
+        found[row["ledger"]] = (*found[row["ledger"]], count)
+    return found

@@ -1,0 +1,89 @@
+"""How far each sink of metrics has sent the closed windows, and what keeps it from going on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, and_, func, insert, select, update
+
+from headgate.store.model import SinkState, Unsent
+from headgate.store.tables import sinks, window_sinks, windows
+from headgate.store.windows import upsert, window
+
+
+def register(db: Connection, name: str, now: datetime) -> SinkState:
+    """The sink's state; one that is new begins with the windows that close from now on."""
+    known = find(db, name)
+    if known is None:
+        last = db.scalar(select(func.max(windows.c.closing))) or 0
+        db.execute(insert(sinks).values(name=name, closing=last, since=now, failures=0))
+        known = find(db, name)
+    assert known is not None
+    return known
+
+
+def find(db: Connection, name: str) -> SinkState | None:
+    row = db.execute(select(sinks).where(sinks.c.name == name)).mappings().one_or_none()
+    return SinkState(**row) if row else None
+
+
+def every(db: Connection) -> tuple[SinkState, ...]:
+    found = db.execute(select(sinks).order_by(sinks.c.name)).mappings()
+    return tuple(SinkState(**row) for row in found)
+
+
+def waiting(db: Connection, state: SinkState) -> int:
+    """How many closed windows the sink has still to send."""
+    query = select(func.count()).select_from(windows).where(windows.c.closing > state.closing)
+    return int(db.scalar(query) or 0)
+
+
+def unsent(db: Connection, state: SinkState, limit: int) -> tuple[Unsent, ...]:
+    """The next windows to send, in the order they were closed."""
+    mine = and_(
+        window_sinks.c.sink == state.name,
+        window_sinks.c.job == windows.c.job,
+        window_sinks.c.window_start == windows.c.window_start,
+    )
+    query = select(windows, window_sinks.c.metrics).outerjoin(window_sinks, mine)
+    query = query.where(windows.c.closing > state.closing).order_by(windows.c.closing).limit(limit)
+    rows = db.execute(query).mappings()
+    return tuple(Unsent(window(row), row[window_sinks.c.metrics] or {}) for row in rows)
+
+
+def sent(
+    db: Connection, name: str, found: Sequence[tuple[Unsent, Mapping[str, int]]], now: datetime
+) -> None:
+    """These windows are sent, with these metrics; nothing keeps the sink from going on."""
+    new = upsert(db, window_sinks)
+    statement = new.on_conflict_do_update(
+        index_elements=["sink", "job", "window_start"],
+        set_={c: new.excluded[c] for c in ("sequence", "metrics", "sent_at")},
+    )
+    rows = [
+        {"sink": name, "job": one.window.job, "window_start": one.window.window_start}
+        | {"sequence": one.window.sequence, "metrics": dict(metrics), "sent_at": now}
+        for one, metrics in found
+    ]
+    db.execute(statement, rows)
+    last = max(one.window.closing or 0 for one, _ in found)
+    further = (sinks.c.name == name, sinks.c.closing < last)
+    db.execute(update(sinks).where(*further).values(closing=last))
+    done = {"sent_at": now, "failures": 0, "trouble": None}
+    db.execute(update(sinks).where(sinks.c.name == name).values(**done))
+
+
+def failed(db: Connection, name: str, words: str) -> None:
+    again = {"failures": sinks.c.failures + 1, "trouble": words}
+    db.execute(update(sinks).where(sinks.c.name == name).values(**again))
+
+
+def sent_of(db: Connection, job: str, starts: Sequence[datetime]) -> dict[datetime, dict[str, int]]:
+    """Per window of a job: the sequence that each sink has sent."""
+    query = select(window_sinks.c.window_start, window_sinks.c.sink, window_sinks.c.sequence)
+    mine = (window_sinks.c.job == job, window_sinks.c.window_start.in_(starts))
+    found: dict[datetime, dict[str, int]] = {}
+    for start, sink, sequence in db.execute(query.where(*mine)):
+        found.setdefault(start, {})[sink] = sequence
+    return found
