@@ -23,6 +23,9 @@ endif
 READY := .venv/.ready
 PREPARED := .venv/.prepared
 N ?= 20
+# Two broker-and-Spark pairs at once; each file of tests stays in one of them.
+WORKERS ?= 2
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile
 # make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
 
 ##@ Start here
@@ -219,16 +222,16 @@ docs: $(READY) ## write the generated reference pages
 ##@ Tests and measurements
 
 test: $(PREPARED) ## everything quick: unit and integration
-	$(PYTEST) tests/unit tests/integration -m "not slow"
+	$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/integration -m "not slow"
 
 test-unit: $(READY) ## unit tests alone, about a second
 	$(PYTEST) tests/unit -q
 
 test-integration: $(PREPARED) ## with a real broker and Spark
-	$(PYTEST) tests/integration -m "not slow"
+	$(PYTEST) $(SIDE_BY_SIDE) tests/integration -m "not slow"
 
 test-all: $(PREPARED) ## everything, the slow ones too
-	$(PYTEST) tests/unit tests/integration
+	$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/integration
 
 faults: $(PREPARED) ## kill the engine N times and compare: N=20
 	$(HG) bench faults --kills $(N)
