@@ -1,0 +1,176 @@
+"""Plants defects in the rows of a rule table and makes its messages: seeded, and exactly counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import numpy as np
+
+from headgate.compile.rules.model import JudgedTable
+from headgate.feeds.rules.messages import Message, SideMessages
+from headgate.feeds.rules.planted import (
+    Judged,
+    Planted,
+    PlantedDefect,
+    Tally,
+    expected_words,
+    judgements,
+    summed,
+)
+from headgate.feeds.rules.rows import FeedRows, Row, sample_of
+from headgate.spec.rule_feed import Change, Defect, RuleFeed
+from headgate.spec.ruleset import Side
+from headgate.spec.sample import Sample
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Block = Mapping[Side, list[Message]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """How many rows, from which seed, with event times from when on; shares by defect."""
+
+    rows: int
+    seed: int
+    start: datetime
+    shares: Mapping[str, float]
+
+
+class Writer(Protocol):
+    """Where records go."""
+
+    def send(self, topic: str, values: list[bytes | None], keys: list[bytes | None]) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+class Feeding:
+    """One feed of one table: the counts are known before the first message is made."""
+
+    def __init__(
+        self, feed: RuleFeed, table: JudgedTable, order: Order, sample: Sample | None = None
+    ) -> None:
+        self._feed, self._table, self._order = feed, table, order
+        self._rows = FeedRows(feed, sample_of(feed, order.start, sample), order.seed)
+        self._sides: dict[Side, SideMessages] = {
+            side: SideMessages(feed, side, table.table.pk) for side in table.table.sources
+        }
+        self._counts = [_count(defect, order) for defect in feed.defects]
+        self._roles = roles(self._counts, order)
+
+    def blocks(self) -> Iterator[Block]:
+        """The messages in the order of sending; copies come last."""
+        again: dict[Side, list[Message]] = {side: [] for side in self._sides}
+        number = 0
+        for rows in self._rows.blocks(self._order.rows):
+            yield {side: self._messages(side, rows, number, again[side]) for side in self._sides}
+            number += len(rows)
+        yield again
+
+    def planted(self) -> Planted:
+        """What is planted and must be found again."""
+        windows = self._windows()
+        judged, tally = summed(windows.values()), Tally(self._table)
+        told = zip(self._feed.defects, self._counts, strict=True)
+        clean = Judged(self._table.clean_status)
+        return Planted(
+            table=self._table.table.name,
+            rows=self._order.rows,
+            seed=self._order.seed,
+            start=self._order.start,
+            messages=self._sent(),
+            defects=tuple(PlantedDefect(d.name, n, expected_words(d)) for d, n in told),
+            results=judged.total(),
+            clean=judged[clean],
+            dead_letters=sum(n for one, n in judged.items() if one.dead_letter),
+            refused=self._expected("refused"),
+            tombstones=self._expected("tombstones"),
+            statuses=tally.statuses(judged),
+            rules=tally.rules(judged),
+            metrics=tally.metrics(judged),
+            severities=tally.severities(judged),
+            windows=tuple(tally.window(start, windows[start]) for start in sorted(windows)),
+        )
+
+    def _messages(
+        self, side: Side, rows: list[Row], number: int, again: list[Message]
+    ) -> list[Message]:
+        writer, now = self._sides[side], list[Message]()
+        for index, row in enumerate(rows):
+            defect = self._defect(number + index)
+            for message in writer.of(row, defect.change(side) if defect else None):
+                (again if message.again else now).append(message)
+        return now
+
+    def _defect(self, row: int) -> Defect | None:
+        role = int(self._roles[row])
+        return self._feed.defects[role] if role >= 0 else None
+
+    def _windows(self) -> dict[datetime, Counter[Judged]]:
+        windows: dict[datetime, Counter[Judged]] = {}
+        number = 0
+        for rows in self._rows.blocks(self._order.rows):
+            for index, row in enumerate(rows):
+                defect = self._defect(number + index)
+                start = self._window(row, defect)
+                windows.setdefault(start, Counter()).update(judgements(defect, self._table))
+            number += len(rows)
+        return {start: judged for start, judged in windows.items() if judged}
+
+    def _window(self, row: Row, defect: Defect | None) -> datetime:
+        moment = row[self._feed.event_time.field]
+        assert isinstance(moment, datetime)
+        return window_of(moment - _late(self._table, defect), self._table.rule_set.metrics.window)
+
+    def _sent(self) -> dict[str, int]:
+        """How many messages go to each topic."""
+        sides = self._table.table.sources
+        return {
+            str(source.topic): sum(n * times(d, side) for d, n in self._roles_counted())
+            for side, source in sides.items()
+        }
+
+    def _roles_counted(self) -> list[tuple[Defect | None, int]]:
+        sound = self._order.rows - sum(self._counts)
+        return [(None, sound), *zip(self._feed.defects, self._counts, strict=True)]
+
+    def _expected(self, what: str) -> int:
+        told = zip(self._feed.defects, self._counts, strict=True)
+        return sum(n * int(getattr(defect.expect, what)) for defect, n in told)
+
+
+def roles(counts: list[int], order: Order) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The defect of each row, -1 for sound ones: exactly so many of each, at seeded places."""
+    marks = np.full(order.rows, -1, dtype=np.int64)
+    planted = np.repeat(np.arange(len(counts)), counts)
+    places = np.random.default_rng(order.seed).permutation(order.rows)[: len(planted)]
+    marks[places] = planted
+    return marks
+
+
+def window_of(moment: datetime, width: timedelta) -> datetime:
+    """The start of the window: they are counted from 1970."""
+    return EPOCH + (moment - EPOCH) // width * width
+
+
+def times(defect: Defect | None, side: Side) -> int:
+    """How many messages one row has on this side."""
+    change = (defect.change(side) if defect else None) or Change()
+    return 0 if change.drop else 1 + int(change.repeat) + int(change.older_first)
+
+
+def _late(table: JudgedTable, defect: Defect | None) -> timedelta:
+    """How far the row's event time is moved back: the first source that has the row says it."""
+    for side in table.table.sources:
+        change = (defect.change(side) if defect else None) or Change()
+        if not (change.drop or change.garble or change.tombstone):
+            return change.late or timedelta(0)
+    return timedelta(0)
+
+
+def _count(defect: Defect, order: Order) -> int:
+    return round(order.shares.get(defect.name, defect.share) * order.rows)
