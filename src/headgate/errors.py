@@ -23,17 +23,22 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong in a declared file: where it is, why it is wrong, what to write instead."""
+    """One thing wrong in a declared file: where it is, why it is wrong, what to write instead.
+
+    `column` counts the characters of a condition's text from 1.
+    """
 
     file: str
     line: int | None
     field: str
     what: str
     fix: str
+    column: int | None = None
 
     def sentence(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: {self.field}: {self.what}. {self.fix}"
+        inside = f"at character {self.column}: " if self.column else ""
+        return f"{place}: {self.field}: {inside}{self.what}. {self.fix}"
 
 
 class HeadgateError(Exception):

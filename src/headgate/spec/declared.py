@@ -23,13 +23,19 @@ def line_of(lines: Mapping[str, int], pointer: str) -> int | None:
 
 @dataclass(frozen=True)
 class Declared(Generic[Value]):
-    """`lines` maps pointers like `columns[3].silver_type` to lines, counted from 1."""
+    """`lines` maps pointers like `columns[3].silver_type` to lines, counted from 1.
+
+    `notes` are what a person should be told of the file although it is valid.
+    """
 
     value: Value
     file: str
     lines: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
-    def fault(self, pointer: str, what: str, why: str, fix: str) -> Fault:
+    def fault(
+        self, pointer: str, what: str, why: str, fix: str, column: int | None = None
+    ) -> Fault:
         """A fault found later than loading, at the place where its cause was written."""
         said = f"{what}: {why}" if why else what
-        return Fault(self.file, line_of(self.lines, pointer), pointer, said, fix)
+        return Fault(self.file, line_of(self.lines, pointer), pointer, said, fix, column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -20,8 +21,11 @@ _KINDS = {
     "bool_type": ("true or false", "Write true or false, without quotes."),
     "tuple_type": ("a list", "Write one `- value` line for each."),
     "dataclass_type": ("a mapping", "Write `key: value` lines."),
+    "dict_type": ("a mapping", "Write `key: value` lines."),
+    "float_type": ("a number", "Write the number without quotes."),
     "int_type": ("a whole number", "Write the number without quotes."),
 }
+_QUOTED = re.compile(r"'([^']*)'")
 _NAMES: dict[type, str] = {
     type(None): "nothing",
     bool: "true or false",
@@ -56,32 +60,52 @@ def pointer_to(steps: Sequence[str | int]) -> str:
 
 
 def _note(document: Document, schema: Schema, detail: ErrorDetails) -> None:
-    where = detail["loc"]
-    what, fix = _words(detail, schema)
+    where = _place(document, detail)
+    what, fix = _words(detail, schema, where)
     document.add(pointer_to(where), what, fix)
 
 
-def _words(detail: ErrorDetails, schema: Schema) -> tuple[str, str]:
-    kind, key = detail["type"], str(detail["loc"][-1]) if detail["loc"] else ""
+def _place(document: Document, detail: ErrorDetails) -> tuple[str | int, ...]:
+    """The steps of the fault that stand in the document; pydantic adds some of its own."""
+    steps, node = list[str | int](), document.data
+    for step in detail["loc"]:
+        if isinstance(node, dict) and step in node:
+            node = node[str(step)]
+        elif isinstance(node, list) and isinstance(step, int) and step < len(node):
+            node = node[step]
+        else:
+            break
+        steps.append(step)
+    return (*steps, detail["loc"][-1]) if detail["type"] == "missing" else tuple(steps)
+
+
+def _words(detail: ErrorDetails, schema: Schema, where: Sequence[str | int]) -> tuple[str, str]:
+    kind, key = detail["type"], str(where[-1]) if where else ""
     refusal = detail.get("ctx", {}).get("error")
     if isinstance(refusal, Refusal):
         return refusal.what, refusal.fix
     if kind == "missing":
-        return f"the key `{key}` is missing", _missing(schema, detail["loc"])
+        return f"the key `{key}` is missing", _missing(schema, where)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        known = _properties(schema, detail["loc"][:-1])
+        known = _properties(schema, where[:-1])
         return f"the key `{key}` is unknown", suggestion(key, known, "keys")
     if kind in _KINDS:
         wanted, fix = _KINDS[kind]
         return f"must be {wanted}, not {_name(detail['input'])}", fix
     if kind == "literal_error":
-        return (
-            "is none of the values it can have",
-            f"Write {detail.get('ctx', {}).get('expected')}.",
-        )
+        return _not_listed(detail)
     if kind in {"string_too_short", "too_short"}:
         return "is empty", "Write at least one."
     return detail["msg"][0].lower() + detail["msg"][1:], "Correct the value."
+
+
+def _not_listed(detail: ErrorDetails) -> tuple[str, str]:
+    value = str(detail["input"])
+    options = _QUOTED.findall(str(detail.get("ctx", {}).get("expected")))
+    if detail["loc"][-1] == "[key]":
+        return f"the key `{value}` is unknown", suggestion(value, options, "keys")
+    what = f"`{value}` is none of the values it can have"
+    return what, suggestion(value, options, "values")
 
 
 def _name(value: object) -> str:
@@ -95,8 +119,20 @@ def _missing(schema: Schema, where: Sequence[str | int]) -> str:
 
 
 def _properties(schema: Schema, where: Sequence[str | int]) -> Schema:
-    node = schema
+    node = _resolved(schema, schema)
     for step in where:
-        node = node.get("items", {}) if isinstance(step, int) else node["properties"][step]
-        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        inner = node.get("items") if isinstance(step, int) else _member(node, step)
+        node = _resolved(schema, inner or {})
     return node.get("properties", {})
+
+
+def _member(node: Schema, key: str) -> Schema | None:
+    return node.get("properties", {}).get(key) or node.get("additionalProperties")
+
+
+def _resolved(schema: Schema, node: Schema) -> Schema:
+    """What a reference, or the first alternative that has any shape, stands for."""
+    for option in node.get("anyOf", ()):
+        if option.get("type") != "null":
+            return _resolved(schema, option)
+    return schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node

@@ -6,11 +6,13 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr, WithJsonSchema
+from pydantic.config import JsonDict
 from pydantic.dataclasses import dataclass
 
-from headgate.spec.dataset import Text, TypeText
-from headgate.spec.durations import duration
-from headgate.spec.types import SqlType
+from headgate.spec.dataset import Text
+from headgate.spec.durations import duration, in_words
+from headgate.spec.refusal import Refusal
+from headgate.spec.types import SqlType, parse_type
 
 VERSION = 2
 Severity = Literal["ERROR", "WARN", "INFO"]
@@ -32,26 +34,74 @@ RuleType = Literal[
     "schema",
 ]
 Measure = Literal["row_count", "freshness", "null_rate", "distinct_count", "sum", "quantile"]
-Limit = Annotated[int | float | StrictStr | None, Field(union_mode="left_to_right")]
-Constant = Annotated[StrictBool | int | float | StrictStr, Field(union_mode="left_to_right")]
-Duration = Annotated[
-    timedelta,
-    BeforeValidator(duration),
-    WithJsonSchema({"type": "string", "examples": ["10 SECONDS", "5 MINUTES"]}),
-]
-_STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
 def _column(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
+def _limit(value: object) -> object:
+    if isinstance(value, bool | list | dict):
+        raise Refusal("a limit is a number, or the text of a date or time", "Write for example 5.")
+    return value
+
+
+def _constant(value: object) -> object:
+    if value is None or isinstance(value, list | dict):
+        raise Refusal("a value is text, a number, true or false", "Leave it out.")
+    return value
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool | str | list | dict):
+        raise Refusal("this must be a number", "Write the number without quotes.")
+    return value
+
+
+def _type(value: object) -> SqlType:
+    if isinstance(value, SqlType):
+        return value
+    if not isinstance(value, str):
+        raise Refusal("a type is written as text", "Write for example STRING or TIMESTAMP(3).")
+    found = parse_type(value)
+    if found.name == "JSON":
+        raise Refusal("rules see no JSON", "Write STRING: the text of the field.")
+    # Text that ends in Z would be NULL as a time without zone, so all times here are UTC.
+    return SqlType("TIMESTAMP_LTZ", found.precision) if found.is_time else found
+
+
+def _written(length: timedelta) -> JsonDict:
+    return {"default": in_words(length)}
+
+
+Limit = Annotated[int | float | str | None, BeforeValidator(_limit)]
+Constant = Annotated[bool | int | float | str, BeforeValidator(_constant)]
+Number = Annotated[float | None, BeforeValidator(_number)]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(duration),
+    WithJsonSchema({"type": "string", "examples": ["10 SECONDS", "5 MINUTES"]}),
+]
+ColumnType = Annotated[
+    SqlType,
+    BeforeValidator(_type),
+    WithJsonSchema({"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}),
+]
+WATERMARK, WINDOW, HORIZON = timedelta(seconds=5), timedelta(seconds=10), timedelta(days=1)
+_STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
 @dataclass(frozen=True, config=_STRICT)
 class RuleColumn:
     """A field of the source's rows; short form: its type alone."""
 
-    type: Annotated[TypeText, Field(description="Its type; event times are TIMESTAMP(3).")]
+    type: Annotated[ColumnType, Field(description="Its type; times are TIMESTAMP(3), in UTC.")]
     sensitive: Annotated[StrictBool, Field(description="Masked wherever a person looks.")] = False
+
+
+ColumnForm = Annotated[
+    RuleColumn, BeforeValidator(_column, json_schema_input_type=RuleColumn | StrictStr)
+]
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -60,7 +110,7 @@ class RuleSource:
 
     table: Annotated[Text, Field(description="The name of the view that the rules read.")]
     columns: Annotated[
-        dict[Text, Annotated[RuleColumn, BeforeValidator(_column)]],
+        dict[Text, ColumnForm],
         Field(min_length=1, description="The fields by name, each with its type."),
     ]
     topic: Annotated[Text | None, Field(description="The topic; may be ${TOPIC}.")] = None
@@ -69,13 +119,16 @@ class RuleSource:
         Text | None, Field(description="The topic of dead letters; default <topic>.dlq.")
     ] = None
     dc: Annotated[Text, Field(description="The data centre, a dimension of metrics.")] = "local"
-    alias: Annotated[Text, Field(description="The name that rules call it by, as {t1}.")] = "t1"
+    alias: Annotated[
+        Text, Field(description="The name that rules call it by, as {t1}; t2 for the cloud.")
+    ] = "t1"
     event_time: Annotated[
         Text | None, Field(description="The column with the event time; default: record time.")
     ] = None
-    watermark: Annotated[Duration, Field(description="How long windows wait.")] = timedelta(
-        seconds=5
-    )
+    watermark: Annotated[
+        Duration,
+        Field(description="How long windows wait.", json_schema_extra=_written(WATERMARK)),
+    ] = WATERMARK
     pk_path: Annotated[
         Text | None, Field(description="The key inside the value, as a[type='PK'].value.")
     ] = None
@@ -125,7 +178,7 @@ class Rule:
     min: Limit = None
     max: Limit = None
     pattern: StrictStr | None = None
-    max_age_seconds: Annotated[int | None, Field(ge=0)] = None
+    max_age_seconds: Annotated[int | None, Field(strict=True, ge=1)] = None
     left: Text | None = None
     op: Text | None = None
     right: Text | None = None
@@ -150,10 +203,10 @@ class Aggregate:
     measure: Measure
     description: StrictStr = ""
     field: Annotated[Text | None, Field(description="The column; row_count has none.")] = None
-    quantile: Annotated[float | None, Field(gt=0, lt=1)] = None
+    quantile: Annotated[Number, Field(description="Which one, as 0.95.", gt=0, lt=1)] = None
     group_by: tuple[Text, ...] = ()
-    min: float | None = None
-    max: float | None = None
+    min: Number = None
+    max: Number = None
     severity: Severity = "ERROR"
 
 
@@ -195,7 +248,9 @@ class Metadata:
 @dataclass(frozen=True, config=_STRICT)
 class Metrics:
     namespace: Annotated[Text, Field(description="Stands before each metric's name.")] = "dq"
-    window: Annotated[Duration, Field(description="The width of a window.")] = timedelta(seconds=10)
+    window: Annotated[
+        Duration, Field(description="The width of a window.", json_schema_extra=_written(WINDOW))
+    ] = WINDOW
 
 
 @dataclass(frozen=True, config=_STRICT)

@@ -1,0 +1,141 @@
+"""From a declared rule set to judged tables: every rule one condition, every fault told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headgate.compile.rules.columns import RuleColumns
+from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.errors import DeclarationError, Fault
+from headgate.expr.faults import ExprError
+from headgate.expr.tree import Expr
+from headgate.spec.declared import Declared
+from headgate.spec.rules_loader import Reading, read_rules
+from headgate.spec.ruleset import OnFail, Rule, RuleSet, RuleTable, Severity
+
+STATUSES: dict[Severity, str] = {"ERROR": "INVALID", "WARN": "QUARANTINE", "INFO": "INFO"}
+
+
+@dataclass(frozen=True)
+class JudgedFile:
+    """A rule set, its judged tables, and what a person should be told of it."""
+
+    declared: Declared[RuleSet]
+    tables: tuple[JudgedTable, ...]
+    notes: tuple[str, ...]
+
+
+def load_judged(path: Path, variables: Mapping[str, str]) -> JudgedFile:
+    """The rule set in `path`, judged; raises the faults of all its keys and conditions."""
+    reading = read_rules(path, variables)
+    if reading.declared is None:
+        raise DeclarationError(reading.faults)
+    judging = _Judging(reading.declared, reading)
+    tables = tuple(judging.tables())
+    faults = (*reading.faults, *judging.faults)
+    if faults:
+        raise DeclarationError(_in_order(faults))
+    return JudgedFile(reading.declared, tables, reading.declared.notes)
+
+
+def judged(declared: Declared[RuleSet]) -> tuple[JudgedTable, ...]:
+    """All tables of the rule set; raises DeclarationError with all faults."""
+    judging = _Judging(declared, Reading(declared, ()))
+    tables = tuple(judging.tables())
+    if judging.faults:
+        raise DeclarationError(_in_order(judging.faults))
+    return tables
+
+
+def judged_table(declared: Declared[RuleSet], table: RuleTable) -> JudgedTable:
+    """One table of the rule set; raises DeclarationError with all its faults."""
+    judging = _Judging(declared, Reading(declared, ()))
+    found = judging.table(declared.value.tables.index(table), table)
+    if judging.faults:
+        raise DeclarationError(_in_order(judging.faults))
+    return found
+
+
+def _in_order(faults: tuple[Fault, ...] | list[Fault]) -> list[Fault]:
+    """By line; a rule for all tables can have the same fault in each."""
+    return sorted(dict.fromkeys(faults), key=lambda fault: (fault.line or 0, fault.column or 0))
+
+
+@dataclass
+class _Judging:
+    declared: Declared[RuleSet]
+    reading: Reading
+    faults: list[Fault] = field(default_factory=list[Fault])
+
+    def tables(self) -> Iterator[JudgedTable]:
+        for at, table in enumerate(self.declared.value.tables):
+            if f"tables[{at}]" not in self.reading.aside:
+                yield self.table(at, table)
+
+    def table(self, at: int, table: RuleTable) -> JudgedTable:
+        rule_set = self.declared.value
+        columns = RuleColumns(table)
+        found = [
+            judged
+            for pointer, rule in _placed(at, rule_set.rules, table.rules, "rules")
+            if not self.reading.is_aside(pointer)
+            and (judged := self.rule(columns, table, pointer, rule)) is not None
+        ]
+        aggregates = rule_set.aggregates_of(table)
+        return JudgedTable(rule_set, table, tuple(found), aggregates, columns.types)
+
+    def rule(
+        self, columns: RuleColumns, table: RuleTable, pointer: str, rule: Rule
+    ) -> JudgedRule | None:
+        condition = self.condition(columns, pointer, rule)
+        if condition is None:
+            return None
+        return _judged_rule(table, rule, condition)
+
+    def condition(self, columns: RuleColumns, pointer: str, rule: Rule) -> Expr | None:
+        if rule.when is not None:
+            return self.text(columns, f"{pointer}.when", rule.when)
+        return None
+
+    def text(self, columns: RuleColumns, pointer: str, text: str) -> Expr | None:
+        """The condition that `text` is; None after its faults were noted."""
+        try:
+            return columns.condition(text)
+        except ExprError as error:
+            for fault in error.faults:
+                self.note(pointer, fault.what, fault.why, fault.fix, fault.position)
+        return None
+
+    def note(
+        self, pointer: str, what: str, why: str, fix: str, position: int | None = None
+    ) -> None:
+        self.faults.append(self.declared.fault(pointer, what, why, fix, position))
+
+
+def _placed(
+    at: int, shared: tuple[Rule, ...], own: tuple[Rule, ...], key: str
+) -> Iterator[tuple[str, Rule]]:
+    yield from ((f"{key}[{i}]", rule) for i, rule in enumerate(shared))
+    yield from ((f"tables[{at}].{key}[{i}]", rule) for i, rule in enumerate(own))
+
+
+def _judged_rule(table: RuleTable, rule: Rule, condition: Expr) -> JudgedRule:
+    emit = rule.emit
+    severity = emit.severity if emit else rule.severity or "ERROR"
+    return JudgedRule(
+        name=rule.name,
+        reason=rule.description or rule.name,
+        status=emit.dq_status if emit else STATUSES[severity],
+        metric=(emit.metric if emit else None) or rule.name,
+        severity=severity,
+        on_fail=_on_fail(table, rule, severity),
+        condition=condition,
+    )
+
+
+def _on_fail(table: RuleTable, rule: Rule, severity: Severity) -> OnFail:
+    if rule.on_fail is not None:
+        return rule.on_fail
+    return table.on_fail if severity == "ERROR" else "keep"

@@ -1,0 +1,66 @@
+"""Sets faulty parts of a rule set aside, so that they do not hide the faults of the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from copy import deepcopy
+
+from headgate.spec.document import Document, Plain
+from headgate.spec.ruleset import VERSION
+
+_PART = re.compile(r"(?:tables\[\d+\]\.)?(?:rules|aggregates)\[\d+\]|tables\[\d+\]")
+_STEP = re.compile(r"[a-z]+|\d+")
+_KEPT = ("metadata", "metrics", "tables", "rules", "aggregates")
+
+
+def part_of(pointer: str) -> str | None:
+    """The rule, or else the table, that a pointer stands in."""
+    found = _PART.match(pointer)
+    return found[0] if found else None
+
+
+def is_within(pointer: str, parts: Iterable[str]) -> bool:
+    return any(pointer == part or pointer.startswith(f"{part}.") for part in parts)
+
+
+def mended(document: Document, aside: Iterable[str]) -> Document:
+    """The document with a harmless part in the place of each that is set aside."""
+    given = document.data if isinstance(document.data, dict) else {}
+    faulty = {_STEP.findall(fault.field)[0] for fault in document.faults} - {"tables"}
+    kept = {
+        key: deepcopy(given[key])
+        for key in _KEPT
+        if key in given and (key not in faulty or isinstance(given[key], list))
+    }
+    data = {**kept, "version": VERSION}
+    for pointer in sorted(aside):
+        _put_stand_in(data, pointer)
+    return Document(document.file, document.variables, data, document.lines)
+
+
+def _put_stand_in(data: dict[str, Plain], pointer: str) -> None:
+    *steps, kind, last = _STEP.findall(pointer)
+    node: Plain = data
+    for step in (*steps, kind):
+        node = _inner(node, step)
+    if isinstance(node, list):
+        node[int(last)] = _stand_in(kind, int(last), node[int(last)])
+
+
+def _inner(node: Plain, step: str) -> Plain:
+    if isinstance(node, list):
+        return node[int(step)]
+    return node.get(step) if isinstance(node, dict) else None
+
+
+def _stand_in(kind: str, at: int, given: Plain) -> Plain:
+    """It keeps the name, so that another of the same name is still a fault."""
+    named = given.get("name") if isinstance(given, dict) else None
+    name = named if isinstance(named, str) and named else f"{kind}_{at}"
+    if kind == "rules":
+        return {"name": name, "when": "TRUE"}
+    if kind == "aggregates":
+        return {"name": name, "measure": "row_count", "min": 0}
+    source: Plain = {"topic": name, "table": f"{kind}_{at}", "columns": {"id": "STRING"}}
+    return {"name": name, "pk": "id", "sources": {"onprem": source}}

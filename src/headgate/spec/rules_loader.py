@@ -1,0 +1,133 @@
+"""Reads a rule set: every fault at once, each with its file, line and what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.errors import DeclarationError, Fault, UsageError
+from headgate.spec.declared import Declared
+from headgate.spec.document import WHOLE_FILE, Document, Plain, read_document
+from headgate.spec.model import validate
+from headgate.spec.refusal import suggestion
+from headgate.spec.rules_aside import is_within, mended, part_of
+from headgate.spec.rules_checks import faults_of
+from headgate.spec.ruleset import RuleSet
+
+__all__ = ["Reading", "find_table", "load_rules", "read_rules", "rule_files", "tables_in"]
+
+ROOT_FILE = "rules.yaml"
+FOLDER = "rules"
+TESTS = ".tests"
+_ALIASES = {"onprem": "t1", "cloud": "t2"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What could be read of a file, and its faults.
+
+    `aside` are the pointers of the rules and tables that have faults: what stands there in the
+    rule set is not what was written.
+    """
+
+    declared: Declared[RuleSet] | None
+    faults: tuple[Fault, ...]
+    aside: frozenset[str] = frozenset()
+
+    def is_aside(self, pointer: str) -> bool:
+        return is_within(pointer, self.aside)
+
+
+def load_rules(path: Path, variables: Mapping[str, str]) -> Declared[RuleSet]:
+    """The rule set in `path`; raises DeclarationError with all faults but those of conditions."""
+    reading = read_rules(path, variables)
+    if reading.faults or reading.declared is None:
+        raise DeclarationError(reading.faults)
+    return reading.declared
+
+
+def read_rules(path: Path, variables: Mapping[str, str]) -> Reading:
+    """The rule set in `path` as far as it can be read, with its faults."""
+    try:
+        document = read_document(str(path), _text(path), variables)
+    except DeclarationError as error:
+        return Reading(None, error.faults)
+    if not isinstance(document.data, dict):
+        if not document.faults:
+            document.add("", "the rule set is not a mapping", "Write `key: value` lines.", line=1)
+        return Reading(None, _sorted(document))
+    _name_aliases(document.data)
+    return _checked(document)
+
+
+def rule_files(root: Path) -> tuple[Path, ...]:
+    """Every rule set under `root`: rules.yaml, then rules/*.yml by name."""
+    first = root / ROOT_FILE
+    others = [*(root / FOLDER).glob("*.yml"), *(root / FOLDER).glob("*.yaml")]
+    found = sorted(path for path in others if not path.stem.endswith(TESTS))
+    return (first, *found) if first.is_file() else tuple(found)
+
+
+def tables_in(path: Path) -> tuple[str, ...]:
+    """The names of the tables that a file declares, whether or not they have faults."""
+    document = read_document(str(path), _text(path), {})
+    data = document.data if isinstance(document.data, dict) else {}
+    listed = data.get("tables")
+    tables = [t for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
+    return tuple(name for table in tables if isinstance(name := table.get("name"), str))
+
+
+def find_table(root: Path, name: str) -> Path:
+    """The file that declares that table; an unknown one is refused with those there are."""
+    known = {table: path for path in reversed(rule_files(root)) for table in tables_in(path)}
+    if name in known:
+        return known[name]
+    guess, names = suggestion(name, known, "tables"), ", ".join(sorted(known))
+    raise UsageError(
+        f"no rule set has a table `{name}`",
+        why=f"neither {ROOT_FILE} nor {FOLDER}/*.yml declares it",
+        fix=guess if names in guess else f"{guess} There are: {names}.",
+    )
+
+
+def _checked(document: Document) -> Reading:
+    """First the shape of every part, then what must hold between those that have it."""
+    rule_set, aside = validate(RuleSet, document), frozenset[str]()
+    if rule_set is None:
+        aside = frozenset(filter(None, (part_of(fault.field) for fault in document.faults)))
+        rule_set = validate(RuleSet, mended(document, aside))
+    if rule_set is None:
+        return Reading(None, _sorted(document))
+    for pointer, what, fix in faults_of(rule_set):
+        if not is_within(pointer, aside):
+            document.add(pointer, what, fix)
+    aside |= frozenset(filter(None, (part_of(fault.field) for fault in document.faults)))
+    declared = Declared(rule_set, document.file, document.lines)
+    return Reading(declared, _sorted(document), aside)
+
+
+def _name_aliases(data: Plain) -> None:
+    """A source without an alias is t1, the cloud's t2."""
+    tables = data.get("tables") if isinstance(data, dict) else None
+    for table in tables if isinstance(tables, list) else []:
+        sources = table.get("sources") if isinstance(table, dict) else None
+        for side, source in sources.items() if isinstance(sources, dict) else ():
+            if isinstance(source, dict) and side in _ALIASES:
+                source.setdefault("alias", _ALIASES[side])
+
+
+def _sorted(document: Document) -> tuple[Fault, ...]:
+    return tuple(sorted(document.faults, key=lambda fault: fault.line or 0))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        what, fix = "the file does not exist", "Check its name."
+    except UnicodeDecodeError as error:
+        what, fix = f"byte {error.start} is not UTF-8", "Save the file as UTF-8."
+    except OSError as error:
+        what, fix = f"it cannot be read: {error.strerror}", "Check the path and its permissions."
+    raise DeclarationError([Fault(str(path), None, WHOLE_FILE, what, fix)])
