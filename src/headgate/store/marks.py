@@ -19,3 +19,9 @@ def read(db: Connection, name: str) -> Mark | None:
     query = select(marks.c.value, marks.c.at).where(marks.c.name == name)
     row = db.execute(query).one_or_none()
     return Mark(row.value, row.at) if row else None
+
+
+def find(db: Connection, prefix: str) -> dict[str, Mark]:
+    """The marks whose names begin so, by name."""
+    query = select(marks).where(marks.c.name.startswith(prefix, autoescape=True))
+    return {row.name: Mark(row.value, row.at) for row in db.execute(query.order_by(marks.c.name))}

@@ -366,6 +366,11 @@ class OpsStore:
         with writing(self._engine) as db:
             marks.write(db, name, value, self._clock())
 
+    def marks(self, prefix: str) -> Mapping[str, Mark]:
+        """The marks whose names begin so."""
+        with self._engine.connect() as db:
+            return marks.find(db, prefix)
+
     def read_mark(self, name: str) -> Mark | None:
         with self._engine.connect() as db:
             return marks.read(db, name)

@@ -1,0 +1,165 @@
+"""The one table of metric names, and the rule by which a rule's metric gets its three names.
+
+A metric that a rule set calls `hash_mismatch` under the namespace `dq.cassandra` is
+`dq.cassandra.hash_mismatch` where names have dots, `dq_hash_mismatch` where they are flat, and
+`dq_hash_mismatch_total` for Prometheus. Nothing else spells a name: all of it is derived here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "gauge"]
+PREFIX = "dq_"
+TOTAL = "_total"
+DIMENSIONS = ("env", "dc", "table", "topic")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One name with what it counts; labels in the order they are written."""
+
+    name: str
+    kind: Kind
+    unit: str
+    labels: tuple[str, ...]
+    help: str
+
+
+def _metric(name: str, kind: Kind, unit: str, labels: str, help: str) -> Metric:
+    return Metric(name, kind, unit, tuple(labels.split()), help)
+
+
+ROWS = _metric("dq_rows_total", "counter", "rows", " ".join(DIMENSIONS), "Rows that rules judged.")
+CLEAN = _metric(
+    "dq_clean_total", "counter", "rows", " ".join(DIMENSIONS), "Rows whose status no rule gave."
+)
+ERRORS, WARNINGS, INFOS = (
+    _metric(
+        f"dq_{word}_total",
+        "counter",
+        "rows",
+        " ".join(DIMENSIONS),
+        f"Rows whose status a rule of severity {word.upper()} gave.",
+    )
+    for word in ("error", "warn", "info")
+)
+SEVERITY_TOTALS = {"ERROR": ERRORS, "WARN": WARNINGS, "INFO": INFOS}
+HELD = _metric(
+    "dq_rule_held_total",
+    "counter",
+    "rows",
+    f"{' '.join(DIMENSIONS)} rule severity",
+    "Rows on which the rule held, whether or not it gave the status.",
+)
+WINDOWS_OPEN = _metric(
+    "dq_windows_open", "gauge", "windows", "job", "Windows that counted rows and have not closed."
+)
+WINDOWS_CLOSED = _metric(
+    "dq_windows_closed_total", "counter", "windows", "job", "Windows that have closed."
+)
+WINDOWS_LATE = _metric(
+    "dq_windows_late_total", "counter", "windows", "job", "Closings again, after late rows."
+)
+UNIQUE_KEYS = _metric(
+    "dq_unique_keys", "gauge", "keys", "job", "Keys that `unique` rules remember."
+)
+BACKPRESSURE = _metric(
+    "dq_backpressure", "gauge", "ratio", "job", "Last batch's duration over the trigger interval."
+)
+BACKPRESSURE_HIGH = _metric(
+    "dq_backpressure_high", "gauge", "flag", "job", "1 when it was above 1 for three batches."
+)
+LAG = _metric(
+    "dq_kafka_lag", "gauge", "records", "job topic", "Offsets of the topic that are not settled."
+)
+DEAD_LETTERS = _metric(
+    "dq_dlq_records_total", "counter", "records", "job", "Records that became dead letters."
+)
+RECORDS_READ = _metric(
+    "headgate_records_read_total", "counter", "records", "job", "Records read from the source."
+)
+RECORDS = _metric(
+    "headgate_records_total", "counter", "records", "job outcome", "What became of the records."
+)
+OFFSET_GAPS = _metric(
+    "headgate_offset_gaps_total", "counter", "offsets", "job", "Offsets without a record."
+)
+BATCHES = _metric("headgate_batches_total", "counter", "batches", "job", "Batches settled.")
+BATCH_SECONDS = _metric(
+    "headgate_batch_seconds_total", "counter", "seconds", "job", "Time spent on settled batches."
+)
+LAST_BATCH_SECONDS = _metric(
+    "headgate_last_batch_seconds", "gauge", "seconds", "job", "Duration of the last batch."
+)
+LAST_BATCH_RECORDS = _metric(
+    "headgate_last_batch_records", "gauge", "records", "job", "Records in the last batch."
+)
+LAST_BATCH_TIME = _metric(
+    "headgate_last_batch_timestamp_seconds", "gauge", "seconds", "job", "When it was committed."
+)
+FAILED_BATCHES = _metric(
+    "headgate_failed_batches_total",
+    "counter",
+    "batches",
+    "job",
+    "Batches that broke off: restarts, and runs that failed.",
+)
+RUNNING_JOBS = _metric("headgate_running_jobs", "gauge", "jobs", "", "Runs under way.")
+JOB_RUNNING = _metric(
+    "headgate_job_running", "gauge", "flag", "job kind mode", "1 while a run of it is under way."
+)
+EXECUTORS = _metric(
+    "headgate_executors", "gauge", "executors", "", "Executors; the local driver counts as one."
+)
+CORES = _metric("headgate_cores", "gauge", "cores", "", "Cores for tasks.")
+CORES_FREE = _metric("headgate_cores_free", "gauge", "cores", "", "Cores without a task.")
+HEAP_USED = _metric("headgate_heap_used_bytes", "gauge", "bytes", "", "Heap in use in the engine.")
+HEAP_MAX = _metric("headgate_heap_max_bytes", "gauge", "bytes", "", "Heap the engine may use.")
+SINK_WAITING = _metric(
+    "headgate_sink_waiting_windows", "gauge", "windows", "sink", "Closed windows not yet sent."
+)
+SINK_FAILURES = _metric(
+    "headgate_sink_failures", "gauge", "tries", "sink", "Failed tries since the last success."
+)
+SCRAPE_SECONDS = _metric(
+    "headgate_scrape_seconds", "gauge", "seconds", "", "Time the last reading of the store took."
+)
+UP = _metric("headgate_engine_up", "gauge", "flag", "version", "1 while the engine runs.")
+
+METRICS: tuple[Metric, ...] = (
+    *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
+    *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS),
+    *(RECORDS_READ, RECORDS, DEAD_LETTERS, OFFSET_GAPS, BATCHES, BATCH_SECONDS),
+    *(LAST_BATCH_SECONDS, LAST_BATCH_RECORDS, LAST_BATCH_TIME, FAILED_BATCHES),
+    *(BACKPRESSURE, BACKPRESSURE_HIGH, LAG, RUNNING_JOBS, JOB_RUNNING),
+    *(EXECUTORS, CORES, CORES_FREE, HEAP_USED, HEAP_MAX),
+    *(SINK_WAITING, SINK_FAILURES, SCRAPE_SECONDS, UP),
+)
+BY_NAME = {metric.name: metric for metric in METRICS}
+KEPT_GAUGES = (UNIQUE_KEYS,)
+
+
+def flat(metric: str) -> str:
+    """`hash_mismatch` as `dq_hash_mismatch`; a name that begins so already stays."""
+    return metric if metric.startswith(PREFIX) else f"{PREFIX}{metric}"
+
+
+def namespaced(namespace: str, metric: str) -> str:
+    """`hash_mismatch` as `dq.cassandra.hash_mismatch`."""
+    return f"{namespace}.{metric}"
+
+
+def prometheus(metric: str) -> str:
+    """A rule's metric as the name of a counter; a name of the table above is never taken twice."""
+    word = re.sub(r"[^a-zA-Z0-9_]", "_", flat(metric))
+    name = word if word.endswith(TOTAL) else f"{word}{TOTAL}"
+    return name if name not in BY_NAME else f"{PREFIX}rule_{name.removeprefix(PREFIX)}"
+
+
+def rule_metric(metric: str, description: str = "") -> Metric:
+    """The counter of a rule's metric, with the rule as a label."""
+    words = description or f"Rows whose status a rule with the metric {metric} gave."
+    return Metric(prometheus(metric), "counter", "rows", (*DIMENSIONS, "rule"), words)

@@ -1,0 +1,78 @@
+"""What the tests of metrics share: a clock to turn, a shape, and batches that touch windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from headgate.metrics.windows import AggregateVerdict, WindowRecord, WindowShape
+from headgate.store.model import Intent, Judged, LedgerRow, Range, RuleCount, TouchedWindow
+from headgate.store.ops import OpsStore
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+JOB = "quality-orders"
+SHAPE = WindowShape(
+    job=JOB,
+    table_name="orders_onprem",
+    topic_name="orders.events",
+    env="prod",
+    dc="onprem",
+    namespace="dq.shop",
+    window=timedelta(seconds=10),
+    watermark=timedelta(seconds=5),
+    metrics=("negative", "no_key"),
+)
+FEW_ROWS = AggregateVerdict("enough", "row_count", 3.0, True, "WARN", {"region": "north"}, min=10.0)
+RECORD = WindowRecord(
+    job=JOB,
+    table_name="orders_onprem",
+    topic_name="orders.events",
+    env="prod",
+    dc="onprem",
+    namespace="dq.shop",
+    window_start=NOON,
+    window_end=NOON + timedelta(seconds=10),
+    sequence=1,
+    late=False,
+    revision="r1",
+    rows=10,
+    metrics={"negative": 3, "no_key": 0},
+    totals={"ERROR": 3, "WARN": 0, "INFO": 0},
+)
+
+
+class Clock:
+    """A clock that a test turns by hand."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def batch(
+    store: OpsStore,
+    start: int,
+    windows: Mapping[int, datetime],
+    counts: tuple[RuleCount, ...] = (),
+    anew: bool = False,
+    **outcomes: int,
+) -> LedgerRow:
+    """One settled batch of one offset, or of as many as the outcomes say."""
+    became = outcomes or {"accepted": 1}
+    read = sum(became.values())
+    range_ = Range("kafka:orders.events", "t1", {"0": start}, {"0": start + read})
+    intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOON, start))
+    row = LedgerRow(
+        None, JOB, 1, range_, ("r1",), NOON, start, read, read, 0, became, {}, committed_at=NOON
+    )
+    touched = tuple(TouchedWindow(at(s), newest) for s, newest in windows.items())
+    return store.settle(intent, row, Judged(counts, touched, anew))
