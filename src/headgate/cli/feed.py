@@ -1,4 +1,4 @@
-"""`headgate feed`: make sample data, and send a Parquet file to the topic."""
+"""`headgate feed`: make sample data, send a Parquet file, send rows of a rule table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from headgate.cli.console import Progress, console
+from headgate.cli.feed_rules import feed_rules
 from headgate.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ def group() -> None:
     Examples:
       headgate feed sample --rows 50000
       headgate feed generate --max-events 10000
+      headgate feed rules customer --rows 10000
     """
+
+
+group.add_command(feed_rules)
 
 
 @group.command()

@@ -9,6 +9,7 @@ import click
 # Each verb is the `command` of headgate.cli.rules_<verb>.
 VERBS: dict[str, str] = {
     "check": "every fault of the rule sets at once",
+    "notebook": "a notebook over a table's results and metrics",
 }
 
 

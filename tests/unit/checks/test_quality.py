@@ -1,0 +1,80 @@
+"""The comparison of what was planted with what was found: exact, and every difference shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from headgate.checks.quality import Comparison, Found, compared, text
+from headgate.feeds.rules.planted import Planted, RuleCount
+
+PLANTED = Planted(
+    table="things",
+    rows=100,
+    seed=1,
+    start=datetime(2024, 1, 1, tzinfo=UTC),
+    messages={"t": 100},
+    defects=(),
+    results=98,
+    clean=90,
+    dead_letters=3,
+    refused=2,
+    tombstones=0,
+    statuses={"INVALID": 8, "VALID": 90},
+    rules=(RuleCount("a", "a", "ERROR", 5, 7), RuleCount("b", "b", "WARN", 3, 3)),
+    metrics={"dq.a": 5, "dq.b": 3},
+    severities={"ERROR": 5, "WARN": 3, "INFO": 0},
+    windows=(),
+)
+ALL_FOUND = (
+    Found("results", "status", {"VALID": 90, "INVALID": 8}),
+    Found("ledger", "outcome", {"accepted": 95, "dead_letter": 3, "refused": 2}),
+    Found("ledger", "rule", {"a": 7, "b": 3}),
+    Found("view", "metric", {"dq.a": 5, "dq.b": 3}),
+    Found("topic", "metric", {"dq.a": 5, "dq.b": 3}),
+    Found("view", "total", {"ERROR": 5, "WARN": 3}),
+)
+
+
+def changed(place: str, name: str, n: int) -> Comparison:
+    found = [
+        replace(one, counts={**one.counts, name: n}) if one.place == place else one
+        for one in ALL_FOUND
+    ]
+    return compared("things", [PLANTED], found)
+
+
+def test_what_was_planted_and_found_everywhere_holds() -> None:
+    comparison = compared("things", [PLANTED], ALL_FOUND)
+    assert comparison.holds
+    assert comparison.compared == 2 + 4 + 2 + 2 * 2 + 3
+
+
+def test_one_count_too_many_in_one_place_is_a_difference() -> None:
+    comparison = changed("topic", "dq.a", 6)
+    assert not comparison.holds
+    (line,) = [line for line in comparison.lines if not line.holds]
+    assert (line.name, line.planted, line.found) == ("dq.a", 5, {"view": 5, "topic": 6})
+    assert "✗ dq.a" in text(comparison)
+
+
+def test_a_status_that_nobody_planted_is_a_difference() -> None:
+    assert not changed("results", "MISMATCH", 1).holds
+
+
+def test_a_planted_status_that_a_place_does_not_name_is_a_difference() -> None:
+    only = [Found("results", "status", {"VALID": 90})]
+    assert not compared("things", [PLANTED], only).holds
+
+
+def test_several_feeds_add_up() -> None:
+    doubled = [replace(one, counts={k: 2 * n for k, n in one.counts.items()}) for one in ALL_FOUND]
+    assert compared("things", [PLANTED, PLANTED], doubled).holds
+    assert not compared("things", [PLANTED, PLANTED], ALL_FOUND).holds
+
+
+def test_the_table_for_a_person_has_a_column_for_each_place() -> None:
+    lines = text(compared("things", [PLANTED], ALL_FOUND)).splitlines()
+    assert lines[0] == "things"
+    heads = [line.split() for line in lines if line.startswith("    metrics")]
+    assert ["metrics", "planted", "view", "topic"] in heads
