@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from headgate.expr.casts import digits
 from headgate.expr.spark import to_spark
 from headgate.expr.times import read_date, read_time
-from headgate.expr.tree import NULL, Cast, Expr, Literal
+from headgate.expr.tree import NULL, BatchTime, Cast, Expr, Literal
 from headgate.spec.refusal import Refusal
 from headgate.spec.types import (
     BIGINT,
@@ -22,6 +22,7 @@ from headgate.spec.types import (
     FLOAT,
     INT,
     MAX_DECIMAL_PRECISION,
+    TIMESTAMP,
     SqlType,
     decimal,
 )
@@ -78,8 +79,7 @@ def shown(expr: Expr) -> str:
 
 def _temporal(items: Sequence[Expr]) -> SqlType | None:
     """What constants are read as: a column's kind of time first, else a constant's."""
-    kinds = [item.type for item in items if not isinstance(item, Literal)]
-    kinds += [item.type for item in items if isinstance(item, Literal)]
+    kinds = [item.type for item in sorted(items, key=_constancy)]
     times = [kind for kind in kinds if kind.is_time]
     dates = [kind for kind in kinds if kind == DATE]
     columns_are_dates = any(i.type == DATE for i in items if not isinstance(i, Literal))
@@ -88,7 +88,13 @@ def _temporal(items: Sequence[Expr]) -> SqlType | None:
     return (times or dates or [None])[0]
 
 
+def _constancy(item: Expr) -> int:
+    return 2 if isinstance(item, Literal) else int(isinstance(item, BatchTime))
+
+
 def _timed(item: Expr, target: SqlType) -> Expr:
+    if isinstance(item, BatchTime) and target.name == "TIMESTAMP":
+        return Cast(item, TIMESTAMP)
     if not isinstance(item, Literal) or item.type == target:
         return item
     value = item.value

@@ -44,6 +44,7 @@ from headgate.spec.types import (
     FLOAT,
     INT,
     STRING,
+    TIMESTAMP,
     SqlType,
 )
 
@@ -187,9 +188,15 @@ def cast(item: Expr, target: SqlType) -> Expr:
     constant = _constant(item, target)
     if constant is not None:
         return constant
-    if not is_admitted(item.type, target):
+    if not _is_admitted(item, target):
         raise Refusal(f"{shown(item)} cannot be cast to {target}", _other_way(item, target))
     return Cast(item, target)
+
+
+def _is_admitted(item: Expr, target: SqlType) -> bool:
+    # The batch's time is near now: unlike a column's it cannot overflow.
+    near = isinstance(item, BatchTime) and target == TIMESTAMP
+    return near or is_admitted(item.type, target)
 
 
 def number(text: str) -> Literal:

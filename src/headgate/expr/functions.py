@@ -94,6 +94,9 @@ SIGNATURES: dict[str, Signature] = {
     "hour": Signature((_TIME,), INT, "the hour, 0 to 23"),
     "minute": Signature((_TIME,), INT, "the minute"),
     "second": Signature((_TIME,), INT, "the second"),
+    "unix_timestamp": Signature(
+        (_TIME,), BIGINT, "whole seconds since 1970; a time without a zone is taken as UTC"
+    ),
     "datediff": Signature((_DAY, _DAY), INT, "days from the second to the first"),
     "date_add": Signature((_DAY, _COUNT), DATE, "the date so many days later"),
     "date_sub": Signature((_DAY, _COUNT), DATE, "the date so many days earlier"),
@@ -115,7 +118,7 @@ _SYNONYMS = {
 _REFUSED = {
     **dict.fromkeys(("reflect", "java_method"), "it would run arbitrary code"),
     **dict.fromkeys(
-        ("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "unix_timestamp"),
+        ("now", "current_timestamp", "current_date", "curdate", "localtimestamp"),
         "its value changes from one replay to the next",
     ),
     **dict.fromkeys(
@@ -279,6 +282,12 @@ def _date(arguments: tuple[Expr, ...]) -> Expr:
     return build.cast(arguments[0], DATE)
 
 
+def _seconds_between(arguments: tuple[Expr, ...]) -> Expr:
+    _count("seconds_between", arguments, 2, 2)
+    later, earlier = (call("unix_timestamp", (argument,)) for argument in arguments)
+    return build.arithmetic("-", later, earlier)
+
+
 def _operation(name: str, make: Callable[[Expr, Expr], Expr]) -> Maker:
     def maker(arguments: tuple[Expr, ...]) -> Expr:
         _count(name, arguments, 2, 2)
@@ -299,6 +308,7 @@ _MAKERS: dict[str, Maker] = {
     "round": _round,
     "replace": _replace,
     "date": _date,
+    "seconds_between": _seconds_between,
     "mod": _operation("mod", lambda a, b: build.arithmetic("%", a, b)),
     "try_add": _operation("try_add", lambda a, b: build.arithmetic("+", a, b)),
     "try_subtract": _operation("try_subtract", lambda a, b: build.arithmetic("-", a, b)),

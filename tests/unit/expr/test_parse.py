@@ -117,6 +117,9 @@ REFUSED = {
     "now() > tz": "replay",
     "current_timestamp > tz": "replay",
     "current_date() > day": "replay",
+    "unix_timestamp() > n": "It takes 1",
+    "unix_timestamp(s) > n": "must be a time",
+    "cast(tz as timestamp) = ts": "cannot be cast",
     "rand() < 0.5": "every call",
     "uuid() = 'x'": "every call",
     "count(*) > 1": "one row",
@@ -221,6 +224,38 @@ def test_a_column_of_no_known_source_is_refused(text: str, words: str) -> None:
     with pytest.raises(ExprError) as caught:
         parse_condition(text, PAIR, sources=("t1", "t2"))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("tz < session.batch_time", "tz < session.batch_time"),
+        ("ts < session.batch_time", "ts < try_cast(session.batch_time AS TIMESTAMP_NTZ)"),
+        ("day = date(session.batch_time)", "day = CAST(session.batch_time AS DATE)"),
+        (
+            "session.batch_time > '2024-01-01'",
+            "session.batch_time > TIMESTAMP_LTZ '2024-01-01 00:00:00Z'",
+        ),
+        (
+            "seconds_between(session.batch_time, ts) > 60",
+            "try_subtract(unix_timestamp(session.batch_time), unix_timestamp(ts)) > 60",
+        ),
+    ],
+)
+def test_the_time_of_the_batch_stands_beside_dates_and_times(text: str, rendered: str) -> None:
+    tree = parse_condition(text, COLUMNS, batch_time=True)
+    assert to_spark(tree) == rendered
+    assert parse_condition(rendered, COLUMNS, batch_time=True) == tree
+
+
+def test_the_time_of_the_batch_is_unknown_unless_said_so_and_is_not_hidden() -> None:
+    with pytest.raises(ExprError, match="names a table"):
+        parse_condition("tz < session.batch_time", COLUMNS)
+    with pytest.raises(ExprError, match="Write CAST"):
+        parse_condition("day < session.batch_time", COLUMNS, batch_time=True)
+    for hiding in ({"Session": STRING}, {"t1.session": STRING}):
+        with pytest.raises(ExprError, match="hides"):
+            parse_condition("session.batch_time is null", hiding, batch_time=True)
 
 
 def test_a_dot_in_a_plain_name_is_no_source() -> None:
