@@ -1,0 +1,193 @@
+"""The report of one quality run: one object, which reads as text, JSON or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.spec.ruleset import Severity
+
+MASK = "***"
+
+
+@dataclass(frozen=True)
+class RuleLine:
+    """One rule: what it says, and how often. `n` rows got their status from it; it held on `held`.
+
+    `shares` are those of the points of the trend, oldest first; `before` is `n` one point earlier.
+    """
+
+    name: str
+    words: str
+    reason: str
+    status: str
+    metric: str
+    severity: Severity
+    on_fail: str
+    n: int
+    held: int
+    share: float
+    before: int | None = None
+    shares: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class SeverityLine:
+    severity: Severity
+    rules: int
+    n: int
+    share: float
+
+
+@dataclass(frozen=True)
+class StatusLine:
+    """How many rows have this status, and what became of them."""
+
+    status: str
+    outcome: str
+    severity: str | None
+    rows: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """An earlier run, or batch, or window: rows judged, and those of each severity."""
+
+    label: str
+    at: str
+    rows: int
+    by_severity: Mapping[str, int]
+
+    @property
+    def failed(self) -> int:
+        return sum(self.by_severity.values())
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The points up to this run, oldest first; `of` says what each is."""
+
+    of: str
+    points: tuple[Point, ...] = ()
+
+
+@dataclass(frozen=True)
+class WindowLine:
+    """A window that the run counted into, with all that was counted up to the run's end."""
+
+    start: str
+    rows: int
+    by_severity: Mapping[str, int]
+    late_rows: int
+
+    @property
+    def late(self) -> bool:
+        return self.late_rows > 0
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The newest windows, and of the earlier ones how many there are."""
+
+    shown: tuple[WindowLine, ...] = ()
+    earlier: int = 0
+    late: int = 0
+
+
+@dataclass(frozen=True)
+class VerdictLine:
+    """One aggregate in one window and group, against its limits."""
+
+    aggregate: str
+    words: str
+    window: str
+    group: str
+    value: str
+    limits: str
+    severity: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class SampledRow:
+    """A row that failed, with every reason in words; sensitive values are masked."""
+
+    key: str
+    status: str
+    severity: str | None
+    outcome: str
+    rules: tuple[str, ...]
+    reasons: tuple[str, ...]
+    event_time: str
+    origin: str
+    row: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A bounded choice of failing rows: some of every kind, the same ones for the same seed."""
+
+    seed: int
+    limit: int
+    failing: int
+    rows: tuple[SampledRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Two numbers that must be equal."""
+
+    words: str
+    left: int
+    right: int
+
+    @property
+    def holds(self) -> bool:
+        return self.left == self.right
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was judged, by what, when."""
+
+    table: str
+    job: str
+    run: int
+    mode: str
+    state: str
+    revisions: tuple[str, ...]
+    sources: tuple[str, ...]
+    ranges: tuple[str, ...]
+    batches: int
+    started_at: str
+    ended_at: str
+    made_at: str
+
+
+@dataclass(frozen=True)
+class QualityReport:
+    """Everything that the report of a run says."""
+
+    header: Header
+    read: int
+    judged: int
+    clean: int
+    outcomes: Mapping[str, int]
+    sums: tuple[Sum, ...]
+    severities: tuple[SeverityLine, ...]
+    statuses: tuple[StatusLine, ...]
+    rules: tuple[RuleLine, ...]
+    trend: Trend
+    windows: Windows
+    verdicts: tuple[VerdictLine, ...]
+    sample: Sample
+    notes: tuple[str, ...] = ()
+
+    @property
+    def adds_up(self) -> bool:
+        return all(one.holds for one in self.sums)
+
+    @property
+    def failed(self) -> int:
+        return self.judged - self.clean

@@ -1,0 +1,232 @@
+"""The report of a quality run: what it counts, what it shows, what it hides."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from random import Random
+
+import pytest
+from tests.unit.checks.quality_runs import (
+    CANARY,
+    HOSTILE,
+    NOON,
+    evidence,
+    failed,
+    judged,
+    rule_table,
+)
+
+from headgate.checks.quality_report import MASK, QualityReport
+from headgate.checks.quality_report_html import percent, report_html
+from headgate.checks.quality_report_make import StatusCount, make_report
+from headgate.checks.quality_report_sample import masked_values, shown_row, spread, stratified
+from headgate.checks.quality_report_svg import Bar, bars_svg, scale
+from headgate.checks.quality_report_text import report_json, report_text
+
+
+def report(rules: int = 0, runs: int = 3, mode: str = "batch") -> QualityReport:
+    table = judged(rules)
+    return make_report(table, evidence(table, runs, mode), NOON)
+
+
+def test_every_judged_row_is_clean_or_counted_by_one_rule() -> None:
+    made = report()
+    assert made.judged == made.clean + sum(rule.n for rule in made.rules) == 1000
+    assert sum(line.n for line in made.severities) == made.failed
+    assert made.read == sum(made.outcomes.values()) == 1003
+    assert made.adds_up
+
+
+def test_a_row_that_is_missing_in_the_table_is_told() -> None:
+    table = judged()
+    known = evidence(table)
+    lost = replace(known, statuses=(*known.statuses, StatusCount("INVALID", "failed", "ERROR", 1)))
+    made = make_report(table, lost, NOON)
+    assert not made.adds_up
+    assert "does not add up" in report_text(made)
+    assert "rows judged = rows in the results table: 1,000 ≠ 1,001" in report_html(made)
+
+
+def test_a_verdict_without_a_rule_is_no_clean_row() -> None:
+    table = judged()
+    known = evidence(table)
+    clean = next(s for s in known.statuses if s.outcome == "clean")
+    others = [s for s in known.statuses if s.outcome != "clean"]
+    split = [replace(clean, rows=clean.rows - 7), StatusCount("MISMATCH", "failed", None, 7)]
+    made = make_report(table, replace(known, statuses=(*others, *split)), NOON)
+    assert made.clean == clean.rows - 7
+    assert made.adds_up
+
+
+def test_the_rules_that_count_most_come_first_with_their_change() -> None:
+    rules = report().rules
+    assert [rule.n for rule in rules] == sorted((rule.n for rule in rules), reverse=True)
+    assert rules[0].name == "no_mail"
+    assert rules[0].n - (rules[0].before or 0) == 1
+    assert len(rules[0].shares) == 3
+
+
+def test_runs_are_the_points_of_batch_runs_and_batches_those_of_a_stream() -> None:
+    assert [p.label for p in report().trend.points] == ["run 1", "run 2", "run 3"]
+    assert [p.label for p in report(mode="streaming").trend.points] == [
+        "batch 1",
+        "batch 2",
+        "batch 3",
+    ]
+    assert report(mode="streaming").judged == 3000
+
+
+def test_the_trend_is_bounded() -> None:
+    assert len(report(runs=500).trend.points) == 40
+
+
+def test_a_rule_that_is_gone_is_told_with_its_rows() -> None:
+    table = judged()
+    fewer = replace(table, rules=table.rules[1:])
+    made = make_report(fewer, evidence(table), NOON)
+    assert any("no_mail, which is no longer declared" in note for note in made.notes)
+
+
+def test_values_of_sensitive_columns_are_in_no_form_of_the_report() -> None:
+    made = report()
+    forms = [report_html(made), report_json(made).decode(), report_text(made), repr(made)]
+    assert all(CANARY not in form for form in forms)
+    assert all(MASK in form for form in forms[:2])
+
+
+def test_a_key_or_time_that_is_sensitive_is_masked_too() -> None:
+    table = rule_table(sensitive=("order_id", "ts"))
+    row = replace(failed(1, ("no_mail",), "INVALID"), pk=CANARY)
+    shown = shown_row(row, table, {})
+    assert (shown.key, shown.event_time) == (MASK, MASK)
+    assert shown.row["order_id"] == MASK
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        f'{{"mail": "{CANARY}"}}',
+        f'{{"t1.mail": "{CANARY}"}}',
+        f'{{"t1": {{"mail": "{CANARY}"}}}}',
+        f'{{"all": [{{"mail": ["{CANARY}"]}}]}}',
+        f'"{CANARY}"',
+        f"{CANARY} is no JSON",
+    ],
+)
+def test_a_sensitive_value_stays_masked_however_the_row_is_written(row: str) -> None:
+    assert CANARY not in str(masked_values(row, frozenset({"mail"})))
+
+
+class Tags(HTMLParser):
+    """What a browser would see: tags with their attributes, and how they nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in {"meta", "input", "br", "wbr"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_no_value_becomes_a_tag_and_every_tag_is_closed() -> None:
+    page = report_html(report())
+    tags = Tags(page)
+    assert HOSTILE not in page
+    assert not [tag for tag, _ in tags.seen if tag == "img"]
+    assert not tags.open
+
+
+def test_the_page_fetches_nothing_and_runs_only_its_own_lines() -> None:
+    page = report_html(report())
+    tags = Tags(page).seen
+    attributes = {name for _, attrs in tags for name in attrs}
+    policies = [a.get("content") or "" for _, a in tags if a.get("http-equiv")]
+    assert not attributes & {"src", "href", "style", "onclick", "action"}
+    assert "url(" not in page
+    assert len(policies) == 1
+    assert policies[0].startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policies[0]
+
+
+def test_a_plot_has_words_for_those_who_cannot_see_it() -> None:
+    made = report()
+    plots = [attrs for tag, attrs in Tags(report_html(made)).seen if tag == "svg"]
+    assert all(attrs.get("role") == "img" and attrs.get("aria-label") for attrs in plots)
+    assert "most in run 3" in str(plots[0]["aria-label"])
+
+
+def test_a_thousand_rules_are_one_foldable_table() -> None:
+    made = report(rules=1000)
+    page = report_html(made)
+    assert "show all 1,004 rules" in page
+    assert page.count('<th scope="row">amount_<wbr>is') == 1000
+    assert len(report_text(made).splitlines()) < 60
+    assert len(json.loads(report_json(made))["rules"]) == 1004
+
+
+def test_json_holds_all_that_the_page_shows() -> None:
+    made = report()
+    body = json.loads(report_json(made))
+    assert body["schema_version"] == 1
+    assert body["adds_up"] is True
+    assert body["rules"][0]["name"] == made.rules[0].name
+    assert body["header"]["table"] == "orders"
+    assert len(body["sample"]["rows"]) == len(made.sample.rows)
+
+
+def test_an_empty_run_has_a_report() -> None:
+    table = judged()
+    known = evidence(table, runs=1)
+    nothing = replace(known, batches=(), counts={}, statuses=(), verdicts=())
+    made = make_report(table, nothing, NOON)
+    assert (made.judged, made.clean) == (0, 0)
+    assert "first" in report_html(made)
+    assert "0 rows judged" in report_text(made)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_spread_sample_is_bounded_and_has_of_every_kind(seed: int) -> None:
+    rng = Random(seed)
+    kinds = [[(kind, n) for n in range(rng.randint(1, 9))] for kind in range(rng.randint(1, 30))]
+    limit = rng.randint(0, 80)
+    chosen = spread(kinds, limit)
+    assert len(chosen) == min(limit, sum(map(len, kinds)))
+    taken = [sum(kind == of for of, _ in chosen) for kind in range(len(kinds))]
+    unfilled = [n for n, kind in zip(taken, kinds, strict=True) if n < len(kind)]
+    assert not unfilled or max(taken) - min(unfilled) <= 1, f"seed {seed}"
+
+
+def test_kinds_stand_in_the_order_of_the_rules() -> None:
+    rows = [
+        failed(1, ("b",), "X"),
+        failed(2, ("a",), "Y"),
+        failed(3, ("b",), "X"),
+        failed(4, (), "Z"),
+    ]
+    assert [row.rules for row in stratified(rows, ("a", "b"))] == [("a",), ("b",), ("b",), ()]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0, "0%"), (1, "100%"), (0.5, "50.00%"), (0.00001, "<0.01%"), (0.999999, "99.99%")],
+)
+def test_few_rows_are_told_from_none_and_many_from_all(share: float, words: str) -> None:
+    assert percent(share) == words
+
+
+def test_a_stack_never_leaves_the_plot() -> None:
+    bars = [Bar(f"run {n}", 10, {"ERROR": n, "WARN": 10 - n, "INFO": 0}) for n in range(11)]
+    assert scale(bars) == 1.0
+    drawn = [float(y) for y in re.findall(r' y="([\d.-]+)"', bars_svg(bars, "words"))]
+    assert drawn
+    assert min(drawn) >= 0
