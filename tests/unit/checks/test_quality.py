@@ -20,6 +20,7 @@ PLANTED = Planted(
     dead_letters=3,
     refused=2,
     tombstones=0,
+    outcomes={"accepted": 95, "dead_letter": 3, "refused": 2, "tombstone": 0},
     statuses={"INVALID": 8, "VALID": 90},
     rules=(RuleCount("a", "a", "ERROR", 5, 7), RuleCount("b", "b", "WARN", 3, 3)),
     metrics={"dq.a": 5, "dq.b": 3},

@@ -143,6 +143,12 @@ def test_what_was_planted_is_what_a_count_of_the_messages_finds(tmp_path: Path) 
     assert planted.refused == unreadable(found)
     assert planted.tombstones == sum(v is None for _, v in found["onprem"] + found["cloud"]) == 10
     assert planted.results == sum(planted.statuses.values()) == 1000 - 20
+    assert planted.outcomes == {
+        "newest": sum(len(rows) for rows in found.values()) - 40 - 20 - 10,
+        "superseded": 40,
+        "refused": 20,
+        "tombstone": 10,
+    }
     assert [(d.name, d.rows) for d in planted.defects][:3] == [
         ("changed", 100),
         ("lost", 50),
@@ -207,6 +213,7 @@ def test_a_copy_in_one_source_is_a_row_of_its_own_and_comes_last(tmp_path: Path)
     assert all(messages.index(copy) < 1000 for copy in messages[-50:])
     assert planted.statuses == {"INVALID": 100, "QUARANTINE": 50, "VALID": 880}
     assert (planted.results, planted.refused, planted.dead_letters) == (1030, 20, 100)
+    assert planted.outcomes["accepted"] == 930
     assert held(planted) == {"price_negative": (100, 100), "again": (50, 50)}
 
 

@@ -76,7 +76,6 @@ class Feeding:
         windows = self._windows()
         judged, tally = summed(windows.values()), Tally(self._table)
         told = zip(self._feed.defects, self._counts, strict=True)
-        clean = Judged(self._table.clean_status)
         return Planted(
             table=self._table.table.name,
             rows=self._order.rows,
@@ -85,10 +84,11 @@ class Feeding:
             messages=self._sent(),
             defects=tuple(PlantedDefect(d.name, n, expected_words(d)) for d, n in told),
             results=judged.total(),
-            clean=judged[clean],
-            dead_letters=sum(n for one, n in judged.items() if one.dead_letter),
+            clean=judged[Judged(self._table.clean_status)],
+            dead_letters=_dead(judged),
             refused=self._expected("refused"),
             tombstones=self._expected("tombstones"),
+            outcomes=self._outcomes(judged),
             statuses=tally.statuses(judged),
             rules=tally.rules(judged),
             metrics=tally.metrics(judged),
@@ -134,6 +134,20 @@ class Feeding:
             for side, source in sides.items()
         }
 
+    def _outcomes(self, judged: Counter[Judged]) -> dict[str, int]:
+        """What must become of the messages; of a pair, the newest on each side counts."""
+        bad = {
+            "refused": self._expected("refused"),
+            "tombstone": self._expected("tombstones"),
+        }
+        if not self._table.table.is_pair:
+            dead = _dead(judged)
+            return {"accepted": judged.total() - dead, "dead_letter": dead, **bad}
+        sides = self._table.table.sources
+        older = sum(n * max(0, times(d, s) - 1) for d, n in self._roles_counted() for s in sides)
+        newest = sum(self._sent().values()) - older - sum(bad.values())
+        return {"newest": newest, "superseded": older, **bad}
+
     def _roles_counted(self) -> list[tuple[Defect | None, int]]:
         sound = self._order.rows - sum(self._counts)
         return [(None, sound), *zip(self._feed.defects, self._counts, strict=True)]
@@ -170,6 +184,10 @@ def _late(table: JudgedTable, defect: Defect | None) -> timedelta:
         if not (change.drop or change.garble or change.tombstone):
             return change.late or timedelta(0)
     return timedelta(0)
+
+
+def _dead(judged: Counter[Judged]) -> int:
+    return sum(n for one, n in judged.items() if one.dead_letter)
 
 
 def _count(defect: Defect, order: Order) -> int:

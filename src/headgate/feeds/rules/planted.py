@@ -66,6 +66,7 @@ class Planted:
     dead_letters: int
     refused: int
     tombstones: int
+    outcomes: Mapping[str, int]
     statuses: Mapping[str, int]
     rules: tuple[RuleCount, ...]
     metrics: Mapping[str, int]
