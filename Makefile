@@ -242,6 +242,9 @@ bursts: $(PREPARED) ## stream bursts, kill broker and engine, compare with a bat
 bench: $(PREPARED) ## the goals' table
 	$(HG) bench run
 
+bench-peers: $(PREPARED) ## ours beside DQX, sparkdq, cuallee, Soda and Great Expectations
+	$(HG) bench peers
+
 benchmark: $(PREPARED) ## one timed run of the whole path
 	$(HG) bench pipeline
 

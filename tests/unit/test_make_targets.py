@@ -33,7 +33,7 @@ compact-silver expire-snapshots vacuum maintain
 benchmark
 logs logs-broker logs-engine logs-executor ps
 """.split()
-OURS = "help demo setup-system sample count certify docs test-all faults bursts bench".split()
+OURS = "help demo setup-system sample count certify docs test-all faults bursts bench bench-peers".split()
 COME_LATER = {
     "obs-up",
     "obs-down",

@@ -200,6 +200,21 @@ def _processor() -> str:
 
 
 @group.command()
+@click.option("--rows", default=1_000_000, show_default=True)
+@click.option("--rules", default=100, show_default=True)
+@click.option("--only", default="", metavar="ours,DQX", help="These alone.")
+@click.option("--seconds", default=600.0, show_default=True, help="The most for one of them.")
+def peers(rows: int, rules: int, only: str, seconds: float) -> None:
+    """Run DQX, sparkdq, cuallee, Soda and Great Expectations beside ours: same rows, same rules.
+
+    Each gets an environment of its own, made on first use. Losses are shown like wins.
+    """
+    from headgate.cli.bench_peers import run_peers
+
+    console.data(run_peers(rows, rules, only, seconds))
+
+
+@group.command()
 def pipeline() -> None:
     """Time the whole path under the active profile, from down to down.
 
