@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
 from headgate.expr.literals import LiteralValue
-from headgate.expr.tree import Arithmetic, BatchTime, Cast, Column, Expr, Function, Literal
+from headgate.expr.tree import (
+    Arithmetic,
+    BatchTime,
+    Cast,
+    Column,
+    Expr,
+    Function,
+    Literal,
+    children,
+)
+from headgate.spec.durations import in_words
 from headgate.spec.types import STRING, SqlType
 
 LONGEST_TEXT = 60
@@ -35,6 +45,7 @@ _FUNCTIONS: Mapping[str, str] = {
     **{part: f"the {part} of {{0}}" for part in _OF},
     "dayofweek": "the day of the week (Sunday is 1) of {0}",
     "dayofyear": "the day of the year of {0}",
+    "unix_timestamp": "the seconds since 1970 of {0}",
     "datediff": "the days from {1} to {0}",
     "date_add": "the date {1} days after {0}",
     "date_sub": "the date {1} days before {0}",
@@ -119,7 +130,29 @@ def value(expr: Expr, condition: Told) -> str:
             return condition(expr)
 
 
+def is_span(expr: Expr) -> bool:
+    """Whether it is the seconds from one time to another."""
+    if not isinstance(expr, Arithmetic) or expr.operator != "-":
+        return False
+    parts = (expr.left, expr.right)
+    return all(isinstance(p, Function) and p.name == "unix_timestamp" for p in parts)
+
+
+def span_words(expr: Arithmetic, told: Told) -> str:
+    later, earlier = (told(children(part)[0]) for part in (expr.left, expr.right))
+    return f"the time from {earlier} to {later}"
+
+
+def seconds(length: int) -> str:
+    """A length of time in the largest unit that is exact."""
+    if not 0 < length < 86_400 * 36_500:
+        return f"{length} seconds"
+    return in_words(timedelta(seconds=length)).lower()
+
+
 def _arithmetic(expr: Arithmetic, told: Told) -> str:
+    if is_span(expr):
+        return f"{span_words(expr, told)} in seconds"
     left, right = told(expr.left), told(expr.right)
     if expr.operator == "%":
         return f"the remainder of {left} divided by {right}"
@@ -129,9 +162,10 @@ def _arithmetic(expr: Arithmetic, told: Told) -> str:
 
 
 def _cast(expr: Cast, told: Told) -> str:
-    """A change between numbers goes without saying; what text is read as does not."""
+    """A change between numbers or times goes without saying; what text is read as does not."""
     item, source, target = told(expr.item), expr.item.type, expr.type
-    if source.is_numeric and target.is_numeric and not target.is_integral:
+    widened = source.is_numeric and target.is_numeric and not target.is_integral
+    if widened or (source.is_time and target.is_time):
         return item
     if target.name == "DATE" and source.is_time:
         return f"the date of {item}"

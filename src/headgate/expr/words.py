@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from headgate.expr.tree import (
     And,
+    Arithmetic,
     Between,
     Case,
     Cast,
@@ -25,7 +26,16 @@ from headgate.expr.tree import (
     Not,
     Or,
 )
-from headgate.expr.value_words import constant, listed, options, type_words, value
+from headgate.expr.value_words import (
+    constant,
+    is_span,
+    listed,
+    options,
+    seconds,
+    span_words,
+    type_words,
+    value,
+)
 from headgate.spec.types import BOOLEAN, STRING, SqlType
 
 _OPPOSITE: dict[Comparison, Comparison] = {
@@ -52,6 +62,7 @@ _SEARCHES = {
     "startswith": ("begins with", "does not begin with"),
     "endswith": ("ends with", "does not end with"),
     "contains": ("contains", "does not contain"),
+    "regexp_like": ("matches", "does not match"),
 }
 
 
@@ -154,6 +165,10 @@ def _compared(expr: Compare, *, holds: bool) -> _Clause:
         verb = "equals" if holds else "differs from"
         return _Clause(subject, f"{verb} {other} (missing equals missing)")
     operator = expr.operator if holds else _OPPOSITE[expr.operator]
+    left, right = expr.left, expr.right
+    if isinstance(left, Arithmetic) and is_span(left) and isinstance(right, Literal):
+        length = seconds(right.value) if isinstance(right.value, int) else other
+        return _Clause(span_words(left, _value), f"{_verb(operator, left.type, right)} {length}")
     return _Clause(subject, f"{_verb(operator, expr.left.type, expr.right)} {other}")
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.expr.random_exprs import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
 
 from headgate.expr.parse import parse_condition
+from headgate.expr.spark import BATCH_TIME
 from headgate.expr.tree import BatchTime, Compare, Literal, columns_of
 from headgate.expr.tree import Column as Of
 from headgate.expr.words import in_words
@@ -63,6 +64,13 @@ def test_a_condition_reads_as_a_person_would_say_it(condition: str, words: str) 
 def test_the_clock_of_a_rule_is_the_time_of_its_batch() -> None:
     tree = Compare("<", BatchTime(), Of("sent", TIMESTAMP_LTZ))
     assert in_words(tree) == "the time of the batch is before sent"
+
+
+def test_a_length_of_time_is_told_in_its_largest_unit() -> None:
+    tree = parse_condition("seconds_between(ended, begun) > 86400", TYPES)
+    assert in_words(tree) == "the time from begun to ended is above 1 day"
+    late = parse_condition(f"seconds_between({BATCH_TIME}, ended) > 90", TYPES, batch_time=True)
+    assert in_words(late) == "the time from ended to the time of the batch is above 90 seconds"
 
 
 def test_columns_of_two_sources_are_told_apart() -> None:
