@@ -15,14 +15,19 @@ LARGEST = 900_000
 LARGEST_KEY = 10_000
 
 
-def send_dead_letters(session: SparkSession, intent: Intent, bootstrap: str, topic: str) -> None:
-    """Send this batch's dead letters; one too large to send is a reference to its table row."""
-    sql(session, _letters(intent)).write.format("kafka").options(
+def send_dead_letters(
+    session: SparkSession, intent: Intent, bootstrap: str, topic: str, source: str | None = None
+) -> None:
+    """Send this batch's dead letters; one too large to send is a reference to its table row.
+
+    `source` is the topic they come from, where the batch has more than one.
+    """
+    sql(session, _letters(intent, source)).write.format("kafka").options(
         **{"kafka.bootstrap.servers": bootstrap, "topic": topic}
     ).save()
 
 
-def _letters(intent: Intent) -> str:
+def _letters(intent: Intent, source: str | None = None) -> str:
     facts = {
         "headgate.topic": "kafka_topic",
         "headgate.partition": "CAST(kafka_partition AS STRING)",
@@ -49,7 +54,7 @@ SELECT
 FROM {DEAD_LETTERS}
 WHERE job = {spark_literal(intent.job)}
   AND refused_at = {spark_literal(intent.batch_time)}
-  AND ({_inside(intent)})"""
+  AND ({_inside(intent, source)})"""
 
 
 def _too_large() -> str:
@@ -60,8 +65,10 @@ def _too_large() -> str:
     return f"{sizes} > {LARGEST}"
 
 
-def _inside(intent: Intent) -> str:
-    topic = spark_literal(intent.range.source.removeprefix("kafka:"))
+def _inside(intent: Intent, source: str | None) -> str:
+    topic = spark_literal(source or intent.range.source.removeprefix("kafka:"))
+    if intent.range.is_table:
+        return f"kafka_topic = {topic}"
     parts = (
         f"(kafka_partition = {int(key)} AND kafka_offset >= {intent.range.start.get(key, 0)}"
         f" AND kafka_offset < {end})"

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -87,6 +88,12 @@ class ManagedTable:
             return reader.option("versionAsOf", str(snapshot.id)).load(self.name)
         options = {"start-snapshot-id": snapshot.parent, "end-snapshot-id": snapshot.id}
         return reader.options(**{k: str(v) for k, v in options.items()}).load(self.name)
+
+    def write_begun(self) -> Callable[[], bool]:
+        """A look at the table's folder: true once a data file is there that was not before."""
+        folder = Path(self.look().location.removeprefix("file:")) / "data"
+        known = {file.name for file in folder.rglob("*.parquet")}
+        return lambda: any(file.name not in known for file in folder.rglob("*.parquet"))
 
     def publish(self, staged: Snapshot) -> Snapshot:
         """Make a staged append current, after whatever was committed meanwhile.

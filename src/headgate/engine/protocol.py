@@ -14,8 +14,8 @@ from typing import Protocol
 from headgate.engine.faults import Faults, Point
 from headgate.engine.iceberg import AlreadyPublishedError
 from headgate.engine.reach import Reached
-from headgate.errors import BatchRefusedError
-from headgate.store.model import Intent, LedgerRow, Range
+from headgate.errors import BatchRefusedError, OperationError
+from headgate.store.model import Intent, Judged, LedgerRow, Range
 from headgate.store.ops import OpsStore
 
 
@@ -25,7 +25,7 @@ class Result:
 
     `committed_at` is when the table took them, where that must be told apart from now; `net` how
     many rows it has gained, where the outcomes do not tell; `amended` the intent that was carried
-    out, where the work amended the one it was given.
+    out, where the work amended the one it was given; `judged` what rules found.
     """
 
     read: int
@@ -35,6 +35,7 @@ class Result:
     committed_at: datetime | None = None
     net: int = 0
     amended: Intent | None = None
+    judged: Judged | None = None
 
 
 class Work(Protocol):
@@ -91,7 +92,17 @@ class BatchProtocol:
         result = work.account(intent) or self._written(intent, work)
         self.faults.at(Point.BEFORE_OUTCOME)
         done = result.amended or self._as_it_stands(intent)
-        return self.store.settle(done, ledger_row(done, result))
+        return self.store.settle(done, ledger_row(done, result), result.judged)
+
+    def published(self, work: Work, intent: Intent, publish: Callable[[], object]) -> Result:
+        """Publish what is staged while the batch is still this run's, and account for it."""
+        self.still_mine()
+        publish()
+        self.faults.at(Point.AFTER_PUBLISH)
+        result = work.account(intent)
+        if result is None:
+            raise OperationError(f"the commit that {intent.job} has just published is lost")
+        return result
 
     def _written(self, intent: Intent, work: Work) -> Result:
         refuse_unless_next(intent, work.reached(intent))
@@ -145,7 +156,7 @@ def refuse_unless_next(intent: Intent, reached: Reached | None) -> None:
 def span(range_: Range) -> int:
     """Offsets between start and end; a table's range counts as one step when its end is new."""
     if range_.is_table:
-        return int(range_.start.get("snapshot") != range_.end["snapshot"])
+        return int(range_.starts_anew or range_.start != range_.end)
     return sum(end - range_.start.get(key, 0) for key, end in range_.end.items())
 
 

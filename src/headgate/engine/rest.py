@@ -88,6 +88,16 @@ def incomplete(table: ManagedTable, staged: Snapshot, range_: Range) -> list[Blo
     ]
 
 
+def blocks_with(table: ManagedTable, staged: Snapshot, condition: str) -> list[Block]:
+    """The blocks of offsets in which a staged row fulfils the condition."""
+    block = F.expr(f"kafka_offset DIV {BLOCK}").alias("block")
+    rows = table.appended(staged).where(condition)
+    found = rows.groupBy(F.col("kafka_partition").alias("partition"), block).count()
+    return [
+        Block(int(r["partition"]), int(r["block"]), BLOCK, int(r["count"])) for r in found.collect()
+    ]
+
+
 def few(blocks: Sequence[Block], range_: Range) -> bool:
     """Whether these blocks are few enough of the range to be kept."""
     return len(blocks) <= MOST * sum(

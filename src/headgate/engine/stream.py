@@ -26,6 +26,7 @@ AWAY = (
     "Bootstrap broker",
 )
 SHORT = 160
+TICK_SECONDS = 1.0
 Handle = Callable[[DataFrame, Range, int], None]
 
 
@@ -52,6 +53,8 @@ class TopicQuery:
         self._checkpoint, self._pace = checkpoint, pace
         self._topics = Topics(bootstrap)
         self._between_batches = threading.Lock()
+        self._under_way = threading.Lock()
+        self._next_tick = 0.0
         self._error: BaseException | None = None
         self._handled = 0
 
@@ -62,10 +65,12 @@ class TopicQuery:
         stop: threading.Event,
         waits: Callable[[HeadgateError], None],
         goes_on: Callable[[], None],
+        tick: Callable[[], None] | None = None,
     ) -> None:
         """Block until all that was there is processed (batch), or until `stop` is set.
 
-        `waits` hears why the query cannot go on for now, `goes_on` that it does.
+        `waits` hears why the query cannot go on for now, `goes_on` that it does; `tick` is called
+        now and then while no batch is under way.
         """
         watch, began = BrokerWatch(self._topics, waits, goes_on), time.monotonic()
         query = self._start(handle, mode)
@@ -76,10 +81,25 @@ class TopicQuery:
                     return
                 lasts = time.monotonic() - began > 2 * self._pace.trigger_seconds
                 watch.look(steady=lasts or self._handled > 0)
+                self._tick(tick)
         except Exception as error:
+            if query.isActive:  # it is the tick that failed, or the look at the broker
+                self._stop(query)
             raise self._error or error from error
         if self._error is not None:
             raise self._error
+
+    def _tick(self, tick: Callable[[], None] | None) -> None:
+        """Never beside a batch: both may look at the same tables."""
+        now = time.monotonic()
+        if tick is None or now < self._next_tick:
+            return
+        if self._under_way.acquire(blocking=False):
+            try:
+                tick()
+            finally:
+                self._under_way.release()
+            self._next_tick = now + TICK_SECONDS
 
     def _start(self, handle: Handle, mode: str) -> StreamingQuery:
         writer = self._frame().writeStream.foreachBatch(self._callback(handle))
@@ -110,7 +130,8 @@ class TopicQuery:
             if not self._between_batches.acquire(blocking=False):
                 raise OperationError("the query is being stopped")
             try:
-                handle(frame, self._range(batch_id), batch_id)
+                with self._under_way:
+                    handle(frame, self._range(batch_id), batch_id)
                 self._handled += 1
             except BaseException as error:
                 # Spark would hand back only the words of it.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,17 +12,19 @@ from headgate.compile.fragments import DEAD_LETTERS
 from headgate.compile.script import Script
 from headgate.engine.dead_letters import send_dead_letters
 from headgate.engine.faults import Point
-from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable, Staging, nothing
+from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import BatchProtocol, Result, span
 from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.rest import Rest, rest_of
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError, OperationError
-from headgate.expr.literals import spark_literal
 from headgate.jobs import drift
+from headgate.jobs.binding import bind
 from headgate.jobs.declaration import Scripts
 from headgate.jobs.evolve import Evolution
+from headgate.jobs.refusals import publish_letters, stage
+from headgate.jobs.topic_target import TopicTarget
 from headgate.store.model import Intent
 
 ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
@@ -32,16 +32,12 @@ TOMBSTONES = "value IS NULL"
 
 
 @dataclass(frozen=True)
-class BronzeTarget:
+class BronzeTarget(TopicTarget):
     """Where the batches of one run go."""
 
-    job: str
     scripts: Scripts
     file: str
     view: str
-    table: str
-    dlq_topic: str
-    bootstrap: str
 
     @property
     def drift_view(self) -> str:
@@ -49,6 +45,10 @@ class BronzeTarget:
 
     def script(self, revision: str) -> Script:
         return self.scripts.of(revision, self.file)
+
+    def account(self, session: SparkSession, intent: Intent) -> Result | None:
+        table, letters = ManagedTable(session, self.table), ManagedTable(session, DEAD_LETTERS)
+        return account_bronze(table, letters, intent)
 
 
 class BronzeBatch:
@@ -80,12 +80,7 @@ class BronzeBatch:
         # A row stands for one record, so as many rows as offsets mean that all were accepted.
         if staged.added != span(intent.range):
             self._account_for_rest(intent, staged)
-        self._protocol.still_mine()
-        self._table.publish(staged)
-        self._protocol.faults.at(Point.AFTER_PUBLISH)
-        result = self.account(intent)
-        if result is None:
-            raise OperationError(f"{self._table.name} lost the commit that was just published")
+        result = self._protocol.published(self, intent, lambda: self._table.publish(staged))
         return replace(result, amended=intent)
 
     def _stage_evolved(self, intent: Intent) -> tuple[Intent, Snapshot]:
@@ -138,32 +133,15 @@ class BronzeBatch:
 
     def _stage(self, intent: Intent) -> Snapshot:
         script = self._bind(intent, self._frame)
-        staging = Staging(self._session, intent)
-        self._protocol.faults.during(Point.MID_WRITE, self._write_begun)
-        with staging.open():
-            sql(self._session, script.one("accept"))
-        staged = staging.staged(self._table)
+        self._protocol.faults.during(Point.MID_WRITE, self._table.write_begun)
+        staged = stage(self._table, intent, script.one("accept"))
         self._protocol.faults.at(Point.AFTER_STAGING)
         return staged
 
     def _bind(self, intent: Intent, records: DataFrame) -> Script:
-        """The file's views over these records, and its clock at the batch's time."""
         script = self._target.script(intent.revisions[0])
-        records.createOrReplaceTempView(self._target.view)
-        for step in ("clock", "revision", "view"):
-            for statement in script.named(step):
-                sql(self._session, statement)
-        now = intent.batch_time.isoformat()
-        sql(self._session, f"SET VARIABLE batch_time = TIMESTAMP '{now}'")
-        revision = spark_literal(intent.revisions[0])
-        sql(self._session, f"SET VARIABLE batch_revision = {revision}")
+        bind(self._session, script, {self._target.view: records}, intent)
         return script
-
-    def _write_begun(self) -> Callable[[], bool]:
-        """A look at the table's folder: true once a data file is there that was not before."""
-        folder = Path(self._table.look().location.removeprefix("file:")) / "data"
-        known = {file.name for file in folder.glob("*.parquet")}
-        return lambda: any(file.name not in known for file in folder.glob("*.parquet"))
 
     def _outcomes(self, intent: Intent, staged: Snapshot, rest: Rest) -> Mapping[str, int]:
         """Outcomes of the whole batch; an offset without a record (a transaction's) has none."""
@@ -179,27 +157,10 @@ class BronzeBatch:
 
     def _refuse(self, intent: Intent, outcomes: Mapping[str, int]) -> None:
         """Dead letters first: once bronze is published, the batch is wholly accounted for."""
-        staging = Staging(self._session, intent, outcomes)
         statement = self._target.script(intent.revisions[0]).one("refuse")
-        with staging.open():
-            # Without refused records the commit is empty: it carries the count of tombstones.
-            sql(self._session, statement if outcomes.get(REFUSED) else nothing(DEAD_LETTERS))
-        staged = staging.staged(self._dead_letters)
-        if staged.added != outcomes.get(REFUSED, 0):
-            raise OperationError(
-                f"a batch of {intent.job} does not add up",
-                why=f"{dict(outcomes)}, but {staged.added} dead letters",
-            )
-        with suppress(AlreadyPublishedError):  # by an earlier attempt at this very batch
-            self._dead_letters.publish(staged)
-        letters = self._dead_letters.commit_of(intent)
-        if letters is None or letters.marker.revisions != intent.revisions:
-            raise BatchRefusedError(
-                f"dead letters of {intent.job} are already there for another form of this batch",
-                why=f"a commit starts at {dict(intent.range.start)}, but with another end or revision",
-                fix=f"run {intent.job} again: it goes on under the revision that wrote them",
-            )
-        self._protocol.faults.at(Point.AFTER_DEAD_LETTERS)
+        # Without refused records the commit is empty: it carries the count of tombstones.
+        letters = outcomes.get(REFUSED, 0)
+        publish_letters(self._session, self._protocol, intent, statement, outcomes, letters)
         send_dead_letters(self._session, intent, self._target.bootstrap, self._target.dlq_topic)
 
 

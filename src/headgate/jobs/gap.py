@@ -11,33 +11,32 @@ from contextlib import closing
 
 from pyspark.sql import SparkSession
 
-from headgate.compile.fragments import DEAD_LETTERS
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.expiry import expired
 from headgate.engine.faults import Point
-from headgate.engine.iceberg import ManagedTable, Staging, nothing
+from headgate.engine.iceberg import ManagedTable, nothing
 from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached, topic_reached
-from headgate.engine.statements import sql
 from headgate.engine.topics import TopicState
-from headgate.errors import BatchRefusedError, OperationError, UsageError
-from headgate.jobs.bronze_batch import BronzeTarget, account_bronze
+from headgate.errors import BatchRefusedError, UsageError
 from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
+from headgate.jobs.refusals import stage
 from headgate.jobs.resume import goes_on_at, repair_checkpoint
+from headgate.jobs.topic_target import TopicTarget
 from headgate.store.model import ACCEPTED_GAP, Intent, Range
 
 ACCEPT_GAP = "accept-gap"
 
 
 def accept_gap(
-    context: RunContext, target: BronzeTarget, topic: TopicState, checkpoint: Checkpoint
+    context: RunContext, target: TopicTarget, topic: TopicState, checkpoint: Checkpoint
 ) -> None:
     """Settle what expired as a batch without a record, and go on behind it."""
     run, table = context.run, ManagedTable(context.session, target.table)
     protocol = context.protocol()
-    gap = BronzeGap(context.session, target, protocol)
+    gap = ExpiredGap(context.session, target, protocol)
     gap.withdraw_unreadable(topic)
     next_ = goes_on_at(topic, topic_reached(table, context.store, run.job), checkpoint.start())
     range_ = gap_range(topic, next_, run.job)
@@ -61,15 +60,13 @@ def gap_range(topic: TopicState, next_: Mapping[str, int] | None, job: str) -> R
     return Range(f"kafka:{topic.name}", topic.topic_id, start, behind)
 
 
-class BronzeGap:
+class ExpiredGap:
     """The work of a batch whose records are all gone, as the protocol asks for it."""
 
-    def __init__(
-        self, session: SparkSession, target: BronzeTarget, protocol: BatchProtocol
-    ) -> None:
+    def __init__(self, session: SparkSession, target: TopicTarget, protocol: BatchProtocol) -> None:
         self._session, self._target, self._protocol = session, target, protocol
         self._table = ManagedTable(session, target.table)
-        self._dead_letters = ManagedTable(session, DEAD_LETTERS)
+        self._before = [ManagedTable(session, name) for name in target.before]
 
     def withdraw_unreadable(self, topic: TopicState) -> None:
         """Give up announced batches of which nothing is written and no longer all can be read."""
@@ -81,9 +78,10 @@ class BronzeGap:
                 self._protocol.store.withdraw(intent)
 
     def _refuse_half_done(self, intent: Intent) -> None:
-        if self._dead_letters.commit_of(intent) is not None:
+        half = [table.name for table in self._before if table.commit_of(intent) is not None]
+        if half:
             raise BatchRefusedError(
-                f"a batch of {intent.job} stands in the dead letters, but its rows do not",
+                f"a batch of {intent.job} stands in {', '.join(half)}, but its rows do not",
                 why=f"it begins at {dict(intent.range.start)}, and its records have expired since",
                 fix="restore the topic's records, or begin anew with an empty HEADGATE_HOME",
             )
@@ -92,18 +90,9 @@ class BronzeGap:
         return topic_reached(self._table, self._protocol.store, intent.job)
 
     def account(self, intent: Intent) -> Result | None:
-        return account_bronze(self._table, self._dead_letters, intent)
+        return self._target.account(self._session, intent)
 
     def write(self, intent: Intent) -> Result:
-        staging, name = Staging(self._session, intent), self._table.name
-        with staging.open():
-            sql(self._session, nothing(name))
-        staged = staging.staged(self._table)
+        staged = stage(self._table, intent, nothing(self._table.name))
         self._protocol.faults.at(Point.AFTER_STAGING)
-        self._protocol.still_mine()
-        self._table.publish(staged)
-        self._protocol.faults.at(Point.AFTER_PUBLISH)
-        result = self.account(intent)
-        if result is None:
-            raise OperationError(f"{name} lost the commit that was just published")
-        return result
+        return self._protocol.published(self, intent, lambda: self._table.publish(staged))

@@ -10,7 +10,7 @@ from headgate.engine.context import RunContext
 from headgate.engine.groups import GroupOffsets, group_of
 from headgate.engine.topics import TopicState
 from headgate.errors import HeadgateError
-from headgate.jobs.bronze_batch import BronzeTarget
+from headgate.jobs.topic_target import TopicTarget
 from headgate.store.model import Range
 
 # A group that cannot be written holds a batch for seconds: so long it is then left alone.
@@ -23,7 +23,7 @@ class GroupOffsetsOf:
     def __init__(
         self,
         context: RunContext,
-        target: BronzeTarget,
+        target: TopicTarget,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._context, self._target, self._clock = context, target, clock

@@ -19,7 +19,6 @@ from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached
 from headgate.engine.statements import sql
-from headgate.errors import OperationError
 from headgate.jobs import declaration
 from headgate.jobs.columns import as_now
 from headgate.store.model import SNAPSHOT, Intent, Range
@@ -117,13 +116,7 @@ class SilverWork(ABC):
         return staged
 
     def _published(self, intent: Intent, staged: Snapshot) -> Result:
-        self._protocol.still_mine()
-        self._silver.fast_forward(staged)
-        self._protocol.faults.at(Point.AFTER_PUBLISH)
-        result = self.account(intent)
-        if result is None:
-            raise OperationError(f"{self._silver.name} lost the commit that was just published")
-        return result
+        return self._protocol.published(self, intent, lambda: self._silver.fast_forward(staged))
 
 
 class SilverBatch(SilverWork):

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 TABLE_SOURCE = "table:"
+# Several sources, or one, that are read to their end and judged as a whole.
+WHOLE_SOURCE = "whole:"
 SNAPSHOT = "snapshot"
 # The batch id of records that expired unread, and that a person decided to go on without.
 ACCEPTED_GAP = -1
@@ -40,8 +42,9 @@ class Range:
     """A piece of a source: offsets per partition of a topic, or the snapshots of a table.
 
     A topic is `kafka:<topic>` with partition numbers as keys; a table is `table:<name>` with the
-    one key `snapshot`. `source_id` tells a recreated topic or table from the old one. A key that
-    `start` lacks means from the beginning.
+    one key `snapshot`. Sources that are judged as a whole are `whole:<name>,<name>`, with keys as
+    `<side>:<partition>` or `<side>:snapshot`, and have no start. `source_id` tells a recreated topic
+    or table from the old one. A key that `start` lacks means from the beginning.
     """
 
     source: str
@@ -51,11 +54,12 @@ class Range:
 
     @property
     def is_table(self) -> bool:
-        return self.source.startswith(TABLE_SOURCE)
+        """Whether it has no offsets that a later range could go on from."""
+        return self.source.startswith((TABLE_SOURCE, WHOLE_SOURCE))
 
     @property
     def starts_anew(self) -> bool:
-        """A full rebuild from a table: what was settled before it no longer counts."""
+        """A full rebuild: what was settled before it no longer counts."""
         return self.is_table and not self.start
 
 

@@ -261,10 +261,10 @@ class OpsStore:
         with self._engine.connect() as db:
             return rule_counts.sums(db, job)
 
-    def rule_counts_after(self, row: int) -> tuple[tuple[str, RuleCount], ...]:
-        """What each rule of each job found in the batches after this row of the ledger."""
+    def rule_counts_between(self, after: int, until: int) -> tuple[tuple[str, RuleCount], ...]:
+        """What each rule of each job found in the batches of these rows of the ledger."""
         with self._engine.connect() as db:
-            return rule_counts.sums_after(db, row)
+            return rule_counts.sums_between(db, after, until)
 
     def newest_rule_counts(self, job: str, limit: int) -> Mapping[int, tuple[RuleCount, ...]]:
         """The counts of the job's last batches, by the number of their ledger row."""

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.faults import PUBLISHED, Kill, State, keep_state, plan, read_state
+from headgate.checks.faults import (
+    BRONZE_POINTS,
+    PUBLISHED,
+    Kill,
+    State,
+    keep_state,
+    plan,
+    read_state,
+)
 from headgate.engine.faults import Point
 
 
@@ -27,7 +35,7 @@ def test_a_seed_plans_the_same_kills_and_another_seed_others() -> None:
 
 def test_all_points_of_both_jobs_are_struck() -> None:
     points = Counter((kill.job, kill.point) for kill in planned(42, 200).kills)
-    assert {point for job, point in points if job == "bronze"} == set(Point)
+    assert {point for job, point in points if job == "bronze"} == set(BRONZE_POINTS)
     assert {job for job, _ in points} == {"bronze", "silver"}
     assert min(points.values()) > 1
 

@@ -1,0 +1,140 @@
+"""Reading a topic under the batch protocol: what every job that follows a topic has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from headgate.engine.checkpoint import Checkpoint
+from headgate.engine.context import RunContext
+from headgate.engine.expiry import is_data_loss, refuse_expired, refuse_shorter
+from headgate.engine.iceberg import ManagedTable, precedes
+from headgate.engine.markers import intent_of
+from headgate.engine.protocol import Work, span
+from headgate.engine.reach import Reached, topic_reached
+from headgate.engine.stream import Pace, TopicQuery, read_range
+from headgate.engine.topics import Topics, TopicState
+from headgate.jobs.gap import ACCEPT_GAP, ExpiredGap, accept_gap
+from headgate.jobs.group import GroupOffsetsOf
+from headgate.jobs.progress import RunProgress
+from headgate.jobs.resume import goes_on_at, prepare_checkpoint
+from headgate.jobs.topic_target import TopicTarget
+from headgate.store.model import Intent, LedgerRow, Range
+
+
+class TopicRun(ABC):
+    """Takes the micro-batches of one run through the protocol."""
+
+    def __init__(self, context: RunContext, target: TopicTarget, pace: Pace) -> None:
+        self._context, self._target, self._pace = context, target, pace
+        self._protocol = context.protocol()
+        self._progress = RunProgress(context)
+        self._group = GroupOffsetsOf(context, target)
+
+    @property
+    @abstractmethod
+    def revision(self) -> str:
+        """The revision that judges the next batch."""
+
+    @abstractmethod
+    def _batch(self, frame: DataFrame) -> Work:
+        """The work of one batch over these records."""
+
+    def tick(self) -> None:
+        """What is to be done now and then between batches; most jobs have nothing."""
+        return
+
+    def settled(self, row: LedgerRow | None) -> None:
+        """A batch has its outcome; None when it had one already."""
+        self._progress.batch(row)
+
+    def follow(self, topic: TopicState) -> None:
+        """The whole run: what is half done, a gap that was accepted, then the topic."""
+        context, target = self._context, self._target
+        location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
+        checkpoint = Checkpoint(context.session, location, topic.name)
+        self.adopt_half_done(topic)
+        if context.run.options.get("form") == ACCEPT_GAP:
+            accept_gap(context, target, topic, checkpoint)
+            return
+        try:
+            self.read(topic, checkpoint)
+        except Exception as error:
+            if is_data_loss(error):
+                self.refuse_what_is_gone(topic.name, checkpoint)
+            raise
+        finally:
+            self._group.close()
+
+    def read(self, topic: TopicState, checkpoint: Checkpoint) -> None:
+        """What a killed run left open, then the topic, to its end or until stopped."""
+        context, target = self._context, self._target
+        self.finish_open_intents(topic)
+        prepare_checkpoint(checkpoint, topic, self._reached(), target.job)
+        self._group.catch_up(topic)
+        query = TopicQuery(context.session, target.bootstrap, topic, checkpoint, self._pace)
+        query.run(
+            self.handle, context.run.mode, context.stop, context.waits, context.goes_on, self.tick
+        )
+
+    def _reached(self) -> Reached | None:
+        table = ManagedTable(self._context.session, self._target.table)
+        return topic_reached(table, self._context.store, self._target.job)
+
+    def refuse_what_is_gone(self, name: str, checkpoint: Checkpoint) -> None:
+        """Spark missed records: say which have left the topic since it was last looked at."""
+        topic = Topics(self._target.bootstrap).found(name)
+        next_ = goes_on_at(topic, self._reached(), checkpoint.start())
+        if next_ is not None:
+            refuse_shorter(topic, next_, self._target.job)
+            refuse_expired(topic, next_, self._target.job)
+
+    def adopt_half_done(self, topic: TopicState) -> None:
+        """A batch that stands beside the table but not in it, announced again if that was lost."""
+        session, job = self._context.session, self._target.job
+        rows = ManagedTable(session, self._target.table).committed(job)
+        for name in self._target.before:
+            found = ManagedTable(session, name).committed(job)
+            if found is None or found.marker.range.source_id != topic.topic_id:
+                continue
+            if rows is None or precedes(rows.marker.range, found.marker.range):
+                self._context.store.begin(intent_of(found.marker))
+                return
+
+    def finish_open_intents(self, topic: TopicState) -> None:
+        """What a killed run announced is done first, with exactly its range."""
+        for found in self._context.store.open_intents(self._target.job):
+            if found.range.source_id != topic.topic_id:
+                continue  # its records are gone; what to do about that is said where it is noticed
+            mine = replace(found, run=self._context.run.number)
+            if found.is_accepted_gap:
+                gap = ExpiredGap(self._context.session, self._target, self._protocol)
+                self._protocol.finish(mine, gap)
+                continue
+            intent = replace(self._judged_now(found), run=mine.run)
+            frame = read_range(self._context.session, self._target.bootstrap, intent.range)
+            self._progress.begin(span(intent.range))
+            self.settled(self._protocol.finish(intent, self._batch(frame)))
+
+    def _judged_now(self, intent: Intent) -> Intent:
+        """The intent under the revision that wrote for it already, else under this run's."""
+        revisions = (self.revision,)
+        for name in (self._target.table, *self._target.before):
+            commit = ManagedTable(self._context.session, name).commit_of(intent)
+            if commit is not None:
+                revisions = commit.marker.revisions
+                break
+        if intent.revisions == revisions:
+            return intent
+        return self._context.store.amend(intent, revisions)
+
+    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+        run = self._context.run
+        self._progress.begin(span(range_))
+        row = self._protocol.process(
+            run.job, run.number, range_, (self.revision,), batch_id, self._batch(frame)
+        )
+        self.settled(row)
+        self._group.follow(range_)

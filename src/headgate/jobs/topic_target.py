@@ -1,0 +1,31 @@
+"""Where the batches of a topic go, whatever job reads it: one table that says how far, and others beside it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from headgate.compile.fragments import DEAD_LETTERS
+from headgate.engine.protocol import Result
+from headgate.store.model import Intent
+
+
+@dataclass(frozen=True)
+class TopicTarget(ABC):
+    """`table` is published last: a batch that it holds is wholly written."""
+
+    job: str
+    table: str
+    dlq_topic: str
+    bootstrap: str
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """The tables that a batch is published to before it is in `table`."""
+        return (DEAD_LETTERS,)
+
+    @abstractmethod
+    def account(self, session: SparkSession, intent: Intent) -> Result | None:
+        """What became of a batch, from the tables alone; None when `table` has no commit of it."""
