@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 
+from headgate.errors import Fault
 from headgate.spec.document import Document, Plain
 from headgate.spec.ruleset import VERSION
 
@@ -14,10 +15,10 @@ _STEP = re.compile(r"[a-z]+|\d+")
 _KEPT = ("metadata", "metrics", "tables", "rules", "aggregates")
 
 
-def part_of(pointer: str) -> str | None:
-    """The rule, or else the table, that a pointer stands in."""
-    found = _PART.match(pointer)
-    return found[0] if found else None
+def parts_of(faults: Iterable[Fault]) -> frozenset[str]:
+    """The rules, or else the tables, that faults stand in."""
+    found = (_PART.match(fault.field) for fault in faults)
+    return frozenset(match[0] for match in found if match)
 
 
 def is_within(pointer: str, parts: Iterable[str]) -> bool:

@@ -137,6 +137,9 @@ def _aggregate(place: str, aggregate: Aggregate) -> _Found:
     if (measure == "quantile") != (aggregate.quantile is not None):
         wrong = f"{place}.quantile" if aggregate.quantile is not None else place
         yield wrong, "`quantile` goes with the measure quantile", "Write both, as quantile: 0.95."
+    if aggregate.quantile is not None and not 0 < aggregate.quantile < 1:
+        what = f"{aggregate.quantile:g} is not between 0 and 1"
+        yield f"{place}.quantile", what, "Write for example 0.95."
     if measure == "null_rate":
         for key in ("min", "max"):
             value = getattr(aggregate, key)

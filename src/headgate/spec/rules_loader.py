@@ -11,8 +11,10 @@ from headgate.spec.declared import Declared
 from headgate.spec.document import WHOLE_FILE, Document, Plain, read_document
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
-from headgate.spec.rules_aside import is_within, mended, part_of
+from headgate.spec.rules_aside import is_within, mended, parts_of
 from headgate.spec.rules_checks import faults_of
+from headgate.spec.rules_old import converted
+from headgate.spec.rules_values import fill_values
 from headgate.spec.ruleset import RuleSet
 
 __all__ = ["Reading", "find_table", "load_rules", "read_rules", "rule_files", "tables_in"]
@@ -57,8 +59,10 @@ def read_rules(path: Path, variables: Mapping[str, str]) -> Reading:
         if not document.faults:
             document.add("", "the rule set is not a mapping", "Write `key: value` lines.", line=1)
         return Reading(None, _sorted(document))
+    document, notes = converted(document)
     _name_aliases(document.data)
-    return _checked(document)
+    fill_values(document, path.parent)
+    return _checked(document, notes)
 
 
 def rule_files(root: Path) -> tuple[Path, ...]:
@@ -71,7 +75,7 @@ def rule_files(root: Path) -> tuple[Path, ...]:
 
 def tables_in(path: Path) -> tuple[str, ...]:
     """The names of the tables that a file declares, whether or not they have faults."""
-    document = read_document(str(path), _text(path), {})
+    document, _ = converted(read_document(str(path), _text(path), {}))
     data = document.data if isinstance(document.data, dict) else {}
     listed = data.get("tables")
     tables = [t for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
@@ -91,20 +95,19 @@ def find_table(root: Path, name: str) -> Path:
     )
 
 
-def _checked(document: Document) -> Reading:
+def _checked(document: Document, notes: tuple[str, ...]) -> Reading:
     """First the shape of every part, then what must hold between those that have it."""
-    rule_set, aside = validate(RuleSet, document), frozenset[str]()
+    rule_set = validate(RuleSet, document)
+    aside = parts_of(document.faults)
     if rule_set is None:
-        aside = frozenset(filter(None, (part_of(fault.field) for fault in document.faults)))
         rule_set = validate(RuleSet, mended(document, aside))
     if rule_set is None:
         return Reading(None, _sorted(document))
     for pointer, what, fix in faults_of(rule_set):
         if not is_within(pointer, aside):
             document.add(pointer, what, fix)
-    aside |= frozenset(filter(None, (part_of(fault.field) for fault in document.faults)))
-    declared = Declared(rule_set, document.file, document.lines)
-    return Reading(declared, _sorted(document), aside)
+    declared = Declared(rule_set, document.file, document.lines, notes)
+    return Reading(declared, _sorted(document), parts_of(document.faults))
 
 
 def _name_aliases(data: Plain) -> None:

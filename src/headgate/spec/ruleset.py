@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StrictStr,
+    WithJsonSchema,
+)
 from pydantic.config import JsonDict
 from pydantic.dataclasses import dataclass
 
@@ -80,11 +88,13 @@ Number = Annotated[float | None, BeforeValidator(_number)]
 Duration = Annotated[
     timedelta,
     BeforeValidator(duration),
+    PlainSerializer(in_words),
     WithJsonSchema({"type": "string", "examples": ["10 SECONDS", "5 MINUTES"]}),
 ]
 ColumnType = Annotated[
     SqlType,
     BeforeValidator(_type),
+    PlainSerializer(str),
     WithJsonSchema({"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}),
 ]
 WATERMARK, WINDOW, HORIZON = timedelta(seconds=5), timedelta(seconds=10), timedelta(days=1)
@@ -203,7 +213,7 @@ class Aggregate:
     measure: Measure
     description: StrictStr = ""
     field: Annotated[Text | None, Field(description="The column; row_count has none.")] = None
-    quantile: Annotated[Number, Field(description="Which one, as 0.95.", gt=0, lt=1)] = None
+    quantile: Annotated[Number, Field(description="Which one, as 0.95.")] = None
     group_by: tuple[Text, ...] = ()
     min: Number = None
     max: Number = None

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from headgate.compile.rules.columns import RuleColumns
-from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.measures import KeyRefusal, checked_aggregate
+from headgate.compile.rules.model import JudgedRule, JudgedTable, Unique
+from headgate.compile.rules.typed import Lowering
 from headgate.errors import DeclarationError, Fault
 from headgate.expr.faults import ExprError
 from headgate.expr.tree import Expr
 from headgate.spec.declared import Declared
 from headgate.spec.rules_loader import Reading, read_rules
-from headgate.spec.ruleset import OnFail, Rule, RuleSet, RuleTable, Severity
+from headgate.spec.ruleset import HORIZON, Aggregate, OnFail, Rule, RuleSet, RuleTable, Severity
 
+Part = TypeVar("Part", Rule, Aggregate)
 STATUSES: dict[Severity, str] = {"ERROR": "INVALID", "WARN": "QUARANTINE", "INFO": "INFO"}
 
 
@@ -83,21 +87,62 @@ class _Judging:
             if not self.reading.is_aside(pointer)
             and (judged := self.rule(columns, table, pointer, rule)) is not None
         ]
-        aggregates = rule_set.aggregates_of(table)
-        return JudgedTable(rule_set, table, tuple(found), aggregates, columns.types)
+        measured = [
+            checked
+            for pointer, aggregate in _placed(
+                at, rule_set.aggregates, table.aggregates, "aggregates"
+            )
+            if not self.reading.is_aside(pointer)
+            and (checked := self.aggregate(columns, pointer, aggregate)) is not None
+        ]
+        return JudgedTable(rule_set, table, tuple(found), tuple(measured), columns.types)
+
+    def aggregate(
+        self, columns: RuleColumns, pointer: str, aggregate: Aggregate
+    ) -> Aggregate | None:
+        try:
+            return checked_aggregate(columns, aggregate)
+        except KeyRefusal as refused:
+            refusal = refused.refusal
+            self.note(f"{pointer}.{refused.key}", refusal.what, refusal.why, refusal.fix)
+        return None
 
     def rule(
         self, columns: RuleColumns, table: RuleTable, pointer: str, rule: Rule
     ) -> JudgedRule | None:
-        condition = self.condition(columns, pointer, rule)
-        if condition is None:
+        condition, unique = self.condition(columns, pointer, rule), None
+        if rule.type == "unique":
+            unique = self.unique(columns, pointer, rule)
+        if condition is None and unique is None:
             return None
-        return _judged_rule(table, rule, condition)
+        return _judged_rule(table, rule, condition, unique)
 
     def condition(self, columns: RuleColumns, pointer: str, rule: Rule) -> Expr | None:
+        """The condition of a rule; None after its faults were noted."""
         if rule.when is not None:
             return self.text(columns, f"{pointer}.when", rule.when)
-        return None
+        if rule.type == "schema" and (columns.table.is_pair or columns.table.first.topic is None):
+            what = "`type: schema` looks at the JSON of one topic, and this table has another form"
+            self.note(f"{pointer}.type", what, "", "Leave the rule out for this table.")
+            return None
+        lowering = Lowering(columns, rule)
+        condition = lowering.condition()
+        self.note_all(pointer, lowering)
+        return None if lowering.faults else condition
+
+    def unique(self, columns: RuleColumns, pointer: str, rule: Rule) -> Unique | None:
+        if columns.table.is_pair:
+            what = "`type: unique` is for one source: of two, the newest row of each key is joined"
+            self.note(f"{pointer}.type", what, "", "Leave the rule out for this table.")
+            return None
+        lowering = Lowering(columns, rule)
+        names = tuple(column.name for column in lowering.fields())
+        self.note_all(pointer, lowering)
+        return None if lowering.faults else Unique(names, rule.horizon or HORIZON)
+
+    def note_all(self, pointer: str, lowering: Lowering) -> None:
+        for key, fault in lowering.faults:
+            self.note(f"{pointer}.{key}", fault.what, fault.why, fault.fix, fault.position)
 
     def text(self, columns: RuleColumns, pointer: str, text: str) -> Expr | None:
         """The condition that `text` is; None after its faults were noted."""
@@ -115,13 +160,16 @@ class _Judging:
 
 
 def _placed(
-    at: int, shared: tuple[Rule, ...], own: tuple[Rule, ...], key: str
-) -> Iterator[tuple[str, Rule]]:
+    at: int, shared: tuple[Part, ...], own: tuple[Part, ...], key: str
+) -> Iterator[tuple[str, Part]]:
+    """Those for all tables, then those of the table itself, each with its pointer."""
     yield from ((f"{key}[{i}]", rule) for i, rule in enumerate(shared))
     yield from ((f"tables[{at}].{key}[{i}]", rule) for i, rule in enumerate(own))
 
 
-def _judged_rule(table: RuleTable, rule: Rule, condition: Expr) -> JudgedRule:
+def _judged_rule(
+    table: RuleTable, rule: Rule, condition: Expr | None, unique: Unique | None
+) -> JudgedRule:
     emit = rule.emit
     severity = emit.severity if emit else rule.severity or "ERROR"
     return JudgedRule(
@@ -132,6 +180,7 @@ def _judged_rule(table: RuleTable, rule: Rule, condition: Expr) -> JudgedRule:
         severity=severity,
         on_fail=_on_fail(table, rule, severity),
         condition=condition,
+        unique=unique,
     )
 
 
