@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeGuard
 
 from headgate.expr import build
 from headgate.expr.agree import agree, shown
+from headgate.expr.regex import canonical
 from headgate.expr.tree import NULL, Cast, Expr, Function, Literal
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.types import (
@@ -114,6 +115,8 @@ _SYNONYMS = {
     "nvl": "coalesce",
     "ifnull": "coalesce",
     "ceiling": "ceil",
+    "rlike": "regexp_like",
+    "regexp": "regexp_like",
 }
 _REFUSED = {
     **dict.fromkeys(("reflect", "java_method"), "it would run arbitrary code"),
@@ -129,7 +132,7 @@ _REFUSED = {
         "a condition sees one row at a time",
     ),
     **dict.fromkeys(
-        ("rlike", "regexp", "regexp_like", "regexp_extract", "regexp_replace"),
+        ("regexp_extract", "regexp_replace", "regexp_count", "regexp_instr", "regexp_substr"),
         "a regular expression can take time beyond measure",
     ),
 }
@@ -277,6 +280,16 @@ def _replace(arguments: tuple[Expr, ...]) -> Expr:
     return made
 
 
+def _regexp_like(arguments: tuple[Expr, ...]) -> Expr:
+    _count("regexp_like", arguments, 2, 2)
+    item, pattern = arguments
+    if item.type != STRING:
+        raise Refusal(f"RLIKE needs text, not {shown(item)}", "Compare it instead.")
+    if not _is_text(pattern) or not isinstance(pattern.value, str):
+        raise Refusal("the pattern of RLIKE is not a constant", "Write it as text in quotes.")
+    return Function("regexp_like", (item, Literal(canonical(pattern.value), STRING)), BOOLEAN)
+
+
 def _date(arguments: tuple[Expr, ...]) -> Expr:
     _count("date", arguments, 1, 1)
     return build.cast(arguments[0], DATE)
@@ -307,6 +320,7 @@ _MAKERS: dict[str, Maker] = {
     "ceil": _rounded("ceil"),
     "round": _round,
     "replace": _replace,
+    "regexp_like": _regexp_like,
     "date": _date,
     "seconds_between": _seconds_between,
     "mod": _operation("mod", lambda a, b: build.arithmetic("%", a, b)),

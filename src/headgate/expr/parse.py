@@ -70,7 +70,6 @@ _OUTSIDE: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Star: ("`*`", "Name a column."),
     exp.Alias: ("an alias", "Write the expression alone."),
     exp.Interval: ("an interval", "Use date_add, date_sub or datediff."),
-    exp.RegexpLike: ("a regular expression", "Use LIKE, startswith, endswith or contains."),
     exp.ILike: ("ILIKE", "Write lower(…) LIKE '…'."),
     exp.Escape: ("ESCAPE", "Take a character literally with a backslash: '50\\\\%'."),
     exp.IntDiv: ("DIV", "Write CAST(a / b AS BIGINT)."),
@@ -96,6 +95,7 @@ _PARTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Not: frozenset({"this"}),
     exp.Neg: frozenset({"this"}),
     exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.RegexpLike: frozenset({"this", "expression", "negate"}),
     exp.Between: frozenset({"this", "low", "high"}),
     exp.In: frozenset({"this", "expressions"}),
     exp.Cast: frozenset({"this", "to"}),
@@ -302,6 +302,11 @@ class _Parser:
         item = self.made(node, build.like, self.expr(node.this), self.expr(node.expression))
         return self.made(node, build.negation, item) if node.args.get("negate") else item
 
+    def matching(self, node: exp.Expr) -> Expr | None:
+        parts = self.expr(node.this), self.expr(node.expression)
+        item = self.made(node, partial(_gathered, partial(call, "regexp_like")), *parts)
+        return self.made(node, build.negation, item) if node.args.get("negate") else item
+
     def case(self, node: exp.Expr) -> Expr | None:
         subject = node.args.get("this")
         parts: list[Expr | None] = []
@@ -377,6 +382,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[_Parser, exp.Expr], Expr | None]] = {
     exp.In: _Parser.membership,
     exp.Between: _Parser.between,
     exp.Like: _Parser.like,
+    exp.RegexpLike: _Parser.matching,
     exp.Case: _Parser.case,
     exp.Cast: _Parser.cast,
     exp.TryCast: _Parser.cast,

@@ -1,0 +1,78 @@
+"""Regular expressions that cost little: a subset that Java and Python read alike.
+
+A pattern is found anywhere in a text unless `^` and `$` hold it; `$` is the very end. `canonical`
+gives the text that Spark runs, or a PatternRefusal; `compiled` is the same question in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from headgate.expr.regex.automaton import automaton
+from headgate.expr.regex.cost import check
+from headgate.expr.regex.nodes import Begin, Choice, End, Node, PatternRefusal, Repeat, Sequence
+from headgate.expr.regex.read import read
+from headgate.expr.regex.rounds import check_rounds
+from headgate.expr.regex.shorten import shorten
+from headgate.expr.regex.write import write
+
+__all__ = ["PatternRefusal", "canonical", "compiled", "python_text"]
+_KEPT = 4_096
+
+
+@lru_cache(_KEPT)
+def canonical(text: str) -> str:
+    """The pattern as Java runs it: the same question, asked so that it is cheap to answer."""
+    node = _checked(text)
+    written = write(node, "java")
+    possessive = _possessive(read(text))
+    if possessive is not None and written != text:
+        raise PatternRefusal(
+            possessive.span.start, "the repetition is possessive", "Leave the second `+` away."
+        )
+    return written
+
+
+@lru_cache(_KEPT)
+def python_text(text: str) -> str:
+    """The pattern as Python's `re` runs it, with its flag ASCII."""
+    return write(_checked(text), "python")
+
+
+@lru_cache(_KEPT)
+def compiled(text: str) -> re.Pattern[str]:
+    """For the Python twin: `compiled(p).search(s) is not None` is what `s RLIKE p` says."""
+    return re.compile(python_text(text), re.ASCII)
+
+
+@lru_cache(_KEPT)
+def _checked(text: str) -> Node:
+    node = shorten(read(text))
+    if _holds_always(node):
+        raise PatternRefusal(0, "it matches every text", "Write what must be there.")
+    made = automaton(node)
+    check(text, made)
+    check_rounds(text, node, made)
+    return node
+
+
+def _holds_always(node: Node) -> bool:
+    match node:
+        case Begin() | End():
+            return True
+        case Sequence():
+            held = {type(item) for item in node.items}
+            return held <= {Begin} or held <= {End}
+        case _:
+            return False
+
+
+def _possessive(node: Node) -> Repeat | None:
+    match node:
+        case Repeat():
+            return node if node.possessive else _possessive(node.item)
+        case Sequence() | Choice():
+            return next(filter(None, map(_possessive, node.items)), None)
+        case _:
+            return None

@@ -1,0 +1,84 @@
+"""Sets of characters as ranges of code points: what one place of a pattern can match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+LAST = 0x10FFFF
+# Half of a surrogate pair is no character of any text, in Spark as in Python.
+_SURROGATES = (0xD800, 0xDFFF)
+
+
+@dataclass(frozen=True)
+class CharSet:
+    """Ranges in order, apart from each other; `of` makes them so."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, ranges: Iterable[tuple[int, int]]) -> CharSet:
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted(part for pair in ranges for part in _without_surrogates(*pair)):
+            if merged and low <= _next(merged[-1][1]):
+                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+            else:
+                merged.append((low, high))
+        return cls(tuple(merged))
+
+    @classmethod
+    def one(cls, character: str) -> CharSet:
+        return cls.of([(ord(character), ord(character))])
+
+    @cached_property
+    def inverse(self) -> CharSet:
+        edges = [(-1, -1), *self.ranges, (LAST + 1, LAST + 1)]
+        gaps = [(left[1] + 1, right[0] - 1) for left, right in pairwise(edges)]
+        return CharSet.of((low, high) for low, high in gaps if low <= high)
+
+    @property
+    def single(self) -> int | None:
+        """The code point, where there is but one."""
+        low, high = self.ranges[0] if len(self.ranges) == 1 else (0, 1)
+        return low if low == high else None
+
+    def __or__(self, other: CharSet) -> CharSet:
+        return CharSet.of((*self.ranges, *other.ranges))
+
+    def __and__(self, other: CharSet) -> CharSet:
+        return (self.inverse | other.inverse).inverse
+
+    def __sub__(self, other: CharSet) -> CharSet:
+        return self & other.inverse
+
+    def __le__(self, other: CharSet) -> bool:
+        return not (self - other).ranges
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+
+def _next(code: int) -> int:
+    """The code point after this one, as if the surrogates were not there."""
+    return _SURROGATES[1] + 1 if code + 1 == _SURROGATES[0] else code + 1
+
+
+def _without_surrogates(low: int, high: int) -> list[tuple[int, int]]:
+    first, last = _SURROGATES
+    parts = [(low, min(high, first - 1)), (max(low, last + 1), high)]
+    return [(start, end) for start, end in parts if start <= end]
+
+
+def ranges(*pairs: str) -> CharSet:
+    """`ranges("az", "09")`: from the first to the second character of each."""
+    return CharSet.of((ord(pair[0]), ord(pair[-1])) for pair in pairs)
+
+
+EVERY = CharSet.of([(0, LAST)])
+DIGIT = ranges("09")
+WORD = ranges("09", "AZ", "az", "_")
+SPACE = ranges("\t\r", " ")
+# Java's line terminators: Python's own `.` leaves out the first only.
+DOT = ranges("\n", "\r", "\x85", "\u2028\u2029").inverse
