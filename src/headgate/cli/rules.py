@@ -9,6 +9,7 @@ import click
 # Each verb is the `command` of headgate.cli.rules_<verb>.
 VERBS: dict[str, str] = {
     "check": "every fault of the rule sets at once",
+    "list": "the tables that rule sets declare",
     "notebook": "a notebook over a table's results and metrics",
 }
 
@@ -35,5 +36,6 @@ def group() -> None:
 
     \b
     Examples:
+      headgate rules list
       headgate rules check
     """

@@ -1,15 +1,16 @@
-"""`headgate rules check`: every fault of a rule set at once."""
+"""`headgate rules check`: every fault of the rule sets at once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import console
-from headgate.cli.dataset_check import below, faults_below
+from headgate.cli.dataset_check import below
 
 if TYPE_CHECKING:
     from headgate.compile.rules.judge import JudgedFile
@@ -24,8 +25,9 @@ class Checked:
     files: tuple[str, ...]
     tables: tuple[str, ...]
     rules: int
+    aggregates: int
     faults: tuple[Fault, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Fault, ...]
     passed: bool
 
 
@@ -35,6 +37,9 @@ class Checked:
 def command(files: tuple[Path, ...], strict: bool) -> None:
     """Check rule sets, all of them or those given: every fault at once, each with its line.
 
+    A note is something that is valid but hardly meant: a rule that always holds, repeats another,
+    or can never give a row its status. Nothing is run: no Spark, no broker.
+
     \b
     Examples:
       headgate rules check
@@ -43,41 +48,42 @@ def command(files: tuple[Path, ...], strict: bool) -> None:
     """
     from headgate.errors import DeclarationError
     from headgate.settings import load_settings
-    from headgate.spec.rules_loader import rule_files
 
-    settings = load_settings()
-    chosen = files or rule_files(settings.root)
-    checked = check_files(settings, chosen, strict)
+    checked = check_files(load_settings(), files, strict=strict)
     if console.format != "text":
         console.data(checked)
     else:
         for note in checked.notes:
-            console.warn(note)
+            console.warn(note.sentence())
     if checked.faults:
         raise DeclarationError(checked.faults)
-    words = f"{len(checked.tables)} tables, {checked.rules} rules, no faults"
-    console.done(f"{', '.join(checked.files) or 'no rule set'}: {words}")
+    if strict and checked.notes:
+        raise DeclarationError(checked.notes)
+    console.done(_words(checked))
 
 
-def check_files(settings: Settings, files: tuple[Path, ...], strict: bool) -> Checked:
-    """The faults and notes of these files, and of names that several of them use."""
+def check_files(settings: Settings, files: tuple[Path, ...], *, strict: bool = False) -> Checked:
+    """What is to be said of these files; of all rule sets where none is given."""
     from headgate.errors import DeclarationError
+    from headgate.spec.rules_loader import rule_files
 
+    chosen = tuple(path.resolve() for path in files) or rule_files(settings.root)
     judged: list[JudgedFile] = []
     faults: list[Fault] = []
-    for path in files:
+    for path in chosen:
         try:
-            with faults_below(settings.root):
-                judged.append(load_judged_file(settings, path))
+            judged.append(load_judged_file(settings, path))
         except DeclarationError as error:
             faults += error.faults
-    notes = tuple(note for file in judged for note in file.notes)
+    faults += _twice(settings.root, chosen)
+    notes = [note for file in judged for note in file.notes]
     return Checked(
-        files=tuple(below(path, settings.root) for path in files),
+        files=tuple(below(path, settings.root) for path in chosen),
         tables=tuple(table.table.name for file in judged for table in file.tables),
         rules=sum(len(table.rules) for file in judged for table in file.tables),
-        faults=tuple(faults),
-        notes=notes,
+        aggregates=sum(len(table.aggregates) for file in judged for table in file.tables),
+        faults=_below(faults, settings.root),
+        notes=_below(notes, settings.root),
         passed=not faults and not (strict and notes),
     )
 
@@ -87,3 +93,31 @@ def load_judged_file(settings: Settings, path: Path) -> JudgedFile:
     from headgate.compile.rules.judge import load_judged
 
     return load_judged(path, settings.topics_of(path.stem))
+
+
+def _twice(root: Path, chosen: tuple[Path, ...]) -> Iterator[Fault]:
+    """Tables are known by name alone, so no two files may have one of the same name."""
+    from headgate.errors import DeclarationError, Fault
+    from headgate.spec.rules_loader import places_of_tables, rule_files
+
+    seen: dict[str, str] = {}
+    for path in dict.fromkeys((*rule_files(root), *chosen)):
+        try:
+            places = places_of_tables(path)
+        except DeclarationError:
+            continue
+        for at, (name, line) in enumerate(places):
+            first = seen.setdefault(name.lower(), below(path, root))
+            if first != below(path, root) and path in chosen:
+                what = f"`{name}` is a table of {first} as well"
+                yield Fault(str(path), line, f"tables[{at}].name", what, "Name it otherwise.")
+
+
+def _below(faults: list[Fault], root: Path) -> tuple[Fault, ...]:
+    return tuple(replace(fault, file=below(Path(fault.file), root)) for fault in faults)
+
+
+def _words(checked: Checked) -> str:
+    counts = f"{len(checked.tables)} tables, {checked.rules} rules, no faults"
+    notes = f", {len(checked.notes)} notes" if checked.notes else ""
+    return f"{', '.join(checked.files) or 'there is no rule set'}: {counts}{notes}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import DeclarationError, Fault, UsageError
-from headgate.spec.declared import Declared
+from headgate.spec.declared import Declared, line_of
 from headgate.spec.document import WHOLE_FILE, Document, Plain, read_document
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
@@ -17,7 +17,15 @@ from headgate.spec.rules_old import converted
 from headgate.spec.rules_values import fill_values
 from headgate.spec.ruleset import RuleSet
 
-__all__ = ["Reading", "find_table", "load_rules", "read_rules", "rule_files", "tables_in"]
+__all__ = [
+    "Reading",
+    "find_table",
+    "load_rules",
+    "places_of_tables",
+    "read_rules",
+    "rule_files",
+    "tables_in",
+]
 
 ROOT_FILE = "rules.yaml"
 FOLDER = "rules"
@@ -75,11 +83,20 @@ def rule_files(root: Path) -> tuple[Path, ...]:
 
 def tables_in(path: Path) -> tuple[str, ...]:
     """The names of the tables that a file declares, whether or not they have faults."""
+    return tuple(name for name, _ in places_of_tables(path))
+
+
+def places_of_tables(path: Path) -> tuple[tuple[str, int | None], ...]:
+    """The names of the tables that a file declares, each with its line."""
     document, _ = converted(read_document(str(path), _text(path), {}))
     data = document.data if isinstance(document.data, dict) else {}
     listed = data.get("tables")
     tables = [t for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
-    return tuple(name for table in tables if isinstance(name := table.get("name"), str))
+    return tuple(
+        (name, line_of(document.lines, f"tables[{at}].name"))
+        for at, table in enumerate(tables)
+        if isinstance(name := table.get("name"), str)
+    )
 
 
 def find_table(root: Path, name: str) -> Path:

@@ -15,6 +15,7 @@ from headgate.errors import DeclarationError, Fault
 from headgate.expr.faults import ExprError
 from headgate.expr.tree import Expr
 from headgate.spec.declared import Declared
+from headgate.spec.document import WHOLE_FILE
 from headgate.spec.rules_loader import Reading, read_rules
 from headgate.spec.ruleset import HORIZON, Aggregate, OnFail, Rule, RuleSet, RuleTable, Severity
 
@@ -28,7 +29,7 @@ class JudgedFile:
 
     declared: Declared[RuleSet]
     tables: tuple[JudgedTable, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Fault, ...]
 
 
 def load_judged(path: Path, variables: Mapping[str, str]) -> JudgedFile:
@@ -41,7 +42,8 @@ def load_judged(path: Path, variables: Mapping[str, str]) -> JudgedFile:
     faults = (*reading.faults, *judging.faults)
     if faults:
         raise DeclarationError(_in_order(faults))
-    return JudgedFile(reading.declared, tables, reading.declared.notes)
+    old = [Fault(str(path), 1, WHOLE_FILE, note, "") for note in reading.declared.notes]
+    return JudgedFile(reading.declared, tables, tuple(old))
 
 
 def judged(declared: Declared[RuleSet]) -> tuple[JudgedTable, ...]:
