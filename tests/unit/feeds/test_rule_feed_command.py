@@ -46,6 +46,7 @@ def test_a_dry_run_says_every_count_and_sends_nothing(table: str) -> None:
     assert planted["severities"]["ERROR"] == (
         planted["metrics"]["dq.cassandra.hash_mismatch"]
         + planted["metrics"]["dq.cassandra.missing_cloud"]
+        + planted["metrics"]["dq.cassandra.invalid_hash"]
     )
 
 
