@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import as_table, console
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.compile.script import Script, Step
+
+# What is asked for its rows; everything else is done for its effect.
+QUERIES = (
+    "select",
+    "with",
+    "from",
+    "values",
+    "table",
+    "show",
+    "describe",
+    "desc",
+    "explain",
+    "call",
+)
+TITLE = 100
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of one query."""
+
+    statement: str
+    rows: list[dict[str, object]]
 
 
 @click.command()
@@ -14,13 +45,17 @@ from headgate.cli.console import console
 @click.option(
     "-f", "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A SQL file."
 )
-@click.option("-n", "limit", default=100, show_default=True, help="Rows to show at the most.")
+@click.option("-n", "limit", default=100, show_default=True, help="Rows to show of each query.")
 def command(statement: str | None, file: Path | None, limit: int) -> None:
-    """Run SQL on the engine and print the rows of the last statement.
+    """Run SQL on the engine, statement by statement, and print the rows of each query.
+
+    All statements run in one session, so that temporary views and variables of a file are there for
+    what follows. With several queries, each one's rows stand under its first line.
 
     \b
     Examples:
-      headgate sql "SHOW TABLES IN lake.bronze"
+      headgate sql "SHOW VIEWS"
+      headgate sql "SELECT dq_status, count(*) FROM dq_results_customer GROUP BY 1"
       headgate -o json sql "SELECT reason_code, count(*) FROM lake.headgate.dead_letters GROUP BY 1"
       headgate sql -f build/sql/orders/06_silver.sql
     """
@@ -30,16 +65,52 @@ def command(statement: str | None, file: Path | None, limit: int) -> None:
     if (statement is None) == (file is None):
         raise UsageError("give either a statement or -f FILE", fix="headgate sql --help")
     text = file.read_text() if file else statement or ""
-    steps = parse_script(str(file or "statement"), text).steps
-    console.data(_rows([step.sql for step in steps], limit))
+    answers = list(_answers(parse_script(str(file or "statement"), text), limit))
+    if len(answers) == 1:
+        console.data(answers[0].rows)
+    else:
+        console.data(answers, text="\n\n".join(_text(answer) for answer in answers))
 
 
-def _rows(statements: list[str], limit: int) -> list[dict[str, object]]:
+def is_query(statement: str) -> bool:
+    """Whether a statement is run for its rows, by its first word."""
+    first = statement.lstrip("( \n\t").split(None, 1)
+    return bool(first) and first[0].lower() in QUERIES
+
+
+def title(statement: str) -> str:
+    """The statement in one line, as far as that is told."""
+    words = " ".join(statement.split())
+    return words if len(words) <= TITLE else f"{words[: TITLE - 1]}…"
+
+
+def _text(answer: Answer) -> str:
+    return f"-- {answer.statement}\n{as_table(answer.rows)}"
+
+
+def _answers(script: Script, limit: int) -> Iterator[Answer]:
     from headgate.engine.connect import connect
-    from headgate.engine.statements import sql
 
     with connect() as session:
-        frame = None
-        for statement in statements:
-            frame = sql(session, statement)
-        return [row.asDict(recursive=True) for row in frame.limit(limit).collect()] if frame else []
+        for step in script.steps:
+            frame = _run(session, script.file, step)
+            if is_query(step.sql) and frame.columns:
+                rows = [row.asDict(recursive=True) for row in frame.limit(limit).collect()]
+                yield Answer(title(step.sql), rows)
+
+
+def _run(session: SparkSession, file: str, step: Step) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    from headgate.engine.statements import sql
+    from headgate.errors import OperationError
+
+    try:
+        return sql(session, step.sql)
+    except PySparkException as error:
+        first = next(iter(str(error).strip().splitlines()), repr(error))
+        raise OperationError(
+            f"{file}:{step.line}: {title(step.sql)}",
+            why=first,
+            fix="mend the statement; those before it have been carried out",
+        ) from error

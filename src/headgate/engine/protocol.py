@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from headgate.engine.faults import Faults, Point
@@ -76,7 +76,8 @@ class BatchProtocol:
         """Bring a batch to its outcome; None when it had one already or has no record."""
         if span(range_) == 0:
             return None
-        draft = Intent(None, job, run, range_, revisions, datetime.now(UTC), batch_id)
+        now = later_than(self.store.last_batch_time(job), datetime.now(UTC))
+        draft = Intent(None, job, run, range_, revisions, now, batch_id)
         intent = self.store.begin(draft)
         if intent.range.end != range_.end:
             raise _cut_differently(intent, range_)
@@ -122,6 +123,11 @@ class BatchProtocol:
 
     def _settled(self, intent: Intent) -> bool:
         return intent.id not in {open_.id for open_ in self.store.open_intents(intent.job)}
+
+
+def later_than(last: datetime | None, now: datetime) -> datetime:
+    """The time of the next batch: they rise, even where the clock was set back."""
+    return now if last is None else max(now, last + timedelta(microseconds=1))
 
 
 def refuse_unless_held(intent: Intent, reached: Reached | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, insert, select
@@ -76,6 +77,12 @@ def after(db: Connection, row: int, limit: int) -> tuple[LedgerRow, ...]:
     """The rows of all jobs that were written after this one, in that order."""
     query = select(ledger).where(ledger.c.id > row).order_by(ledger.c.id).limit(limit)
     return tuple(_row(found) for found in db.execute(query).mappings())
+
+
+def last_batch_time(db: Connection, job: str) -> datetime | None:
+    """The time of the batch that was settled last."""
+    query = select(ledger.c.batch_time).where(ledger.c.job == job)
+    return db.scalar(query.order_by(ledger.c.id.desc()).limit(1))
 
 
 def coverage(db: Connection, job: str) -> Mapping[str, int]:

@@ -227,6 +227,11 @@ class OpsStore:
         with self._engine.connect() as db:
             return ledger.after(db, row, limit)
 
+    def last_batch_time(self, job: str) -> datetime | None:
+        """The time of the batch that was settled last; None before the first one."""
+        with self._engine.connect() as db:
+            return ledger.last_batch_time(db, job)
+
     def coverage(self, job: str) -> Mapping[str, int]:
         """Where the job's next batch must start: the end of each partition, or the snapshot."""
         with self._engine.connect() as db:

@@ -1,0 +1,44 @@
+"""Which statements of a file are asked for their rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.cli.sql import TITLE, is_query, title
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1",
+        "select *\nfrom x",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "(SELECT 1) UNION ALL (SELECT 2)",
+        "SHOW VIEWS",
+        "DESCRIBE TABLE x",
+        "VALUES (1)",
+        "CALL lake.system.ancestors_of('x')",
+    ],
+)
+def test_what_is_asked_for_its_rows_is_a_query(statement: str) -> None:
+    assert is_query(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO x SELECT 1",
+        "CREATE OR REPLACE TEMPORARY VIEW x AS SELECT 1",
+        "DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP",
+        "SET VAR x = 1",
+        "DROP VIEW x",
+        "  ",
+    ],
+)
+def test_what_is_done_for_its_effect_prints_nothing(statement: str) -> None:
+    assert not is_query(statement)
+
+
+def test_a_statement_is_told_in_one_line_of_bounded_length() -> None:
+    assert title("SELECT  a,\n   b\nFROM x") == "SELECT a, b FROM x"
+    assert len(title("SELECT " + "x, " * 200)) == TITLE
