@@ -14,9 +14,10 @@ from headgate.compile.fragments import (
     properties,
     schema,
 )
+from headgate.compile.records import Records
 from headgate.compile.shape import usual_shape
 from headgate.expr.literals import spark_identifier, spark_literal
-from headgate.spec.dataset import Column, Dataset
+from headgate.spec.dataset import Column
 from headgate.spec.types import SqlType
 
 UNPARSED = "_unparsed"
@@ -59,7 +60,7 @@ def json_type(column: Column) -> SqlType:
     return column.kafka_type
 
 
-def read_options(dataset: Dataset) -> dict[str, str]:
+def read_options(dataset: Records) -> dict[str, str]:
     return {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": UNPARSED,
@@ -69,7 +70,7 @@ def read_options(dataset: Dataset) -> dict[str, str]:
     }
 
 
-def time_options(dataset: Dataset) -> dict[str, str]:
+def time_options(dataset: Records) -> dict[str, str]:
     names = {json_type(column).name for column in dataset.columns}
     chosen = {
         "TIMESTAMP": ("timestampNTZFormat", dataset.ts_format),
@@ -80,12 +81,12 @@ def time_options(dataset: Dataset) -> dict[str, str]:
     return dict(option for name, option in chosen.items() if name in names)
 
 
-def json_schema(dataset: Dataset) -> str:
+def json_schema(dataset: Records) -> str:
     fields = [f"{spark_identifier(c.name)} {json_type(c).spark}" for c in dataset.columns]
     return schema([*fields, f"{UNPARSED} STRING"])
 
 
-def shape(dataset: Dataset, evolved: Collection[str] = ()) -> str:
+def shape(dataset: Records, evolved: Collection[str] = ()) -> str:
     """Whether the record is known to be sound, with all declared fields or with some of them."""
     fields = [(column, json_type(column)) for column in dataset.columns]
     shapes = {"whole": usual_shape(fields, evolved)}
@@ -105,12 +106,12 @@ def _matches(parts: tuple[str, ...]) -> str:
     return "\n".join(["kafka_text RLIKE", *(f"  r'{part}'" for part in parts)])
 
 
-def judgement(dataset: Dataset, evolved: Collection[str] = ()) -> str:
+def judgement(dataset: Records, evolved: Collection[str] = ()) -> str:
     """The branches in the order in which they are tried: sound, or why it is refused."""
     return "\n".join([branch("_shape IS NOT NULL", "NULL"), refusals(dataset, evolved)])
 
 
-def refusals(dataset: Dataset, evolved: Collection[str] = ()) -> str:
+def refusals(dataset: Records, evolved: Collection[str] = ()) -> str:
     """What is asked of a record that is not known to be sound."""
     keys = "json_object_keys(kafka_text)"
     one_in_list = "coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1"
@@ -131,7 +132,7 @@ def refusals(dataset: Dataset, evolved: Collection[str] = ()) -> str:
     return "\n".join(branch(condition, f"'{code}'") for condition, code in branches)
 
 
-def _mistyped(dataset: Dataset) -> list[str]:
+def _mistyped(dataset: Records) -> list[str]:
     """What the reader lets pass although it is not of the declared type."""
     wrong = "\n  OR ".join(_wrong_kind(c) for c in _loosely_read(dataset))
     found = call("exists", [call("array", [_kinds(dataset)]), f"_typed ->\n  {wrong}"])
@@ -139,12 +140,12 @@ def _mistyped(dataset: Dataset) -> list[str]:
     return [*([found] if wrong else ()), *lost]
 
 
-def _loosely_read(dataset: Dataset) -> list[Column]:
+def _loosely_read(dataset: Records) -> list[Column]:
     """The reader turns any value into text and a number into a time, and it rounds decimals."""
     return [c for c in dataset.columns if json_type(c).name in _LOOSE]
 
 
-def _kinds(dataset: Dataset) -> str:
+def _kinds(dataset: Records) -> str:
     """Those fields with the types that they have in the record."""
     fields = [f"{spark_identifier(c.name)} VARIANT" for c in _loosely_read(dataset)]
     return call("from_json", ["kafka_text", schema(fields)])
@@ -163,7 +164,7 @@ def _wrong_kind(column: Column) -> str:
     )
 
 
-def _cast(dataset: Dataset) -> list[Column]:
+def _cast(dataset: Records) -> list[Column]:
     """The columns whose values are not read as what they are in bronze."""
     plain = (c for c in dataset.columns if c.kafka_type.name != "JSON")
     return [column for column in plain if json_type(column) != column.bronze_type]
@@ -173,7 +174,7 @@ def _lost(column: Column) -> str:
     return f"{spark_identifier(column.name)} IS NOT NULL AND {bronze_value(column)} IS NULL"
 
 
-def _infinite(dataset: Dataset) -> list[str]:
+def _infinite(dataset: Records) -> list[str]:
     floats = [c for c in dataset.columns if json_type(c).name in ("DOUBLE", "FLOAT")]
     names = call("array", [spark_identifier(c.name) for c in floats])
     found = call("exists", [names, "number -> abs(number) = DOUBLE('Infinity')"])
@@ -189,7 +190,7 @@ def bronze_value(column: Column) -> str:
     return f"try_cast({name} AS {column.bronze_type.spark})"
 
 
-def bronze_values(dataset: Dataset, evolved: Collection[str] = ()) -> str:
+def bronze_values(dataset: Records, evolved: Collection[str] = ()) -> str:
     values = [_named(column) for column in dataset.columns]
     return lines([*values, *drift.own_values(dataset, evolved)])
 
@@ -199,7 +200,7 @@ def _named(column: Column) -> str:
     return value if value == name else f"{value} AS {name}"
 
 
-def bronze_columns(dataset: Dataset) -> str:
+def bronze_columns(dataset: Records) -> str:
     columns = [
         f"{spark_identifier(c.name)} {c.bronze_type.spark}"
         + (f" COMMENT {spark_literal(c.comment)}" if c.comment else "")
@@ -208,18 +209,18 @@ def bronze_columns(dataset: Dataset) -> str:
     return lines([*columns, *drift.own_column_types(dataset)])
 
 
-def bronze_properties(dataset: Dataset) -> str:
+def bronze_properties(dataset: Records) -> str:
     return properties({**TABLE_PROPERTIES, **drift.own_properties(dataset)})
 
 
-def text_fields(dataset: Dataset) -> str:
+def text_fields(dataset: Records) -> str:
     """The record as it was written: every field as text, and some with their own types."""
     texts = ["from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw"]
     kinds = [f"{_kinds(dataset)} AS _typed"] if _loosely_read(dataset) else []
     return lines([*texts, *kinds])
 
 
-def unread_fields(dataset: Dataset) -> str:
+def unread_fields(dataset: Records) -> str:
     """The text of each field that has one but not of its type, by the field's name."""
     readable = (c for c in dataset.columns if c.kafka_type.name != "JSON")
     texts = [f"{spark_literal(c.name)}, {_unread(c)}" for c in readable]
@@ -236,7 +237,7 @@ def _unread(column: Column) -> str:
     return call("if", ["\n  OR ".join(conditions), text, "NULL"])
 
 
-def reason_words(dataset: Dataset) -> str:
+def reason_words(dataset: Records) -> str:
     """Words for the reader; for a wrong type also the fields that could not be read."""
     fields = call("transform", ["map_entries(_unread)", _UNREAD_FIELDS])
     words = {code: spark_literal(said) for code, said in REASONS.items()}

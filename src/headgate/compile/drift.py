@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Collection
 
 from headgate.compile.fragments import call, hanging, lines
+from headgate.compile.records import Records
 from headgate.expr.literals import spark_literal
 from headgate.spec.dataset import Dataset
 
@@ -40,23 +41,23 @@ def notes(dataset: Dataset, evolved: Collection[str]) -> list[str]:
     return [f"Contract {dataset.contract}: {said[dataset.contract]}", *(came if evolved else ())]
 
 
-def own_columns(dataset: Dataset) -> tuple[str, ...]:
+def own_columns(dataset: Records) -> tuple[str, ...]:
     """The columns that bronze has for drift."""
     return (EXTRA, MISSING) if dataset.keeps_drift else ()
 
 
-def own_column_types(dataset: Dataset) -> list[str]:
+def own_column_types(dataset: Records) -> list[str]:
     return [
         f"{name} STRING COMMENT {spark_literal(_COMMENTS[name])}" for name in own_columns(dataset)
     ]
 
 
-def own_properties(dataset: Dataset) -> dict[str, str]:
+def own_properties(dataset: Records) -> dict[str, str]:
     """Iceberg counts the values of these columns, so that a batch without drift costs no look."""
     return {f"write.metadata.metrics.column.{name}": "counts" for name in own_columns(dataset)}
 
 
-def own_values(dataset: Dataset, evolved: Collection[str]) -> list[str]:
+def own_values(dataset: Records, evolved: Collection[str]) -> list[str]:
     """The two columns; a record of the usual shape is not looked at again."""
     if not dataset.keeps_drift:
         return []
@@ -69,7 +70,7 @@ def own_values(dataset: Dataset, evolved: Collection[str]) -> list[str]:
     return [f"{extra} AS {EXTRA}", f"{lacking} AS {MISSING}"]
 
 
-def refusals(dataset: Dataset, evolved: Collection[str]) -> list[tuple[str, str]]:
+def refusals(dataset: Records, evolved: Collection[str]) -> list[tuple[str, str]]:
     """What is asked of a record where the contract is to refuse any deviation."""
     if dataset.keeps_drift:
         return []
@@ -77,7 +78,7 @@ def refusals(dataset: Dataset, evolved: Collection[str]) -> list[tuple[str, str]
     return [(f"size({unknown}) > 0", "unknown_field"), (f"size({missing}) > 0", "missing_field")]
 
 
-def words(dataset: Dataset) -> dict[str, str]:
+def words(dataset: Records) -> dict[str, str]:
     """What is said of a record that is refused for its fields."""
     if dataset.keeps_drift:
         return {}
@@ -88,7 +89,7 @@ def words(dataset: Dataset) -> dict[str, str]:
     }
 
 
-def deviations(dataset: Dataset, evolved: Collection[str]) -> str:
+def deviations(dataset: Records, evolved: Collection[str]) -> str:
     """The fields of a refused record that deviate, each with its mark."""
     retyped = f"transform(map_keys(_unread), field -> concat('{RETYPED_MARK}', field))"
     branches = [f"WHEN _reason_code = 'wrong_type' THEN {retyped}"]
@@ -105,20 +106,20 @@ def deviations(dataset: Dataset, evolved: Collection[str]) -> str:
     return "\n".join(["CASE", *(f"  {branch}" for branch in branches), "END"])
 
 
-def declared(dataset: Dataset, evolved: Collection[str]) -> list[str]:
+def declared(dataset: Records, evolved: Collection[str]) -> list[str]:
     """The fields that a record must have: not those that came by themselves."""
     return [column.name for column in dataset.columns if column.name not in evolved]
 
 
-def _unknown(dataset: Dataset, keys: str) -> str:
+def _unknown(dataset: Records, keys: str) -> str:
     return call("array_except", [keys, _array([column.name for column in dataset.columns])])
 
 
-def _missing(dataset: Dataset, evolved: Collection[str], keys: str) -> str:
+def _missing(dataset: Records, evolved: Collection[str], keys: str) -> str:
     return call("array_except", [_array(declared(dataset, evolved)), keys])
 
 
-def _is_unknown(dataset: Dataset) -> str:
+def _is_unknown(dataset: Records) -> str:
     names = [spark_literal(column.name) for column in dataset.columns]
     return f"field NOT IN (\n  {hanging(lines(names))}\n)"
 
