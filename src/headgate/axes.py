@@ -32,6 +32,8 @@ EXAMPLE_WAREHOUSE = {
 
 NAME = "letters, digits, dots, dashes and underscores"
 SIZE = "a number followed by k, m, g or t"
+ADDRESS = "`host:port` or `unix:///path`"
+PUSH_URL = "`http://…` or `https://…`"
 MASTER = "`local[…]`, `spark://…`, `yarn` or `k8s://…`"
 
 Broker = Literal["embedded", "redpanda", "kafka"]
@@ -44,6 +46,8 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Address = Annotated[str, Field(pattern=r"^(unix:///.+|[^/\s]+:[0-9]{1,5})$")]
+PushUrl = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
 Memory = Annotated[str, Field(pattern=r"^[1-9][0-9]*[kmgtKMGT]$")]
 Master = Annotated[str, Field(pattern=r"^(local(\[[^\]]+\])?|spark://.+|yarn|k8s://.+)$")]
 
@@ -135,6 +139,8 @@ class Values(BaseModel):
     kafka_port: Annotated[Port, Variable("Port of the embedded broker, if free.")] = 9092
     connect_port: Annotated[Port, Variable("Port of Spark Connect, if free.")] = 15002
     spark_ui_port: Annotated[Port, Variable("Port of the Spark UI, if free.")] = 4040
+    metrics_url: Annotated[str | None, Variable("Prometheus text; the engine sets it.")] = None
+    metrics_port: Annotated[Port, Variable("Port of that text, if free.")] = 9249
     spark_driver_memory: Annotated[Memory, Variable("Heap of the engine.", form=SIZE)] = "2g"
     spark_java_options: Annotated[str, Variable("More options of the engine's JVM.")] = ""
 
@@ -144,6 +150,19 @@ class Values(BaseModel):
     max_offsets_per_batch: Annotated[
         int, Field(ge=1), Variable("Offsets that a batch reads at most, so that a backlog fits.")
     ] = 1_000_000
+
+    metrics_topic: Annotated[
+        Topic, Variable("The topic that closed windows are sent to.", "Metrics", form=NAME)
+    ] = "dq.metrics"
+    dogstatsd_address: Annotated[
+        Address | None, Variable("The agent that gets counts of closed windows.", form=ADDRESS)
+    ] = None
+    metrics_push_url: Annotated[
+        PushUrl | None, Variable("Gets closed windows as a JSON array, by POST.", form=PUSH_URL)
+    ] = None
+    metrics_push_token: Annotated[
+        str | None, Variable("Goes with them as `Authorization: Bearer`.", secret=True)
+    ] = None
 
     bronze_completeness_ratio: Annotated[
         Share, Variable("Share of produced events that bronze must hold.", "Checks")

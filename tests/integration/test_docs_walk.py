@@ -31,7 +31,8 @@ NAME_ON_THE_PAGE = "rides"
 COPIED = ("Makefile", "datasets", "dbt", "env", "schemas", "scripts", "spark")
 # What make compares .venv with; empty and old, so that it never sets up another.
 WATCHED = (*(f"requirements/{name}.txt" for name in ("dev", "build", "java")), "pyproject.toml")
-FREE_PORTS = {"KAFKA_PORT": "0", "CONNECT_PORT": "0", "SPARK_UI_PORT": "0"}
+PORTS = ("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT")
+FREE_PORTS = dict.fromkeys(PORTS, "0")
 SECTION = re.compile(r"^## (?P<title>[^\n]+)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.M | re.S)
 MAKES_THE_FILE, CERTIFIES = "A file", "Certify"

@@ -22,7 +22,8 @@ from headgate.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("datasets", "dbt", "env", "schemas", "scripts", "spark")
-FREE_PORTS = {"KAFKA_PORT": "0", "CONNECT_PORT": "0", "SPARK_UI_PORT": "0"}
+PORTS = ("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT")
+FREE_PORTS = dict.fromkeys(PORTS, "0")
 COMMAND_SECONDS = 300
 
 

@@ -171,6 +171,7 @@ def test_an_engine_is_ready_when_its_own_file_says_so_and_its_port_answers(
     files, child = LocalFiles(tmp_path), FakeChild("run")
     engine = EngineService(files, plan)
     said = {"pid": 7, "connect_port": 15002, "ui_port": 4040, "state": "ready"}
+    said["metrics_port"] = 9249
     files.engine.write_text(json.dumps(said))
     assert not engine.ready(child), "that file is another process's"
     files.engine.write_text(json.dumps(said | {"pid": child.pid, "state": "starting"}))
@@ -180,6 +181,7 @@ def test_an_engine_is_ready_when_its_own_file_says_so_and_its_port_answers(
     assert engine.endpoints() == {
         "CONNECT_URL": "sc://localhost:15002",
         "SPARK_UI_URL": "http://localhost:4040",
+        "METRICS_URL": "http://localhost:9249/metrics",
     }
     listening.clear()
     assert not engine.ready(child)

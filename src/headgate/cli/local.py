@@ -79,7 +79,17 @@ def status() -> None:
     from headgate.local import services
     from headgate.settings import load_settings
 
-    console.data(_rows(services.status(load_settings())))
+    settings = load_settings()
+    found = services.status(settings)
+    console.data([*_rows(found), *_metrics_row(found, settings.metrics_url)])
+
+
+def _metrics_row(
+    found: Sequence[ServiceState], address: str | None
+) -> tuple[dict[str, object], ...]:
+    """The engine also answers Prometheus, at an address of its own."""
+    engine = [row for row in _rows(found) if row["service"] == "engine" and row["pid"]]
+    return tuple({**row, "service": "metrics", "address": address} for row in engine if address)
 
 
 def _rows(found: Sequence[ServiceState]) -> list[dict[str, object]]:

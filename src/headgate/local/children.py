@@ -115,6 +115,8 @@ class EngineService:
             self._endpoints["CONNECT_TOKEN"] = found.connect_token
         if found.ui_port:
             self._endpoints["SPARK_UI_URL"] = f"http://localhost:{found.ui_port}"
+        if found.metrics_port:
+            self._endpoints["METRICS_URL"] = f"http://localhost:{found.metrics_port}/metrics"
         return True
 
     def explain(self, child: Child) -> Ended:

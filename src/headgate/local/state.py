@@ -78,6 +78,7 @@ class EngineFile(Record):
     pid: int
     connect_port: int
     ui_port: int | None = None
+    metrics_port: int | None = None
     state: str
     connect_token: str | None = None
 

@@ -159,7 +159,8 @@ def prometheus(metric: str) -> str:
     return name if name not in BY_NAME else f"{PREFIX}rule_{name.removeprefix(PREFIX)}"
 
 
-def rule_metric(metric: str, description: str = "") -> Metric:
+def rule_metric(metric: str) -> Metric:
     """The counter of a rule's metric, with the rule as a label."""
-    words = description or f"Rows whose status a rule with the metric {metric} gave."
-    return Metric(prometheus(metric), "counter", "rows", (*DIMENSIONS, "rule"), words)
+    name = prometheus(metric)
+    words = f"Rows whose status a rule gave that counts as {name.removesuffix(TOTAL)}."
+    return Metric(name, "counter", "rows", (*DIMENSIONS, "rule"), words)

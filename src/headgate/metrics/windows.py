@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from headgate.metrics.names import SEVERITY_TOTALS, flat, namespaced
+from headgate.metrics.names import CLEAN, ROWS, SEVERITY_TOTALS, flat, namespaced
 from headgate.store.canonical import canonical, fingerprint
 
 IDLE = timedelta(seconds=30)
@@ -89,10 +89,12 @@ class WindowRecord:
     def counts(self) -> dict[str, int]:
         """All that can be added up, by the names of sinks without columns: dotted, then totals."""
         named = {namespaced(self.namespace, name): n for name, n in self.metrics.items()}
-        return {**named, **self.severity_totals(), "dq_rows": self.rows, "dq_clean": self.clean}
+        return {**named, **self.totals_by_name()}
 
-    def severity_totals(self) -> dict[str, int]:
-        return {m.name: self.totals.get(s, 0) for s, m in SEVERITY_TOTALS.items()}
+    def totals_by_name(self) -> dict[str, int]:
+        """The totals that every record has, whatever rules there are."""
+        severities = {m.name: self.totals.get(s, 0) for s, m in SEVERITY_TOTALS.items()}
+        return {**severities, ROWS.name: self.rows, CLEAN.name: self.clean}
 
 
 def closes_before(
@@ -176,11 +178,9 @@ def window_fields(record: WindowRecord) -> dict[str, Any]:
     """A window as JSON fields: the six of the metrics sink first, then all others."""
     return {
         **_dimensions(record),
-        **record.severity_totals(),
+        **record.totals_by_name(),
         **{namespaced(record.namespace, name): n for name, n in record.metrics.items()},
         **{flat(name): n for name, n in record.metrics.items()},
-        "dq_rows": record.rows,
-        "dq_clean": record.clean,
         "record": "window",
         **_origin(record),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from headgate.store.model import Judged, RuleCount
 from headgate.store.tables import rule_counts
@@ -17,19 +17,19 @@ def note(db: Connection, job: str, batch: int, judged: Judged) -> None:
 
 def sums(db: Connection, job: str) -> tuple[RuleCount, ...]:
     """Every rule of a job over all its batches."""
-    return tuple(count for _, count in sums_after(db, 0, job))
+    mine = rule_counts.c.job == job
+    return tuple(count for _, count in _sums(db, mine))
 
 
-def sums_after(
-    db: Connection, batch: int, job: str | None = None
-) -> tuple[tuple[str, RuleCount], ...]:
-    """The sums over the batches after this one, each with its job."""
+def sums_between(db: Connection, after: int, until: int) -> tuple[tuple[str, RuleCount], ...]:
+    """The sums over some batches, by the numbers of their ledger rows, each with its job."""
+    return _sums(db, (rule_counts.c.ledger > after) & (rule_counts.c.ledger <= until))
+
+
+def _sums(db: Connection, which: ColumnElement[bool]) -> tuple[tuple[str, RuleCount], ...]:
     of = (rule_counts.c.job, rule_counts.c.rule, rule_counts.c.metric, rule_counts.c.severity)
     query = select(*of, func.sum(rule_counts.c.n), func.sum(rule_counts.c.held))
-    query = query.where(rule_counts.c.ledger > batch)
-    if job is not None:
-        query = query.where(rule_counts.c.job == job)
-    rows = db.execute(query.group_by(*of).order_by(*of))
+    rows = db.execute(query.where(which).group_by(*of).order_by(*of))
     return tuple((row[0], RuleCount(*row[1:4], int(row[4]), int(row[5]))) for row in rows)
 
 

@@ -53,7 +53,8 @@ def test_the_newest_counts_stand_by_their_batches(store: OpsStore) -> None:
     }
     first = rows[0].id
     assert first is not None
-    assert [(job, count.n) for job, count in store.rule_counts_after(first)] == [(JOB, 3)]
+    assert [(job, c.n) for job, c in store.rule_counts_between(first, 99)] == [(JOB, 3)]
+    assert [(job, c.n) for job, c in store.rule_counts_between(first, first + 1)] == [(JOB, 1)]
     assert [row.id for row in store.ledger_after(first, 1)] == [rows[1].id]
 
 

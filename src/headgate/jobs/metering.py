@@ -1,0 +1,57 @@
+"""Metrics of a running engine: the Prometheus endpoint, and closed windows on their way to sinks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from headgate.engine.metrics_sinks import sinks_of
+from headgate.engine.reading import LagWatch, engine_reading
+from headgate.metrics.readings import Readings
+from headgate.metrics.server import MetricsServer
+from headgate.metrics.sinks import Deliverer
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+STOP_SECONDS = 30.0
+
+
+@contextmanager
+def delivering(
+    settings: Settings, store: OpsStore, say: Callable[[str], None] = lambda _: None
+) -> Generator[None]:
+    """Send closed windows meanwhile, and those that are left at the end."""
+    deliverer = Deliverer(store, sinks_of(settings), say=say)
+    with _in_background(deliverer.run, "sinks"):
+        yield
+    deliverer.close()
+
+
+@contextmanager
+def serving(settings: Settings, store: OpsStore, session: SparkSession) -> Generator[int]:
+    """Serve the Prometheus endpoint meanwhile; the port it listens on."""
+    lag = LagWatch(store, settings.bootstrap_servers, settings.http_timeout)
+    readings = Readings(store, partial(engine_reading, session), lambda: lag.lags)
+    server = MetricsServer(settings.metrics_port, readings)
+    server.start()
+    try:
+        with _in_background(lag.run, "lag"):
+            yield server.port
+    finally:
+        server.close()
+
+
+@contextmanager
+def _in_background(work: Callable[[threading.Event], None], name: str) -> Generator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(STOP_SECONDS)
