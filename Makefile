@@ -23,6 +23,7 @@ endif
 READY := .venv/.ready
 PREPARED := .venv/.prepared
 N ?= 20
+TABLE ?= customer
 # Two broker-and-Spark pairs at once; each file of tests stays in one of them.
 WORKERS ?= 2
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile
@@ -36,6 +37,9 @@ help: ## this list
 
 demo: $(PREPARED) ## the whole path on sample data, checked and certified, then stopped
 	$(HG) demo
+
+demo-quality: $(PREPARED) ## planted defects found again in every table, ledger and sink
+	$(HG) demo quality
 
 setup-dev: $(READY) ## everything Python (and a Java if there is none) into .venv
 	@echo "ready: $(HG) --help" >&2
@@ -136,6 +140,9 @@ generate: $(READY) ## send the Parquet file to the topic
 
 generate-limited: $(READY) ## send 10,000 events
 	$(HG) feed generate --max-events 10000
+
+feed: $(READY) ## send rows of a rule table with counted defects: TABLE=customer
+	$(HG) feed rules $(TABLE)
 
 ##@ Jobs
 

@@ -58,7 +58,9 @@ def command(words: list[str]) -> click.Command | None:
     noun = cli.get_command(click.Context(cli), words[0])
     if not isinstance(noun, click.Group):
         return noun
-    return noun.get_command(click.Context(noun), words[1]) if len(words) > 1 else None
+    if len(words) == 1:
+        return noun if noun.invoke_without_command else None
+    return noun.get_command(click.Context(noun), words[1])
 
 
 def test_the_manifest_that_is_shown_compiles(tmp_path: Path) -> None:

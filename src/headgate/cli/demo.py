@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.demo_quality import command as quality
 from headgate.cli.own_home import (
     alone,
     embedded_environment,
@@ -46,11 +47,12 @@ class DemoReport:
     flow: Flow
 
 
-@click.command("demo")
+@click.group("demo", invoke_without_command=True)
 @click.option("--rows", type=click.IntRange(min=100), default=ROWS, show_default=True)
 @click.option("--dataset", metavar="NAME", envvar="DATASET", help="A dataset with a sample.yml.")
 @click.option("--keep-running", is_flag=True, help="Leave broker and engine running at the end.")
-def command(rows: int, dataset: str | None, keep_running: bool) -> None:
+@click.pass_context
+def group(context: click.Context, rows: int, dataset: str | None, keep_running: bool) -> None:
     """Run the whole path on sample data: checked, certified, then stopped.
 
     Everything stands in .headgate/demo, which is emptied first; your own data and settings are
@@ -61,7 +63,10 @@ def command(rows: int, dataset: str | None, keep_running: bool) -> None:
       headgate demo
       headgate demo --dataset orders
       headgate -o json demo --rows 5000
+      headgate demo quality
     """
+    if context.invoked_subcommand:
+        return
     from headgate.profile import find_root
     from headgate.spec.sample_loader import find_sample
 
@@ -72,6 +77,9 @@ def command(rows: int, dataset: str | None, keep_running: bool) -> None:
     with alone(home), replaced(demo_environment(root, home, os.environ, dataset)):
         report = run(root, home, rows, keep_running)
     console.data(report, text=text(report, root))
+
+
+group.add_command(quality)
 
 
 def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:

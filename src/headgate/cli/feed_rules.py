@@ -64,6 +64,22 @@ def feed_rules(
       headgate feed rules customer --rows 100000 --seed 7 --share changed_in_the_cloud=0.2
       headgate -o json feed rules orders --dry-run
     """
+    given = _moment(start) if start else None
+    done = fed(table, rows, seed, shares=shares, side=side, start=given, dry_run=dry_run)
+    console.data(done, words(done, side, dry_run=dry_run))
+
+
+def fed(
+    table: str,
+    rows: int,
+    seed: int,
+    *,
+    shares: Iterable[str] = (),
+    side: str = "both",
+    start: datetime | None = None,
+    dry_run: bool = False,
+) -> Fed:
+    """Send the rows; what was planted is counted before the first of them leaves."""
     from headgate.settings import load_settings
 
     settings = load_settings()
@@ -74,8 +90,7 @@ def feed_rules(
     planted = feeding.planted()
     begun = time.monotonic()
     sent = 0 if dry_run else send(settings, judged.table, feeding, side, planted)
-    fed = Fed(sent, round(time.monotonic() - begun, 2), planted)
-    console.data(fed, words(fed, side, dry_run=dry_run))
+    return Fed(sent, round(time.monotonic() - begun, 2), planted)
 
 
 def open_rules(settings: Settings, table: str) -> JudgedTable:
@@ -104,14 +119,16 @@ def order_of(
     rows: int,
     seed: int,
     shares: Iterable[str],
-    start: str | None,
+    start: datetime | None,
 ) -> Order:
     from headgate.feeds.rules.feeding import Order, window_of
 
-    moment = _moment(start) if start else datetime.now(UTC) - feed.event_time.span
+    begin = start or feed.event_time.start or datetime.now(UTC) - feed.event_time.span
+    if begin.tzinfo is None:
+        begin = begin.replace(tzinfo=UTC)
     if start is None:
-        moment = window_of(moment, judged.rule_set.metrics.window)
-    return Order(rows, seed, moment, dict(_share(text, feed) for text in shares))
+        begin = window_of(begin, judged.rule_set.metrics.window)
+    return Order(rows, seed, begin, dict(_share(text, feed) for text in shares))
 
 
 def feeding_of(settings: Settings, feed: RuleFeed, judged: JudgedTable, order: Order) -> Feeding:

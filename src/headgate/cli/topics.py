@@ -38,6 +38,14 @@ def topics_of(settings: Settings, dataset: str) -> tuple[str, str]:
     return found.topic, found.dlq_topic
 
 
+def rule_topics(settings: Settings, table: str) -> list[tuple[str, str]]:
+    """The topic of each source of a rule table, with its dead-letter topic."""
+    from headgate.cli.feed_rules import open_rules
+
+    sources = open_rules(settings, table).table.sources.values()
+    return [(s.topic, s.dlq_topic or f"{s.topic}.dlq") for s in sources if s.topic]
+
+
 def _open(settings: Settings) -> Topics:
     from headgate.engine.topics import Topics
 
@@ -58,24 +66,35 @@ def _open(settings: Settings) -> Topics:
     "--dlq-partitions", default=1, show_default=True, help="Partitions of the dead-letter topic."
 )
 @dataset_option
-def create(partitions: int, dlq_partitions: int, dataset: str | None) -> None:
+@click.option("--table", metavar="NAME", help="The topics of this rule table instead.")
+def create(partitions: int, dlq_partitions: int, dataset: str | None, table: str | None) -> None:
     """Create the dataset's topic, kept for 3 days, and its dead-letter topic, kept for 7.
 
-    The manifest names them. Topics that exist stay as they are.
+    The manifest names them, or the rule set does. Topics that exist stay as they are.
 
     \b
     Examples:
       headgate topics create
       headgate topics create --dataset orders --partitions 6
+      headgate topics create --table customer
     """
     from headgate.engine.topics import TopicSpec
     from headgate.settings import load_settings
 
     settings = load_settings()
-    shapes = ((partitions, TOPIC_DAYS), (dlq_partitions, DLQ_DAYS))
-    names = topics_of(settings, dataset or settings.need("dataset"))
-    named = zip(names, shapes, strict=True)
-    specs = [TopicSpec(name, count, days) for name, (count, days) in named]
+    names = (
+        rule_topics(settings, table)
+        if table
+        else [topics_of(settings, dataset or settings.need("dataset"))]
+    )
+    specs = [
+        spec
+        for topic, letters in names
+        for spec in (
+            TopicSpec(topic, partitions, TOPIC_DAYS),
+            TopicSpec(letters, dlq_partitions, DLQ_DAYS),
+        )
+    ]
     created = _open(settings).create(specs)
     rows: list[dict[str, object]] = []
     for spec in specs:

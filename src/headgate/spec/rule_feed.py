@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, StrictStr
@@ -31,6 +31,7 @@ class FeedTime:
 
     field: Text
     span: Duration = timedelta(minutes=1)
+    start: Annotated[datetime | None, Field(description="Where the span begins instead.")] = None
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -46,7 +47,7 @@ class Change:
     remove: Annotated[tuple[Text, ...], Field(description="Fields left out.")] = ()
     negate: Annotated[tuple[Text, ...], Field(description="Numbers with the other sign.")] = ()
     rehash: Annotated[StrictBool, Field(description="A sound hash of other content.")] = False
-    late: Annotated[Duration | None, Field(description="Event time moved back.")] = None
+    late: Annotated[Duration | None, Field(description="All times moved back.")] = None
     drop: Annotated[StrictBool, Field(description="The message is not sent.")] = False
     garble: Annotated[StrictBool, Field(description="The value is no JSON.")] = False
     tombstone: Annotated[StrictBool, Field(description="The value is null.")] = False
@@ -97,7 +98,7 @@ class RuleFeed:
     event_time: FeedTime
     dataset: Annotated[Text | None, Field(description="Rows of this dataset's sample.yml.")] = None
     columns: Annotated[
-        tuple[SampleColumn, ...], Field(description="Without a dataset: as in a sample.yml.")
+        tuple[SampleColumn, ...], Field(description="As in a sample.yml; in place of a dataset's.")
     ] = ()
     key: FeedKey | None = None
     hash_of: Annotated[

@@ -56,10 +56,10 @@ def _text(path: Path) -> str:
 
 def faults_of(feed: RuleFeed) -> _Found:
     """What pydantic cannot see: where, what, and what to write instead."""
-    if (feed.dataset is None) == (not feed.columns):
-        yield "columns", "rows come from one place", "Write either `columns` or `dataset`."
+    if feed.dataset is None and not feed.columns:
+        yield "columns", "rows come from nowhere", "Write `columns`, or the name of a `dataset`."
         return
-    if feed.columns:
+    if feed.dataset is None:
         yield from sample_faults(Sample(columns=feed.columns))
         yield from _column_faults(feed)
     yield from _defect_faults(feed)

@@ -63,9 +63,8 @@ class SideMessages:
         return {**older, HASH: hash_of([row[HASH], "older"])} if HASH in row else older
 
     def _fields(self, row: Row, change: Change) -> Row:
-        changed = dict(row)
-        if change.late:
-            changed[self._time] = _moved(row[self._time], change.late)
+        late = change.late
+        changed = {name: _moved(value, late) for name, value in row.items()} if late else dict(row)
         if change.rehash:
             changed[HASH] = hash_of([row[HASH], "other"])
         shown = self._shown or {name: name for name in row}

@@ -23,15 +23,11 @@ Row: TypeAlias = dict[str, Cell]
 
 def sample_of(feed: RuleFeed, start: datetime, sample: Sample | None = None) -> Sample:
     """The feed's rows as a sample, nothing planted, its event times from `start` on."""
-    columns = sample.columns if sample else feed.columns
     span = Between(_zoneless(start), _zoneless(start + feed.event_time.span))
-    name = feed.event_time.field
-    timed = SampleColumn(name=name, type="TIMESTAMP(6)", time=span)
-    known = any(column.name == name for column in columns)
-    kept = tuple(timed if column.name == name else column for column in columns)
-    return Sample(
-        columns=kept if known else (*kept, timed), missing=sample.missing if sample else ()
-    )
+    timed = SampleColumn(name=feed.event_time.field, type="TIMESTAMP(6)", time=span)
+    columns = {column.name: column for column in sample.columns} if sample else {}
+    columns |= {column.name: column for column in (*feed.columns, timed)}
+    return Sample(columns=tuple(columns.values()), missing=sample.missing if sample else ())
 
 
 class FeedRows:

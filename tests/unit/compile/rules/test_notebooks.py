@@ -15,12 +15,12 @@ from headgate.compile.rules.notebooks import SUFFIXES, Form, notebook, queries
 from headgate.spec.rules_loader import find_table, load_rules
 
 ROOT = Path(__file__).resolve().parents[4]
-TABLES = ("customer", "orders")
+TABLES = ("customer", "orders", "taxi")
 FORMS: tuple[Form, ...] = ("jupyter", "zeppelin")
 
 
 def judged(name: str) -> JudgedTable:
-    rules = load_rules(find_table(ROOT, name), {"TOPIC": "taxi", "DLQ_TOPIC": "taxi.dlq"})
+    rules = load_rules(find_table(ROOT, name), {"TOPIC": "taxi.raw_trips"})
     return judged_table(rules, rules.value.table(name))
 
 

@@ -1,0 +1,161 @@
+"""The path of rules as steps: feed, judge, and hold every count against what was planted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.cli.steps import Steps, command, reported
+from headgate.cli.walk import Data, JobRun, Walk
+from headgate.errors import OperationError
+
+if TYPE_CHECKING:
+    from headgate.checks.quality import Comparison
+    from headgate.checks.quality_gather import Gathering, Sinks
+    from headgate.compile.rules.model import JudgedTable
+    from headgate.feeds.rules.planted import Planted
+    from headgate.store.ops import OpsStore
+
+NAME_WIDTH = 18
+POLL_SECONDS = 0.5
+# A first batch compiles a lot; windows close 30 s after the last record.
+PATIENCE = 90.0
+
+
+class Report(Data):
+    html: str
+
+
+class QualityWalk(Walk):
+    """The steps of `headgate demo quality`; what was planted is kept by table."""
+
+    def __init__(self, steps: Steps, root: Path) -> None:
+        super().__init__(steps, root)
+        self.planted: dict[str, list[Planted]] = {}
+
+    def rules(self, tables: tuple[JudgedTable, ...]) -> None:
+        with self._steps.step("rules") as step:
+            command("config", "check")
+            command("rules", "check")
+            count = sum(len(table.rules) for table in tables)
+            names = ", ".join(table.table.name for table in tables)
+            step.words = f"{count} rules checked: {names}"
+
+    def feed(self, table: JudgedTable, rows: int, seed: int, start: datetime | None = None) -> None:
+        """Send rows and keep what was planted in them."""
+        from headgate.cli.feed_rules import fed
+
+        name = table.table.name
+        with self._steps.step(f"feed {name}") as step:
+            done = fed(name, rows, seed, start=start)
+            self.planted.setdefault(name, []).append(done.planted)
+            bad = sum(defect.rows for defect in done.planted.defects)
+            kinds = len(done.planted.defects)
+            step.words = (
+                f"{done.sent:,} messages, {bad:,} of {rows:,} rows with one of {kinds} defects"
+            )
+
+    def judge(self, table: JudgedTable) -> None:
+        """A bounded run, waited for."""
+        job = f"quality-{table.table.name}"
+        with self._steps.step(f"judge {table.table.name}") as step:
+            step.words = reported(JobRun, "job", "run", job).outcome
+
+    def start(self, table: JudgedTable) -> None:
+        with self._steps.step(f"start {table.table.name}") as step:
+            command("job", "start", f"quality-{table.table.name}")
+            step.words = "as a stream: it judges what comes from now on"
+
+    def judged(self, table: JudgedTable, store: OpsStore) -> None:
+        """Wait until the stream has settled all that was sent."""
+        name = table.table.name
+        sent = sum(sum(one.messages.values()) for one in self.planted[name])
+        with self._steps.step(f"judge {name}") as step:
+            _wait_for(lambda: _settled(store, name) >= sent, f"quality-{name} to judge the records")
+            step.words = (
+                f"{sent:,} records settled in {len(store.ledger(f'quality-{name}'))} batches"
+            )
+
+    def closed(self, store: OpsStore) -> None:
+        """Wait until every window is closed, and every sink has its record."""
+        with self._steps.step("windows") as step:
+            _wait_for(lambda: _all_sent(store), "all windows to close and reach the sinks")
+            counts = store.window_counts().values()
+            late = sum(one[2] for one in counts)
+            step.words = (
+                f"{sum(one[1] for one in counts)} closed, {late} of them again for late rows"
+            )
+
+    def stop(self, table: JudgedTable) -> None:
+        with self._steps.step(f"stop {table.table.name}") as step:
+            command("job", "stop", f"quality-{table.table.name}")
+            step.words = "between two batches"
+
+    def compare(self, tables: tuple[JudgedTable, ...], sinks: Sinks) -> tuple[Comparison, ...]:
+        """Every count in every place against what was planted."""
+        with self._steps.step("compare") as step, gathering_of(sinks) as gathering:
+            found = tuple(
+                gathering.compared(table, self.planted[table.table.name]) for table in tables
+            )
+            total = sum(comparison.compared for comparison in found)
+            differing = sum(not line.holds for one in found for line in one.lines)
+            step.words = (
+                f"all {total} counts are what was planted"
+                if not differing
+                else f"{differing} lines differ from what was planted"
+            )
+        return found
+
+    def report(self, tables: tuple[JudgedTable, ...], folder: Path) -> tuple[str, ...]:
+        """A page for each table."""
+        with self._steps.step("report") as step:
+            pages = tuple(
+                reported(
+                    Report, "rules", "report", t.table.name, "--out", str(folder / t.table.name)
+                ).html
+                for t in tables
+            )
+            step.words = f"{len(pages)} pages with counts, trend and failing rows"
+        return pages
+
+
+@contextmanager
+def gathering_of(sinks: Sinks) -> Generator[Gathering]:
+    """One look at all places, with a session on the engine."""
+    from headgate.checks.quality_gather import Gathering
+    from headgate.cli.job_report import open_store
+    from headgate.engine.connect import connect
+    from headgate.engine.statements import sql
+
+    settings, store = open_store()
+    with store, connect(settings) as session:
+        yield Gathering(
+            settings,
+            store,
+            lambda query: [row.asDict() for row in sql(session, query).collect()],
+            sinks,
+        )
+
+
+def _settled(store: OpsStore, table: str) -> int:
+    return sum(row.read for row in store.ledger(f"quality-{table}"))
+
+
+def _all_sent(store: OpsStore) -> bool:
+    still_open = any(one[0] for one in store.window_counts().values())
+    return not still_open and not any(store.waiting_windows(sink) for sink in store.sinks())
+
+
+def _wait_for(done: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not done():
+        if time.monotonic() > end:
+            raise OperationError(
+                f"waited {PATIENCE:.0f} s for {what}",
+                fix="headgate job list, and the engine's log, say what holds it up",
+            )
+        time.sleep(POLL_SECONDS)
