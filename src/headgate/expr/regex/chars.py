@@ -48,13 +48,21 @@ class CharSet:
         return CharSet.of((*self.ranges, *other.ranges))
 
     def __and__(self, other: CharSet) -> CharSet:
-        return (self.inverse | other.inverse).inverse
+        both = [
+            (max(one[0], two[0]), min(one[1], two[1]))
+            for one in self.ranges
+            for two in other.ranges
+        ]
+        return CharSet(tuple(sorted((low, high) for low, high in both if low <= high)))
 
     def __sub__(self, other: CharSet) -> CharSet:
         return self & other.inverse
 
     def __le__(self, other: CharSet) -> bool:
-        return not (self - other).ranges
+        return all(
+            any(low >= first and high <= last for first, last in other.ranges)
+            for low, high in self.ranges
+        )
 
     def __bool__(self) -> bool:
         return bool(self.ranges)

@@ -3,6 +3,8 @@
 With R, S, X sets of characters, m and k numbers:
 - R{m,n}S{k,}   is R{m}S{k,}         where S has all of R
 - R{m,}S{k,n}   is R{m,}S{k}         where R has all of S
+- R{m,}y?S*     is R{m,}(yS*)?       where R has all of S
+- R*y?S{k,}     is (R*y)?S{k,}       where S has all of R
 - R{m,}XS{k,}   is R{m}[R-X]*XS{k,}  where R has all of X and S all of R: the first X will do;
   the same with one and the same rest after each of them: (Rz)*Xz(Sz)* is ([R-X]z)*Xz(Sz)*
 """
@@ -34,7 +36,7 @@ class _Run:
 def settled(items: list[Node]) -> list[Node]:
     """The items with one repetition fewer, again and again."""
     while True:
-        found = _pair(items) or _first(items)
+        found = _pair(items) or _around(items) or _first(items)
         if found is None:
             return items
         items = [item for item in found if item != EMPTY]
@@ -61,6 +63,24 @@ def _replaced(one: _Run, two: _Run) -> list[Node] | None:
     if two.varies and one.most is None and two.set <= one.set:
         return [_node(one), two.fixed()]
     return None
+
+
+def _around(items: list[Node]) -> list[Node] | None:
+    for at, (left, middle, right) in enumerate(zip(items, items[1:], items[2:], strict=False)):
+        if not isinstance(middle, Repeat) or (middle.least, middle.most) != (0, 1):
+            continue
+        one, two = _run(left), _run(right)
+        if one is None or two is None or one.most is not None or two.most is not None:
+            continue
+        if two.least == 0 and two.set <= one.set:
+            return [*items[:at], left, _optional(middle, middle.item, right), *items[at + 3 :]]
+        if one.least == 0 and one.set <= two.set:
+            return [*items[:at], _optional(middle, left, middle.item), right, *items[at + 3 :]]
+    return None
+
+
+def _optional(middle: Repeat, *items: Node) -> Node:
+    return Repeat(Sequence(items, middle.span), 0, 1, middle.span)
 
 
 def _first(items: list[Node]) -> list[Node] | None:
