@@ -28,6 +28,7 @@ NOUNS: dict[str, str] = {
     "ledger": "show, export and rebuild the ledger",
     "local": "start and stop the embedded services",
     "maintain": "compact, expire and vacuum tables",
+    "metrics": "list, show and send metrics",
     "rules": "check, test and compile rule sets",
     "sql": "query the running engine",
     "topics": "create and show topics",

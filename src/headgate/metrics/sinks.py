@@ -124,21 +124,23 @@ class Deliverer:
         return sent
 
     def _some(self, sink: Sink) -> int:
-        found = self._store.unsent_windows(self._store.register_sink(sink.name), AT_ONCE)
+        state = self._store.register_sink(sink.name)
+        found = self._store.unsent_windows(state, AT_ONCE)
         if not found:
             return 0
         changes = [(one, _change(one)) for one in found]
+        counts = [(one, _counts(one, change)) for one, change in changes]
         sink.ready()
-        if sink.at_most_once:
-            self._mark(sink, changes)
+        if sink.at_most_once and not self._store.claim_windows(state, counts):
+            return 0
         sink.send([change for _, change in changes if change is not None])
         if not sink.at_most_once:
-            self._mark(sink, changes)
+            self._store.windows_sent(sink.name, counts)
         return len(found)
 
-    def _mark(self, sink: Sink, changes: Sequence[tuple[Unsent, Change | None]]) -> None:
-        counts = [(one, change.record.counts() if change else {}) for one, change in changes]
-        self._store.windows_sent(sink.name, counts)
+
+def _counts(one: Unsent, change: Change | None) -> Mapping[str, int]:
+    return change.record.counts() if change else one.before
 
 
 def _change(one: Unsent) -> Change | None:

@@ -242,10 +242,14 @@ class OpsStore:
         with self._engine.connect() as db:
             return ledger.settled_range(db, job)
 
-    def rebuild(self, rows: Iterable[LedgerRow]) -> int:
-        """Add the rows that are missing; how many they were."""
+    def rebuild(
+        self,
+        rows: Iterable[LedgerRow],
+        judged: Callable[[LedgerRow], Judged | None] = lambda row: None,
+    ) -> int:
+        """Add the rows that are missing, with what rules found in them; how many they were."""
         with writing(self._engine) as db:
-            return ledger.rebuild(db, rows)
+            return ledger.rebuild(db, rows, judged)
 
     # Drift
 
@@ -336,6 +340,18 @@ class OpsStore:
     def windows_sent(self, sink: str, found: Sequence[tuple[Unsent, Mapping[str, int]]]) -> None:
         with writing(self._engine) as db:
             sinks.sent(db, sink, found, self._clock())
+
+    def claim_windows(
+        self, sink: SinkState, found: Sequence[tuple[Unsent, Mapping[str, int]]]
+    ) -> bool:
+        """Mark windows as sent before they are; False when another process was quicker."""
+        with writing(self._engine) as db:
+            return sinks.claim(db, sink, found, self._clock())
+
+    def rewind_sink(self, sink: str) -> None:
+        """Let the sink begin again with the first window that is kept."""
+        with writing(self._engine) as db:
+            sinks.rewind(db, sink)
 
     def sink_failed(self, sink: str, words: str) -> None:
         with writing(self._engine) as db:

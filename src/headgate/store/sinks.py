@@ -52,6 +52,25 @@ def unsent(db: Connection, state: SinkState, limit: int) -> tuple[Unsent, ...]:
     return tuple(Unsent(window(row), row[window_sinks.c.metrics] or {}) for row in rows)
 
 
+def claim(
+    db: Connection,
+    state: SinkState,
+    found: Sequence[tuple[Unsent, Mapping[str, int]]],
+    now: datetime,
+) -> bool:
+    """Mark the windows as sent before they are; False when another process was quicker."""
+    known = find(db, state.name)
+    if known is None or known.closing != state.closing:
+        return False
+    sent(db, state.name, found, now)
+    return True
+
+
+def rewind(db: Connection, name: str) -> None:
+    """Begin again with the first window that is kept."""
+    db.execute(update(sinks).where(sinks.c.name == name).values(closing=0))
+
+
 def sent(
     db: Connection, name: str, found: Sequence[tuple[Unsent, Mapping[str, int]]], now: datetime
 ) -> None:
