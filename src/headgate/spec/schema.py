@@ -1,4 +1,4 @@
-"""The JSON Schema of a dataset manifest, for editors that complete and check as one types."""
+"""The JSON Schemas of declarations, for editors that complete and check as one types."""
 
 from __future__ import annotations
 
@@ -8,12 +8,30 @@ import orjson
 from pydantic import TypeAdapter
 
 from headgate.spec.dataset import Dataset
+from headgate.spec.rule_tests import RuleTests
+from headgate.spec.ruleset import RuleSet
 
 SCHEMA_FILE = Path("schemas/dataset.schema.json")
+RULES_SCHEMA_FILE = Path("schemas/rules.schema.json")
+TESTS_SCHEMA_FILE = Path("schemas/rules.tests.schema.json")
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def dataset_schema() -> str:
-    """The schema as JSON text, the same bytes every time."""
-    body = {"$schema": _DRAFT} | TypeAdapter(Dataset).json_schema()
+    """The schema of a manifest as JSON text, the same bytes every time."""
+    return _text(Dataset)
+
+
+def rules_schema() -> str:
+    """The schema of a rule set of version 2."""
+    return _text(RuleSet)
+
+
+def rule_tests_schema() -> str:
+    """The schema of the tests of a rule set."""
+    return _text(RuleTests)
+
+
+def _text(model: type[object]) -> str:
+    body = {"$schema": _DRAFT} | TypeAdapter(model).json_schema()
     return orjson.dumps(body, option=orjson.OPT_INDENT_2).decode() + "\n"

@@ -1,11 +1,29 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from headgate.spec.schema import SCHEMA_FILE, dataset_schema
+import pytest
+
+from headgate.spec.schema import (
+    RULES_SCHEMA_FILE,
+    SCHEMA_FILE,
+    TESTS_SCHEMA_FILE,
+    dataset_schema,
+    rule_tests_schema,
+    rules_schema,
+)
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_schema_file_is_what_the_model_says() -> None:
-    assert (ROOT / SCHEMA_FILE).read_text() == dataset_schema()
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        (SCHEMA_FILE, dataset_schema),
+        (RULES_SCHEMA_FILE, rules_schema),
+        (TESTS_SCHEMA_FILE, rule_tests_schema),
+    ],
+)
+def test_the_schema_file_is_what_the_model_says(file: Path, schema: Callable[[], str]) -> None:
+    assert (ROOT / file).read_text() == schema()
