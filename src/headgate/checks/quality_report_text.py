@@ -45,7 +45,7 @@ def _head(report: QualityReport) -> Iterator[str]:
 
 def _rules(report: QualityReport) -> Iterator[str]:
     held = [rule for rule in report.rules if rule.held]
-    rows = [("RULE", "SEVERITY", "ROWS", "SHARE", "HELD", "CHANGE", "A ROW IS BAD WHEN")]
+    rows = [("RULE", "SEVERITY", "ROWS", "SHARE", "HELD", "CHANGE", "HOLDS WHEN")]
     rows += [_rule(rule) for rule in held[:MOST_RULES]]
     if held:
         yield from _aligned(rows)

@@ -9,8 +9,11 @@ import click
 # Each verb is the `command` of headgate.cli.rules_<verb>.
 VERBS: dict[str, str] = {
     "check": "every fault of the rule sets at once",
+    "explain": "each rule in words, its SQL and its last counts",
     "list": "the tables that rule sets declare",
     "notebook": "a notebook over a table's results and metrics",
+    "suggest": "rules that the values of a file suggest",
+    "test": "given rows against what must be said of them",
 }
 
 
@@ -38,4 +41,5 @@ def group() -> None:
     Examples:
       headgate rules list
       headgate rules check
+      headgate rules test
     """

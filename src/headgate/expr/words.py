@@ -6,6 +6,7 @@ missing: the words hold on a row exactly when the condition does.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from headgate.expr.tree import (
@@ -198,11 +199,18 @@ def _test(expr: Function, *, holds: bool) -> _Clause:
     search = _SEARCHES.get(expr.name)
     subject, *others = expr.arguments
     if search and others:
-        return _Clause(_value(subject), f"{search[0 if holds else 1]} {_value(others[0])}")
+        wanted = _pattern(others[0]) if expr.name == "regexp_like" else _value(others[0])
+        return _Clause(_value(subject), f"{search[0 if holds else 1]} {wanted}")
     if expr.name == "isnan":
         return _Clause(_value(subject), "is not a number" if holds else "is a number or missing")
     words = f"{expr.name} of {listed([_value(item) for item in expr.arguments])}"
     return _Clause(words, f"is {'true' if holds else 'false'}")
+
+
+def _pattern(item: Expr) -> str:
+    """As people write it: the end of the text is a dollar sign, whatever it became to run."""
+    text = item.value if isinstance(item, Literal) else None
+    return constant(re.sub(r"\\z$", "$", text)) if isinstance(text, str) else _value(item)
 
 
 def _like(pattern: str, *, holds: bool) -> str:

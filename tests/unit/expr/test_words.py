@@ -40,6 +40,7 @@ TYPES: dict[str, SqlType] = {
         ("mail NOT LIKE '%@%'", "mail does not contain '@'"),
         ("mail LIKE 'a%'", "mail begins with 'a'"),
         ("mail LIKE 'a_%'", "mail has the form 'a_%'"),
+        ("NOT regexp_like(mail, '^[a-z]+$')", "mail does not match '^[a-z]+$'"),
         ("ended < begun", "ended is before begun"),
         ("fare + tip > 2 * fare", "fare plus tip is above 2 times fare"),
         ("length(status) <> 64", "the length of status is not 64"),
