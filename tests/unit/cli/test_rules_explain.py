@@ -84,7 +84,7 @@ def test_the_last_counts_and_the_sums_are_those_of_the_ledger() -> None:
     count("amount_odd", 2, 3, number=2)
     told = f"last batch ({NOON + timedelta(minutes=2):%Y-%m-%d %H:%M:%S} UTC)"
     assert f"{told}: status of 2 rows, held on 3; in all: status of 7 rows, held on 10" in explain(
-        "orders"
+        "sales"
     )
 
 
