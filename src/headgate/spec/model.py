@@ -44,8 +44,14 @@ def validate(model: type[Model], document: Document) -> Model | None:
     except ValidationError as error:
         schema = _schema(model)
         for detail in error.errors(include_url=False):
-            _note(document, schema, detail)
+            if not _is_empty_in_name(detail):
+                _note(document, schema, detail)
         return None
+
+
+def _is_empty_in_name(detail: ErrorDetails) -> bool:
+    """Whether a list is called too short only because its items have faults."""
+    return detail["type"] == "too_short" and detail["input"] not in ([], {})
 
 
 @cache

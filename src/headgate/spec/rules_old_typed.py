@@ -84,6 +84,7 @@ def derived_columns(moving: Moving, data: dict[str, Plain]) -> dict[str, str]:
             uses.setdefault(name, {}).setdefault(kind, f"rules[{at}]")
     for name in texts(data.get("pk")):
         uses.setdefault(name, {})
+    _share_kinds(data, uses)
     found: dict[str, str] = {}
     for name, kinds in uses.items():
         known = [kind for kind in kinds if kind]
@@ -93,6 +94,16 @@ def derived_columns(moving: Moving, data: dict[str, Plain]) -> dict[str, str]:
         found[name] = known[0] if known else "STRING"
     _ask_for_names_in_sql(moving, data, found)
     return found
+
+
+def _share_kinds(data: dict[str, Plain], uses: dict[str, dict[str, str]]) -> None:
+    """Fields that are compared have one type: that of the one whose type is known."""
+    for at, rule in mappings(data.get("rules")):
+        pair = [*texts(rule.get("left")), *texts(rule.get("right"))]
+        kinds = [kind for name in pair for kind in uses.get(name, {}) if kind]
+        for name in pair:
+            if kinds and not any(uses[name]):
+                uses[name][kinds[0]] = f"rules[{at}]"
 
 
 def _uses(rule: dict[str, Plain]) -> list[tuple[str, str]]:
