@@ -1,0 +1,118 @@
+"""The names that the SQL of a rule table uses, for it and for those who read what it made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.compile.fragments import job_name, table_name
+from headgate.expr.literals import spark_identifier
+
+FILE = "dq_generated.sql"
+NAMESPACE = "dq"
+# Where permanent views stand: what any client of the driver sees.
+VIEWS = "spark_catalog.default"
+
+
+@dataclass(frozen=True)
+class Names:
+    """Views and tables of the rule table `table`."""
+
+    table: str
+
+    @property
+    def job(self) -> str:
+        return job_name("quality", self.table)
+
+    @property
+    def rules(self) -> str:
+        return self._view("rules")
+
+    @property
+    def keyed(self) -> str:
+        return self._view("keyed")
+
+    @property
+    def rows(self) -> str:
+        return self._view("rows")
+
+    @property
+    def judged(self) -> str:
+        return self._view("judged")
+
+    @property
+    def results(self) -> str:
+        return self._view("results")
+
+    @property
+    def metrics(self) -> str:
+        return self._view("metrics")
+
+    @property
+    def metrics_sink(self) -> str:
+        return self._view("metrics_sink")
+
+    @property
+    def committed(self) -> str:
+        return self._view("committed")
+
+    @property
+    def partials(self) -> str:
+        return self._view("partials")
+
+    @property
+    def aggregate_partials(self) -> str:
+        return self._view("aggregate_partials")
+
+    @property
+    def aggregates(self) -> str:
+        return self._view("aggregates")
+
+    @property
+    def results_table(self) -> str:
+        return table_name(f"{NAMESPACE}.results_{self.table}")
+
+    @property
+    def partials_table(self) -> str:
+        return table_name(f"{NAMESPACE}.partials_{self.table}")
+
+    @property
+    def keys_table(self) -> str:
+        return table_name(f"{NAMESPACE}.keys_{self.table}")
+
+    def _view(self, kind: str) -> str:
+        return f"dq_{kind}_{self.table}"
+
+
+@dataclass(frozen=True)
+class SourceNames:
+    """Views of one source."""
+
+    table: str
+
+    @property
+    def bound(self) -> str:
+        """The records themselves: the engine puts those of a batch under this name."""
+        return self._view("_source")
+
+    @property
+    def parsed(self) -> str:
+        return self._view("_parsed")
+
+    @property
+    def read(self) -> str:
+        return self._view("_read")
+
+    @property
+    def rows(self) -> str:
+        return self._view("")
+
+    @property
+    def newest(self) -> str:
+        return self._view("_newest")
+
+    @property
+    def refused(self) -> str:
+        return self._view("_refused")
+
+    def _view(self, ending: str) -> str:
+        return spark_identifier(f"{self.table}{ending}")

@@ -1,0 +1,138 @@
+"""Row results: status, reason and all rules that held, with the row itself where one did."""
+
+from __future__ import annotations
+
+import textwrap
+
+from headgate.compile.fragments import call
+from headgate.compile.rules.judged import action_of, all_rules
+from headgate.compile.rules.masks import any_of, held_names
+from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.names import Names
+from headgate.compile.rules.source import PLACE, Source, window_start
+from headgate.compile.rules.statement import nested, select, statement, view
+from headgate.compile.rules.unique import TIME_OPTIONS
+from headgate.expr.literals import spark_identifier, spark_literal
+
+OK = "OK"
+MASKED = "***"
+CLEAN, FAILED, DEAD_LETTER = "clean", "failed", "dead_letter"
+
+
+def results_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
+    """The view of row results; its columns do not depend on the rules."""
+    names, rules = Names(judged.table.name), all_rules(judged)
+    clean = spark_literal(judged.clean_status)
+    columns = [
+        *_who(judged, sources[0]),
+        f"coalesce(_rule.status, {clean}) AS dq_status",
+        f"coalesce(_rule.reason, '{OK}') AS dq_reason",
+        "_rule.severity AS dq_severity",
+        f"{_held(judged, rules)} AS dq_rules",
+        f"{_outcome(judged.rules)} AS dq_outcome",
+        *_hashes(judged),
+        "_at AS event_time",
+        f"{window_start('_at', judged.rule_set.metrics.window)} AS window_start",
+        f"{_row(judged, sources)} AS row",
+        "session.batch_revision AS revision",
+        "session.batch_time AS processing_time",
+        *PLACE,
+    ]
+    words = (
+        f"Row results. A row on which no rule holds is {judged.clean_status}; names, reason and the"
+        " row itself are looked up only for the others."
+    )
+    return view(names.results, words, select(columns, f"FROM {nested(_looked_up(names, rules))}"))
+
+
+def _looked_up(names: Names, rules: tuple[JudgedRule, ...]) -> str:
+    if not rules:
+        kind = "STRUCT<name: STRING, status: STRING, severity: STRING, reason: STRING>"
+        return f"SELECT\n  *,\n  CAST(NULL AS {kind}) AS _rule\nFROM {names.judged}"
+    facts = [
+        "named_struct('name', {}, 'status', {}, 'severity', {}, 'reason', {})".format(
+            *map(spark_literal, (rule.name, rule.status, rule.severity, rule.reason))
+        )
+        for rule in rules
+    ]
+    listed = textwrap.indent(",\n".join(facts), "    ")
+    return f"SELECT\n  *,\n  get(array(\n{listed}\n  ), _first - 1) AS _rule\nFROM {names.judged}"
+
+
+def _who(judged: JudgedTable, source: Source) -> list[str]:
+    if judged.table.is_pair:
+        pk, action = "_pk", "_action AS action"
+    else:
+        pk = f"CAST({spark_identifier(source.pk)} AS STRING)"
+        action = f"{action_of(source)} AS action"
+    if source.pk in source.declared.sensitive:
+        # Masked, but so that rows of one key can still be told from others.
+        pk = f"sha2({pk}, 256)"
+    return [f"{pk} AS pk", action]
+
+
+def _held(judged: JudgedTable, rules: tuple[JudgedRule, ...]) -> str:
+    found = held_names(judged.rules)
+    if not rules:
+        return "CAST(NULL AS ARRAY<STRING>)"
+    both = found[0] if len(found) == 1 else call("concat", found)
+    if len(rules) > len(judged.rules):
+        alone = "array(_rule.name)"
+        both = call("IF", [f"_first > {len(judged.rules)}", alone, both]) if found else alone
+    return call("IF", ["_first IS NULL", "NULL", both])
+
+
+def _outcome(rules: tuple[JudgedRule, ...]) -> str:
+    dead = any_of(rules, [rule for rule in rules if rule.on_fail == DEAD_LETTER])
+    middle = f" WHEN {dead} THEN '{DEAD_LETTER}'" if dead else ""
+    return f"CASE WHEN _first IS NULL THEN '{CLEAN}'{middle} ELSE '{FAILED}' END"
+
+
+def _hashes(judged: JudgedTable) -> list[str]:
+    hashes = judged.table.hash
+    if hashes is None:
+        return [f"CAST(NULL AS STRING) AS {name}" for name in ("hash_onprem", "hash_cloud")]
+    if judged.table.is_pair:
+        return ["_hash_onprem AS hash_onprem", "_hash_cloud AS hash_cloud"]
+    return [
+        f"{spark_identifier(name)} AS {column}"
+        if name in judged.table.first.columns
+        else f"CAST(NULL AS STRING) AS {column}"
+        for column, name in (
+            ("hash_onprem", hashes.onprem_field),
+            ("hash_cloud", hashes.cloud_field),
+        )
+    ]
+
+
+def _row(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
+    if judged.table.is_pair:
+        sides = [
+            f"{spark_literal(s.declared.alias)}, {_fields(s, f'_{s.declared.alias}.')}"
+            for s in sources
+        ]
+        fields = call("named_struct", sides)
+    else:
+        fields = _fields(sources[0], "")
+    return call("IF", ["_first IS NULL", "NULL", call("to_json", [fields, TIME_OPTIONS])])
+
+
+def _fields(source: Source, before: str) -> str:
+    pairs = [f"{spark_literal(name)}, {_shown(source, name, before)}" for name in source.types]
+    return call("named_struct", pairs)
+
+
+def _shown(source: Source, name: str, before: str) -> str:
+    if name in source.declared.sensitive:
+        return spark_literal(MASKED)
+    return f"{before}{spark_identifier(name)}"
+
+
+def accept_statement(judged: JudgedTable) -> str:
+    names = Names(judged.table.name)
+    words = "Every judged row, clean or not, is kept with its result."
+    return statement(
+        "accept",
+        words,
+        f"INSERT INTO {names.results_table} BY NAME\nSELECT *\nFROM {names.results}",
+    )

@@ -1,0 +1,265 @@
+"""The sources of a rule table: records as they are, parsed, judged readable, and as rows."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headgate.compile import bronze, drift
+from headgate.compile.fragments import branch, options, table_name
+from headgate.compile.rules.key_path import key_value
+from headgate.compile.rules.model import JudgedTable
+from headgate.compile.rules.names import SourceNames
+from headgate.compile.rules.statement import indented, nested, select, statement, view
+from headgate.expr.literals import spark_column, spark_identifier, spark_literal
+from headgate.expr.tree import columns_of
+from headgate.spec.dataset import Column
+from headgate.spec.ruleset import RuleSource
+from headgate.spec.types import STRING, SqlType
+
+MISSING_KEY = "dq_missing_pk"
+MISSING_KEY_WORDS = "the record has no key"
+PLACE = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp")
+_PLACE_TYPES = dict(zip(PLACE, ("STRING", "INT", "BIGINT", "TIMESTAMP"), strict=True))
+# With T or a blank, to the microsecond, in UTC unless a zone is given.
+TIMES = "yyyy-MM-dd['T'][' ']HH:mm:ss[.SSSSSS][XXX]"
+_READ_AS_TEXT = ("DATE", "TIMESTAMP_LTZ", "TIMESTAMP")
+_PLAIN_TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\})+")
+
+
+@dataclass(frozen=True)
+class TopicRecords:
+    """The records of one topic, as the JSON reading of bronze asks for them."""
+
+    columns: tuple[Column, ...]
+    ts_format: str = TIMES
+    keeps_drift: bool = True
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of a judged table, with the types that its columns have for the rules."""
+
+    declared: RuleSource
+    pk: str
+    types: dict[str, SqlType]
+    tells_fields: bool
+
+    @property
+    def names(self) -> SourceNames:
+        return SourceNames(self.declared.table)
+
+    @property
+    def records(self) -> TopicRecords:
+        """The fields that are read; a key that a path finds is none of them."""
+        by_path = self.pk if self.declared.pk_path else None
+        return TopicRecords(
+            tuple(_field(name, kind) for name, kind in self.types.items() if name != by_path)
+        )
+
+    def at(self, source: str = "") -> str:
+        """When the row happened: what it says itself, else when its record came."""
+        said = self.declared.event_time
+        times = [spark_column(name, source) for name in (said, "kafka_timestamp") if name]
+        if self.declared.topic is None:
+            times[-1] = "session.batch_time"
+        return times[0] if len(times) == 1 else f"coalesce({', '.join(times)})"
+
+
+def sources_of(judged: JudgedTable) -> tuple[Source, ...]:
+    pair = judged.table.is_pair
+    used = {name for rule in judged.rules if rule.condition for name in columns_of(rule.condition)}
+    return tuple(
+        Source(
+            declared=source,
+            pk=judged.table.pk,
+            types=_types(judged, source, f"{source.alias}." if pair else ""),
+            tells_fields=bool(used & {drift.EXTRA, drift.MISSING}),
+        )
+        for source in judged.table.sources.values()
+    )
+
+
+def _types(judged: JudgedTable, source: RuleSource, prefix: str) -> dict[str, SqlType]:
+    names = list(source.columns)
+    if judged.table.pk not in names:
+        names.insert(0, judged.table.pk)
+    return {name: judged.types.get(prefix + name, STRING) for name in names}
+
+
+def _field(name: str, kind: SqlType) -> Column:
+    written = STRING if kind.name in _READ_AS_TEXT else kind
+    return Column(name, written, kind, name, kind)
+
+
+def window_start(at: str, window: timedelta) -> str:
+    """Windows are aligned to the epoch."""
+    seconds = int(window.total_seconds())
+    return f"timestamp_seconds(unix_seconds({at}) - pmod(unix_seconds({at}), {seconds}))"
+
+
+def topic_literal(topic: str) -> str:
+    """A topic's name; a placeholder in it stays one."""
+    return f"'{topic}'" if _PLAIN_TOPIC.fullmatch(topic) else spark_literal(topic)
+
+
+def source_statements(source: Source) -> list[str]:
+    """From the source itself to its rows, and what cannot be a row."""
+    if source.declared.topic is None:
+        return [_bound_table(source), _table_rows(source)]
+    return [_bound_topic(source), _parsed(source), _read(source), _rows(source), _refused(source)]
+
+
+def _bound_topic(source: Source) -> str:
+    words = "The engine binds this view to the records of one batch."
+    topic = topic_literal(source.declared.topic or "")
+    return statement(
+        "source",
+        words,
+        f"""CREATE OR REPLACE TEMPORARY VIEW {source.names.bound}
+USING kafka
+OPTIONS (
+  'kafka.bootstrap.servers' '${{BOOTSTRAP_SERVERS}}',
+  'kafka.isolation.level' 'read_committed',
+  'subscribe' {topic},
+  'startingOffsets' 'earliest',
+  'endingOffsets' 'latest',
+  'includeHeaders' 'true'
+)""",
+    )
+
+
+def _bound_table(source: Source) -> str:
+    words = "The engine binds this view to one snapshot of the table."
+    query = f"SELECT *\nFROM {table_name(source.declared.iceberg or '')}"
+    return view(source.names.bound, words, query, step="source")
+
+
+def _table_rows(source: Source) -> str:
+    columns = [_cast(name, kind) for name, kind in source.types.items()]
+    columns += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _PLACE_TYPES.items()]
+    key = spark_identifier(source.pk)
+    words = "The rows, with the declared types. A row without a key cannot be judged."
+    query = select(columns, f"FROM {source.names.bound}", f"WHERE {key} IS NOT NULL")
+    return view(source.names.rows, words, query)
+
+
+def _cast(name: str, kind: SqlType) -> str:
+    column = spark_identifier(name)
+    spark = "TIMESTAMP_LTZ" if kind.name == "TIMESTAMP_LTZ" else kind.spark
+    return f"try_cast({column} AS {spark}) AS {column}"
+
+
+def _parsed(source: Source) -> str:
+    records = source.records
+    fields = textwrap.indent(bronze.json_schema(records), "  ")
+    how = textwrap.indent(options(bronze.read_options(records)), "  ")
+    shape = textwrap.indent(bronze.shape(records), "  ")
+    raw = select(
+        [
+            "topic AS kafka_topic",
+            "partition AS kafka_partition",
+            "offset AS kafka_offset",
+            "timestamp AS kafka_timestamp",
+            "key AS kafka_key",
+            "value AS kafka_value",
+            "headers AS kafka_headers",
+            "CAST(value AS STRING) AS kafka_text",
+        ],
+        f"FROM {source.names.bound}",
+        "WHERE value IS NOT NULL",
+    )
+    query = f"""SELECT *
+FROM {nested(raw)}
+LATERAL VIEW OUTER inline(array(from_json(
+  kafka_text,
+{fields},
+{how}
+))) fields
+-- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
+LATERAL VIEW inline(array(named_struct(
+  '_shape',
+{shape}
+))) shape{_key_view(source)}"""
+    words = "Each record with its fields, parsed once. A tombstone has no fields: it is counted, not judged."
+    return view(source.names.parsed, words, query)
+
+
+def _key_view(source: Source) -> str:
+    path = source.declared.pk_path
+    if path is None:
+        return ""
+    value = key_value("kafka_text", path)
+    return f"""
+-- The key stands at {path}.
+LATERAL VIEW inline(array(named_struct(
+  {spark_literal(source.pk)},
+  {value}
+))) key"""
+
+
+def _read(source: Source) -> str:
+    no_key = f"{_value(source, source.pk)} IS NULL"
+    branches = [
+        branch(f"_shape IS NOT NULL AND {no_key}", f"'{MISSING_KEY}'"),
+        bronze.judgement(source.records),
+        branch(no_key, f"'{MISSING_KEY}'"),
+    ]
+    found = textwrap.indent("\n".join(branches), "    ")
+    words = "Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked."
+    query = f"SELECT\n  *,\n  CASE\n{found}\n  END AS _reason_code\nFROM {source.names.parsed}"
+    return view(source.names.read, words, query)
+
+
+def _value(source: Source, name: str) -> str:
+    if name == source.pk and source.declared.pk_path:
+        return spark_identifier(name)
+    return bronze.bronze_value(_field(name, source.types[name]))
+
+
+def _rows(source: Source) -> str:
+    columns: list[str] = []
+    for name in source.types:
+        value, plain = _value(source, name), spark_identifier(name)
+        columns.append(value if value == plain else f"{value} AS {plain}")
+    if source.tells_fields:
+        columns += drift.own_values(source.records, ())
+    query = select([*columns, *PLACE], f"FROM {source.names.read}", "WHERE _reason_code IS NULL")
+    return view(source.names.rows, "The rows that the rules see.", query)
+
+
+def _refused(source: Source) -> str:
+    records = source.records
+    texts = f"SELECT\n  *,\n{textwrap.indent(bronze.text_fields(records), '  ')}"
+    inner = f"{texts}\nFROM {source.names.read}\nWHERE _reason_code IS NOT NULL"
+    unread = textwrap.indent(bronze.unread_fields(records), "  ").lstrip()
+    query = f"SELECT\n  *,\n  {unread} AS _unread\nFROM {nested(inner)}"
+    words = "The records that cannot be rows, with the text of those fields that could not be read."
+    return view(source.names.refused, words, query)
+
+
+def letter_columns(source: Source, job: str) -> str:
+    """The dead letters of this source's unreadable records."""
+    said = bronze.reason_words(source.records).replace(
+        "CASE _reason_code\n",
+        f"CASE _reason_code\n  WHEN '{MISSING_KEY}' THEN '{MISSING_KEY_WORDS}'\n",
+    )
+    return (
+        "SELECT\n"
+        + indented(
+            [
+                f"'{job}' AS job",
+                "session.batch_revision AS revision",
+                "_reason_code AS reason_code",
+                f"{said} AS reason",
+                *PLACE,
+                "kafka_key",
+                "kafka_value",
+                "kafka_headers",
+                "session.batch_time AS refused_at",
+            ]
+        )
+        + f"\nFROM {source.names.refused}"
+    )

@@ -1,0 +1,46 @@
+"""Statements as they stand in the file: words for the reader, the step's mark, the SQL."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from headgate.compile.fragments import fits
+
+WIDTH = 96
+
+
+def statement(step: str, words: str, sql: str) -> str:
+    """One statement under its mark; `words` say why it is there."""
+    said = "".join(f"-- {line}\n" for line in textwrap.wrap(words, WIDTH))
+    return f"{said}-- step: {step}\n{sql};"
+
+
+def view(name: str, words: str, query: str, step: str = "view") -> str:
+    return statement(step, words, f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query}")
+
+
+def select(columns: Sequence[str], *clauses: str) -> str:
+    """A SELECT with one column a line and one clause a line."""
+    return "\n".join([f"SELECT\n{indented(columns)}", *clauses])
+
+
+def indented(columns: Sequence[str], by: int = 2) -> str:
+    return textwrap.indent(",\n".join(columns), " " * by)
+
+
+def nested(query: str, alias: str = "") -> str:
+    """A query in brackets, as FROM takes it."""
+    return f"(\n{textwrap.indent(query, '  ')}\n){f' {alias}' if alias else ''}"
+
+
+def case(branches: Sequence[tuple[str, str]], default: str = "") -> str:
+    """A CASE with one branch a line."""
+    found = [_branch(condition, result) for condition, result in branches]
+    last = [f"  ELSE {default}"] if default else []
+    return "\n".join(["CASE", *found, *last, "END"])
+
+
+def _branch(condition: str, result: str) -> str:
+    whole = f"  WHEN {condition} THEN {result}"
+    return whole if fits(whole) else f"  WHEN {condition}\n    THEN {result}"
