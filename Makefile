@@ -117,6 +117,12 @@ logs-engine: $(READY) ## what the engine wrote
 logs-executor: $(READY) ## what the executors wrote (locally they are the engine)
 	$(HG) local logs --service engine
 
+obs-up: $(READY) ## Prometheus and Grafana beside the pipeline (needs Docker)
+	$(HG) obs up
+
+obs-down: $(READY) ## stop those two and forget what they kept
+	$(HG) obs down
+
 ##@ Data
 
 scaffold: $(READY) ## write SQL, dbt model, source and tests of a manifest: DATASET=orders

@@ -163,6 +163,10 @@ class Values(BaseModel):
     metrics_push_token: Annotated[
         str | None, Variable("Goes with them as `Authorization: Bearer`.", secret=True)
     ] = None
+    grafana_admin_user: Annotated[str | None, Variable("Of the Grafana of `make obs-up`.")] = None
+    grafana_admin_password: Annotated[
+        str | None, Variable("Of the Grafana of `make obs-up`.", secret=True)
+    ] = None
 
     bronze_completeness_ratio: Annotated[
         Share, Variable("Share of produced events that bronze must hold.", "Checks")

@@ -34,10 +34,7 @@ benchmark
 logs logs-broker logs-engine logs-executor ps
 """.split()
 OURS = "help demo demo-quality feed setup-system sample count certify docs test-all faults bursts bench bench-peers".split()
-COME_LATER = {
-    "obs-up",
-    "obs-down",
-}
+COME_LATER: set[str] = set()
 
 COMMANDS = sorted(set(re.findall(r"^\t\$\(HG\) ([^$>\n]+)", MAKEFILE, re.MULTILINE)))
 VALUES = {"--kills": "1", "select": "local", "stop": "bronze-x", "rules": "customer"}

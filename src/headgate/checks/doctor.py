@@ -204,13 +204,15 @@ def free_disk(folder: Path) -> int:
 
 def _ports(settings: Settings) -> dict[str, int]:
     ports = {"CONNECT_PORT": settings.connect_port, "SPARK_UI_PORT": settings.spark_ui_port}
+    ports["METRICS_PORT"] = settings.metrics_port
     own = {"KAFKA_PORT": settings.kafka_port} if settings.broker == "embedded" else {}
     return {name: port for name, port in {**own, **ports}.items() if port}
 
 
 def _ours(settings: Settings, port: int) -> bool:
-    urls = (settings.bootstrap_servers, settings.connect_url, settings.spark_ui_url)
-    return any(url is not None and url.rstrip("/").endswith(f":{port}") for url in urls)
+    metrics = (settings.metrics_url or "").removesuffix("/metrics")
+    urls = (settings.bootstrap_servers, settings.connect_url, settings.spark_ui_url, metrics)
+    return any(url and url.rstrip("/").endswith(f":{port}") for url in urls)
 
 
 def text(examination: Examination) -> str:

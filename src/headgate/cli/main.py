@@ -29,6 +29,7 @@ NOUNS: dict[str, str] = {
     "local": "start and stop the embedded services",
     "maintain": "compact, expire and vacuum tables",
     "metrics": "list, show and send metrics",
+    "obs": "start and stop Prometheus and Grafana",
     "rules": "check, test and compile rule sets",
     "sql": "query the running engine",
     "topics": "create and show topics",
