@@ -1,4 +1,4 @@
-"""No admitted expression raises on any row, and both ANSI modes give the same answer."""
+"""No admitted expression raises on any row; types, NULL, literals and names are as we say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.expr_frames import (
+    ANSI,
+    VIEW,
+    same_key,
+    shown_rows,
+    spark_answers,
+    twin_answer,
+)
 from tests.unit.expr.random_exprs import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
+from tests.unit.expr.random_rows import extremes
 
 from headgate.expr.keywords import RESERVED
 from headgate.expr.literals import spark_identifier, spark_literal
@@ -28,47 +37,13 @@ pytestmark = [
 ]
 SEED = 42
 RANDOM_EXPRESSIONS = 200
-AT_ONCE = 20
-VIEW = "hostile_rows"
 CONDITIONS = Path(__file__).parents[2] / "docs" / "conditions.md"
+EXTREMES = [extremes(kind) for kind in COLUMNS.values()]
+ROWS = [
+    {name: values[at % len(values)] for name, values in zip(COLUMNS, EXTREMES, strict=True)}
+    for at in range(max(map(len, EXTREMES)))
+]
 NULLS = {"x": INT, "s": STRING, "c": BOOLEAN, "d": DOUBLE}
-EXTREMES: dict[str, tuple[str, ...]] = {
-    "INT": ("0", "1", "-1", "2147483647", "-2147483648"),
-    "BIGINT": ("0L", "7L", "9223372036854775807", "-9223372036854775808"),
-    "DOUBLE": (
-        "0D",
-        "-0D",
-        "0.1D",
-        "1e308D",
-        "-1e308D",
-        "4.9e-324D",
-        "DOUBLE('NaN')",
-        "DOUBLE('Infinity')",
-        "DOUBLE('-Infinity')",
-    ),
-    "FLOAT": ("FLOAT(0.1)", "FLOAT('NaN')", "FLOAT('-Infinity')", "FLOAT(3.4e38D)"),
-    "DECIMAL": ("0", "1", "-1"),
-    "STRING": tuple(spark_literal(text) for text in (*HOSTILE_TEXTS, "x" * 65_536)),
-    "DATE": (
-        "DATE '2024-02-29'",
-        "DATE '0001-01-01'",
-        "DATE '9999-12-31'",
-        "date_from_unix_date(2147483647)",
-        "date_from_unix_date(-2147483648)",
-    ),
-    "TIMESTAMP": (
-        "TIMESTAMP_NTZ '2024-01-01 00:00:00.000001'",
-        "TIMESTAMP_NTZ '0001-01-01 00:00:00'",
-        "TIMESTAMP_NTZ '+294247-01-10 04:00:54.775807'",
-        "TIMESTAMP_NTZ '-290308-12-21 19:59:06'",
-    ),
-    "TIMESTAMP_LTZ": (
-        "timestamp_micros(0)",
-        "timestamp_micros(9223372036854775807)",
-        "timestamp_micros(-9223372036854775808)",
-    ),
-    "BOOLEAN": ("TRUE", "FALSE"),
-}
 WRITTEN = (
     "CAST(s AS INT) + 1 > 0",
     "i + j * n - 1",
@@ -103,6 +78,8 @@ WRITTEN = (
     "date_sub(day, -2147483647)",
     "year(ts) + year(day)",
     "second(tz)",
+    "unix_timestamp(ts)",
+    "seconds_between(tz, ts)",
     "substring(s, -2147483647, 2147483647)",
     "left(s, -1)",
     "f = i OR f > n OR f < w",
@@ -116,39 +93,8 @@ WRITTEN = (
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> Iterator[SparkSession]:
     """A view whose rows hold every extreme value of every type, and NULL."""
-    lists = [_values(name) for name in COLUMNS]
-    count = max(map(len, lists))
-    lines = [
-        ", ".join([str(at), *(values[at % len(values)] for values in lists)]) for at in range(count)
-    ]
-    names = ", ".join(["row_number", *(spark_identifier(name) for name in COLUMNS)])
-    text = ",\n".join(f"({line})" for line in lines)
-    frame = spark.sql(f"SELECT * FROM VALUES {text} AS rows({names})").cache()
-    frame.createOrReplaceTempView(VIEW)
-    yield spark
-    spark.catalog.dropTempView(VIEW)
-    frame.unpersist()
-    spark.conf.unset("spark.sql.ansi.enabled")
-
-
-def _values(name: str) -> list[str]:
-    kind = COLUMNS[name]
-    nines = "9" * ((kind.precision or 0) - (kind.scale or 0)) + "." + "9" * (kind.scale or 0)
-    extra = (nines, f"-{nines}") if kind.name == "DECIMAL" else ()
-    plain = "TIMESTAMP_LTZ" if kind.name == "TIMESTAMP_LTZ" else kind.spark
-    return [f"CAST({value} AS {plain})" for value in (*EXTREMES[kind.name], *extra, "NULL")]
-
-
-def _hashes(spark: SparkSession, expressions: list[Expr]) -> list[int]:
-    """One number for all the values of each expression, which makes Spark compute them all."""
-    found: list[int] = []
-    for start in range(0, len(expressions), AT_ONCE):
-        columns = ",\n".join(
-            f"bit_xor(xxhash64(row_number, {to_spark(expression)}))"
-            for expression in expressions[start : start + AT_ONCE]
-        )
-        found += spark.sql(f"SELECT {columns} FROM {VIEW}").collect()[0]
-    return found
+    with shown_rows(spark, ROWS):
+        yield spark
 
 
 def _expressions() -> list[Expr]:
@@ -157,24 +103,25 @@ def _expressions() -> list[Expr]:
     return written + [random_expr(rng, rng.choice(KINDS), 3) for _ in range(RANDOM_EXPRESSIONS)]
 
 
-def test_no_expression_raises_and_both_ansi_modes_agree(rows: SparkSession) -> None:
-    expressions = _expressions()
-    answers: dict[str, list[int]] = {}
-    for ansi in ("true", "false"):
-        rows.conf.set("spark.sql.ansi.enabled", ansi)
-        answers[ansi] = _hashes(rows, expressions)
-    differing = [
-        to_spark(expression)
-        for expression, strict, lax in zip(
-            expressions, answers["true"], answers["false"], strict=True
-        )
-        if strict != lax
-    ]
-    assert differing == []
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_no_written_expression_raises_and_all_are_as_the_twin_says(
+    rows: SparkSession, ansi: str
+) -> None:
+    expressions = [parse_value(text, COLUMNS) for text in WRITTEN]
+    rows.conf.set(ANSI, ansi)
+    answers = spark_answers(rows, expressions)
+    differing = {
+        text
+        for row, line in zip(ROWS, answers, strict=True)
+        for text, item, theirs in zip(WRITTEN, expressions, line, strict=True)
+        if same_key(theirs) != same_key(twin_answer(item, row))
+    }
+    assert len(answers) == len(ROWS)
+    assert differing == set()
 
 
 def test_the_rows_would_make_plain_sql_raise(rows: SparkSession) -> None:
-    rows.conf.set("spark.sql.ansi.enabled", "true")
+    rows.conf.set(ANSI, "true")
     for plain in ("i + j", "CAST(s AS INT)", "CAST(d AS INT)", "i % 0", "abs(i)"):
         with pytest.raises(Exception, match=r"OVERFLOW|CAST_INVALID_INPUT|BY_ZERO"):
             rows.sql(f"SELECT bit_xor(xxhash64({plain})) FROM {VIEW}").collect()
@@ -201,7 +148,7 @@ def test_the_documented_null_semantics_are_sparks(rows: SparkSession, ansi: str)
         f"({to_spark(parse_value(text, NULLS))}) <=> {expected}" for text, expected in documented
     )
     nulls = ", ".join(f"CAST(NULL AS {kind.spark}) AS {name}" for name, kind in NULLS.items())
-    rows.conf.set("spark.sql.ansi.enabled", ansi)
+    rows.conf.set(ANSI, ansi)
     answers = rows.sql(f"SELECT {columns} FROM (SELECT {nulls})").collect()[0]
     assert [row for row, right in zip(documented, answers, strict=True) if not right] == []
 

@@ -12,7 +12,8 @@ from decimal import Decimal
 from math import isfinite
 
 from headgate.expr.agree import agree, fitting_decimal, numeric_type, shown
-from headgate.expr.casts import MAX_PRINTED_SCALE, digits, is_admitted
+from headgate.expr.casts import MAX_PRINTED_SCALE, SURE_DIGITS, digits, is_admitted
+from headgate.expr.forms import formed
 from headgate.expr.spark import BATCH_TIME
 from headgate.expr.times import read_date, read_time
 from headgate.expr.tree import (
@@ -43,6 +44,7 @@ from headgate.spec.types import (
     DOUBLE,
     FLOAT,
     INT,
+    MAX_DECIMAL_PRECISION,
     STRING,
     TIMESTAMP,
     SqlType,
@@ -164,7 +166,10 @@ def arithmetic(operator: Operation, left: Expr, right: Expr) -> Expr:
 def negative(item: Expr) -> Expr:
     """The constant with its sign turned, or zero minus the value."""
     value = item.value if isinstance(item, Literal) and item.type.is_numeric else None
-    if isinstance(value, int | float | Decimal):
+    if isinstance(value, Decimal):
+        # A minus sign would round it to Python's 28 digits.
+        return Literal(value.copy_negate(), item.type)
+    if isinstance(value, int | float):
         return Literal(-value, item.type)
     return arithmetic("-", Literal(0, INT), item)
 
@@ -190,7 +195,7 @@ def cast(item: Expr, target: SqlType) -> Expr:
         return constant
     if not _is_admitted(item, target):
         raise Refusal(f"{shown(item)} cannot be cast to {target}", _other_way(item, target))
-    return Cast(item, target)
+    return Cast(formed(item, target), target)
 
 
 def _is_admitted(item: Expr, target: SqlType) -> bool:
@@ -264,8 +269,18 @@ def _result(operator: Operation, left: SqlType, right: SqlType) -> SqlType:
     if operator == "*":
         return fitting_decimal(whole1 + whole2 + scale1 + scale2 + 1, scale1 + scale2)
     if operator == "%":
+        _check_quotient(whole1 + scale2)
         return fitting_decimal(max(min(whole1, whole2) + scale, 1), scale)
     return fitting_decimal(max(whole1, whole2) + scale + 1, scale)
+
+
+def _check_quotient(places: int) -> None:
+    if places > MAX_DECIMAL_PRECISION:
+        raise Refusal(
+            f"the quotient under the remainder may have {places} digits",
+            "Cast one side to DOUBLE, or to a DECIMAL with fewer digits.",
+            why=f"Spark finds a remainder only where it has at most {MAX_DECIMAL_PRECISION}",
+        )
 
 
 def _constant(item: Expr, target: SqlType) -> Literal | None:
@@ -302,6 +317,8 @@ def _finite(value: float, text: str) -> Literal:
 
 
 def _other_way(item: Expr, target: SqlType) -> str:
+    if target.name == "DECIMAL" and item.type.name in {"FLOAT", "DOUBLE"}:
+        return f"Cast it to a DECIMAL with at most {SURE_DIGITS} digits: a DOUBLE has no more."
     if target == STRING and item.type.name in {"FLOAT", "DOUBLE"}:
         return "Cast it to a DECIMAL first: how a DOUBLE is printed is not fixed."
     if target == STRING and item.type.name == "DECIMAL":

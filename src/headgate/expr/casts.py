@@ -30,12 +30,17 @@ _ALWAYS = frozenset(
 INTEGER_DIGITS = {"INT": 10, "BIGINT": 20}
 # Beyond this scale the two ANSI modes print a small decimal differently (1E-7 or 0.0000001).
 MAX_PRINTED_SCALE = 6
+# A DOUBLE becomes a DECIMAL by way of its text, which from the 17th digit on differs between
+# versions of Java.
+SURE_DIGITS = 15
 
 
 def is_admitted(source: SqlType, target: SqlType) -> bool:
     """Whether a cast between the two is part of the language."""
     if target.name not in _ADMITTED.get(source.name, frozenset()):
         return False
+    if target.name == "DECIMAL" and source.name in {"FLOAT", "DOUBLE"}:
+        return (target.precision or 0) <= SURE_DIGITS
     return target.name != "STRING" or (source.scale or 0) <= MAX_PRINTED_SCALE
 
 

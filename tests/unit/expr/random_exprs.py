@@ -77,9 +77,33 @@ HOSTILE_TEXTS = (
     "true",
     "\\u0041",
     "$\\{",
+    "12.5",
+    " -0.005 ",
+    "1e-2147483647",
+    "1E+3",
+    "0x1p-3",
+    "-infinity",
+    "1d",
+    "\x7f7\x00",
+    "2147483648",
+    "\u0661",
+    "No",
+    "12:30",
+    "2024-02-29T23:59:59.1234567Z",
+    "2024-01-31 12:30:00 Europe/Berlin",
+    "1969-12-31 23:59:59.5+02:00",
+    "0000-02-29",
+    "-290308-12-21 19:59:06",
+    "+1234567-8-9 x",
+    "\u1e9e\u0130\ufb01\u01c5",
+    "A\u03a3 \u03a3a \u0391\u03a3\u0301",
+    "\u1c89\ua7dc\U00010d50",
+    "\uffff\ue000\U0010ffff",
 )
+PATTERNS = ("a", "^[0-9]+$", "^\\S{2,9}$", "^ *x", "[^a-z]$", "^(?:[a-c]|\\d{2})?-")
 KINDS = (INT, BIGINT, DOUBLE, MONEY, STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_LTZ)
 _TEXT_CALLS = ("lower", "upper", "trim", "ltrim", "rtrim")
+_MANY = 12  # Spark looks longer lists up in a table instead of comparing one by one
 _DATE_PARTS = ("year", "quarter", "month", "day", "dayofweek", "dayofyear")
 
 
@@ -103,6 +127,8 @@ def _leaf(rng: Random, kind: SqlType) -> Expr:
     if rng.random() < 0.6:
         name = rng.choice(names)
         return Column(name, COLUMNS[name])
+    if kind == TIMESTAMP_LTZ and rng.random() < 0.3:
+        return build.batch_time(COLUMNS)
     return _constant(rng, kind)
 
 
@@ -113,7 +139,7 @@ def _constant(rng: Random, kind: SqlType) -> Literal:
         case "BIGINT":
             return Literal(rng.choice((0, 5, 9223372036854775807, -9223372036854775807)), BIGINT)
         case "DOUBLE" | "FLOAT":
-            return Literal(rng.choice((0.0, 0.1, -2.5, 1e22, 1e-7, 1.7e308)), DOUBLE)
+            return Literal(rng.choice((0.0, -0.0, 0.1, -2.5, 1e22, 1e-7, 1.7e308)), DOUBLE)
         case "DECIMAL":
             value = Decimal(rng.choice(("0", "0.5", "-1.50", "99999999.99", "0.000001")))
             return Literal(value, build.decimal_type(value))
@@ -163,6 +189,9 @@ def _own_forms(
     return [lambda: build.cast(sub(STRING), kind)]
 
 
+TIMES = (TIMESTAMP, TIMESTAMP_LTZ)
+
+
 def _numbers(
     rng: Random, kind: SqlType, sub: Callable[[SqlType], Expr]
 ) -> list[Callable[[], Expr]]:
@@ -175,9 +204,11 @@ def _numbers(
     if kind.is_integral:
         forms += [
             lambda: call("length", [sub(STRING)]),
-            lambda: call(rng.choice(_DATE_PARTS), [sub(rng.choice((DATE, TIMESTAMP)))]),
-            lambda: call(rng.choice(("hour", "minute", "second")), [sub(TIMESTAMP_LTZ)]),
+            lambda: call(rng.choice(_DATE_PARTS), [sub(rng.choice((DATE, *TIMES)))]),
+            lambda: call(rng.choice(("hour", "minute", "second")), [sub(rng.choice(TIMES))]),
             lambda: call("datediff", [sub(DATE), sub(TIMESTAMP)]),
+            lambda: call("unix_timestamp", [sub(rng.choice(TIMES))]),
+            lambda: call("seconds_between", [sub(TIMESTAMP_LTZ), sub(TIMESTAMP)]),
             lambda: call("instr", [sub(STRING), sub(STRING)]),
             lambda: call(rng.choice(("floor", "ceil")), [sub(rng.choice((DOUBLE, MONEY)))]),
         ]
@@ -205,7 +236,7 @@ def _texts(rng: Random, sub: Callable[[SqlType], Expr]) -> list[Callable[[], Exp
             "replace",
             [sub(STRING), Literal(rng.choice(HOSTILE_TEXTS[1:]), STRING), _constant(rng, STRING)],
         ),
-        lambda: build.cast(sub(rng.choice((INT, BIGINT, MONEY, DATE, TIMESTAMP, BOOLEAN))), STRING),
+        lambda: build.cast(sub(rng.choice((INT, BIGINT, MONEY, DATE, *TIMES, BOOLEAN))), STRING),
     ]
 
 
@@ -223,6 +254,8 @@ def _conditions(rng: Random, sub: Callable[[SqlType], Expr]) -> list[Callable[[]
         lambda: build.negation(sub(BOOLEAN)),
         lambda: build.is_null(sub(kind)),
         lambda: build.is_in(sub(kind), [_constant(rng, kind) for _ in range(several)]),
+        lambda: build.is_in(sub(kind), [_constant(rng, kind) for _ in range(_MANY)]),
+        lambda: call("regexp_like", [sub(STRING), Literal(rng.choice(PATTERNS), STRING)]),
         lambda: build.between(sub(ordered), sub(ordered), sub(ordered)),
         lambda: build.like(
             sub(STRING), Literal(rng.choice(("a%", "%b%", "_", "", "\\%", "\\\\_'%")), STRING)

@@ -8,6 +8,8 @@ import pytest
 from tests.unit.expr.random_exprs import COLUMNS
 
 from headgate.expr.faults import ExprError
+from headgate.expr.forms import FORMS
+from headgate.expr.literals import spark_literal
 from headgate.expr.parse import parse_condition, parse_value
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import columns_of
@@ -15,6 +17,11 @@ from headgate.spec.loader import load_dataset
 from headgate.spec.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, decimal
 
 ROOT = Path(__file__).parents[3]
+
+
+def formed_text(kind: str) -> str:
+    return f"CASE WHEN regexp_like(s, {spark_literal(FORMS[kind].pattern)}) THEN s END"
+
 
 ADMITTED = {
     "i = 1": "i = 1",
@@ -53,7 +60,8 @@ ADMITTED = {
     "cast(n as int) = 1": "try_cast(n AS INT) = 1",
     "cast(i as bigint) = 1": "CAST(i AS BIGINT) = 1",
     "s::date = '2024-01-31'": "try_cast(s AS DATE) = DATE '2024-01-31'",
-    "cast(s as timestamp) = ts": "try_cast(s AS TIMESTAMP_NTZ) = ts",
+    "cast(s as timestamp) = ts": f"try_cast({formed_text('TIMESTAMP')} AS TIMESTAMP_NTZ) = ts",
+    "cast(s as decimal(9, 2)) = m": f"try_cast({formed_text('DECIMAL')} AS DECIMAL(9, 2)) = m",
     "ts >= '2024-01-01'": "ts >= TIMESTAMP_NTZ '2024-01-01 00:00:00'",
     "ts >= DATE '2024-01-01'": "ts >= TIMESTAMP_NTZ '2024-01-01 00:00:00'",
     "tz < '2024-01-01T10:00:00+02:00'": "tz < TIMESTAMP_LTZ '2024-01-01 08:00:00Z'",
@@ -64,6 +72,7 @@ ADMITTED = {
         "`Mixed Case` = 'x' OR `date` < DATE '2024-01-01'"
     ),
     "s = 'a\\'b\\\\c\\u0041'": "s = 'a\\'b\\\\cA'",
+    f"w = -{'9' * 36}.99": f"w = -{'9' * 36}.99",
     "n > 3000000000": "n > 3000000000L",
     "(i is null) = flag": "(i IS NULL) = flag",
 }
@@ -89,6 +98,7 @@ REFUSED = {
     "i in (n)": "constants only",
     "w = 0.0001": "40 digits",
     "w + 1 > 0": "39 digits",
+    "w % p > 0": "48 digits",
     "abs(w) > 0": "at most 34 digits",
     "d + s > 0": "needs numbers",
     "s + t = 'x'": "concat",
@@ -103,6 +113,7 @@ REFUSED = {
     "s rlike s": "not a constant",
     "s ilike 'a'": "lower",
     "s like 'a' escape '!'": "ESCAPE",
+    "cast(d as decimal(16, 2)) = m": "at most 15 digits",
     "cast(d as string) = 'x'": "DECIMAL first",
     "cast(day as timestamp) = ts": "Compare dates",
     "cast(i as date) = day": "cannot be cast",

@@ -22,14 +22,14 @@ QUICK = settings(
 @given(seed=st.integers(0, 2**32))
 def test_a_rendered_condition_reads_back_as_the_same_tree(seed: int) -> None:
     tree = random_condition(Random(seed), depth=3)
-    assert parse_condition(to_spark(tree), COLUMNS) == tree
+    assert parse_condition(to_spark(tree), COLUMNS, batch_time=True) == tree
 
 
 @QUICK
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS))
 def test_a_rendered_value_reads_back_as_the_same_tree(seed: int, kind) -> None:
     tree = random_expr(Random(seed), kind, depth=2)
-    assert parse_value(to_spark(tree), COLUMNS) == tree
+    assert parse_value(to_spark(tree), COLUMNS, batch_time=True) == tree
 
 
 @QUICK

@@ -1,0 +1,82 @@
+"""Rows of the twin as a Spark view, and what many expressions give on it in one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tests.unit.expr.random_exprs import COLUMNS
+from tests.unit.expr.random_rows import BATCH_TIME, Row, spark_value
+
+from headgate.expr.literals import spark_identifier, spark_literal
+from headgate.expr.spark import to_spark
+from headgate.expr.tree import Expr
+from headgate.expr.twin import Value, evaluate
+from headgate.expr.twin.calendar import days_since, micros_since, time_text
+from headgate.spec.types import SqlType
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEW = "hostile_rows"
+ANSI = "spark.sql.ansi.enabled"
+# Dates and times that Python does not hold come back as whole numbers or text.
+_SHOWN = {
+    "DATE": "unix_date({})",
+    "TIMESTAMP": "CAST({} AS STRING)",
+    "TIMESTAMP_LTZ": "unix_micros({})",
+}
+
+
+@contextmanager
+def shown_rows(spark: SparkSession, rows: Sequence[Row]) -> Iterator[SparkSession]:
+    """The view VIEW with these rows, and the batch's time beside it."""
+    lines = [
+        ", ".join([str(at), *(spark_value(row[name], kind) for name, kind in COLUMNS.items())])
+        for at, row in enumerate(rows)
+    ]
+    names = ", ".join(["row_number", *(spark_identifier(name) for name in COLUMNS)])
+    text = ",\n".join(f"({line})" for line in lines)
+    spark.sql("DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP")
+    spark.sql(f"SET VARIABLE batch_time = {spark_literal(BATCH_TIME)}")
+    # Kept in memory, or Spark would compute the columns while it plans, without compiling them.
+    frame = spark.sql(f"SELECT * FROM VALUES {text} AS rows({names})").cache()
+    frame.createOrReplaceTempView(VIEW)
+    try:
+        yield spark
+    finally:
+        spark.catalog.dropTempView(VIEW)
+        frame.unpersist()
+        spark.conf.unset(ANSI)
+        spark.sql("DROP TEMPORARY VARIABLE batch_time")
+
+
+def spark_answers(spark: SparkSession, expressions: Sequence[Expr]) -> list[tuple[Any, ...]]:
+    """One tuple per row, with one value per expression, from one query."""
+    columns = ",\n".join(
+        _SHOWN.get(item.type.name, "{}").format(to_spark(item)) + f" AS c{at}"
+        for at, item in enumerate(expressions)
+    )
+    found = spark.sql(f"SELECT row_number, {columns} FROM {VIEW}").collect()
+    return [tuple(row)[1:] for row in sorted(found, key=lambda row: row[0])]
+
+
+def twin_answer(expression: Expr, row: Row) -> Value:
+    """What the twin says, written as `spark_answers` has it."""
+    return _shown(evaluate(expression, row, BATCH_TIME), expression.type)
+
+
+def same_key(value: Any) -> object:
+    """Equal for equal values alone: 1 is not TRUE, and zero has a sign."""
+    return type(value), repr(value) if isinstance(value, float) else value
+
+
+def _shown(value: Value, kind: SqlType) -> Value:
+    if value is None or not (kind.is_time or kind.name == "DATE"):
+        return value
+    if kind.name == "DATE":
+        return value if isinstance(value, int) else days_since(value)  # pyright: ignore
+    micros = micros_since(value) if isinstance(value, datetime) else value
+    return time_text(micros) if kind.name == "TIMESTAMP" else micros  # pyright: ignore

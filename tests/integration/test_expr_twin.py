@@ -1,0 +1,75 @@
+"""A compiled condition in Spark, its Python twin and DuckDB say the same of every row."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.expr_frames import ANSI, same_key, shown_rows, spark_answers, twin_answer
+from tests.unit.expr.random_exprs import KINDS, random_expr
+from tests.unit.expr.random_rows import Row, random_rows
+
+from headgate.expr.spark import to_spark
+from headgate.expr.tree import Expr
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# py4j closes the sockets of `collect` only when they are garbage.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+AT_ONCE = 200
+
+
+def _seed() -> int:
+    seed = int(os.environ.get("HEADGATE_TEST_SEED") or Random().randrange(1 << 32))
+    print(f"seed {seed}: repeat with HEADGATE_TEST_SEED={seed}")
+    return seed
+
+
+def _expressions(rng: Random, count: int) -> list[Expr]:
+    return [random_expr(rng, rng.choice(KINDS), rng.randint(1, 4)) for _ in range(count)]
+
+
+def _differences(
+    spark: SparkSession, expressions: list[Expr], rows: list[Row]
+) -> list[tuple[object, ...]]:
+    expected = [[twin_answer(item, row) for item in expressions] for row in rows]
+    found: list[tuple[object, ...]] = []
+    for ansi in ("true", "false"):
+        spark.conf.set(ANSI, ansi)
+        answers = spark_answers(spark, expressions)
+        assert len(answers) == len(rows)
+        found += [
+            (ansi, to_spark(item), row, theirs, ours)
+            for row, line, mine in zip(rows, answers, expected, strict=True)
+            for item, theirs, ours in zip(expressions, line, mine, strict=True)
+            if same_key(theirs) != same_key(ours)
+        ]
+    return found
+
+
+def _compare(spark: SparkSession, queries: int, at_once: int, count: int) -> int:
+    rng = Random(_seed())
+    pairs = 0
+    for _ in range(queries):
+        rows = random_rows(rng, count)
+        expressions = _expressions(rng, at_once)
+        with shown_rows(spark, rows):
+            assert _differences(spark, expressions, rows)[:10] == []
+        pairs += len(rows) * len(expressions)
+    return pairs
+
+
+def test_spark_and_the_twin_agree_in_both_ansi_modes(spark: SparkSession) -> None:
+    assert _compare(spark, queries=1, at_once=60, count=40) == 2_400
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_spark_and_the_twin_agree_on_fifty_thousand_pairs(spark: SparkSession) -> None:
+    assert _compare(spark, queries=5, at_once=AT_ONCE, count=50) == 50_000
