@@ -18,7 +18,8 @@ _LOWER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _STATUS = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 _NAMESPACE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# A placeholder stays one where the rule set is kept: it is filled when it runs.
+_TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\}){1,249}")
 _LAKE_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
 _PATH_STEP = r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:\d+|[A-Za-z_][A-Za-z0-9_]*='[^'\[\]]*')\])?"
 _PATH = re.compile(rf"{_PATH_STEP}(?:\.{_PATH_STEP})*")

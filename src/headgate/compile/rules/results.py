@@ -9,13 +9,12 @@ from headgate.compile.rules.judged import action_of, all_rules
 from headgate.compile.rules.masks import any_of, held_names
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
-from headgate.compile.rules.source import PLACE, Source, window_start
+from headgate.compile.rules.source import MASKED, PLACE, Source, window_start
 from headgate.compile.rules.statement import nested, select, statement, view
 from headgate.compile.rules.unique import TIME_OPTIONS
 from headgate.expr.literals import spark_identifier, spark_literal
 
 OK = "OK"
-MASKED = "***"
 CLEAN, FAILED, DEAD_LETTER = "clean", "failed", "dead_letter"
 
 

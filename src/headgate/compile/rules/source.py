@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headgate.compile import bronze, drift
-from headgate.compile.fragments import branch, options, table_name
-from headgate.compile.rules.key_path import key_value
+from headgate.compile.fragments import branch, call, options, table_name
+from headgate.compile.rules.key_path import key_value, read_path
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import SourceNames
 from headgate.compile.rules.statement import indented, nested, select, statement, view
@@ -21,6 +21,7 @@ from headgate.spec.types import STRING, SqlType
 
 MISSING_KEY = "dq_missing_pk"
 MISSING_KEY_WORDS = "the record has no key"
+MASKED = "***"
 PLACE = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _PLACE_TYPES = dict(zip(PLACE, ("STRING", "INT", "BIGINT", "TIMESTAMP"), strict=True))
 # With T or a blank, to the microsecond, in UTC unless a zone is given.
@@ -225,19 +226,37 @@ def _rows(source: Source) -> str:
         value, plain = _value(source, name), spark_identifier(name)
         columns.append(value if value == plain else f"{value} AS {plain}")
     if source.tells_fields:
-        columns += drift.own_values(source.records, ())
+        columns += _other_fields(source)
     query = select([*columns, *PLACE], f"FROM {source.names.read}", "WHERE _reason_code IS NULL")
     return view(source.names.rows, "The rows that the rules see.", query)
+
+
+def _other_fields(source: Source) -> list[str]:
+    """Which fields are unknown or missing; that in which the key stands is neither."""
+    path = source.declared.pk_path
+    around = [read_path(path)[0].name] if path else []
+    fields = tuple(_field(name, STRING) for name in around)
+    return drift.own_values(TopicRecords((*source.records.columns, *fields)), around)
 
 
 def _refused(source: Source) -> str:
     records = source.records
     texts = f"SELECT\n  *,\n{textwrap.indent(bronze.text_fields(records), '  ')}"
     inner = f"{texts}\nFROM {source.names.read}\nWHERE _reason_code IS NOT NULL"
-    unread = textwrap.indent(bronze.unread_fields(records), "  ").lstrip()
+    unread = textwrap.indent(_unread_fields(source), "  ").lstrip()
     query = f"SELECT\n  *,\n  {unread} AS _unread\nFROM {nested(inner)}"
     words = "The records that cannot be rows, with the text of those fields that could not be read."
     return view(source.names.refused, words, query)
+
+
+def _unread_fields(source: Source) -> str:
+    """Texts of fields, for the words of a dead letter; those that are sensitive are masked."""
+    found, masked = bronze.unread_fields(source.records), sorted(source.declared.sensitive)
+    if not masked:
+        return found
+    names = ", ".join(spark_literal(name) for name in masked)
+    hide = f"(name, text) -> IF(name IN ({names}), '{MASKED}', text)"
+    return call("transform_values", [found, hide])
 
 
 def letter_columns(source: Source, job: str) -> str:
