@@ -43,6 +43,13 @@ topic's retention. Nothing is skipped by itself.
 - `headgate job accept-gap <job>` goes on behind them. The ledger and every later certificate name
   how many records are missing, who accepted it and when.
 - Raise the topic's retention above the longest pause you foresee.""",
+    "HG-1004": """A rule with `on_fail: stop` held on a row. The batch with that row is written,
+counted and settled like any other; then the job stopped, so that no later record is judged before a
+person has looked.
+
+- `SELECT * FROM dq_results_<table> WHERE array_contains(dq_rules, '<rule>')` shows the rows.
+- Mend the source, or the rule (`headgate rules deploy <table>`).
+- `headgate job start quality-<table>`, or `job run`, goes on behind the batch.""",
     "HG-2001": """The command was called wrongly: an unknown dataset, a service that is not run here.
 `headgate <noun> <verb> --help` shows what it takes.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each

@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headgate.store.model import LedgerRow, Mark, Run, RunState
+from headgate.store.model import LedgerRow, Mark, Range, Run, RunState
 
 LAST = 10
 WINDOW = timedelta(minutes=1)
 # The outcomes that became rows of the job's table.
-WRITTEN = ("accepted", "kept")
+WRITTEN = ("accepted", "kept", "newest")
+TRIGGERED = ("bronze", "quality")
 # Above 1 a stream falls behind its trigger; for three batches on end, that is no accident.
 HIGH, ON_END = 1.0, 3
+# So many partitions are told one by one.
+FEW = 4
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,14 @@ class BatchView:
     read: int
     rows_per_s: int
     outcomes: str
+
+
+@dataclass(frozen=True)
+class JudgedBatchView(BatchView):
+    """One settled batch of a quality job, with the offsets that its revision judged."""
+
+    revision: str
+    offsets: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,7 @@ def view(
         last_restart=_restart_words(run, restart),
         trouble=_trouble(run),
         pace=pace(rows, run, trigger_seconds, now),
-        last=tuple(_batch(row) for row in rows[-LAST:]),
+        last=tuple(_judged(row) if run.kind == "quality" else _batch(row) for row in rows[-LAST:]),
     )
 
 
@@ -88,7 +99,7 @@ def pace(rows: Sequence[LedgerRow], run: Run, trigger_seconds: float, now: datet
     window = WINDOW.total_seconds()
     taken = [seconds(row) for row in rows[-LAST:] if not row.is_accepted_gap]
     read = sum(row.read for row in rows[-LAST:])
-    triggered = run.mode == "streaming" and run.kind == "bronze"
+    triggered = run.mode == "streaming" and run.kind in TRIGGERED
     over = [took / trigger_seconds for took in taken] if triggered else []
     return Pace(
         rows_in_per_s=round(sum(row.read for row in recent) / window, 1),
@@ -123,6 +134,20 @@ def _batch(row: LedgerRow) -> BatchView:
         round(row.read / took) if took else 0,
         words or "no record",
     )
+
+
+def _judged(row: LedgerRow) -> JudgedBatchView:
+    by = ",".join(revision[:12] for revision in row.revisions)
+    return JudgedBatchView(**vars(_batch(row)), revision=by, offsets=_offsets(row.range))
+
+
+def _offsets(range_: Range) -> str:
+    """Of each partition, from the first to behind the last."""
+    keys = sorted(range_.end, key=lambda key: (len(key), key))
+    moved = [k for k in keys if range_.end[k] != range_.start.get(k, 0)]
+    told = [f"{key}:{range_.start.get(key, 0)}-{range_.end[key]}" for key in moved]
+    more = f" and {len(told) - FEW} more" if len(told) > FEW else ""
+    return " ".join(told[:FEW]) + more
 
 
 def _restart_words(run: Run, restart: Mark | None) -> str:

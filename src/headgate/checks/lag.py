@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
-from headgate.errors import DifferenceError, HeadgateError, UnavailableError
+from headgate.errors import DifferenceError, HeadgateError, UnavailableError, UsageError
 from headgate.jobs.reading import TOPIC
 from headgate.store.model import ACTIVE, SNAPSHOT, Range, Run
 
@@ -108,15 +108,14 @@ def _partition(
     return PartitionLag(partition, begin, done, end, lag, seconds, max(0, begin - done))
 
 
-def measure(settings: Settings, store: OpsStore, dataset: str) -> Lag:
-    """How far bronze of this dataset is behind."""
-    from headgate.checks.evidence import declared
+def measure(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronze") -> Lag:
+    """How far bronze of this dataset, or the quality job of this rule table, is behind."""
     from headgate.checks.topic_reader import Stretch, oldest_records
     from headgate.engine.topics import Topics
     from headgate.store.ops import utc_now
 
-    job = job_name("bronze", dataset)
-    name = read_by(store.latest(job)) or declared(settings, dataset).topic
+    job = job_name(kind, dataset)
+    name = read_by(store.latest(job)) or _declared_topic(settings, dataset, kind)
     bootstrap = settings.bootstrap_servers
     if not bootstrap:
         raise UnavailableError("no broker is running", fix="make up (or: headgate local up)")
@@ -129,19 +128,36 @@ def measure(settings: Settings, store: OpsStore, dataset: str) -> Lag:
     return measured(job, topic, settled, oldest, utc_now())
 
 
+def _declared_topic(settings: Settings, subject: str, kind: str) -> str:
+    if kind == "quality":
+        from headgate.jobs.rules_revision import declared_rules
+
+        rules = declared_rules(settings, subject)
+        if not rules.follows_a_topic:
+            raise UsageError(
+                f"{job_name(kind, subject)} judges its sources as a whole, so it has no lag",
+                fix=f"headgate job run {job_name(kind, subject)} judges all that is there now",
+            )
+        return rules.topic_of(rules.first, settings)
+    from headgate.checks.evidence import declared
+
+    return declared(settings, subject).topic
+
+
 def read_by(run: Run | None) -> str | None:
     """The topic of a run under way: another one may be declared here than where it was asked for."""
     return run.options.get(TOPIC) if run and run.state in ACTIVE else None
 
 
-def report(settings: Settings, store: OpsStore, dataset: str) -> LagReport:
+def report(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronze") -> LagReport:
     """The lag with the dead letters and the consumer group."""
     from headgate.engine.groups import group_of
 
-    lag = measure(settings, store, dataset)
+    lag = measure(settings, store, dataset, kind)
+    refused = dead_letters if kind == "bronze" else own_letters
     return LagReport(
         lag,
-        dead_letters(settings, dataset),
+        refused(settings, lag.job if kind != "bronze" else dataset),
         settings.dlq_max,
         group_of(lag.job),
         group_words(settings, store, lag),
@@ -151,17 +167,24 @@ def report(settings: Settings, store: OpsStore, dataset: str) -> LagReport:
 def dead_letters(settings: Settings, dataset: str) -> int:
     """As validation counts them: bronze's in the table, the generator's on their topic."""
     from headgate.checks.evidence import declared
-    from headgate.checks.lake import Lake, quoted
     from headgate.checks.probes import generator_metrics, generator_refusals
 
-    job = quoted(job_name("bronze", dataset))
-    with Lake.open(settings) as lake:
-        table = lake.scan_sql(DEAD_LETTERS_TABLE) if lake.exists(DEAD_LETTERS_TABLE) else ""
-        query = f"SELECT count(*) FROM {table} WHERE job = {job}"
-        found = int(str(lake.query(query)[0][0])) if table else 0
+    found = own_letters(settings, job_name("bronze", dataset))
     manifest, sent = declared(settings, dataset), generator_metrics(settings)
     metrics = sent if sent and sent.topic == manifest.topic else None
     return found + generator_refusals(settings, manifest.dlq_topic, metrics)
+
+
+def own_letters(settings: Settings, job: str) -> int:
+    """The dead letters of one job in the table."""
+    from headgate.checks.lake import Lake, quoted
+
+    with Lake.open(settings) as lake:
+        if not lake.exists(DEAD_LETTERS_TABLE):
+            return 0
+        table = lake.scan_sql(DEAD_LETTERS_TABLE)
+        query = f"SELECT count(*) FROM {table} WHERE job = {quoted(job)}"
+        return int(str(lake.query(query)[0][0]))
 
 
 def group_words(settings: Settings, store: OpsStore, lag: Lag) -> str:

@@ -1,4 +1,4 @@
-"""`headgate job lag`: how far bronze is behind its topic, and how many dead letters there are."""
+"""`headgate job lag`: how far a job is behind its topic, and how many dead letters there are."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def lag(job: str) -> None:
     Examples:
       headgate job lag
       headgate job lag bronze-orders
+      headgate job lag quality-orders
       headgate -o json job lag
     """
     from headgate.checks.lag import refuse_too_many_letters
@@ -34,10 +35,10 @@ def lag(job: str) -> None:
 
     settings, store = open_store()
     kind, dataset = split_job(settings, job)
-    if kind != "bronze":
+    if kind not in ("bronze", "quality"):
         raise UsageError(f"{kind} reads no topic", fix=f"headgate job show {job} tells its lag")
     with store:
-        found = lag_report(settings, store, dataset)
+        found = lag_report(settings, store, dataset, kind)
     console.data(found, text=_text(found))
     refuse_too_many_letters(found)
 

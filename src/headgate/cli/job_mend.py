@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from headgate.checks.lag import Lag
     from headgate.store.model import Run
 
+# The kinds of job that follow a topic.
+FOLLOWING = ("bronze", "quality")
 NEEDS_YES = "this needs --yes here"
 
 
@@ -38,9 +40,9 @@ def repair(job: str, yes: bool) -> None:
     settings, store = open_store()
     with store:
         kind, dataset = split_job(settings, job)
-        if kind != "bronze":
+        if kind not in FOLLOWING:
             raise UsageError(f"{kind} has no checkpoint", fix="headgate job run silver --full")
-        confirm(f"Set the checkpoint of bronze-{dataset} aside?", yes=yes, otherwise=NEEDS_YES)
+        confirm(f"Set the checkpoint of {kind}-{dataset} aside?", yes=yes, otherwise=NEEDS_YES)
         finish(settings, store, ask_for(settings, store, job, "batch", {"form": "repair"}))
 
 
@@ -67,9 +69,9 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
     settings, store = open_store()
     with store:
         kind, dataset = split_job(settings, job)
-        if kind != "bronze":
+        if kind not in FOLLOWING:
             raise UsageError(f"{kind} reads no topic", fix="headgate job accept-gap bronze")
-        lag = measure(settings, store, dataset)
+        lag = measure(settings, store, dataset, kind)
         latest = store.latest(lag.job)
         if not lag.expired and not (latest and latest.error_code == ExpiredError.code):
             console.done(f"no record of {lag.topic} expired before {lag.job} read it")

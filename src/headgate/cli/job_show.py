@@ -28,6 +28,8 @@ class Shown:
     lag_seconds: float | None
     lag_words: str
     group: str
+    revision: str = ""
+    keys: int | None = None
 
 
 @click.command("list")
@@ -65,6 +67,7 @@ def show(job: str) -> None:
     Examples:
       headgate job show bronze
       headgate -o json job show silver-orders
+      headgate job show quality-orders
     """
     from headgate.checks.job_view import view
     from headgate.errors import UsageError
@@ -100,14 +103,25 @@ def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dat
     if kind == "silver":
         behind = rows_behind(store, dataset)
         return Shown(seen, behind, None, f"{behind:,} rows of bronze", "")
-    if kind != "bronze":
+    if kind not in ("bronze", "quality"):
         return Shown(seen, None, None, "", "")
     try:
-        lag = measure(settings, store, dataset)
+        lag = measure(settings, store, dataset, kind)
     except HeadgateError as error:
-        return Shown(seen, None, None, f"not known: {error.what}", "")
+        words = f"not known: {error.what}"
+        return Shown(seen, None, None, words, "", *_judging(store, seen, kind))
     group = group_words(settings, store, lag)
-    return Shown(seen, lag.records, lag.seconds, lag.words, group)
+    return Shown(seen, lag.records, lag.seconds, lag.words, group, *_judging(store, seen, kind))
+
+
+def _judging(store: OpsStore, seen: JobView, kind: str) -> tuple[str, int | None]:
+    """By which revision a quality job judges now, and how many keys its rules have in memory."""
+    from headgate.jobs.quality_marks import keys_mark, running_mark
+
+    if kind != "quality":
+        return "", None
+    running, keys = store.read_mark(running_mark(seen.job)), store.read_mark(keys_mark(seen.job))
+    return running.value if running else "", int(keys.value) if keys else None
 
 
 def _text(shown: Shown, trigger: float, engine: bool) -> str:
@@ -121,6 +135,8 @@ def _text(shown: Shown, trigger: float, engine: bool) -> str:
         "lag": shown.lag_words,
         "restarts": f"{seen.restarts}" + (f", last {seen.last_restart}" * bool(seen.last_restart)),
         "group": shown.group,
+        "rules": f"revision {shown.revision[:12]} judges" if shown.revision else "",
+        "keys": "" if shown.keys is None else f"{shown.keys:,} seen keys are kept",
         "engine": "" if engine else "none is running: make up",
     }
     told = [f"  {name:<11} {words}" for name, words in lines.items() if words]

@@ -19,7 +19,9 @@ from headgate.engine.controller import LOOK_SECONDS, Controller
 from headgate.engine.lease import EngineLease, active_engine
 from headgate.engine.session import ConnectServer, start_session, stop_session
 from headgate.errors import ConflictError
+from headgate.jobs.metering import delivering, serving
 from headgate.jobs.registry import JOBS
+from headgate.jobs.rules_views import kept_views
 from headgate.settings import Settings, load_settings
 from headgate.store.model import ACTIVE, Run
 from headgate.store.ops import OpsStore
@@ -43,8 +45,14 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
                 session, store, lease, JOBS, lambda: load_settings(settings.root)
             )
             try:
-                with _announced(settings.home, connect, ui_port):
+                with (
+                    serving(settings, store, session) as metrics_port,
+                    delivering(settings, store, say),
+                    _announced(settings.home, connect, ui_port, metrics_port),
+                    kept_views(session, store, settings),
+                ):
                     say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
+                    say(f"metrics on http://localhost:{metrics_port}/metrics")
                     controller.run(stop)
                 say("engine stopped between batches")
             finally:
@@ -63,7 +71,8 @@ def run_here(settings: Settings, store: OpsStore, run: Run, watch: Callable[[Run
         session = start_session(settings)
         controller = Controller(session, store, lease, JOBS, lambda: settings, only=run.job)
         try:
-            return _until_ended(controller, lease, store, run, watch)
+            with delivering(settings, store):
+                return _until_ended(controller, lease, store, run, watch)
         finally:
             controller.stop_all()
             stop_session(session)
@@ -113,7 +122,9 @@ def _stopped_by_signals() -> threading.Event:
 
 
 @contextmanager
-def _announced(home: Path, connect: ConnectServer, ui_port: int) -> Generator[None]:
+def _announced(
+    home: Path, connect: ConnectServer, ui_port: int, metrics_port: int
+) -> Generator[None]:
     """A file that says where this engine listens; only its owner may read the token."""
     path = home / ENGINE_FILE
     content = {
@@ -121,6 +132,7 @@ def _announced(home: Path, connect: ConnectServer, ui_port: int) -> Generator[No
         "connect_port": connect.port,
         "connect_token": connect.token,
         "ui_port": ui_port,
+        "metrics_port": metrics_port,
         "state": "ready",
     }
     new = path.with_suffix(".new")

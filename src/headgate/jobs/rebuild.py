@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,11 +19,13 @@ from headgate.errors import ConflictError
 from headgate.jobs import declaration
 from headgate.jobs.backfill import account_backfill
 from headgate.jobs.bronze_batch import account_bronze
+from headgate.jobs.quality_target import table_target
 from headgate.jobs.requests import job_name
 from headgate.jobs.silver_batch import account_silver
 from headgate.settings import Settings
 from headgate.spec.loader import available_datasets
-from headgate.store.model import Intent, LedgerRow
+from headgate.spec.rules_loader import rule_files, tables_in
+from headgate.store.model import Intent, Judged, LedgerRow
 from headgate.store.ops import OpsStore
 
 
@@ -62,7 +64,9 @@ def rebuild_on(session: SparkSession, settings: Settings, store: OpsStore) -> Re
         what_tables_tell(session, declaration.declared_revision(settings, name))
         for name in available_datasets(settings.root)
     ]
-    added = store.rebuild(row for each in found for row in each.rows)
+    judged = rules_tell(session, settings, store)
+    found.append(judged.found)
+    added = store.rebuild((row for each in found for row in each.rows), judged.of)
     return Rebuilt(added, tuple(words for each in found for words in each.unknown))
 
 
@@ -87,6 +91,33 @@ def what_tables_tell(session: SparkSession, dataset: declaration.DatasetRevision
         intent = intent_of(commit.marker)
         rows += _row(commit, intent, account_backfill(clean, intent))
     return Found(tuple(rows), tuple(unknown))
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """The ledger rows of quality jobs, and what their rules found in each."""
+
+    found: Found
+    judged: Mapping[tuple[str, datetime], Judged]
+
+    def of(self, row: LedgerRow) -> Judged | None:
+        return self.judged.get((row.job, row.batch_time))
+
+
+def rules_tell(session: SparkSession, settings: Settings, store: OpsStore) -> JudgedRows:
+    """The ledger rows of every declared rule table that has results."""
+    rows, unknown, judged = list[LedgerRow](), list[str](), dict[tuple[str, datetime], Judged]()
+    for name in (name for file in rule_files(settings.root) for name in tables_in(file)):
+        target = table_target(session, settings, store, name)
+        results = ManagedTable(session, target.table)
+        unknown += _expired(results) if results.exists() else ()
+        for commit in _oldest_first(results, target.job):
+            intent = intent_of(commit.marker)
+            result = target.account(session, intent)
+            rows += _row(commit, intent, result)
+            if result is not None and result.judged is not None:
+                judged[intent.job, intent.batch_time] = result.judged
+    return JudgedRows(Found(tuple(rows), tuple(unknown)), judged)
 
 
 def _expired(table: ManagedTable) -> Iterator[str]:

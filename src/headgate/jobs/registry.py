@@ -1,4 +1,4 @@
-"""The kinds of job that an engine can carry out, and how a job of a dataset is asked for."""
+"""The kinds of job that an engine can carry out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from headgate.engine.context import Job
 from headgate.jobs.backfill import run_backfill
 from headgate.jobs.bronze import run_bronze
 from headgate.jobs.maintain import run_maintain
+from headgate.jobs.quality import run_quality
 from headgate.jobs.silver import run_silver
 
 JOBS: Mapping[str, Job] = MappingProxyType(
@@ -17,5 +18,6 @@ JOBS: Mapping[str, Job] = MappingProxyType(
         "silver": run_silver,
         "backfill": run_backfill,
         "maintain": run_maintain,
+        "quality": run_quality,
     }
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from headgate.compile.fragments import job_name
 from headgate.engine.lease import active_engine
@@ -14,22 +15,31 @@ from headgate.errors import (
     UnavailableError,
     UsageError,
 )
-from headgate.jobs import declaration, reading
+from headgate.jobs import declaration, reading, rules_revision
 from headgate.settings import Settings
 from headgate.store.model import ACTIVE, JobSpec, Run, RunState
 from headgate.store.ops import OpsStore
 
-KINDS = ("bronze", "silver", "backfill", "maintain")
+QUALITY = "quality"
+KINDS = ("bronze", "silver", "backfill", "maintain", QUALITY)
+# The streams of a dataset; a quality job is one of a rule table.
 STREAMS = ("bronze", "silver")
 POLL_SECONDS = 0.2
 
 
 def split_job(settings: Settings, job: str) -> tuple[str, str]:
-    """`bronze-x` or, for the active dataset, plain `bronze`: the kind and the dataset."""
+    """`bronze-x` or, for the active dataset, plain `bronze`: the kind and the dataset.
+
+    A quality job is always named whole, with its rule table.
+    """
     kind, _, dataset = job.partition("-")
     if kind not in KINDS:
         raise UsageError(
             f"there is no job {job}", fix=f"use one of {', '.join(KINDS)}, or bronze-<dataset>"
+        )
+    if kind == QUALITY and not dataset:
+        raise UsageError(
+            "a quality job is named with its rule table", fix=f"write {QUALITY}-<table>"
         )
     return kind, dataset or str(settings.need("dataset"))
 
@@ -41,9 +51,10 @@ def full_name(settings: Settings, job: str) -> str:
 
 def refuse_unless_stream(kind: str) -> None:
     """Only what follows a source can go on for ever."""
-    if kind not in STREAMS:
+    able = (*STREAMS, QUALITY)
+    if kind not in able:
         raise UsageError(
-            f"{kind} is no stream", fix=f"start one of {', '.join(STREAMS)}, or: headgate job run"
+            f"{kind} is no stream", fix=f"start one of {', '.join(able)}, or: headgate job run"
         )
 
 
@@ -69,14 +80,59 @@ def ask_for(
     kind, dataset = split_job(settings, job)
     if mode == "streaming":
         refuse_unless_stream(kind)
-    spec = _spec(settings, store, (kind, dataset), mode, options)
+    if kind == QUALITY:
+        spec = _quality_spec(settings, store, dataset, mode, options)
+    else:
+        spec = _spec(settings, store, (kind, dataset), mode, options)
     latest = store.latest(spec.job)
     if latest is None or latest.state not in ACTIVE:
-        return store.submit(spec)
+        return _submitted(store, spec)
     asked = reading.comparable(spec.options, latest.options)
-    if (latest.mode, latest.revision, dict(latest.options)) == (mode, spec.revision, asked):
+    running = replace(latest, revision=_judging(store, latest))
+    if (running.mode, running.revision, dict(running.options)) == (mode, spec.revision, asked):
         return latest
-    raise _in_another_form(spec, latest)
+    raise _in_another_form(spec, running)
+
+
+def _submitted(store: OpsStore, spec: JobSpec) -> Run:
+    """A new run; to start a quality job is to deploy what is declared."""
+    run = store.submit(spec)
+    if spec.kind == QUALITY:
+        store.mark(rules_revision.deployed_mark(spec.subject), spec.revision)
+    return run
+
+
+def _judging(store: OpsStore, run: Run) -> str:
+    """The revision by which the run judges: one may have been deployed since it began."""
+    if run.kind != QUALITY:
+        return run.revision
+    return rules_revision.deployed(store, run.subject) or run.revision
+
+
+def _quality_spec(
+    settings: Settings, store: OpsStore, table: str, mode: str, options: Mapping[str, str]
+) -> JobSpec:
+    """The rule table as it is declared now."""
+    declared = rules_revision.declared_rules(settings, table)
+    reads: dict[str, str] = {}
+    if declared.follows_a_topic:
+        first = declared.first
+        reads = reading.Reading(
+            declared.topic_of(first, settings),
+            declared.dlq_topic_of(first, settings),
+            settings.trigger_seconds,
+            settings.max_offsets_per_batch,
+        ).options(mode)
+    elif mode == "streaming":
+        raise UsageError(
+            f"{job_name(QUALITY, table)} is no stream",
+            why="only the rows of one topic are judged as they come; two sources or a table are"
+            " judged as a whole",
+            fix=f"headgate job run {job_name(QUALITY, table)}",
+        )
+    revision = rules_revision.keep(store, declared)
+    job = job_name(QUALITY, table)
+    return JobSpec(job, QUALITY, table, mode, revision, {**options, **reads})
 
 
 def _spec(
@@ -106,10 +162,12 @@ def _in_another_form(spec: JobSpec, latest: Run) -> ConflictError:
             fix=f"headgate job restart {job}, with the same variables in front: it goes on with them",
         )
     if is_stream and spec.mode == "streaming":
+        deploy = f"headgate rules deploy {spec.subject}: it takes over between two batches"
+        restart = f"headgate job restart {job}: it goes on under the declared one"
         return ConflictError(
             f"{job} is already a stream, under another revision",
             why=f"its run {latest.number} has {latest.revision[:12]}, declared is {spec.revision[:12]}",
-            fix=f"headgate job restart {job}: it goes on under the declared one",
+            fix=deploy if spec.kind == QUALITY else restart,
         )
     if is_stream:
         return ConflictError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -32,10 +32,15 @@ def settle(
     refuse_unless_sound(intent, row)
     _refuse_overlap(db, row)
     recorded = _record(db, intent, row)
-    if judged is not None and recorded.id is not None:
-        rule_counts.note(db, row.job, recorded.id, judged)
-        windows.touch(db, row.job, recorded.id, judged)
+    _note(db, recorded, judged)
     return recorded
+
+
+def _note(db: Connection, row: LedgerRow, judged: Judged | None) -> None:
+    """What the rules found in the batch of this row."""
+    if judged is not None and row.id is not None:
+        rule_counts.note(db, row.job, row.id, judged)
+        windows.touch(db, row.job, row.id, judged)
 
 
 def refuse_unless_sound(intent: Intent, row: LedgerRow) -> None:
@@ -103,12 +108,16 @@ def settled_range(db: Connection, job: str) -> Range | None:
     return Range(range_.source, range_.source_id, {}, end)
 
 
-def rebuild(db: Connection, rows: Iterable[LedgerRow]) -> int:
+def rebuild(
+    db: Connection,
+    rows: Iterable[LedgerRow],
+    judged: Callable[[LedgerRow], Judged | None] = lambda row: None,
+) -> int:
     """Add the rows that are missing, with an intent each, and say how many they were."""
-    return sum(_restore(db, row) for row in rows)
+    return sum(_restore(db, row, judged(row)) for row in rows)
 
 
-def _restore(db: Connection, row: LedgerRow) -> int:
+def _restore(db: Connection, row: LedgerRow, judged: Judged | None) -> int:
     if _same_range(db, row) is not None:
         return 0
     intent = intent_rows.begin(
@@ -117,7 +126,7 @@ def _restore(db: Connection, row: LedgerRow) -> int:
     )
     refuse_unless_sound(intent, row)
     _refuse_overlap(db, row)
-    _record(db, intent, replace(row, rebuilt=True))
+    _note(db, _record(db, intent, replace(row, rebuilt=True)), judged)
     return 1
 
 

@@ -1,0 +1,68 @@
+"""Quality: the rows of a rule table judged by its rules, on a topic batch by batch, or as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headgate.engine.context import RunContext
+from headgate.engine.statements import create
+from headgate.engine.stream import Pace
+from headgate.engine.topics import Topics
+from headgate.jobs.quality_bounded import WholeRun
+from headgate.jobs.quality_target import QualityTarget
+from headgate.jobs.quality_topic import QualityRun, with_keys
+from headgate.jobs.reading import DLQ_TOPIC, MOST, TOPIC, trigger_of
+from headgate.jobs.repair import REPAIR, repair_topic
+from headgate.jobs.rules_revision import Revisions, RulesRevision
+from headgate.store.model import Progress
+
+
+def run_quality(context: RunContext) -> None:
+    """Judge the topic to its end, or for ever; two sources, or a table, once and as a whole."""
+    # A session of its own: while a batch is staged, every commit of its session is.
+    context = replace(context, session=context.session.newSession())
+    revisions = Revisions(context.store, context.settings)
+    rules = revisions.of(context.run.revision)
+    script = revisions.script(context.run.revision)
+    create(context.session, script.named("table"))
+    target = with_keys(context, quality_target(context, rules, revisions))
+    if not rules.follows_a_topic:
+        WholeRun(context, target).evaluate()
+        return
+    topic = Topics(target.bootstrap).found(context.run.options.get(TOPIC) or _topic(context, rules))
+    if context.run.options.get("form") == REPAIR:
+        done = repair_topic(context, target, topic)
+        words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
+        context.report(Progress(words=words))
+        return
+    QualityRun(context, target, _pace(context)).follow(topic)
+
+
+def quality_target(
+    context: RunContext, rules: RulesRevision, revisions: Revisions
+) -> QualityTarget:
+    """Where this run reads and writes."""
+    settings, run = context.settings, context.run
+    topics = any(source.topic for source in rules.sources)
+    return QualityTarget(
+        job=run.job,
+        table=rules.results,
+        dlq_topic=run.options.get(DLQ_TOPIC) or _dlq_topic(context, rules),
+        bootstrap=str(settings.need("bootstrap_servers")) if topics else "",
+        name=rules.name,
+        revisions=revisions,
+    )
+
+
+def _topic(context: RunContext, rules: RulesRevision) -> str:
+    return rules.topic_of(rules.first, context.settings)
+
+
+def _dlq_topic(context: RunContext, rules: RulesRevision) -> str:
+    return rules.dlq_topic_of(rules.first, context.settings) if rules.first.topic else ""
+
+
+def _pace(context: RunContext) -> Pace:
+    settings, kept = context.settings, context.run.options
+    most = int(kept.get(MOST, settings.max_offsets_per_batch))
+    return Pace(trigger_of(context.run, settings), most)

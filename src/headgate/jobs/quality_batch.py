@@ -1,0 +1,176 @@
+"""One batch of a topic under a rule set: rows judged and staged, then all it says published in order."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.compile.script import Script
+from headgate.engine.dead_letters import send_dead_letters
+from headgate.engine.faults import Point
+from headgate.engine.iceberg import ManagedTable
+from headgate.engine.jvm import Snapshot
+from headgate.engine.protocol import BatchProtocol, Result, span
+from headgate.engine.reach import Reached, topic_reached
+from headgate.engine.rest import blocks_with, few, incomplete, inside, rest_of
+from headgate.engine.statements import sql
+from headgate.errors import OperationError
+from headgate.expr.literals import spark_literal
+from headgate.jobs.binding import bind
+from headgate.jobs.quality_partials import Partials
+from headgate.jobs.quality_target import ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE, QualityTarget
+from headgate.jobs.refusals import publish_letters, publish_once, stage
+from headgate.jobs.rules_revision import RulesRevision
+from headgate.store.canonical import canonical
+from headgate.store.model import Intent
+
+TOMBSTONES = "value IS NULL"
+DEAD = f"dq_outcome = '{DEAD_LETTER}'"
+
+
+class QualityBatch:
+    """The work of one batch, as the protocol asks for it."""
+
+    def __init__(self, frame: DataFrame, target: QualityTarget, protocol: BatchProtocol) -> None:
+        self._session: SparkSession = frame.sparkSession
+        self._frame, self._target, self._protocol = frame, target, protocol
+        self._results = ManagedTable(self._session, target.table)
+        self._partials = ManagedTable(self._session, target.partials)
+
+    def reached(self, intent: Intent) -> Reached | None:
+        return topic_reached(self._results, self._protocol.store, intent.job)
+
+    def account(self, intent: Intent) -> Result | None:
+        return self._target.account(self._session, intent)
+
+    def write(self, intent: Intent) -> Result:
+        rules = self._target.revisions.of(intent.revisions[0])
+        script = self._target.revisions.script(intent.revisions[0])
+        with self._read_once(rules):
+            staged = self._judge(intent, script, rules)
+            outcomes = self._outcomes(intent, staged, rules)
+            partials = stage(self._partials, intent, script.one("partials"), outcomes)
+            keys = self._stage_keys(intent, script, rules)
+            self._refuse(intent, script, rules, staged, outcomes)
+        publish_once(self._partials, intent, partials)
+        self._protocol.faults.at(Point.AFTER_PARTIALS)
+        if keys is not None:
+            publish_once(*keys)
+            self._protocol.faults.at(Point.AFTER_KEYS)
+        return self._protocol.published(self, intent, lambda: self._results.publish(staged))
+
+    @contextmanager
+    def _read_once(self, rules: RulesRevision) -> Generator[None]:
+        """Keys and aggregates are made from the records too: then those are kept meanwhile."""
+        if not rules.aggregates and rules.keys is None:
+            yield
+            return
+        self._frame = self._frame.persist()
+        try:
+            yield
+        finally:
+            self._frame.unpersist()
+
+    def _judge(self, intent: Intent, script: Script, rules: RulesRevision) -> Snapshot:
+        """The results staged, and what was staged bound as the rows to count."""
+        self._bind(intent, script, rules, self._frame)
+        self._protocol.faults.during(Point.MID_WRITE, self._results.write_begun)
+        staged = stage(self._results, intent, script.one("accept"))
+        self._protocol.faults.at(Point.AFTER_STAGING)
+        bind_committed(self._session, script, rules, self._results.appended(staged))
+        return staged
+
+    def _bind(
+        self, intent: Intent, script: Script, rules: RulesRevision, records: DataFrame
+    ) -> None:
+        bind(self._session, script, {rules.first.bound: records}, intent)
+        closed = closed_before(self._protocol, self._session, rules, intent)
+        set_batch(self._session, intent, closed)
+
+    def _outcomes(
+        self, intent: Intent, staged: Snapshot, rules: RulesRevision
+    ) -> Mapping[str, int]:
+        """Of the whole batch; an offset without a record (a transaction's) has none."""
+        dead = self._results.appended(staged).where(DEAD).count() if may_die(rules) else 0
+        found = {ACCEPTED: staged.added - dead, DEAD_LETTER: dead}
+        if staged.added != span(intent.range):
+            with rest_of(self._frame, intent.range, self._results, staged) as rest:
+                records, tombstones = rest.counts(TOMBSTONES)
+                found |= {REFUSED: records - tombstones - rest.staged, TOMBSTONE: tombstones}
+        if min(found.values()) < 0:
+            raise OperationError(f"a batch of {intent.job} wrote more rows than it read: {found}")
+        return {name: n for name, n in found.items() if n or name == ACCEPTED}
+
+    def _stage_keys(
+        self, intent: Intent, script: Script, rules: RulesRevision
+    ) -> tuple[ManagedTable, Intent, Snapshot] | None:
+        if rules.keys is None:
+            return None
+        table = ManagedTable(self._session, rules.keys)
+        return table, intent, stage(table, intent, script.one("keys"))
+
+    def _refuse(
+        self,
+        intent: Intent,
+        script: Script,
+        rules: RulesRevision,
+        staged: Snapshot,
+        outcomes: Mapping[str, int],
+    ) -> None:
+        """Dead letters first: once the results are published, the batch is wholly accounted for."""
+        letters = outcomes.get(REFUSED, 0) + outcomes.get(DEAD_LETTER, 0)
+        if not letters:
+            return
+        self._bind(intent, script, rules, self._bad(intent, staged, outcomes))
+        bind_committed(self._session, script, rules, self._results.appended(staged))
+        statement = script.one("refuse")
+        publish_letters(self._session, self._protocol, intent, statement, outcomes, letters)
+        send_dead_letters(self._session, intent, self._target.bootstrap, self._target.dlq_topic)
+
+    def _bad(self, intent: Intent, staged: Snapshot, outcomes: Mapping[str, int]) -> DataFrame:
+        """The records among which the dead letters are, in blocks where those are few."""
+        blocks = incomplete(self._results, staged, intent.range) if outcomes.get(REFUSED) else []
+        if outcomes.get(DEAD_LETTER):
+            blocks += blocks_with(self._results, staged, DEAD)
+        return self._frame.where(inside(blocks)) if few(blocks, intent.range) else self._frame
+
+
+def may_die(rules: RulesRevision) -> bool:
+    """Whether any rule makes dead letters of the rows on which it holds."""
+    return bool(rules.with_on_fail(DEAD_LETTER))
+
+
+def bind_committed(
+    session: SparkSession, script: Script, rules: RulesRevision, rows: DataFrame
+) -> None:
+    """What was staged, under the name that the partials count."""
+    rows.createOrReplaceTempView(f"dq_committed_{rules.name}")
+    for statement in script.named("partial view"):
+        sql(session, statement)
+
+
+def set_batch(session: SparkSession, intent: Intent, closed: datetime | None) -> None:
+    """Where the batch comes from, and which windows were closed when it began."""
+    text = canonical(
+        {
+            "source": intent.range.source,
+            "start": dict(intent.range.start),
+            "end": dict(intent.range.end),
+        }
+    )
+    sql(session, f"SET VARIABLE batch_range = {spark_literal(text)}")
+    told = "CAST(NULL AS TIMESTAMP)" if closed is None else spark_literal(closed)
+    sql(session, f"SET VARIABLE closed_before = {told}")
+
+
+def closed_before(
+    protocol: BatchProtocol, session: SparkSession, rules: RulesRevision, intent: Intent
+) -> datetime | None:
+    """Windows that end by then were closed before this batch: the same however often it is tried."""
+    greatest = protocol.store.greatest_event_time(intent.job)
+    if greatest is None:  # the ops store may have been lost since
+        greatest = Partials(session, rules.partials).greatest_event_time(intent.batch_time)
+    return greatest - rules.first.watermark if greatest else None

@@ -1,0 +1,141 @@
+"""What the partials of a rule table say: of one batch, and of windows over all batches."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Row, SparkSession
+
+from headgate.compile.fragments import table_name
+from headgate.engine.statements import sql
+from headgate.expr.literals import spark_literal
+from headgate.jobs.rules_revision import RulesRevision
+from headgate.metrics.windows import AggregateVerdict, WindowSums
+from headgate.store.model import Intent, Judged, RuleCount, TouchedWindow
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+VIEWS = "spark_catalog.default"
+
+
+class Partials:
+    """The table of partials; every answer is one Spark job over the few files it needs."""
+
+    def __init__(self, session: SparkSession, table: str) -> None:
+        self._session, self._table = session, table
+
+    def judged(self, intent: Intent) -> Judged:
+        """What the rules found in this batch, and the windows that it counted into."""
+        at = f"batch_time = {spark_literal(intent.batch_time)}"
+        rows = sql(self._session, _OF_BATCH.format(table=self._table, at=at)).collect()
+        counts = (
+            RuleCount(str(r["name"]), str(r["metric"]), str(r["severity"]), *_counts(r))
+            for r in rows
+            if r["name"] is not None
+        )
+        windows = (
+            TouchedWindow(instant(int(r["start"])), _instant(r["newest"]))
+            for r in rows
+            if r["name"] is None
+        )
+        return Judged(tuple(sorted(counts)), tuple(sorted(windows)), intent.range.starts_anew)
+
+    def greatest_event_time(self, before: datetime) -> datetime | None:
+        """The greatest event time of the batches before a time."""
+        earlier = f"batch_time < {spark_literal(before)}"
+        query = f"SELECT unix_micros(max(newest)) AS newest FROM {self._table} WHERE {earlier}"
+        (row,) = sql(self._session, query).collect()
+        return _instant(row["newest"])
+
+    def sums(
+        self, rules: RulesRevision, starts: Sequence[datetime]
+    ) -> Mapping[datetime, WindowSums]:
+        """All that is counted into these windows, by the window's start."""
+        inside = f"window_start IN ({', '.join(spark_literal(start) for start in starts)})"
+        found: defaultdict[datetime, list[Row]] = defaultdict(list)
+        for row in sql(self._session, _OF_WINDOWS.format(table=self._table, at=inside)).collect():
+            found[instant(int(row["start"]))].append(row)
+        verdicts = self._verdicts(rules, inside)
+        return {start: _sums(rows, verdicts.get(start, ())) for start, rows in found.items()}
+
+    def _verdicts(
+        self, rules: RulesRevision, inside: str
+    ) -> Mapping[datetime, Sequence[AggregateVerdict]]:
+        found: defaultdict[datetime, list[AggregateVerdict]] = defaultdict(list)
+        if not rules.aggregates:
+            return found
+        limits = {aggregate.name: aggregate for aggregate in rules.aggregates}
+        view = f"{VIEWS}.dq_aggregates_{rules.name}"
+        for row in sql(self._session, _VERDICTS.format(view=view, at=inside)).collect():
+            declared = limits.get(str(row["name"]))
+            if declared is None:
+                continue  # of a revision before
+            verdict = AggregateVerdict(
+                name=declared.name,
+                measure=declared.measure,
+                value=None if row["value"] is None else float(row["value"]),
+                failed=bool(row["failed"]),
+                severity=declared.severity,
+                group=json.loads(row["grp"]) if row["grp"] else None,
+                min=declared.min,
+                max=declared.max,
+            )
+            found[instant(int(row["start"]))].append(verdict)
+        return found
+
+
+_OF_BATCH = """
+SELECT name, metric, severity, CAST(NULL AS BIGINT) AS start, CAST(NULL AS BIGINT) AS newest,
+  sum(n) AS n, sum(held) AS held
+FROM {table}
+WHERE {at} AND kind = 'rule'
+GROUP BY name, metric, severity
+UNION ALL
+SELECT NULL, NULL, NULL, unix_micros(window_start), unix_micros(max(newest)), NULL, NULL
+FROM {table}
+WHERE {at}
+GROUP BY window_start"""
+
+_OF_WINDOWS = """
+SELECT unix_micros(window_start) AS start, kind, metric, severity, sum(n) AS n,
+  max(batch_time) AS judged_at, max_by(revision, batch_time) AS revision
+FROM {table}
+WHERE {at} AND kind IN ('rows', 'rule')
+GROUP BY window_start, kind, metric, severity"""
+
+_VERDICTS = """
+SELECT unix_micros(window_start) AS start, name, grp, value, failed
+FROM {view}
+WHERE {at}"""
+
+
+def _counts(row: Row) -> tuple[int, int]:
+    return int(row["n"] or 0), int(row["held"] or 0)
+
+
+def _sums(rows: Sequence[Row], verdicts: Sequence[AggregateVerdict]) -> WindowSums:
+    metrics: defaultdict[str, int] = defaultdict(int)
+    severities: defaultdict[str, int] = defaultdict(int)
+    total = 0
+    for row in rows:
+        if row["kind"] == "rows":
+            total += int(row["n"] or 0)
+        else:
+            metrics[str(row["metric"])] += int(row["n"] or 0)
+            severities[str(row["severity"])] += int(row["n"] or 0)
+    newest = max(rows, key=lambda row: row["judged_at"])
+    return WindowSums(total, metrics, severities, tuple(verdicts), str(newest["revision"] or ""))
+
+
+def instant(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def _instant(micros: object) -> datetime | None:
+    return None if micros is None else instant(int(str(micros)))
+
+
+def partials_of(session: SparkSession, rules: RulesRevision) -> Partials:
+    return Partials(session, table_name(f"dq.partials_{rules.name}"))

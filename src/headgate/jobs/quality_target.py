@@ -1,0 +1,76 @@
+"""Where the quality job of a table reads and writes, and what its tables tell of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from headgate.compile.fragments import DEAD_LETTERS, job_name
+from headgate.engine.iceberg import ManagedTable
+from headgate.engine.protocol import Result
+from headgate.errors import BatchRefusedError
+from headgate.jobs.quality_partials import Partials
+from headgate.jobs.rules_revision import Revisions, dq_table
+from headgate.jobs.topic_target import TopicTarget
+from headgate.settings import Settings
+from headgate.store.model import Intent
+from headgate.store.ops import OpsStore
+
+ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE = "accepted", "dead_letter", "refused", "tombstone"
+NEWEST, SUPERSEDED = "newest", "superseded"
+
+
+@dataclass(frozen=True)
+class QualityTarget(TopicTarget):
+    """`table` holds the results: one row for each judged record."""
+
+    name: str
+    revisions: Revisions
+    has_keys: bool = False
+
+    @property
+    def partials(self) -> str:
+        return dq_table("partials", self.name)
+
+    @property
+    def keys(self) -> str:
+        return dq_table("keys", self.name)
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        return (DEAD_LETTERS, self.partials, *([self.keys] if self.has_keys else []))
+
+    def account(self, session: SparkSession, intent: Intent) -> Result | None:
+        """The partials' commit says what became of the records; a gap has results alone."""
+        results = ManagedTable(session, self.table).commit_of(intent)
+        if results is None:
+            return None
+        partials = ManagedTable(session, self.partials).commit_of(intent)
+        outcomes = (partials.marker.outcomes if partials else None) or {ACCEPTED: 0}
+        rows = outcomes.get(ACCEPTED, 0) + outcomes.get(DEAD_LETTER, 0)
+        if not intent.range.starts_anew and rows != results.snapshot.added:
+            raise BatchRefusedError(
+                f"a batch of {intent.job} does not add up",
+                why=f"{results.snapshot.added} rows in {self.table}, but {dict(outcomes)} with its partials",
+                fix="compare the two commits: headgate ledger show",
+            )
+        others = (self._snapshot(session, name, intent) for name in self.before)
+        snapshots = {self.table: results.snapshot.id, **{n: i for n, i in others if i is not None}}
+        judged = Partials(session, self.partials).judged(intent) if partials else None
+        return Result(
+            sum(outcomes.values()), outcomes, snapshots, results.marker.revisions, judged=judged
+        )
+
+    def _snapshot(self, session: SparkSession, name: str, intent: Intent) -> tuple[str, int | None]:
+        found = ManagedTable(session, name).commit_of(intent)
+        return name, found.snapshot.id if found else None
+
+
+def table_target(
+    session: SparkSession, settings: Settings, store: OpsStore, name: str
+) -> QualityTarget:
+    """The target of a rule table's job as its tables tell it, without topics."""
+    keys = session.catalog.tableExists(dq_table("keys", name))
+    job, table = job_name("quality", name), dq_table("results", name)
+    return QualityTarget(job, table, "", "", name, Revisions(store, settings), keys)

@@ -1,0 +1,105 @@
+"""The quality job of one topic: batch by batch, and a new revision between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from headgate.engine.context import RunContext
+from headgate.engine.statements import create
+from headgate.engine.stream import Pace
+from headgate.engine.topics import TopicState
+from headgate.errors import OperationError
+from headgate.jobs.quality_batch import QualityBatch
+from headgate.jobs.quality_keys import SeenKeys
+from headgate.jobs.quality_marks import running_mark
+from headgate.jobs.quality_target import QualityTarget
+from headgate.jobs.quality_windows import emitter_of
+from headgate.jobs.rules_revision import STOP, RulesRevision, deployed
+from headgate.jobs.topic_run import TopicRun
+from headgate.store.model import LedgerRow, Range
+
+
+class StoppedByRuleError(OperationError):
+    """A rule with `on_fail: stop` held: the batch is written and settled, and no next one begins."""
+
+    code = "HG-1004"
+
+
+class QualityRun(TopicRun):
+    """Takes the micro-batches of one run through the protocol, each under the deployed revision."""
+
+    def __init__(self, context: RunContext, target: QualityTarget, pace: Pace) -> None:
+        super().__init__(context, target, pace)
+        self._quality = target
+        self._keys = SeenKeys(context.session, context.store, target.job)
+        self._revision = ""
+        self.take_over()
+
+    @property
+    def revision(self) -> str:
+        return self._revision
+
+    @property
+    def rules(self) -> RulesRevision:
+        return self._quality.revisions.of(self._revision)
+
+    def take_over(self) -> None:
+        """The revision that was deployed last judges from the next batch on."""
+        store, run = self._context.store, self._context.run
+        wanted = deployed(store, run.subject) or run.revision
+        if wanted == self._revision:
+            return
+        script = self._quality.revisions.script(wanted)
+        create(self._context.session, (*script.named("table"), *script.named("reading")))
+        self._revision = wanted
+        self._emitter = emitter_of(self._context, self.rules)
+        store.mark(running_mark(run.job), wanted)
+
+    def tick(self) -> None:
+        self.take_over()
+        self._emitter.close_due()
+
+    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+        self.take_over()
+        super().handle(frame, range_, batch_id)
+
+    def _batch(self, frame: DataFrame) -> QualityBatch:
+        return QualityBatch(frame, self._quality, self._protocol)
+
+    def settled(self, row: LedgerRow | None) -> None:
+        super().settled(row)
+        if row is None:
+            return
+        self._emitter.close_due()
+        self._keys.let_go(self.rules, self._context.store.greatest_event_time(row.job))
+        self._keys.tell(self.rules)
+        self._stop_if_asked(row)
+
+    def follow(self, topic: TopicState) -> None:
+        super().follow(topic)
+        self._emitter.close_due()
+
+    def _stop_if_asked(self, row: LedgerRow) -> None:
+        rules = self._quality.revisions.of(row.revisions[0])
+        found = self._context.store.newest_rule_counts(row.job, 1).get(row.id or 0, ())
+        stop_if_held(row.job, rules, {count.rule: count.held for count in found})
+
+
+def stop_if_held(job: str, rules: RulesRevision, held: dict[str, int]) -> None:
+    """Raise when a rule that stops the job held on a row of the batch that is settled now."""
+    stopping = [rule for rule in rules.with_on_fail(STOP) if held.get(rule.name)]
+    if stopping:
+        told = ", ".join(f"{rule.name} on {held[rule.name]:,} rows" for rule in stopping)
+        raise StoppedByRuleError(
+            f"{job} was stopped by a rule: {told}",
+            why=f"{stopping[0].reason}; on_fail is stop, the batch is written and accounted for",
+            fix=f"mend the source or the rule, then: headgate job start {job} goes on behind it",
+        )
+
+
+def with_keys(context: RunContext, target: QualityTarget) -> QualityTarget:
+    """The target with its key table, where there is one."""
+    found = context.session.catalog.tableExists(target.keys)
+    return replace(target, has_keys=found)

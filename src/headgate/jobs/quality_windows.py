@@ -1,0 +1,33 @@
+"""Windows of a quality job: closed by what its partials say."""
+
+from __future__ import annotations
+
+from headgate.engine.context import RunContext
+from headgate.jobs.quality_partials import Partials
+from headgate.jobs.rules_revision import RulesRevision
+from headgate.metrics.emit import Emitter
+from headgate.metrics.windows import WindowShape
+from headgate.settings import Settings
+
+
+def shape_of(job: str, rules: RulesRevision, settings: Settings) -> WindowShape:
+    """The dimensions come from the first source."""
+    first = rules.first
+    return WindowShape(
+        job=job,
+        table_name=f"{rules.name}_{first.side}",
+        topic_name=rules.topic_of(first, settings) if first.topic else str(first.iceberg),
+        env=rules.env,
+        dc=first.dc,
+        namespace=rules.namespace,
+        window=rules.window,
+        watermark=first.watermark,
+        metrics=tuple(dict.fromkeys(rule.metric for rule in rules.rules)),
+    )
+
+
+def emitter_of(context: RunContext, rules: RulesRevision) -> Emitter:
+    """Closes the windows of this run's job, with sums from its partials."""
+    partials = Partials(context.session, rules.partials)
+    shape = shape_of(context.run.job, rules, context.settings)
+    return Emitter(context.store, shape, lambda starts: partials.sums(rules, starts))

@@ -1,0 +1,244 @@
+"""The revision that a quality job runs: one table of a rule set and its SQL, as kept in the ops store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.fragments import table_name
+from headgate.compile.render import Template
+from headgate.compile.rules.compile import CompiledRules, compile_table
+from headgate.compile.rules.judge import judged_table
+from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.script import Script, parse_script
+from headgate.errors import OperationError
+from headgate.jobs.declaration import render_values
+from headgate.settings import Settings
+from headgate.spec.rules_loader import find_table, load_rules
+from headgate.spec.ruleset import Aggregate, OnFail, RuleSet, RuleSource, RuleTable, Severity
+from headgate.store.canonical import fingerprint
+from headgate.store.ops import OpsStore
+
+KIND = "rules"
+DEAD_LETTER: OnFail = "dead_letter"
+STOP: OnFail = "stop"
+_FROZEN = ConfigDict(frozen=True)
+_RULE_SET = TypeAdapter(RuleSet)
+
+
+class SourceRevision(BaseModel):
+    """Where one side's rows come from; a topic's name may still be a placeholder."""
+
+    model_config = _FROZEN
+
+    side: str
+    view: str
+    topic: str | None
+    iceberg: str | None
+    dlq_topic: str | None
+    dc: str
+    watermark: timedelta
+
+    @property
+    def bound(self) -> str:
+        """The view that the engine puts the records under."""
+        return f"{self.view}_source"
+
+
+class RuleRevision(BaseModel):
+    """What a job must know of a rule beside its SQL."""
+
+    model_config = _FROZEN
+
+    name: str
+    reason: str
+    status: str
+    metric: str
+    severity: Severity
+    on_fail: OnFail
+    horizon: timedelta | None = None
+
+
+class RulesRevision(BaseModel):
+    """All that the quality job of a table needs; nothing of it is read from disk later."""
+
+    model_config = _FROZEN
+
+    name: str
+    file: str
+    template: str
+    sources: tuple[SourceRevision, ...]
+    rules: tuple[RuleRevision, ...]
+    aggregates: tuple[Aggregate, ...]
+    window: timedelta
+    namespace: str
+    env: str
+    # The rule set as it was declared, for whoever compares two revisions.
+    declared: dict[str, Any]
+
+    @property
+    def follows_a_topic(self) -> bool:
+        """Whether batches of one topic are judged one by one; otherwise all is judged anew."""
+        return len(self.sources) == 1 and self.sources[0].topic is not None
+
+    @property
+    def first(self) -> SourceRevision:
+        return self.sources[0]
+
+    @property
+    def rule_set(self) -> RuleSet:
+        return _RULE_SET.validate_python(self.declared)
+
+    @property
+    def results(self) -> str:
+        return dq_table("results", self.name)
+
+    @property
+    def partials(self) -> str:
+        return dq_table("partials", self.name)
+
+    @property
+    def keys(self) -> str | None:
+        """The table of keys seen, where a rule asks for uniqueness across batches."""
+        seen = self.follows_a_topic and self.horizon is not None
+        return dq_table("keys", self.name) if seen else None
+
+    @property
+    def horizon(self) -> timedelta | None:
+        """How long keys are kept: as far back as any rule looks."""
+        return max((rule.horizon for rule in self.rules if rule.horizon), default=None)
+
+    def with_on_fail(self, wanted: OnFail) -> tuple[RuleRevision, ...]:
+        return tuple(rule for rule in self.rules if rule.on_fail == wanted)
+
+    def script(self, settings: Settings) -> Script:
+        """The SQL file as it runs: rendered with the settings, cut into steps."""
+        values = render_values(settings, self.name)
+        return parse_script(self.file, Template(self.file, self.template).render(values))
+
+    def topic_of(self, source: SourceRevision, settings: Settings) -> str:
+        return self._rendered("topic", source.topic or "", settings)
+
+    def dlq_topic_of(self, source: SourceRevision, settings: Settings) -> str:
+        written = source.dlq_topic or f"{source.topic}.dlq"
+        return self._rendered("dlq_topic", written, settings)
+
+    def _rendered(self, field: str, text: str, settings: Settings) -> str:
+        values = render_values(settings, self.name)
+        return Template(f"{self.name}: {field}", text).render(values)
+
+
+def dq_table(kind: str, name: str) -> str:
+    """A table of a rule set in our catalog."""
+    return table_name(f"dq.{kind}_{name}")
+
+
+def declared_table(root: Path, name: str) -> JudgedTable:
+    """The table as it stands on disk, checked."""
+    declared = load_rules(find_table(root, name), PLACEHOLDERS)
+    return judged_table(declared, declared.value.table(name))
+
+
+def declared_rules(settings: Settings, name: str) -> RulesRevision:
+    """What the quality job of this table runs, if it starts now."""
+    judged = declared_table(settings.root, name)
+    file = find_table(settings.root, name).relative_to(settings.root).as_posix()
+    return revision_from(judged, compile_table(judged, file))
+
+
+def revision_from(judged: JudgedTable, compiled: CompiledRules) -> RulesRevision:
+    rule_set, table = judged.rule_set, judged.table
+    return RulesRevision(
+        name=table.name,
+        file=compiled.file,
+        template=compiled.text,
+        sources=tuple(_source(side, source) for side, source in table.sources.items()),
+        rules=tuple(_rule(rule) for rule in compiled.rules),
+        aggregates=judged.aggregates,
+        window=rule_set.metrics.window,
+        namespace=rule_set.metrics.namespace,
+        env=rule_set.metadata.env,
+        declared=_only(rule_set, table),
+    )
+
+
+def _source(side: str, source: RuleSource) -> SourceRevision:
+    return SourceRevision(
+        side=side,
+        view=source.table,
+        topic=source.topic,
+        iceberg=source.iceberg,
+        dlq_topic=source.dlq_topic,
+        dc=source.dc,
+        watermark=source.watermark,
+    )
+
+
+def _rule(rule: JudgedRule) -> RuleRevision:
+    return RuleRevision(
+        name=rule.name,
+        reason=rule.reason,
+        status=rule.status,
+        metric=rule.metric,
+        severity=rule.severity,
+        on_fail=rule.on_fail,
+        horizon=rule.unique.horizon if rule.unique else None,
+    )
+
+
+def _only(rule_set: RuleSet, table: RuleTable) -> dict[str, Any]:
+    """The rule set without its other tables: they have revisions of their own."""
+    plain: dict[str, Any] = _RULE_SET.dump_python(rule_set, mode="json", exclude_defaults=True)
+    own = [found for found in plain["tables"] if found["name"] == table.name]
+    return {**plain, "tables": own}
+
+
+def hash_of(revision: RulesRevision) -> str:
+    """The hash that the revision has in the store, kept or not."""
+    return fingerprint(revision.model_dump_json())
+
+
+def keep(store: OpsStore, revision: RulesRevision) -> str:
+    """Store the revision; its hash is its name."""
+    return store.keep_revision(KIND, revision.name, revision.model_dump_json())
+
+
+def fetch(store: OpsStore, hash_: str) -> RulesRevision:
+    found = store.revision(hash_)
+    if found is None:
+        raise OperationError(f"revision {hash_[:12]} is not in the ops store")
+    return RulesRevision.model_validate_json(found.content)
+
+
+class Revisions:
+    """Revisions and their SQL by hash: a batch runs the file of its intent's revision."""
+
+    def __init__(self, store: OpsStore, settings: Settings) -> None:
+        self._store, self._settings = store, settings
+        self._known: dict[str, RulesRevision] = {}
+        self._scripts: dict[str, Script] = {}
+
+    def of(self, hash_: str) -> RulesRevision:
+        if hash_ not in self._known:
+            self._known[hash_] = fetch(self._store, hash_)
+        return self._known[hash_]
+
+    def script(self, hash_: str) -> Script:
+        if hash_ not in self._scripts:
+            self._scripts[hash_] = self.of(hash_).script(self._settings)
+        return self._scripts[hash_]
+
+
+def deployed_mark(table: str) -> str:
+    """The mark that says which revision is wanted of a table's job."""
+    return f"rules-deployed:{table}"
+
+
+def deployed(store: OpsStore, table: str) -> str | None:
+    """The hash of the revision that was deployed last."""
+    found = store.read_mark(deployed_mark(table))
+    return found.value if found else None

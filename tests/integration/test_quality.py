@@ -1,0 +1,135 @@
+"""The quality job on a topic: its counts are those of the topic's records, however it is cut or broken off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.integration.quality import RULES, UNIQUE, Expected, Quality, declare, row, rows
+from tests.integration.spark import Pipeline, Sent, StruckError, strike
+
+from headgate.engine.faults import Point
+from headgate.jobs.quality_topic import StoppedByRuleError
+
+NewPipeline = Callable[..., Pipeline]
+SEED = 5
+BAD = [Sent(b"not a record", partition=0), Sent(None, b"gone", partition=1)]
+POINTS = (
+    Point.AFTER_INTENT,
+    Point.AFTER_STAGING,
+    Point.AFTER_DEAD_LETTERS,
+    Point.AFTER_PARTIALS,
+    Point.AFTER_PUBLISH,
+    Point.BEFORE_OUTCOME,
+)
+
+
+@pytest.fixture
+def quality(pipeline: Pipeline) -> Quality:
+    return Quality(pipeline)
+
+
+def test_what_the_job_says_is_what_an_oracle_says(quality: Quality) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline)
+    pipeline.produce([*rows(300, SEED), *BAD])
+    pipeline.process("quality")
+    pipeline.produce([*rows(200, SEED + 1, first=300, seconds=30), *BAD])
+    pipeline.process("quality")
+
+    expected = Expected.of(pipeline.records())
+    print("seed", SEED, expected.outcomes)
+    assert quality.said() == expected
+    assert expected.outcomes["refused"] == expected.outcomes["tombstone"] == 2
+    assert {code for code, _, _ in quality.letters()} == {"not_json"}
+    on_topic = pipeline.letters_on_topic()
+    assert [letter.value for letter in on_topic] == [b"not a record"] * 2
+    wide = quality.sql("SELECT * FROM dq_metrics_{t}")
+    assert sum(r["dq.test.negative"] for r in wide) == expected.statuses["NEGATIVE"]
+    assert sum(r["dq_error_total"] for r in wide) == expected.statuses["NEGATIVE"]
+    assert {(r["env"], r["dc"], r["table_name"]) for r in wide} == {
+        ("test", "here", f"{pipeline.name}_onprem")
+    }
+    listed = {r["viewName"] for r in quality.sql("SHOW VIEWS IN spark_catalog.default")}
+    assert {f"dq_results_{pipeline.name}", f"dq_metrics_{pipeline.name}"} <= listed
+
+
+@pytest.mark.parametrize(
+    "point", [Point.AFTER_KEYS, *(pytest.param(p, marks=pytest.mark.slow) for p in POINTS)]
+)
+def test_a_batch_broken_off_at_any_point_counts_once(quality: Quality, point: Point) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline, RULES + UNIQUE, on_fail="dead_letter")
+    twice = [row(n, key=f"k{n % 40}", second=n, partition=n % 2, amount=n - 3) for n in range(60)]
+    pipeline.produce([*twice, *BAD])
+    struck = strike(point)
+    with pytest.raises(StruckError):
+        pipeline.process("quality", struck)
+    assert struck.met
+    pipeline.process("quality")
+
+    again = {r["id"]: int(r["n"]) for r in quality.sql(SEEN_TWICE)}
+    assert quality.statuses() == {"NEGATIVE": 3, "INVALID": 20, "VALID": 37}
+    assert again == {}
+    assert pipeline.outcomes("quality") == {
+        "accepted": 57, "dead_letter": 3, "refused": 1, "tombstone": 1
+    }  # fmt: skip
+    assert sorted(code for code, _, _ in quality.letters()) == [*["dq_negative"] * 3, "not_json"]
+    assert max(quality.letters().values()) == 1
+    held = {count.rule: (count.n, count.held) for count in quality.counts()}
+    assert held == {"negative": (3, 3), "twice": (20, 20)}
+    assert sum(n for (_, name), n in quality.windows().items() if name == "rows") == 60
+    assert quality.sql("SELECT count(*) FROM lake.dq.keys_{t}")[0][0] == 60
+
+
+SEEN_TWICE = """
+SELECT concat(kafka_partition, ':', kafka_offset) AS id, count(*) AS n
+FROM lake.dq.results_{t} GROUP BY 1 HAVING count(*) > 1"""
+
+
+@pytest.mark.parametrize("most", [pytest.param(7, marks=pytest.mark.slow), 30])
+def test_batch_cuts_do_not_change_the_number_of_duplicates(quality: Quality, most: int) -> None:
+    pipeline = quality.pipeline
+    pipeline.settings = pipeline.settings.model_copy(update={"max_offsets_per_batch": most})
+    declare(pipeline, UNIQUE)
+    pipeline.produce(row(n, key=f"k{n % 11}", second=n, partition=n % 2) for n in range(44))
+    # The same keys two hours later are new ones; within the hour they are not.
+    pipeline.produce(row(n, key=f"k{n % 11}", second=7_200 + n, partition=n % 2) for n in range(22))
+    pipeline.process("quality")
+    assert quality.statuses() == {"INVALID": 44, "VALID": 22}
+    assert len(pipeline.ledger("quality")) >= 66 / most
+
+
+def test_a_late_row_is_counted_and_its_window_said_again(quality: Quality) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline)
+    pipeline.produce([row(1, second=1, partition=0), row(2, second=40, partition=0)])
+    pipeline.process("quality")
+    (first,) = [w for w in pipeline.store.windows(quality.job) if w.closed_at]
+    assert first.sequence == 1
+    pipeline.produce([row(3, second=2, amount=-1, partition=0)])
+    pipeline.process("quality")
+    assert quality.windows() == Expected.of(pipeline.records()).windows
+    late = quality.sql(
+        "SELECT late, sum(n) FROM lake.dq.partials_{t} WHERE kind = 'rows' GROUP BY 1"
+    )
+    assert {r[0]: r[1] for r in late} == {False: 2, True: 1}
+    again = next(
+        w for w in pipeline.store.windows(quality.job) if w.window_start == first.window_start
+    )
+    assert again.sequence == 2
+    assert again.record is not None
+    assert again.record["late"] is True
+
+
+def test_a_rule_that_stops_the_job_leaves_its_batch_accounted_for(quality: Quality) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline, on_fail="stop")
+    pipeline.produce([row(1, partition=0), row(2, amount=-5, partition=0)])
+    with pytest.raises(StoppedByRuleError, match="negative on 1 rows"):
+        pipeline.process("quality")
+    assert pipeline.outcomes("quality") == {"accepted": 2}
+    pipeline.produce([row(3, partition=0)])
+    pipeline.process("quality")
+    assert pipeline.outcomes("quality") == {"accepted": 3}
+    assert quality.said() == Expected.of(pipeline.records())

@@ -1,0 +1,104 @@
+"""What a quality job decides from its revision alone: when it stops, what a deployment changes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from headgate.errors import ConflictError
+from headgate.jobs.quality_keys import kept_for
+from headgate.jobs.quality_letters import new_letters
+from headgate.jobs.quality_topic import StoppedByRuleError, stop_if_held
+from headgate.jobs.rules_deploy import changes, refuse_other_source
+from headgate.jobs.rules_revision import RuleRevision, RulesRevision, SourceRevision
+from headgate.store.model import Run
+
+
+def source(
+    topic: str | None = "t", side: str = "onprem", iceberg: str | None = None
+) -> SourceRevision:
+    return SourceRevision(
+        side=side, view="v", topic=topic, iceberg=iceberg, dlq_topic=None, dc="here",
+        watermark=timedelta(seconds=5),
+    )  # fmt: skip
+
+
+def rule(name: str, on_fail: str = "keep", horizon: timedelta | None = None) -> RuleRevision:
+    given: dict[str, Any] = {"on_fail": on_fail, "horizon": horizon, "severity": "ERROR"}
+    return RuleRevision(name=name, reason="why not", status="INVALID", metric=name, **given)
+
+
+def revision(
+    *rules: RuleRevision, sources: tuple[SourceRevision, ...] = (), **declared: Any
+) -> RulesRevision:
+    table = {"name": "x", "rules": [{"name": r.name, "on_fail": r.on_fail} for r in rules]}
+    return RulesRevision(
+        name="x", file="f", template="", sources=sources or (source(),), rules=rules,
+        aggregates=(), window=timedelta(seconds=10), namespace="dq", env="test",
+        declared={"version": 2, "tables": [table], **declared},
+    )  # fmt: skip
+
+
+def test_a_rule_that_held_and_stops_is_told_with_its_rows_and_the_way_on() -> None:
+    rules = revision(rule("a"), rule("b", "stop"))
+    stop_if_held("quality-x", rules, {"a": 3, "b": 0})
+    with pytest.raises(StoppedByRuleError, match="b on 1,000 rows") as error:
+        stop_if_held("quality-x", rules, {"b": 1_000})
+    assert "job start quality-x" in error.value.fix
+    assert not error.value.retryable
+
+
+def test_only_one_topic_is_followed_and_has_keys() -> None:
+    hour = timedelta(hours=1)
+    assert revision(rule("u", horizon=hour)).keys == "lake.dq.keys_x"
+    assert revision(rule("a")).keys is None
+    pair = (source(), source("c", "cloud"))
+    table = (source(None, iceberg="silver.x"),)
+    for sources in (pair, table):
+        assert not revision(rule("u", horizon=hour), sources=sources).follows_a_topic
+        assert revision(rule("u", horizon=hour), sources=sources).keys is None
+
+
+def test_a_dead_letter_topic_has_the_name_of_its_topic_unless_it_has_its_own() -> None:
+    assert source().dlq_topic is None
+    assert source().bound == "v_source"
+
+
+def test_a_deployment_says_what_comes_goes_and_changes() -> None:
+    before = revision(rule("a"), rule("b"), rule("c"))
+    assert changes(None, revision(rule("a"))) == ["new rule a", "new table x"]
+    assert changes(before, revision(rule("a"), rule("c", "stop"), rule("d"))) == [
+        "new rule d",
+        "gone rule b",
+        "changed rule c",
+    ]
+    (order,) = changes(before, revision(rule("c"), rule("a"), rule("b")))
+    assert "order" in order
+    assert changes(before, before) == [
+        "nothing of the rules themselves: the SQL is written otherwise"
+    ]
+
+
+def test_a_stream_cannot_change_its_topic_while_it_runs() -> None:
+    run = Run("quality-x", 1, "quality", "x", "streaming", "r", {}, None, 0, None)  # type: ignore[arg-type]
+    refuse_other_source(run, revision(rule("a")), revision(rule("b")))
+    with pytest.raises(ConflictError, match="cannot go on") as error:
+        refuse_other_source(run, revision(), revision(sources=(source("other"),)))
+    assert "onprem t, now onprem other" in error.value.why
+    assert "job stop quality-x" in error.value.fix
+
+
+def test_a_letter_of_an_earlier_evaluation_is_not_written_again() -> None:
+    found = new_letters(
+        "INSERT INTO lake.headgate.dead_letters BY NAME\nSELECT a\nFROM b", "quality-x"
+    )
+    assert found.startswith("INSERT INTO lake.headgate.dead_letters BY NAME\nSELECT found.*")
+    assert "FROM (SELECT a\nFROM b) AS found" in found
+    assert "earlier.job = 'quality-x'" in found
+
+
+def test_keys_are_kept_so_long_that_a_row_a_horizon_late_meets_them() -> None:
+    hour, wait = timedelta(hours=1), timedelta(seconds=5)
+    assert kept_for(hour, wait) == timedelta(hours=2, seconds=5)
