@@ -91,7 +91,7 @@ def _sum(counts: Iterable[Counts]) -> dict[str, int]:
 def _lines(kind: Kind, counts: Counts, places: Sequence[Found]) -> list[Line]:
     if not places:
         return []
-    others = sorted({name for place in places for name in place.counts} - set(counts))
+    others = sorted({n for place in places for n, c in place.counts.items() if c} - set(counts))
     return [
         Line(
             kind,

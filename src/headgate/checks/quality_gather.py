@@ -18,6 +18,7 @@ from headgate.checks.quality_found import (
     of_messages,
 )
 from headgate.checks.topic_reader import Stretch, committed_records
+from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedTable
 from headgate.engine.topics import Topics
 from headgate.expr.literals import spark_identifier
@@ -105,7 +106,7 @@ def named_of(table: JudgedTable) -> Named:
         job=f"quality-{table.table.name}",
         table_name=f"{table.table.name}_{side}",
         namespace=table.rule_set.metrics.namespace,
-        metrics=tuple(dict.fromkeys(rule.metric for rule in table.rules)),
+        metrics=tuple(dict.fromkeys(rule.metric for rule in all_rules(table))),
     )
 
 

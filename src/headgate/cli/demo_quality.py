@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +31,21 @@ if TYPE_CHECKING:
     from headgate.cli.steps import StepReport
     from headgate.compile.rules.model import JudgedTable
     from headgate.settings import Settings
+    from headgate.store.ops import OpsStore
 
 ROWS = 20_000
 # The stream's rows come in three bursts, of which the last is late.
 BURSTS = 3
-BETWEEN = timedelta(minutes=1)
 QUICK = {"TRIGGER_SECONDS": "2"}
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Some rows of a stream, with event times from `start` on."""
+
+    rows: int
+    seed: int
+    start: datetime
 
 
 @dataclass(frozen=True)
@@ -149,11 +158,10 @@ def judge_all(walk: QualityWalk, tables: tuple[JudgedTable, ...], rows: int, see
     from headgate.cli.job_report import open_store
 
     streams = [table for table in tables if not table.table.is_pair]
-    _, store = open_store()
+    settings, store = open_store()
     with store:
         for table in streams:
-            stream(walk, table, rows // BURSTS, seed)
-            walk.judged(table, store)
+            stream(walk, table, store, bursts(settings, table, rows // BURSTS, seed))
         for table in (table for table in tables if table.table.is_pair):
             walk.feed(table, rows, seed)
             walk.judge(table)
@@ -162,18 +170,26 @@ def judge_all(walk: QualityWalk, tables: tuple[JudgedTable, ...], rows: int, see
             walk.stop(table)
 
 
-def stream(walk: QualityWalk, table: JudgedTable, rows: int, seed: int) -> None:
-    """Two bursts one after the other in event time, then one for windows that are closed by then."""
-    from headgate.cli.job_report import open_store
+def bursts(settings: Settings, table: JudgedTable, rows: int, seed: int) -> tuple[Burst, ...]:
+    """Two that follow each other in event time, then one for windows that are closed by then."""
+    from headgate.cli.feed_rules import open_feed, order_of
 
-    first = datetime.now(UTC).replace(second=0, microsecond=0) - 3 * BETWEEN
-    walk.feed(table, rows, seed, first)
-    walk.start(table)
-    walk.feed(table, rows, seed + 1, first + 2 * BETWEEN)
-    _, store = open_store()
-    with store:
+    feed = open_feed(settings, table).value
+    span = feed.event_time.span
+    first = order_of(feed, table, rows, seed, (), None).start
+    if feed.event_time.start is None:
+        first -= span
+    starts = (first, first + span, first)
+    return tuple(Burst(rows, seed + number, start) for number, start in enumerate(starts))
+
+
+def stream(walk: QualityWalk, table: JudgedTable, store: OpsStore, sent: tuple[Burst, ...]) -> None:
+    """Start the job behind the first burst, and let it judge each before the next is sent."""
+    for number, burst in enumerate(sent):
+        walk.feed(table, burst.rows, burst.seed, burst.start, late=number == len(sent) - 1)
+        if not number:
+            walk.start(table)
         walk.judged(table, store)
-    walk.feed(table, rows, seed + 2, first)
 
 
 def difference(report: QualityDemo) -> DifferenceError:

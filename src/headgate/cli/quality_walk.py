@@ -45,7 +45,15 @@ class QualityWalk(Walk):
             names = ", ".join(table.table.name for table in tables)
             step.words = f"{count} rules checked: {names}"
 
-    def feed(self, table: JudgedTable, rows: int, seed: int, start: datetime | None = None) -> None:
+    def feed(
+        self,
+        table: JudgedTable,
+        rows: int,
+        seed: int,
+        start: datetime | None = None,
+        *,
+        late: bool = False,
+    ) -> None:
         """Send rows and keep what was planted in them."""
         from headgate.cli.feed_rules import fed
 
@@ -55,9 +63,9 @@ class QualityWalk(Walk):
             self.planted.setdefault(name, []).append(done.planted)
             bad = sum(defect.rows for defect in done.planted.defects)
             kinds = len(done.planted.defects)
-            step.words = (
-                f"{done.sent:,} messages, {bad:,} of {rows:,} rows with one of {kinds} defects"
-            )
+            step.words = f"{done.sent:,} messages, {bad:,} with one of {kinds} defects"
+            if late:
+                step.words += ", for windows that are closed"
 
     def judge(self, table: JudgedTable) -> None:
         """A bounded run, waited for."""

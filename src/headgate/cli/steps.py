@@ -87,7 +87,7 @@ class Steps:
     @contextlib.contextmanager
     def step(self, name: str) -> Generator[Step]:
         """Everything said inside goes to the step's log; on failure its end is shown."""
-        log = StepLog(self._logs / f"{self._prefix}-{name}.log")
+        log = StepLog(self._logs / f"{self._prefix}-{name.replace(' ', '-')}.log")
         step = Step(name, log)
         try:
             with log, self._watched(step), _said_to(log):

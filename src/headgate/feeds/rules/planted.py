@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.spec.rule_feed import Defect
 from headgate.spec.ruleset import SEVERITIES
@@ -85,9 +86,16 @@ def judgements(defect: Defect | None, table: JudgedTable) -> tuple[Judged, ...]:
     expect = defect.expect
     if expect.status is None:
         return ()
-    found = Judged(expect.status, expect.rules, expect.dead_letter)
+    rules = expect.rules or _verdict(expect.status, table)
+    found = Judged(expect.status, rules, expect.dead_letter)
     copied = any(change.repeat for change in defect.changes)
     return (sound, found) if copied and not table.table.is_pair else (found,)
+
+
+def _verdict(status: str, table: JudgedTable) -> tuple[str, ...]:
+    """What is said of a pair on which no rule holds counts as a rule too."""
+    verdicts = all_rules(table)[len(table.rules) :]
+    return tuple(rule.name for rule in verdicts if rule.status == status)
 
 
 class Tally:
@@ -95,7 +103,7 @@ class Tally:
 
     def __init__(self, table: JudgedTable) -> None:
         self._table = table
-        self._rules = {rule.name: rule for rule in table.rules}
+        self._rules = all_rules(table)
 
     def statuses(self, judged: Mapping[Judged, int]) -> dict[str, int]:
         counts: Counter[str] = Counter()
@@ -104,7 +112,10 @@ class Tally:
         return dict(sorted(counts.items()))
 
     def rules(self, judged: Mapping[Judged, int]) -> tuple[RuleCount, ...]:
-        return tuple(self._rule(rule, judged) for rule in self._table.rules)
+        """Every declared rule, and the verdicts that were given."""
+        counted = [self._rule(rule, judged) for rule in self._rules]
+        declared = len(self._table.rules)
+        return tuple(one for at, one in enumerate(counted) if at < declared or one.held)
 
     def _rule(self, rule: JudgedRule, judged: Mapping[Judged, int]) -> RuleCount:
         n = sum(count for one, count in judged.items() if one.rules[:1] == (rule.name,))
@@ -114,14 +125,14 @@ class Tally:
     def metrics(self, judged: Mapping[Judged, int]) -> dict[str, int]:
         """Every metric of the table, 0 where nothing was planted."""
         namespace = self._table.rule_set.metrics.namespace
-        counts = {f"{namespace}.{rule.metric}": 0 for rule in self._table.rules}
+        counts = {f"{namespace}.{rule.metric}": 0 for rule in self._rules}
         for rule in self.rules(judged):
             counts[f"{namespace}.{rule.metric}"] += rule.n
         return counts
 
     def severities(self, judged: Mapping[Judged, int]) -> dict[str, int]:
         counts = dict.fromkeys(SEVERITIES, 0)
-        for rule in self._table.rules:
+        for rule in self._rules:
             counts[rule.severity] += self._rule(rule, judged).n
         return {str(severity): n for severity, n in counts.items()}
 
