@@ -9,6 +9,8 @@ import click
 # Each verb is the `command` of headgate.cli.rules_<verb>.
 VERBS: dict[str, str] = {
     "check": "every fault of the rule sets at once",
+    "deploy": "let the declared rules judge from the next batch on",
+    "compile": "the SQL that a rule set is run as",
     "explain": "each rule in words, its SQL and its last counts",
     "list": "the tables that rule sets declare",
     "notebook": "a notebook over a table's results and metrics",

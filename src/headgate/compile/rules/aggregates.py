@@ -66,9 +66,9 @@ def _partials(
     judged: JudgedTable, source: Source, group: tuple[str, ...], found: Sequence[Aggregate]
 ) -> str:
     columns = [spark_identifier(name) for name in group]
-    at, window = source.at(), judged.rule_set.metrics.window
+    window = window_start("_at", judged.rule_set.metrics.window)
     started = select(
-        ["*", f"{at} AS _at", f"{window_start(at, window)} AS window_start"],
+        ["*", f"{source.at()} AS _at", f"{window} AS window_start"],
         f"FROM {source.names.rows}",
     )
     measured = select(

@@ -1,0 +1,862 @@
+-- Data quality of orders: topic onprem.orders.events and topic cloud.orders.hash, judged by 5 rules.
+-- Compiled from rules.yaml, revision 1ed25058cea6, by Headgate 0.1.0.
+-- Then: SELECT * FROM dq_results_orders, SELECT * FROM dq_metrics_orders.
+-- Run alone, it reads everything there is, and appends to the tables.
+-- The ledger does not know of what is run by hand: try it on a copy of the tables.
+--   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/orders/dq_generated.sql
+
+-- Every "now" of this file; the engine sets it to the time of the batch.
+-- step: clock
+DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
+
+-- Where the records come from, as JSON; the engine sets it.
+DECLARE OR REPLACE VARIABLE batch_range STRING DEFAULT NULL;
+
+-- Windows that end by then are closed: what still counts into them is late. The engine sets it.
+DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
+
+-- The revision that judges; the engine sets it to that of the batch.
+-- step: revision
+DECLARE OR REPLACE VARIABLE batch_revision STRING
+DEFAULT '1ed25058cea620009fab559292dcd7093b806f89c89a9a866c83e9b4d7d884e9';
+
+-- The tables; their columns do not depend on the rules, so that new rules change none.
+-- step: table
+CREATE NAMESPACE IF NOT EXISTS lake.dq;
+
+CREATE TABLE IF NOT EXISTS lake.dq.results_orders (
+  pk STRING,
+  action STRING,
+  dq_status STRING,
+  dq_reason STRING,
+  dq_severity STRING,
+  dq_rules ARRAY<STRING>,
+  dq_outcome STRING,
+  hash_onprem STRING,
+  hash_cloud STRING,
+  event_time TIMESTAMP,
+  window_start TIMESTAMP,
+  row STRING,
+  revision STRING,
+  processing_time TIMESTAMP,
+  kafka_topic STRING,
+  kafka_partition INT,
+  kafka_offset BIGINT,
+  kafka_timestamp TIMESTAMP
+)
+USING iceberg
+TBLPROPERTIES (
+  'format-version' = '2',
+  'write.format.default' = 'parquet',
+  'write.parquet.compression-codec' = 'snappy',
+  'write.wap.enabled' = 'true',
+  'write.metadata.delete-after-commit.enabled' = 'true',
+  'write.metadata.previous-versions-max' = '50'
+);
+
+CREATE TABLE IF NOT EXISTS lake.dq.partials_orders (
+  window_start TIMESTAMP,
+  env STRING,
+  dc STRING,
+  table_name STRING,
+  topic_name STRING,
+  kind STRING,
+  name STRING,
+  metric STRING,
+  severity STRING,
+  grp STRING,
+  n BIGINT,
+  held BIGINT,
+  total DOUBLE,
+  nulls BIGINT,
+  sketch BINARY,
+  newest TIMESTAMP,
+  late BOOLEAN,
+  revision STRING,
+  range STRING,
+  batch_time TIMESTAMP
+)
+USING iceberg
+TBLPROPERTIES (
+  'format-version' = '2',
+  'write.format.default' = 'parquet',
+  'write.parquet.compression-codec' = 'snappy',
+  'write.wap.enabled' = 'true',
+  'write.metadata.delete-after-commit.enabled' = 'true',
+  'write.metadata.previous-versions-max' = '50'
+);
+
+CREATE NAMESPACE IF NOT EXISTS lake.headgate;
+
+CREATE TABLE IF NOT EXISTS lake.headgate.dead_letters (
+  job STRING,
+  revision STRING,
+  reason_code STRING,
+  reason STRING,
+  kafka_topic STRING,
+  kafka_partition INT,
+  kafka_offset BIGINT,
+  kafka_timestamp TIMESTAMP,
+  kafka_key BINARY,
+  kafka_value BINARY,
+  kafka_headers ARRAY<STRUCT<key: STRING, value: BINARY>>,
+  refused_at TIMESTAMP
+)
+USING iceberg
+TBLPROPERTIES (
+  'format-version' = '2',
+  'write.format.default' = 'parquet',
+  'write.parquet.compression-codec' = 'snappy',
+  'write.wap.enabled' = 'true',
+  'write.metadata.delete-after-commit.enabled' = 'true',
+  'write.metadata.previous-versions-max' = '50'
+);
+
+-- The engine binds this view to the records of one batch.
+-- step: source
+CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_source
+USING kafka
+OPTIONS (
+  'kafka.bootstrap.servers' '127.0.0.1:9092',
+  'kafka.isolation.level' 'read_committed',
+  'subscribe' 'onprem.orders.events',
+  'startingOffsets' 'earliest',
+  'endingOffsets' 'latest',
+  'includeHeaders' 'true'
+);
+
+-- Each record with its fields, parsed once. A tombstone has no fields: it is counted, not judged.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_parsed AS
+SELECT *
+FROM (
+  SELECT
+    topic AS kafka_topic,
+    partition AS kafka_partition,
+    offset AS kafka_offset,
+    timestamp AS kafka_timestamp,
+    key AS kafka_key,
+    value AS kafka_value,
+    headers AS kafka_headers,
+    CAST(value AS STRING) AS kafka_text
+  FROM onprem_orders_events_source
+  WHERE value IS NOT NULL
+)
+LATERAL VIEW OUTER inline(array(from_json(
+  kafka_text,
+  'order_id STRING,
+   action STRING,
+   hash_onprem STRING,
+   ts TIMESTAMP,
+   _unparsed STRING',
+  map(
+    'mode', 'PERMISSIVE',
+    'columnNameOfCorruptRecord', '_unparsed',
+    'allowNonNumericNumbers', 'false',
+    'allowSingleQuotes', 'false',
+    'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
+  )
+))) fields
+-- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
+LATERAL VIEW inline(array(named_struct(
+  '_shape',
+  CASE
+    WHEN _unparsed IS NOT NULL
+      OR NOT is_valid_utf8(kafka_text)
+      THEN NULL
+    WHEN kafka_text RLIKE
+        r'\A\{'
+        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'\}\z'
+      THEN 'whole'
+    WHEN kafka_text RLIKE
+        r'\A\{'
+        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
+        r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
+        r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
+        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
+        r'\}\z'
+      THEN 'partial'
+  END
+))) shape;
+
+-- Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_read AS
+SELECT
+  *,
+  CASE
+    WHEN _shape IS NOT NULL AND order_id IS NULL THEN 'dq_missing_pk'
+    WHEN _shape IS NOT NULL THEN NULL
+    WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
+    WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
+    WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
+      THEN 'duplicate_key'
+    WHEN try_parse_json(kafka_text) IS NULL THEN 'not_json'
+    WHEN json_object_keys(kafka_text) IS NULL THEN 'not_an_object'
+    WHEN coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1
+      OR coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1
+      THEN 'trailing_text'
+    WHEN kafka_text RLIKE
+      r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'
+      r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'
+      THEN 'half_surrogate'
+    WHEN _unparsed IS NOT NULL THEN 'wrong_type'
+    WHEN exists(
+      array(
+        from_json(
+          kafka_text,
+          'order_id VARIANT,
+           action VARIANT,
+           hash_onprem VARIANT,
+           ts VARIANT'
+        )
+      ),
+      _typed ->
+        left(to_json(_typed.order_id), 1) NOT IN ('"', 'n')
+        OR left(to_json(_typed.action), 1) NOT IN ('"', 'n')
+        OR left(to_json(_typed.hash_onprem), 1) NOT IN ('"', 'n')
+        OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n')
+    ) THEN 'wrong_type'
+    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
+      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
+      THEN 'out_of_range'
+    WHEN order_id IS NULL THEN 'dq_missing_pk'
+  END AS _reason_code
+FROM onprem_orders_events_parsed;
+
+-- The rows that the rules see.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events AS
+SELECT
+  order_id,
+  action,
+  hash_onprem,
+  ts,
+  kafka_topic,
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp
+FROM onprem_orders_events_read
+WHERE _reason_code IS NULL;
+
+-- The records that cannot be rows, with the text of those fields that could not be read.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_refused AS
+SELECT
+  *,
+  map_filter(
+    map(
+      'order_id', if(
+        order_id IS NULL
+          OR left(to_json(_typed.order_id), 1) NOT IN ('"', 'n'),
+        _raw['order_id'],
+        NULL
+      ),
+      'action', if(
+        action IS NULL
+          OR left(to_json(_typed.action), 1) NOT IN ('"', 'n'),
+        _raw['action'],
+        NULL
+      ),
+      'hash_onprem', if(
+        hash_onprem IS NULL
+          OR left(to_json(_typed.hash_onprem), 1) NOT IN ('"', 'n'),
+        _raw['hash_onprem'],
+        NULL
+      ),
+      'ts', if(
+        ts IS NULL
+          OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n'),
+        _raw['ts'],
+        NULL
+      )
+    ),
+    (name, text) -> text IS NOT NULL
+  ) AS _unread
+FROM (
+  SELECT
+    *,
+    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
+    from_json(
+      kafka_text,
+      'order_id VARIANT,
+       action VARIANT,
+       hash_onprem VARIANT,
+       ts VARIANT'
+    ) AS _typed
+  FROM onprem_orders_events_read
+  WHERE _reason_code IS NOT NULL
+);
+
+-- The engine binds this view to the records of one batch.
+-- step: source
+CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_source
+USING kafka
+OPTIONS (
+  'kafka.bootstrap.servers' '127.0.0.1:9092',
+  'kafka.isolation.level' 'read_committed',
+  'subscribe' 'cloud.orders.hash',
+  'startingOffsets' 'earliest',
+  'endingOffsets' 'latest',
+  'includeHeaders' 'true'
+);
+
+-- Each record with its fields, parsed once. A tombstone has no fields: it is counted, not judged.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_parsed AS
+SELECT *
+FROM (
+  SELECT
+    topic AS kafka_topic,
+    partition AS kafka_partition,
+    offset AS kafka_offset,
+    timestamp AS kafka_timestamp,
+    key AS kafka_key,
+    value AS kafka_value,
+    headers AS kafka_headers,
+    CAST(value AS STRING) AS kafka_text
+  FROM cloud_orders_hash_source
+  WHERE value IS NOT NULL
+)
+LATERAL VIEW OUTER inline(array(from_json(
+  kafka_text,
+  'order_id STRING,
+   hash_cloud STRING,
+   ts TIMESTAMP,
+   _unparsed STRING',
+  map(
+    'mode', 'PERMISSIVE',
+    'columnNameOfCorruptRecord', '_unparsed',
+    'allowNonNumericNumbers', 'false',
+    'allowSingleQuotes', 'false',
+    'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
+  )
+))) fields
+-- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
+LATERAL VIEW inline(array(named_struct(
+  '_shape',
+  CASE
+    WHEN _unparsed IS NOT NULL
+      OR NOT is_valid_utf8(kafka_text)
+      THEN NULL
+    WHEN kafka_text RLIKE
+        r'\A\{'
+        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"hash_cloud": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
+        r'\}\z'
+      THEN 'whole'
+    WHEN kafka_text RLIKE
+        r'\A\{'
+        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
+        r'(?:"hash_cloud": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
+        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
+        r'\}\z'
+      THEN 'partial'
+  END
+))) shape;
+
+-- Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_read AS
+SELECT
+  *,
+  CASE
+    WHEN _shape IS NOT NULL AND order_id IS NULL THEN 'dq_missing_pk'
+    WHEN _shape IS NOT NULL THEN NULL
+    WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
+    WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
+    WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
+      THEN 'duplicate_key'
+    WHEN try_parse_json(kafka_text) IS NULL THEN 'not_json'
+    WHEN json_object_keys(kafka_text) IS NULL THEN 'not_an_object'
+    WHEN coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1
+      OR coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1
+      THEN 'trailing_text'
+    WHEN kafka_text RLIKE
+      r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'
+      r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'
+      THEN 'half_surrogate'
+    WHEN _unparsed IS NOT NULL THEN 'wrong_type'
+    WHEN exists(
+      array(
+        from_json(
+          kafka_text,
+          'order_id VARIANT,
+           hash_cloud VARIANT,
+           ts VARIANT'
+        )
+      ),
+      _typed ->
+        left(to_json(_typed.order_id), 1) NOT IN ('"', 'n')
+        OR left(to_json(_typed.hash_cloud), 1) NOT IN ('"', 'n')
+        OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n')
+    ) THEN 'wrong_type'
+    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
+      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
+      THEN 'out_of_range'
+    WHEN order_id IS NULL THEN 'dq_missing_pk'
+  END AS _reason_code
+FROM cloud_orders_hash_parsed;
+
+-- The rows that the rules see.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash AS
+SELECT
+  order_id,
+  hash_cloud,
+  ts,
+  kafka_topic,
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp
+FROM cloud_orders_hash_read
+WHERE _reason_code IS NULL;
+
+-- The records that cannot be rows, with the text of those fields that could not be read.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_refused AS
+SELECT
+  *,
+  map_filter(
+    map(
+      'order_id', if(
+        order_id IS NULL
+          OR left(to_json(_typed.order_id), 1) NOT IN ('"', 'n'),
+        _raw['order_id'],
+        NULL
+      ),
+      'hash_cloud', if(
+        hash_cloud IS NULL
+          OR left(to_json(_typed.hash_cloud), 1) NOT IN ('"', 'n'),
+        _raw['hash_cloud'],
+        NULL
+      ),
+      'ts', if(
+        ts IS NULL
+          OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n'),
+        _raw['ts'],
+        NULL
+      )
+    ),
+    (name, text) -> text IS NOT NULL
+  ) AS _unread
+FROM (
+  SELECT
+    *,
+    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
+    from_json(
+      kafka_text,
+      'order_id VARIANT,
+       hash_cloud VARIANT,
+       ts VARIANT'
+    ) AS _typed
+  FROM cloud_orders_hash_read
+  WHERE _reason_code IS NOT NULL
+);
+
+-- The rules in the order that decides: the first that holds gives a row its status.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW dq_rules_orders AS
+SELECT *
+FROM VALUES
+  (1, 'delete_event', 'DELETE_EVENT', 'delete_count', 'INFO', 'keep', 'the row was deleted on-prem'),
+  (2, 'missing_onprem', 'MISSING_ONPREM', 'missing_onprem', 'WARN', 'keep', 'the cloud has a row that is not on-prem'),
+  (3, 'missing_cloud', 'MISSING_CLOUD', 'missing_cloud', 'ERROR', 'keep', 'the cloud has no row, or no hash, for the key'),
+  (4, 'invalid_hash', 'INVALID_HASH', 'invalid_hash', 'ERROR', 'keep', 'a hash is not 64 lower-case hexadecimal digits'),
+  (5, 'hash_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ'),
+  (6, 'verdict_delete_event', 'DELETE_EVENT', 'delete_count', 'INFO', 'keep', 'the row was deleted on-prem'),
+  (7, 'verdict_invalid_hash', 'INVALID_HASH', 'invalid_hash', 'ERROR', 'keep', 'a hash is not 64 lower-case hexadecimal digits'),
+  (8, 'verdict_missing_cloud', 'MISSING_CLOUD', 'missing_cloud', 'ERROR', 'keep', 'the cloud has no row, or no hash, for the key'),
+  (9, 'verdict_missing_onprem', 'MISSING_ONPREM', 'missing_onprem', 'ERROR', 'keep', 'on-prem has no row, or no hash, for the key'),
+  (10, 'verdict_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ')
+AS rules (place, name, status, metric, severity, on_fail, reason);
+
+-- The newest row of each key.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_newest AS
+SELECT * EXCEPT (_nth)
+FROM (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(ts, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+  FROM onprem_orders_events
+)
+WHERE _nth = 1;
+
+-- The newest row of each key.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_newest AS
+SELECT * EXCEPT (_nth)
+FROM (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(ts, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+  FROM cloud_orders_hash
+)
+WHERE _nth = 1;
+
+-- Pairs of the newest rows of a key, and which rules hold on each: a bit each, in masks that are
+-- made in one pass. A pair on which no rule holds has the verdict of its hashes.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW dq_judged_orders AS
+SELECT
+  *,
+  CASE
+    WHEN _held_0 <> 0 THEN bit_count((_held_0 & -_held_0) - 1) + 1
+    WHEN _action = 'DELETE' THEN 6
+    WHEN NOT _hash_onprem RLIKE '\\A[0-9a-f]{64}\\z' OR NOT _hash_cloud RLIKE '\\A[0-9a-f]{64}\\z'
+      THEN 7
+    WHEN _hash_cloud IS NULL THEN 8
+    WHEN _hash_onprem IS NULL THEN 9
+    WHEN _hash_onprem <> _hash_cloud THEN 10
+  END AS _first
+FROM (
+  SELECT
+    CAST(coalesce(t1.order_id, t2.order_id) AS STRING) AS _pk,
+    IF(t1.order_id IS NULL, NULL, coalesce(CAST(t1.action AS STRING), 'UPSERT')) AS _action,
+    t1.hash_onprem AS _hash_onprem,
+    t2.hash_cloud AS _hash_cloud,
+    coalesce(coalesce(t1.ts, t1.kafka_timestamp), coalesce(t2.ts, t2.kafka_timestamp)) AS _at,
+    IF(t1.order_id IS NULL, t2.kafka_topic, t1.kafka_topic) AS kafka_topic,
+    IF(t1.order_id IS NULL, t2.kafka_partition, t1.kafka_partition) AS kafka_partition,
+    IF(t1.order_id IS NULL, t2.kafka_offset, t1.kafka_offset) AS kafka_offset,
+    IF(t1.order_id IS NULL, t2.kafka_timestamp, t1.kafka_timestamp) AS kafka_timestamp,
+    struct(t1.order_id AS order_id, t1.action AS action, t1.hash_onprem AS hash_onprem, t1.ts AS ts) AS _t1,
+    struct(t2.order_id AS order_id, t2.hash_cloud AS hash_cloud, t2.ts AS ts) AS _t2,
+    IF(t1.action = 'DELETE', 1L, 0L)  -- delete_event
+    | IF(t1.order_id IS NULL, 2L, 0L)  -- missing_onprem
+    | IF(t1.order_id IS NOT NULL AND t2.hash_cloud IS NULL, 4L, 0L)  -- missing_cloud
+    | IF(  -- invalid_hash
+        NOT regexp_like(t1.hash_onprem, '^[0-9a-f]{64}\\z') OR NOT regexp_like(t2.hash_cloud, '^[0-9a-f]{64}\\z'),
+        8L, 0L)
+    | IF(t1.hash_onprem <> t2.hash_cloud, 16L, 0L)  -- hash_mismatch
+    AS _held_0
+  FROM onprem_orders_events_newest AS t1
+  FULL OUTER JOIN cloud_orders_hash_newest AS t2
+    ON t1.order_id = t2.order_id
+);
+
+-- Row results. A row on which no rule holds is MATCH; names, reason and the row itself are looked
+-- up only for the others.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW dq_results_orders AS
+SELECT
+  _pk AS pk,
+  _action AS action,
+  coalesce(_rule.status, 'MATCH') AS dq_status,
+  coalesce(_rule.reason, 'OK') AS dq_reason,
+  _rule.severity AS dq_severity,
+  IF(
+    _first IS NULL,
+    NULL,
+    IF(
+      _first > 5,
+      array(_rule.name),
+      filter(
+        array('delete_event', 'missing_onprem', 'missing_cloud', 'invalid_hash', 'hash_mismatch'),
+        (name, bit) -> getbit(_held_0, bit) = 1
+      )
+    )
+  ) AS dq_rules,
+  CASE WHEN _first IS NULL THEN 'clean' ELSE 'failed' END AS dq_outcome,
+  _hash_onprem AS hash_onprem,
+  _hash_cloud AS hash_cloud,
+  _at AS event_time,
+  timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 10)) AS window_start,
+  IF(
+    _first IS NULL,
+    NULL,
+    to_json(
+      named_struct(
+        't1', named_struct(
+          'order_id', _t1.order_id,
+          'action', _t1.action,
+          'hash_onprem', _t1.hash_onprem,
+          'ts', _t1.ts
+        ),
+        't2', named_struct('order_id', _t2.order_id, 'hash_cloud', _t2.hash_cloud, 'ts', _t2.ts)
+      ),
+      map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')
+    )
+  ) AS row,
+  session.batch_revision AS revision,
+  session.batch_time AS processing_time,
+  kafka_topic,
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp
+FROM (
+  SELECT
+    *,
+    get(array(
+      named_struct('name', 'delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row was deleted on-prem'),
+      named_struct('name', 'missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'WARN', 'reason', 'the cloud has a row that is not on-prem'),
+      named_struct('name', 'missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
+      named_struct('name', 'invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
+      named_struct('name', 'hash_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ'),
+      named_struct('name', 'verdict_delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row was deleted on-prem'),
+      named_struct('name', 'verdict_invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
+      named_struct('name', 'verdict_missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
+      named_struct('name', 'verdict_missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'ERROR', 'reason', 'on-prem has no row, or no hash, for the key'),
+      named_struct('name', 'verdict_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ')
+    ), _first - 1) AS _rule
+  FROM dq_judged_orders
+);
+
+-- Metrics of each window: a row counts for the rule that gave its status, once, so that clean rows
+-- and metrics add up to all rows.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW dq_metrics_orders AS
+SELECT
+  window_start,
+  'prod' AS env,
+  'onprem' AS dc,
+  'orders_onprem' AS table_name,
+  'onprem.orders.events' AS topic_name,
+  sum(IF(metric = 'delete_count', n, 0L)) AS `dq.cassandra.delete_count`,
+  sum(IF(metric = 'missing_onprem', n, 0L)) AS `dq.cassandra.missing_onprem`,
+  sum(IF(metric = 'missing_cloud', n, 0L)) AS `dq.cassandra.missing_cloud`,
+  sum(IF(metric = 'invalid_hash', n, 0L)) AS `dq.cassandra.invalid_hash`,
+  sum(IF(metric = 'hash_mismatch', n, 0L)) AS `dq.cassandra.hash_mismatch`,
+  sum(IF(severity = 'ERROR', n, 0L)) AS dq_error_total,
+  sum(IF(severity = 'WARN', n, 0L)) AS dq_warn_total,
+  sum(IF(severity = 'INFO', n, 0L)) AS dq_info_total
+FROM (
+  SELECT
+    window_start,
+    get(dq_rules, 0) AS name,
+    count(*) AS n
+  FROM dq_results_orders
+  GROUP BY window_start, get(dq_rules, 0)
+) counted
+LEFT JOIN dq_rules_orders ON dq_rules_orders.name = counted.name
+GROUP BY window_start;
+
+-- Each window as the JSON record that goes to the topic of metrics; no column is left out.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW dq_metrics_sink_orders AS
+SELECT to_json(struct(*)) AS value
+FROM dq_metrics_orders;
+
+-- Every judged row, clean or not, is kept with its result.
+-- step: accept
+INSERT INTO lake.dq.results_orders BY NAME
+SELECT *
+FROM dq_results_orders;
+
+-- The results to be counted; the engine binds this view to those that it has staged.
+-- step: view
+CREATE OR REPLACE TEMPORARY VIEW dq_committed_orders AS
+SELECT *
+FROM dq_results_orders;
+
+-- What the results add to each window: its rows, and for each rule the rows whose status it gave
+-- (n) and those on which it held (held).
+-- step: partial view
+CREATE OR REPLACE TEMPORARY VIEW dq_partials_orders AS
+SELECT
+  window_start,
+  'prod' AS env,
+  'onprem' AS dc,
+  'orders_onprem' AS table_name,
+  'onprem.orders.events' AS topic_name,
+  IF(rule IS NULL, 'rows', 'rule') AS kind,
+  coalesce(rule, 'rows') AS name,
+  metric,
+  severity,
+  CAST(NULL AS STRING) AS grp,
+  n,
+  held,
+  CAST(NULL AS DOUBLE) AS total,
+  CAST(NULL AS BIGINT) AS nulls,
+  CAST(NULL AS BINARY) AS sketch,
+  newest,
+  coalesce(timestamp_seconds(unix_seconds(window_start) + 10) <= session.closed_before, FALSE) AS late,
+  session.batch_revision AS revision,
+  session.batch_range AS range,
+  session.batch_time AS batch_time
+FROM (
+  SELECT
+    window_start,
+    rule,
+    count_if(place <= 1) AS n,
+    count(*) AS held,
+    max(event_time) AS newest
+  FROM dq_committed_orders
+  LATERAL VIEW posexplode(concat(array(CAST(NULL AS STRING)), coalesce(dq_rules, array()))) held AS place, rule
+  GROUP BY window_start, rule
+)
+LEFT JOIN dq_rules_orders ON dq_rules_orders.name = rule;
+
+-- The sums of a window are those of its partials: nothing is read back and changed.
+-- step: partials
+INSERT INTO lake.dq.partials_orders BY NAME
+SELECT
+  window_start,
+  env,
+  dc,
+  table_name,
+  topic_name,
+  kind,
+  name,
+  metric,
+  severity,
+  grp,
+  n,
+  held,
+  total,
+  nulls,
+  sketch,
+  newest,
+  late,
+  revision,
+  range,
+  batch_time
+FROM dq_partials_orders;
+
+-- What became of every record: each has one outcome.
+-- step: outcomes
+SELECT
+  outcome,
+  sum(n) AS n
+FROM (
+  SELECT 'refused' AS outcome, count(*) AS n FROM onprem_orders_events_read WHERE _reason_code IS NOT NULL
+  UNION ALL
+  SELECT 'tombstone' AS outcome, count(*) AS n FROM onprem_orders_events_source WHERE value IS NULL
+  UNION ALL
+  SELECT 'newest' AS outcome, count(*) AS n FROM onprem_orders_events_newest
+  UNION ALL
+  SELECT 'superseded' AS outcome, count(*) - (SELECT count(*) FROM onprem_orders_events_newest) AS n FROM onprem_orders_events
+  UNION ALL
+  SELECT 'refused' AS outcome, count(*) AS n FROM cloud_orders_hash_read WHERE _reason_code IS NOT NULL
+  UNION ALL
+  SELECT 'tombstone' AS outcome, count(*) AS n FROM cloud_orders_hash_source WHERE value IS NULL
+  UNION ALL
+  SELECT 'newest' AS outcome, count(*) AS n FROM cloud_orders_hash_newest
+  UNION ALL
+  SELECT 'superseded' AS outcome, count(*) - (SELECT count(*) FROM cloud_orders_hash_newest) AS n FROM cloud_orders_hash
+  UNION ALL
+  SELECT 'dead_letter' AS outcome, count(*) AS n FROM dq_committed_orders WHERE dq_outcome = 'dead_letter'
+  UNION ALL
+  SELECT 'newest' AS outcome, -count(*) AS n FROM dq_committed_orders WHERE dq_outcome = 'dead_letter'
+)
+GROUP BY outcome;
+
+-- What could not be judged, and what a rule refuses, with the original bytes.
+-- step: refuse
+INSERT INTO lake.headgate.dead_letters BY NAME
+SELECT
+  'quality-orders' AS job,
+  session.batch_revision AS revision,
+  _reason_code AS reason_code,
+  CASE _reason_code
+    WHEN 'dq_missing_pk' THEN 'the record has no key'
+    WHEN 'not_utf8' THEN 'the value is not UTF-8 text'
+    WHEN 'empty' THEN 'the value is empty'
+    WHEN 'duplicate_key' THEN 'a field stands twice in the record'
+    WHEN 'not_json' THEN 'the value is not JSON'
+    WHEN 'not_an_object' THEN 'the value is JSON but not an object'
+    WHEN 'trailing_text' THEN 'something follows the JSON object'
+    WHEN 'half_surrogate' THEN 'an escape is half of a surrogate pair'
+    WHEN 'wrong_type' THEN concat_ws(
+      '; ',
+      'a field does not have its declared type',
+      transform(
+        map_entries(_unread),
+        field -> concat(field.key, ' = ', left(field.value, 40))
+      )
+    )
+    WHEN 'out_of_range' THEN 'a number is too large for its type'
+  END AS reason,
+  kafka_topic,
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp,
+  kafka_key,
+  kafka_value,
+  kafka_headers,
+  session.batch_time AS refused_at
+FROM onprem_orders_events_refused
+UNION ALL
+SELECT
+  'quality-orders' AS job,
+  session.batch_revision AS revision,
+  _reason_code AS reason_code,
+  CASE _reason_code
+    WHEN 'dq_missing_pk' THEN 'the record has no key'
+    WHEN 'not_utf8' THEN 'the value is not UTF-8 text'
+    WHEN 'empty' THEN 'the value is empty'
+    WHEN 'duplicate_key' THEN 'a field stands twice in the record'
+    WHEN 'not_json' THEN 'the value is not JSON'
+    WHEN 'not_an_object' THEN 'the value is JSON but not an object'
+    WHEN 'trailing_text' THEN 'something follows the JSON object'
+    WHEN 'half_surrogate' THEN 'an escape is half of a surrogate pair'
+    WHEN 'wrong_type' THEN concat_ws(
+      '; ',
+      'a field does not have its declared type',
+      transform(
+        map_entries(_unread),
+        field -> concat(field.key, ' = ', left(field.value, 40))
+      )
+    )
+    WHEN 'out_of_range' THEN 'a number is too large for its type'
+  END AS reason,
+  kafka_topic,
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp,
+  kafka_key,
+  kafka_value,
+  kafka_headers,
+  session.batch_time AS refused_at
+FROM cloud_orders_hash_refused;
+
+-- All results there are.
+-- step: reading
+CREATE OR REPLACE VIEW spark_catalog.default.dq_results_orders AS
+SELECT
+  pk,
+  action,
+  dq_status,
+  dq_reason,
+  dq_severity,
+  dq_rules,
+  dq_outcome,
+  hash_onprem,
+  hash_cloud,
+  event_time,
+  window_start,
+  row,
+  revision,
+  processing_time,
+  kafka_topic,
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp
+FROM lake.dq.results_orders;
+
+-- The metrics of all windows: the sums of their partials.
+-- step: reading
+CREATE OR REPLACE VIEW spark_catalog.default.dq_metrics_orders AS
+SELECT
+  window_start,
+  env,
+  dc,
+  table_name,
+  topic_name,
+  sum(IF(metric = 'delete_count', n, 0L)) AS `dq.cassandra.delete_count`,
+  sum(IF(metric = 'missing_onprem', n, 0L)) AS `dq.cassandra.missing_onprem`,
+  sum(IF(metric = 'missing_cloud', n, 0L)) AS `dq.cassandra.missing_cloud`,
+  sum(IF(metric = 'invalid_hash', n, 0L)) AS `dq.cassandra.invalid_hash`,
+  sum(IF(metric = 'hash_mismatch', n, 0L)) AS `dq.cassandra.hash_mismatch`,
+  sum(IF(severity = 'ERROR', n, 0L)) AS dq_error_total,
+  sum(IF(severity = 'WARN', n, 0L)) AS dq_warn_total,
+  sum(IF(severity = 'INFO', n, 0L)) AS dq_info_total
+FROM lake.dq.partials_orders
+WHERE kind IN ('rows', 'rule')
+GROUP BY window_start, env, dc, table_name, topic_name;

@@ -1,0 +1,57 @@
+"""Judged tables for the tests of the compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.rules.compile import CompiledRules, compile_table
+from headgate.compile.rules.judge import judged, judged_table
+from headgate.compile.rules.model import JudgedTable
+from headgate.compile.script import Script, parse_script
+from headgate.spec.rules_loader import find_table, load_rules
+
+ROOT = Path(__file__).resolve().parents[4]
+HEAD = """
+version: 2
+metadata: {env: test, pipeline: tests}
+metrics: {namespace: dq.tests, window: 1 MINUTE}
+tables:
+  - name: things
+    pk: id
+    sources:
+      onprem:
+        %s
+        table: things_seen
+        event_time: at
+        columns:
+          id: STRING
+          name: {type: STRING, sensitive: true}
+          amount: DOUBLE
+          at: TIMESTAMP(3)
+    rules:
+%s
+"""
+TOPIC, LAKE = "topic: things", "iceberg: silver.things"
+
+
+def table(folder: Path, rules: str, source: str = TOPIC) -> JudgedTable:
+    """A table with these rules, one a line."""
+    path = folder / "rules.yml"
+    lines = "\n".join(f"      - {line.strip()}" for line in rules.strip().splitlines())
+    path.write_text(HEAD % (source, lines), encoding="utf-8")
+    return judged(load_rules(path, {}))[0]
+
+
+def shipped(name: str) -> JudgedTable:
+    rules = load_rules(find_table(ROOT, name), PLACEHOLDERS)
+    return judged_table(rules, rules.value.table(name))
+
+
+def compiled(name: str) -> CompiledRules:
+    file = find_table(ROOT, name).relative_to(ROOT).as_posix()
+    return compile_table(shipped(name), file)
+
+
+def script(judged: JudgedTable) -> Script:
+    return parse_script("dq_generated.sql", compile_table(judged, "rules.yml").text)

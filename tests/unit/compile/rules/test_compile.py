@@ -1,0 +1,144 @@
+"""What the compiled file says: bits in the rules' order, one pass, names only where a rule held."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.unit.compile.rules.tables import LAKE, compiled, script, table
+
+from headgate.compile.rules.compile import compile_table, revision_of
+from headgate.compile.rules.masks import BITS, bits_of, mask_columns, masks_of
+from headgate.compile.rules.model import JudgedTable
+from headgate.compile.rules.tables import PARTIALS, RESULTS
+
+STEPS = ("clock", "revision", "source", "table", "view", "accept", "partials", "refuse", "reading")
+
+
+def many(folder: Path, count: int) -> JudgedTable:
+    lines = "\n".join(f'{{name: rule_{n}, when: "amount = {n}"}}' for n in range(count))
+    return table(folder, lines)
+
+
+def body(judged: JudgedTable, view: str) -> str:
+    found = [sql for sql in script(judged).named("view") if f"VIEW {view} AS" in sql]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("name", ["customer", "orders", "taxi"])
+def test_every_step_that_the_engine_asks_for_is_there(name: str, tmp_path: Path) -> None:
+    from headgate.compile.script import parse_script
+
+    found = parse_script("x", compiled(name).text)
+    assert {step.name for step in found.steps} >= set(STEPS)
+    for step in ("accept", "partials", "refuse"):
+        assert found.one(step).startswith("INSERT INTO lake.")
+        assert "\nSELECT" in found.one(step)
+
+
+def test_a_bit_stands_for_a_rule_in_the_order_that_decides(tmp_path: Path) -> None:
+    judged = many(tmp_path, BITS + 2)
+    first, second = mask_columns(judged.rules)
+    terms = re.findall(r"IF\(amount = (\d+), (\d+)L, 0L\)  -- (\w+)", first)
+    assert terms == [(str(n), str(1 << n), f"rule_{n}") for n in range(BITS)]
+    assert re.findall(r"(\d+)L, 0L\)  -- (\w+)", second) == [("1", "rule_31"), ("2", "rule_32")]
+
+
+def test_masks_hold_every_rule_once(tmp_path: Path) -> None:
+    judged = many(tmp_path, 100)
+    held = [bit.rule.name for bits in masks_of(judged.rules) for bit in bits]
+    assert held == [rule.name for rule in judged.rules]
+    assert max(bit.value for bit in bits_of(judged.rules)) < 2**BITS
+
+
+def test_a_condition_stands_in_the_file_once(tmp_path: Path) -> None:
+    judged = table(tmp_path, '{name: odd, when: "amount = 12345"}')
+    text = compile_table(judged, "rules.yml").text
+    assert text.count("amount = 12345") == 1
+
+
+def test_results_have_the_columns_of_their_table(tmp_path: Path) -> None:
+    judged = table(tmp_path, '{name: negative, when: "amount < 0"}')
+    query = body(judged, "dq_results_things").partition("\nFROM (")[0]
+    named = re.findall(r"^  (?:.* AS )?(\w+),?$|^  \) AS (\w+),?$", query, re.MULTILINE)
+    assert [a or b for a, b in named] == list(RESULTS)
+
+
+def test_partials_have_the_columns_of_their_table(tmp_path: Path) -> None:
+    judged = table(tmp_path, '{name: negative, when: "amount < 0"}')
+    listed = script(judged).one("partials").partition("SELECT\n")[2].partition("\nFROM")[0]
+    assert [line.strip(" ,") for line in listed.splitlines()] == list(PARTIALS)
+
+
+def test_a_sensitive_column_is_masked_in_the_row(tmp_path: Path) -> None:
+    query = body(table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_results_things")
+    assert "'name', '***'" in query
+    assert "'amount', amount" in query
+
+
+def test_only_rules_that_say_so_make_dead_letters(tmp_path: Path) -> None:
+    rules = """{name: kept, when: "amount < 0"}
+    {name: sent, when: "amount > 9", on_fail: dead_letter}"""
+    query = body(table(tmp_path, rules), "dq_results_things")
+    assert "WHEN _held_0 & 2L <> 0 THEN 'dead_letter'" in query
+    kept = table(tmp_path, '{name: kept, when: "amount < 0"}')
+    assert "dead_letter'" not in body(kept, "dq_results_things")
+    assert "dq_committed" not in script(kept).one("refuse")
+
+
+def test_uniqueness_in_a_stream_looks_at_earlier_keys_but_not_its_own(tmp_path: Path) -> None:
+    judged = table(tmp_path, "{name: twice, type: unique, fields: [amount], horizon: 2 HOURS}")
+    query = body(judged, "dq_rows_things")
+    assert "batch_time <> session.batch_time" in query
+    assert query.count("<= 7200000000L") == 2
+    assert len(script(judged).named("keys")) == 1
+
+
+def test_a_table_of_the_lake_is_judged_as_a_whole(tmp_path: Path) -> None:
+    judged = table(tmp_path, "{name: twice, type: unique, fields: [amount]}", LAKE)
+    found = script(judged)
+    assert not found.named("keys")
+    assert "keys_things" not in found.text
+    assert "'accepted'" in found.one("outcomes")
+
+
+def test_a_key_with_a_sensitive_value_is_hashed(tmp_path: Path) -> None:
+    judged = table(tmp_path, "{name: twice, type: unique, fields: [name]}")
+    assert "sha2(to_json(" in body(judged, "dq_keyed_things")
+
+
+def test_a_pair_without_a_rule_that_holds_has_a_verdict() -> None:
+    rules = [(rule.status, rule.metric) for rule in compiled("customer").rules]
+    assert rules[-5:] == [
+        ("DELETE_EVENT", "delete_count"),
+        ("INVALID_HASH", "invalid_hash"),
+        ("MISSING_CLOUD", "missing_cloud"),
+        ("MISSING_ONPREM", "missing_onprem"),
+        ("MISMATCH", "hash_mismatch"),
+    ]
+
+
+def test_all_three_severities_have_their_total(tmp_path: Path) -> None:
+    query = body(table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_metrics_things")
+    for severity in ("error", "warn", "info"):
+        assert f"AS dq_{severity}_total" in query
+
+
+def test_the_revision_changes_with_a_rule_and_not_with_a_comment(tmp_path: Path) -> None:
+    first = revision_of(table(tmp_path, '{name: negative, when: "amount < 0"}'))
+    again = revision_of(table(tmp_path, '{name: negative, when: "amount < 0"} # why'))
+    other = revision_of(table(tmp_path, '{name: negative, when: "amount < 1"}'))
+    assert first == again != other
+
+
+def test_hostile_words_stay_words(tmp_path: Path) -> None:
+    words = "it's; DROP TABLE x; -- \\\\ ${HOME}"
+    judged = table(
+        tmp_path, f'{{name: odd, when: "amount < 0", description: "{words}"}}'.replace("$", "$$")
+    )
+    plain = table(tmp_path, '{name: odd, when: "amount < 0"}')
+    found = script(judged)
+    assert [step.name for step in found.steps] == [step.name for step in script(plain).steps]
+    assert "${HOME}" not in found.text

@@ -1,0 +1,43 @@
+"""The SQL of the shipped rule sets is what it was, byte by byte; a change of it is seen in review."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from tests.unit.compile.rules.tables import ROOT, compiled, shipped
+
+from headgate.compile.render import Template
+from headgate.compile.rules.compile import compile_file, compile_table
+from headgate.compile.rules.names import FILE
+from headgate.spec.rules_loader import load_rules
+
+GOLDEN = ROOT / "tests" / "golden" / "rules"
+TABLES = ("customer", "orders", "taxi")
+VALUES = {"TOPIC": "taxi.raw_trips", "BOOTSTRAP_SERVERS": "127.0.0.1:9092"}
+# HEADGATE_GOLDEN=write pytest tests/unit/compile/rules/test_compile_golden.py
+WRITE = os.environ.get("HEADGATE_GOLDEN") == "write"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_rendered_file_equals_the_golden_one(name: str) -> None:
+    rendered = Template(FILE, compiled(name).text).render(VALUES)
+    golden = GOLDEN / name / FILE
+    if WRITE:
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(rendered, encoding="utf-8")
+    assert rendered == golden.read_text("utf-8"), "HEADGATE_GOLDEN=write writes the files anew"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_same_rules_give_the_same_bytes(name: str) -> None:
+    assert compile_table(shipped(name), "a.yml") == compile_table(shipped(name), "a.yml")
+
+
+def test_a_file_has_all_its_tables_one_after_the_other() -> None:
+    text = compile_file(load_rules(ROOT / "rules.yaml", {}), "rules.yaml")
+    assert text == "\n\n".join(compiled(name).text for name in ("customer", "orders"))
+
+
+def test_there_is_no_golden_file_without_its_table() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == set(TABLES)
