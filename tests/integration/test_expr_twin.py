@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.expr_frames import ANSI, same_key, shown_rows, spark_answers, twin_answer
-from tests.unit.expr.random_exprs import KINDS, random_expr
+from tests.unit.expr.random_exprs import KINDS, every_form, random_expr
 from tests.unit.expr.random_rows import Row, random_rows
 
 from headgate.expr.spark import to_spark
@@ -53,12 +53,10 @@ def _differences(
     return found
 
 
-def _compare(spark: SparkSession, queries: int, at_once: int, count: int) -> int:
-    rng = Random(_seed())
+def _compare(spark: SparkSession, batches: list[list[Expr]], rng: Random, count: int) -> int:
     pairs = 0
-    for _ in range(queries):
+    for expressions in batches:
         rows = random_rows(rng, count)
-        expressions = _expressions(rng, at_once)
         with shown_rows(spark, rows):
             assert _differences(spark, expressions, rows)[:10] == []
         pairs += len(rows) * len(expressions)
@@ -66,10 +64,16 @@ def _compare(spark: SparkSession, queries: int, at_once: int, count: int) -> int
 
 
 def test_spark_and_the_twin_agree_in_both_ansi_modes(spark: SparkSession) -> None:
-    assert _compare(spark, queries=1, at_once=60, count=40) == 2_400
+    rng = Random(_seed())
+    expressions = [*_expressions(rng, 60), *rng.sample(every_form(), 60)]
+    assert _compare(spark, [expressions], rng, count=40) == 4_800
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_spark_and_the_twin_agree_on_fifty_thousand_pairs(spark: SparkSession) -> None:
-    assert _compare(spark, queries=5, at_once=AT_ONCE, count=50) == 50_000
+    rng = Random(_seed())
+    forms = every_form()
+    batches = [forms[start : start + AT_ONCE] for start in range(0, len(forms), AT_ONCE)]
+    batches += [_expressions(rng, AT_ONCE) for _ in range(4)]
+    assert _compare(spark, batches, rng, count=60) >= 50_000

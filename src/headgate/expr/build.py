@@ -195,6 +195,9 @@ def cast(item: Expr, target: SqlType) -> Expr:
         return constant
     if not _is_admitted(item, target):
         raise Refusal(f"{shown(item)} cannot be cast to {target}", _other_way(item, target))
+    if item.type.name == "DECIMAL" and target == INT:
+        # Spark would go by way of a DOUBLE, which rounds 99999999.999999999999 up.
+        item = Cast(item, BIGINT)
     return Cast(formed(item, target), target)
 
 

@@ -268,6 +268,18 @@ def _round(arguments: tuple[Expr, ...]) -> Expr:
     return Function("round", arguments, decimal(places, kept))
 
 
+def _cased(name: str) -> Maker:
+    def make(arguments: tuple[Expr, ...]) -> Expr:
+        made = _plain(name, SIGNATURES[name], arguments)
+        inner = arguments[0]
+        # Spark leaves the inner one of two away, though lower(upper('ß')) would be 'ss'.
+        if isinstance(inner, Function) and inner.name in _CASES:
+            return Function(name, inner.arguments, made.type)
+        return made
+
+    return make
+
+
 def _replace(arguments: tuple[Expr, ...]) -> Expr:
     made = _plain("replace", SIGNATURES["replace"], arguments)
     old, new = (len(str(item.value).encode()) for item in arguments[1:] if _is_text(item))
@@ -309,7 +321,9 @@ def _operation(name: str, make: Callable[[Expr, Expr], Expr]) -> Maker:
     return maker
 
 
+_CASES = ("lower", "upper")
 _MAKERS: dict[str, Maker] = {
+    **{name: _cased(name) for name in _CASES},
     "coalesce": _agreeing("coalesce", 1),
     "least": _agreeing("least", 2),
     "greatest": _agreeing("greatest", 2),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
+from itertools import combinations_with_replacement, product
 from random import Random
 
 from headgate.expr import build
-from headgate.expr.functions import call
+from headgate.expr.functions import FUNCTION_NAMES, call
 from headgate.expr.tree import Column, Expr, Literal
 from headgate.spec.refusal import Refusal
 from headgate.spec.types import (
@@ -118,6 +120,35 @@ def random_expr(rng: Random, kind: SqlType, depth: int) -> Expr:
             depth -= 1
 
 
+def every_form() -> list[Expr]:
+    """Each cast, function of one value, comparison and operation, on the columns themselves."""
+    columns = [Column(name, kind) for name, kind in COLUMNS.items()]
+    targets = (*KINDS, WIDE, FINE, decimal(5, 5), decimal(3, 0))
+    numbers = [column for column in columns if column.type.is_numeric]
+    makers: list[Callable[[], Expr]] = [
+        *(partial(build.cast, column, target) for column in columns for target in targets),
+        *(partial(call, name, [column]) for name in FUNCTION_NAMES for column in columns),
+        *(
+            partial(build.arithmetic, operator, left, right)
+            for operator in ("+", "-", "*", "/", "%")
+            for left, right in product(numbers, numbers)
+        ),
+        *(
+            partial(build.compare, operator, left, right)
+            for operator in ("=", "<", ">=", "<=>")
+            for left, right in combinations_with_replacement(columns, 2)
+        ),
+    ]
+    return list(dict.fromkeys(made for maker in makers if (made := _admitted(maker)) is not None))
+
+
+def _admitted(maker: Callable[[], Expr]) -> Expr | None:
+    try:
+        return maker()
+    except Refusal:
+        return None
+
+
 def random_condition(rng: Random, depth: int) -> Expr:
     return random_expr(rng, BOOLEAN, depth)
 
@@ -167,8 +198,8 @@ def _inner(rng: Random, kind: SqlType, depth: int) -> Expr:
     ]
     if kind != BOOLEAN:
         forms.append(lambda: call(rng.choice(("least", "greatest")), [sub(kind), sub(kind)]))
-    forms += _own_forms(rng, kind, sub)
-    return rng.choice(forms)()
+    own = _own_forms(rng, kind, sub)
+    return rng.choice(own if rng.random() < 0.75 else forms)()
 
 
 def _own_forms(

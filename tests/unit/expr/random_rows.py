@@ -100,7 +100,7 @@ def random_value(rng: Random, kind: SqlType) -> Value:
             digits = rng.randrange(10 ** rng.randint(1, kind.precision or 1))
             return Decimal(f"{rng.choice(('', '-'))}{digits}E-{kind.scale}")
         case "STRING":
-            return "".join(rng.choices(_PIECES, k=rng.randint(0, 3)))
+            return rng.choice((_any_text, _number_text, _time_text))(rng)
         case "DATE":
             return rng.choice(
                 (rng.randint(-800_000, 3_000_000), rng.randrange(-INT_EDGE, INT_EDGE))
@@ -112,6 +112,40 @@ def random_value(rng: Random, kind: SqlType) -> Value:
             plain = rng.choice((BATCH_TIME + near, rng.randrange(-LONG_EDGE, LONG_EDGE)))
             zoned = kind.name == "TIMESTAMP_LTZ" or isinstance(plain, int)
             return plain if zoned else plain.replace(tzinfo=None)
+
+
+def _any_text(rng: Random) -> str:
+    return "".join(rng.choices(_PIECES, k=rng.randint(0, 3)))
+
+
+def _number_text(rng: Random) -> str:
+    """A number, or nearly one."""
+    digits = str(rng.randrange(10 ** rng.choice((1, 2, 10, 11, 19, 20, 40))))
+    parts = (
+        ("", "", "", " ", "\t", "\x7f", "\u00a0"),
+        ("", "", "-", "+", "--"),
+        (digits, digits, "", "0x1f", "inf", "NaN", "\u0967"),
+        ("", "", ".", f".{digits}", ".5"),
+        ("", "", "", f"e{rng.randint(-400, 400)}", "E+5", "e", "p-3", "e99999999999"),
+        ("", "", "", "d", "F", "L", " ", "\x00", "_"),
+    )
+    return "".join(rng.choice(part) for part in parts)
+
+
+def _time_text(rng: Random) -> str:
+    """A date or a time, or nearly one."""
+    parts = (
+        ("", "", "", " ", "+", "-"),
+        ("2024", "1969", "0000", "10000", "1234567", "9999999", "24"),
+        ("", "-02", "-02", "-2", "-13", "-00"),
+        ("", "-29", "-29", "-9", "-30", "-31"),
+        ("", " ", "T", "x"),
+        ("", "12:30", "12:30:59", "23:59:59", "1:2:3", "24:00:00"),
+        ("", "", ".5", ".123456", ".1234567", ".", ".1234567890"),
+        ("", "", "Z", "+02:00", "-18:00", "+18:01", " UTC", " Europe/Berlin", "z"),
+        ("", "", "", " ", "\n"),
+    )
+    return "".join(rng.choice(part) for part in parts)
 
 
 def spark_value(value: Value, kind: SqlType) -> str:
