@@ -65,7 +65,12 @@ def form_faults(place: str, parts: Sequence[Rule | Aggregate]) -> _Found:
 
 def given_keys(rule: Rule) -> tuple[str, ...]:
     """The parameters that were written, not those left at their defaults."""
-    return tuple(key for key in PARAMETERS if getattr(rule, key) not in (None, (), False))
+    return tuple(key for key in PARAMETERS if not _is_default(getattr(rule, key)))
+
+
+def _is_default(value: object) -> bool:
+    """Nothing, no items or false; the number 0 is a value."""
+    return value is None or value is False or value == ()
 
 
 def _rule(place: str, rule: Rule) -> _Found:

@@ -1,0 +1,64 @@
+"""Rule sets in text for the tests beside it, and what becomes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.compile.rules.judge import JudgedFile, load_judged
+from headgate.compile.rules.model import JudgedRule
+from headgate.errors import DeclarationError, Fault
+from headgate.expr.spark import to_spark
+
+ONE = """\
+version: 2
+tables:
+  - name: orders
+    pk: order_id
+    sources:
+      onprem:
+        topic: orders.raw
+        table: orders_rows
+        event_time: at
+        columns: {order_id: STRING, total: DOUBLE, price: "DECIMAL(10, 2)", items: INT,
+                  paid: BOOLEAN, day: DATE, at: TIMESTAMP(3), until: TIMESTAMP(3), email: STRING}
+    rules:
+"""
+PAIR = """\
+version: 2
+tables:
+  - name: customer
+    pk: customer_id
+    sources:
+      onprem: {topic: a, table: t_a, columns: {customer_id: STRING, action: STRING, h1: STRING}}
+      cloud: {topic: b, table: t_b, columns: {customer_id: STRING, h2: STRING, late: BOOLEAN}}
+    hash: {onprem_field: h1, cloud_field: h2}
+rules:
+"""
+
+
+def load(folder: Path, text: str) -> JudgedFile:
+    path = folder / "rules.yml"
+    path.write_text(text)
+    return load_judged(path, {})
+
+
+def one_rule(folder: Path, rule: str, *, pair: bool = False) -> JudgedRule:
+    """The judged form of one rule, written as a YAML flow mapping."""
+    text = f"{PAIR}  - {rule}\n" if pair else f"{ONE}      - {rule}\n"
+    (found,) = load(folder, text).tables[0].rules
+    return found
+
+
+def condition(folder: Path, rule: str, *, pair: bool = False) -> str:
+    found = one_rule(folder, rule, pair=pair).condition
+    assert found is not None
+    return to_spark(found)
+
+
+def faults(folder: Path, *rules: str, pair: bool = False) -> list[Fault]:
+    before, indent = (PAIR, "  ") if pair else (ONE, "      ")
+    with pytest.raises(DeclarationError) as caught:
+        load(folder, before + "".join(f"{indent}- {rule}\n" for rule in rules))
+    return list(caught.value.faults)

@@ -1,0 +1,225 @@
+"""Rule sets judged: placeholders, defaults, faults with their places, and notes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.compile.rules.rule_sets import ONE, PAIR, condition, faults, load, one_rule
+
+from headgate.compile.rules.judge import judged, judged_table
+from headgate.errors import DeclarationError
+from headgate.spec.rules_loader import load_rules
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.mark.parametrize(
+    ("text", "sql"),
+    [
+        ("{t1}.action = 'DELETE'", "t1.action = 'DELETE'"),
+        ("{pk} IS NULL", "t1.customer_id IS NULL"),
+        ("{hash_onprem} <> {hash_cloud}", "t1.h1 <> t2.h2"),
+        ("{t2}.late AND t1.action = '{t1}'", "t2.late AND t1.action = '{t1}'"),
+    ],
+)
+def test_placeholders_stand_for_names(tmp_path: Path, text: str, sql: str) -> None:
+    assert condition(tmp_path, f'{{name: a, when: "{text}"}}', pair=True) == sql
+
+
+def test_with_one_source_names_stand_alone(tmp_path: Path) -> None:
+    text = '{name: a, when: "{t1}.total > 1 OR {pk} IS NULL OR {t1}.at > {batch_time}"}'
+    found = condition(tmp_path, text).replace("`", "")
+    assert found == "total > 1 OR order_id IS NULL OR at > session.batch_time"
+
+
+def test_a_brace_in_a_text_is_a_brace(tmp_path: Path) -> None:
+    found = condition(tmp_path, "{name: a, when: \"regexp_like(email, '^[a-z]{2}$')\"}")
+    assert "{2}" in found
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "fix", "column"),
+    [
+        ("{t1}.total > 1 AND {t3}.total > 1", "no placeholder {t3}", "{t1}", 20),
+        ("{tabel} IS NULL", "no placeholder {tabel}", "Known placeholders", 1),
+        ("{t1} IS NULL", "a source, not a value", "{t1}.column", 1),
+        ("{hash_onprem} = 'a'", "no placeholder {hash_onprem}", "{batch_time}", 1),
+        ("{t1}.total > 1 AND {t1}.totl > 2", "no column `totl`", "`total`", 25),
+        ("total > 1 AND reflect('a', 'b') = 'c'", "reflect", "docs/conditions.md", 15),
+        ("total > 1 AND java_method('a') = 'c'", "java_method", "", 15),
+        ("my_udf(total) > 1", "my_udf", "", 1),
+        ("lowr(email) = 'a'", "lowr", "`lower`", 1),
+        ("total > (SELECT 1)", "subquery", "Join", None),
+        ("total IN (SELECT 1)", "", "", None),
+        ("at > now()", "now", "", 6),
+        ("total", "not a condition", "Compare", 1),
+        ("email > 5", "no type in common", "'5'", 1),
+        ("total > 1; DROP TABLE x", "semicolon", "", 10),
+        ("total = NULL", "never true", "IS NULL", None),
+        ("email RLIKE '(?=a)b'", "", "", None),
+        ("total >", "", "", None),
+    ],
+)
+def test_a_fault_in_sql_text_has_its_column(
+    tmp_path: Path, text: str, what: str, fix: str, column: int | None
+) -> None:
+    found = faults(tmp_path, f'{{name: a, when: "{text}"}}')
+    assert found[0].field == "tables[0].rules[0].when"
+    assert found[0].line == 13
+    assert what in found[0].what
+    assert fix in found[0].fix
+    if column:
+        assert found[0].column == column
+        assert f"at character {column}: " in found[0].sentence()
+
+
+def test_faults_of_keys_and_of_conditions_are_told_together(tmp_path: Path) -> None:
+    found = faults(
+        tmp_path,
+        "{name: a, when: totl > 1}",
+        "{name: b, when: total > 1, severity: FATAL}",
+        "{name: c, type: range, field: items}",
+        "{name: d, when: email > 5}",
+    )
+    assert [(fault.field, fault.line) for fault in found] == [
+        ("tables[0].rules[0].when", 13),
+        ("tables[0].rules[1].severity", 14),
+        ("tables[0].rules[2]", 15),
+        ("tables[0].rules[3].when", 16),
+    ]
+
+
+def test_a_rule_for_all_tables_is_told_once(tmp_path: Path) -> None:
+    second = PAIR.split("tables:\n")[1].split("rules:\n")[0].replace("customer\n", "client\n", 1)
+    second = second.replace("t_a", "u_a").replace("t_b", "u_b")
+    text = PAIR.replace("rules:\n", f"{second}rules:\n  - {{name: a, when: t1.acton = 'x'}}\n")
+    with pytest.raises(DeclarationError) as caught:
+        load(tmp_path, text)
+    assert len(caught.value.faults) == 1
+
+
+def test_what_a_rule_leaves_out_follows_from_its_severity(tmp_path: Path) -> None:
+    rules = [
+        one_rule(tmp_path, f"{{name: a, when: total > 1{more}}}")
+        for more in ("", ", severity: WARN", ", severity: INFO", ", description: too much")
+    ]
+    assert [(rule.status, rule.severity, rule.metric, rule.reason) for rule in rules] == [
+        ("INVALID", "ERROR", "a", "a"),
+        ("QUARANTINE", "WARN", "a", "a"),
+        ("INFO", "INFO", "a", "a"),
+        ("INVALID", "ERROR", "a", "too much"),
+    ]
+
+
+def test_what_becomes_of_a_bad_row_is_the_rules_word_then_the_tables(tmp_path: Path) -> None:
+    text = ONE.replace("    rules:\n", "    on_fail: dead_letter\n    rules:\n")
+    text += "      - {name: a, when: total > 1}\n"
+    text += "      - {name: b, when: total > 2, severity: WARN}\n"
+    text += "      - {name: c, when: items > 3, on_fail: stop}\n"
+    rules = load(tmp_path, text).tables[0].rules
+    assert [rule.on_fail for rule in rules] == ["dead_letter", "keep", "stop"]
+
+
+def test_rules_for_all_tables_come_before_a_tables_own(tmp_path: Path) -> None:
+    text = (
+        ONE + "      - {name: own, when: total > 1}\nrules:\n  - {name: all, when: '{pk} = \"\"'}\n"
+    )
+    assert [rule.name for rule in load(tmp_path, text).tables[0].rules] == ["all", "own"]
+
+
+def test_a_rule_that_can_never_hold_is_refused(tmp_path: Path) -> None:
+    (fault,) = faults(tmp_path, "{name: a, when: total > 5 AND total < 3}")
+    assert fault.field == "tables[0].rules[0]"
+    assert "can hold on no row" in fault.what
+
+
+def test_a_part_that_its_type_makes_impossible_is_refused(tmp_path: Path) -> None:
+    (fault,) = faults(tmp_path, "{name: a, when: items > 3000000000 OR total > 5}")
+    assert "decides nothing" in fault.what
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (["total > 5", "total > 5"], "exactly the rows"),
+        (["total > 5", "total > 7"], "never gives a row its status"),
+        (["total > 7", "total > 5"], "holds too"),
+        (["email IS NULL OR email IS NOT NULL"], "holds on every row"),
+    ],
+)
+def test_what_is_hardly_meant_is_a_note(tmp_path: Path, rules: list[str], said: str) -> None:
+    lines = [f"      - {{name: r{at}, when: '{rule}'}}\n" for at, rule in enumerate(rules)]
+    found = load(tmp_path, ONE + "".join(lines))
+    assert len(found.tables[0].rules) == len(rules)
+    assert said in found.notes[0].what
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "key", "what"),
+    [
+        ("measure: sum, field: totl, min: 1", "field", "no column `totl`"),
+        ("measure: sum, field: email, min: 1", "field", "needs numbers"),
+        ("measure: quantile, quantile: 0.5, field: at, min: 1", "field", "needs numbers"),
+        ("measure: freshness, field: total, max: 1", "field", "needs a time"),
+        ("measure: row_count, min: 1, group_by: [itms]", "group_by[0]", "no column `itms`"),
+    ],
+)
+def test_aggregates_are_held_against_columns(
+    tmp_path: Path, aggregate: str, key: str, what: str
+) -> None:
+    text = f"{ONE.replace('    rules:', '    aggregates:')}      - {{name: a, {aggregate}}}\n"
+    with pytest.raises(DeclarationError) as caught:
+        load(tmp_path, text)
+    assert caught.value.faults[0].field == f"tables[0].aggregates[0].{key}"
+    assert what in caught.value.faults[0].what
+
+
+def test_groups_are_no_sensitive_columns(tmp_path: Path) -> None:
+    text = ONE.replace("email: STRING", "email: {type: STRING, sensitive: true}")
+    text = text.replace("    rules:", "    aggregates:")
+    with pytest.raises(DeclarationError, match="one fault"):
+        load(
+            tmp_path, f"{text}      - {{name: a, measure: row_count, min: 1, group_by: [email]}}\n"
+        )
+
+
+def test_an_aggregate_is_of_one_source(tmp_path: Path) -> None:
+    text = PAIR.replace("rules:", "aggregates:")
+    with pytest.raises(DeclarationError, match="one fault"):
+        load(tmp_path, f"{text}  - {{name: a, measure: row_count, min: 1}}\n")
+
+
+def test_a_key_by_a_path_is_a_column_of_text(tmp_path: Path) -> None:
+    text = ONE.replace("pk: order_id", "pk: key").replace("table:", "pk_path: a.b\n        table:")
+    types = load(tmp_path, f"{text}      - {{name: a, when: key = 'x'}}\n").tables[0].types
+    assert str(types["key"]) == "STRING"
+
+
+def test_the_shipped_rule_sets_have_neither_faults_nor_notes() -> None:
+    declared = load_rules(ROOT / "rules.yaml", {})
+    tables = judged(declared)
+    assert [table.table.name for table in tables] == ["customer", "orders"]
+    assert judged_table(declared, declared.value.tables[1]) == tables[1]
+    path = ROOT / "rules" / "taxi.yml"
+    one = judged(load_rules(path, {"TOPIC": "x"}))[0]
+    assert 15 <= len(one.rules) <= 25
+    assert {aggregate.measure for aggregate in one.aggregates} == {
+        "row_count",
+        "null_rate",
+        "freshness",
+        "distinct_count",
+        "sum",
+        "quantile",
+    }
+
+
+def test_the_order_of_the_shipped_rules_is_that_of_the_documents() -> None:
+    table = judged(load_rules(ROOT / "rules.yaml", {}))[0]
+    assert [(rule.status, rule.metric, rule.severity) for rule in table.rules] == [
+        ("DELETE_EVENT", "delete_count", "INFO"),
+        ("MISSING_ONPREM", "missing_onprem", "WARN"),
+        ("MISSING_CLOUD", "missing_cloud", "ERROR"),
+        ("INVALID_HASH", "invalid_hash", "ERROR"),
+        ("MISMATCH", "hash_mismatch", "ERROR"),
+    ]
