@@ -17,6 +17,7 @@ from headgate.checks.rule_aggregates import aggregate_words, limit_words
 from headgate.checks.rule_diff_rows import Given, masked_row, shown_key, typed_row
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.twin import RowVerdict, Seen, judge_row
+from headgate.expr.tree import columns_of
 from headgate.spec.ruleset import Aggregate
 
 SAMPLES = 20
@@ -222,10 +223,19 @@ def _samples(
             after=one.new.status,
             rules_before=one.old.rules,
             rules_after=one.new.rules,
-            row=masked_row(one.given, hidden),
+            row=masked_row(one.given, hidden, _concerned(old, new, one)),
         )
         for one in spread([kinds[kind] for kind in sorted(kinds)], SAMPLES)
     )
+
+
+def _concerned(old: JudgedTable, new: JudgedTable, one: _Judged) -> frozenset[str]:
+    """The columns that the rules read which hold in one revision only, or differ."""
+    names = set(one.old.rules) ^ set(one.new.rules) or {*one.old.rules[:1], *one.new.rules[:1]}
+    rules = [rule for rule in (*old.rules, *new.rules) if rule.name in names]
+    keys = [key for rule in rules if rule.condition for key in columns_of(rule.condition)]
+    keys += [key for rule in rules if rule.unique for key in rule.unique.fields]
+    return frozenset(key.rpartition(".")[2] for key in keys)
 
 
 def _drawn(one: _Judged, seed: int) -> str:

@@ -116,12 +116,16 @@ def shown_key(judged: JudgedTable, given: Given, hidden: frozenset[str]) -> str:
     return short(str(found[0])) if found else given.place
 
 
-def masked_row(given: Given, hidden: frozenset[str]) -> dict[str, str]:
-    """All fields of the row, those of a pair with their source before them."""
+def masked_row(
+    given: Given, hidden: frozenset[str], first: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """All fields of the row, those of a pair with their source before them, some of them first."""
     many = len(given.sides) > 1
     named = {
         f"{side}.{name}" if many else name: value
+        for wanted in (True, False)
         for side, fields in given.sides.items()
         for name, value in fields.items()
+        if (name in first) is wanted
     }
     return masked_values(json.dumps(named, default=str), hidden)

@@ -119,6 +119,11 @@ def test_samples_are_of_every_change_and_the_same_each_time() -> None:
     }
 
 
+def test_the_fields_that_matter_stand_first() -> None:
+    found = row_changes(judged(), high(judged(), 1), [row(1, 50.0)], NOON)
+    assert next(iter(found.samples[0].row)) == "amount"
+
+
 def test_unique_sees_the_rows_in_their_order() -> None:
     new = judged()
     old = replace(new, rules=tuple(r for r in new.rules if r.unique is None))

@@ -1,0 +1,92 @@
+"""`headgate rules report`: what a run of a quality job found, as a page, JSON and text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from headgate.cli.console import console
+
+
+@dataclass(frozen=True)
+class Written:
+    """Where the report is, and what it says at a glance."""
+
+    table: str
+    run: int
+    html: str
+    json: str
+    judged: int
+    clean: int
+    errors: int
+    warnings: int
+    infos: int
+    adds_up: bool
+
+
+@click.command()
+@click.argument("table")
+@click.option("--run", "number", type=int, default=None, help="Which run; default: the newest.")
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Where to; default: build/reports/rules/TABLE.",
+)
+@click.option("--seed", type=int, default=None, help="Draws other failing rows.")
+@click.option("--rows", type=click.IntRange(0, 5_000), default=None, help="How many of them.")
+def command(
+    table: str, number: int | None, folder: Path | None, seed: int | None, rows: int | None
+) -> None:
+    """Write the report of a run: counts, trend, windows and a sample of failing rows.
+
+    A page (HTML, in one file) and the same as JSON. Values of sensitive columns are masked. Exit
+    code 5 when the counts do not add up.
+
+    \b
+    Examples:
+      headgate rules report orders
+      headgate rules report orders --run 3 --out /tmp/reports
+      headgate -o json rules report orders
+    """
+    from headgate.checks.quality_report_files import make_and_write
+    from headgate.checks.quality_report_gather import SEED, Wanted
+    from headgate.checks.quality_report_sample import MOST_ROWS
+    from headgate.checks.quality_report_text import report_text
+    from headgate.errors import DifferenceError
+    from headgate.settings import load_settings
+    from headgate.spec.rules_loader import find_table
+    from headgate.store.ops import OpsStore
+
+    settings = load_settings()
+    find_table(settings.root, table)
+    wanted = Wanted(
+        table, number, SEED if seed is None else seed, MOST_ROWS if rows is None else rows
+    )
+    with OpsStore.open(settings.ops_store_url) as store:
+        report, files = make_and_write(settings, store, wanted, folder)
+    counts = {line.severity: line.n for line in report.severities}
+    written = Written(
+        table,
+        report.header.run,
+        str(files.html),
+        str(files.json),
+        report.judged,
+        report.clean,
+        counts["ERROR"],
+        counts["WARN"],
+        counts["INFO"],
+        report.adds_up,
+    )
+    console.data(written, text=report_text(report))
+    console.done(f"written: {files.html} and {files.json.name}")
+    if not report.adds_up:
+        wrong = [f"{s.words}: {s.left:,} and {s.right:,}" for s in report.sums if not s.holds]
+        raise DifferenceError(
+            f"the counts of {report.header.job} run {report.header.run} do not add up",
+            why="\n".join(wrong),
+            fix="headgate certify says which batch; a run may still be going on",
+        )
