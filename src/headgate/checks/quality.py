@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headgate.feeds.rules.planted import Planted
+from headgate.metrics.windows import instant
 
-Kind = Literal["status", "outcome", "rule", "metric", "total"]
+Kind = Literal["status", "outcome", "rule", "metric", "total", "window"]
 TITLES: Mapping[Kind, str] = {
     "status": "rows by status",
     "outcome": "records by outcome",
-    "rule": "rows on which the rule holds",
+    "rule": "rows on which each rule holds",
     "metric": "metrics",
     "total": "metrics by severity",
+    "window": "rows by window",
 }
 Counts = Mapping[str, int]
+# More lines than that are shown as their sum, as long as every one of them holds.
+FEW = 8
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def expected(planted: Sequence[Planted]) -> dict[Kind, Counts]:
         "rule": _sum({r.rule: r.held for r in p.rules} for p in planted),
         "metric": _sum(p.metrics for p in planted),
         "total": _sum(p.severities for p in planted),
+        "window": _sum({instant(w.window_start): w.rows for w in p.windows} for p in planted),
     }
 
 
@@ -104,29 +109,35 @@ def _lines(kind: Kind, counts: Counts, places: Sequence[Found]) -> list[Line]:
 
 
 def text(comparison: Comparison) -> str:
-    """The comparison as a person reads it: one block a kind, one column a place."""
-    blocks = [_block(comparison, kind) for kind in TITLES]
-    return "\n".join([comparison.table, *(block for block in blocks if block)])
+    """The comparison as a person reads it: one column a place, long lists that hold as their sum."""
+    places = list(dict.fromkeys(place for line in comparison.lines for place in line.found))
+    rows = [[comparison.table, "planted", *places]]
+    for kind, title in TITLES.items():
+        lines = [line for line in comparison.lines if line.kind == kind]
+        if lines:
+            rows += [[f"  {title}"], *(_row(line, places) for line in shortened(lines))]
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
+    return "\n".join(_aligned(row, widths) for row in rows)
 
 
-def _block(comparison: Comparison, kind: Kind) -> str:
-    lines = [line for line in comparison.lines if line.kind == kind]
-    if not lines:
-        return ""
-    places = list(dict.fromkeys(place for line in lines for place in line.found))
-    head = [TITLES[kind], "planted", *places]
-    rows = [[line.name, f"{line.planted:,}", *_cells(line, places)] for line in lines]
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    marks = [" ", *("✓" if line.holds else "✗" for line in lines)]
-    return "\n".join(
-        f"  {mark} {row[0]:<{widths[0]}}" + "".join(_right(row, widths))
-        for mark, row in zip(marks, (head, *rows), strict=True)
-    )
+def shortened(lines: Sequence[Line]) -> list[Line]:
+    """The lines themselves where they are few; else those that differ, and the sum of the others."""
+    if len(lines) <= FEW:
+        return list(lines)
+    held = [line for line in lines if line.holds]
+    places = lines[0].found
+    sums = {place: sum(line.found[place] for line in held) for place in places}
+    name = f"{len(held)} together" if len(held) < len(lines) else f"all {len(held)} together"
+    total = Line(lines[0].kind, name, sum(line.planted for line in held), sums)
+    return [total, *(line for line in lines if not line.holds)]
 
 
-def _cells(line: Line, places: Sequence[str]) -> list[str]:
-    return [f"{line.found[place]:,}" if place in line.found else "" for place in places]
+def _row(line: Line, places: Sequence[str]) -> list[str]:
+    mark = "✓" if line.holds else "✗"
+    found = (f"{line.found[place]:,}" if place in line.found else "" for place in places)
+    return [f"  {mark} {line.name}", f"{line.planted:,}", *found]
 
 
-def _right(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = (f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=False))
+    return f"{row[0]:<{widths[0]}}{''.join(cells)}".rstrip()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.checks.quality import Counts, Found
-from headgate.metrics.names import SEVERITY_TOTALS, namespaced, prometheus
+from headgate.metrics.names import ROWS, SEVERITY_TOTALS, namespaced, prometheus
 
 Message = Mapping[str, Any]  # pyright: ignore[reportExplicitAny]  JSON has no closed shape
 _SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>[^}]*)\} (?P<value>[0-9.e+]+)")
@@ -34,7 +34,7 @@ class Named:
         )
 
 
-def of_messages(place: str, named: Named, messages: Iterable[Message]) -> tuple[Found, Found]:
+def of_messages(place: str, named: Named, messages: Iterable[Message]) -> tuple[Found, ...]:
     """JSON records: the last word on each window counts, however often it was said."""
     last: dict[str, Message] = {}
     for message in messages:
@@ -46,7 +46,8 @@ def of_messages(place: str, named: Named, messages: Iterable[Message]) -> tuple[
     total: Counter[str] = Counter()
     for message in last.values():
         total.update({k: v for k, v in message.items() if isinstance(v, int)})
-    return named.found(place, total)
+    windows = {start: int(message[ROWS.name]) for start, message in last.items()}
+    return (*named.found(place, total), Found(place, "window", windows))
 
 
 def of_datagrams(place: str, named: Named, datagrams: Iterable[str]) -> tuple[Found, Found]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.cli.steps import Steps, command, reported
+from headgate.cli.steps import Step, Steps, command, reported
 from headgate.cli.walk import Data, JobRun, Walk
 from headgate.errors import OperationError
 
@@ -83,20 +83,19 @@ class QualityWalk(Walk):
         name = table.table.name
         sent = sum(sum(one.messages.values()) for one in self.planted[name])
         with self._steps.step(f"judge {name}") as step:
-            _wait_for(lambda: _settled(store, name) >= sent, f"quality-{name} to judge the records")
-            step.words = (
-                f"{sent:,} records settled in {len(store.ledger(f'quality-{name}'))} batches"
+            wait_for(
+                lambda: settled(store, name) >= sent,
+                lambda: f"{settled(store, name):,} of {sent:,} records settled",
+                step,
             )
+            batches = len(store.ledger(f"quality-{name}"))
+            step.words = f"{sent:,} records settled, {_plural(batches, 'batch', 'batches')} so far"
 
     def closed(self, store: OpsStore) -> None:
         """Wait until every window is closed, and every sink has its record."""
         with self._steps.step("windows") as step:
-            _wait_for(lambda: _all_sent(store), "all windows to close and reach the sinks")
-            counts = store.window_counts().values()
-            late = sum(one[2] for one in counts)
-            step.words = (
-                f"{sum(one[1] for one in counts)} closed, {late} of them again for late rows"
-            )
+            wait_for(lambda: all_sent(store), lambda: windows_words(store), step)
+            step.words = f"{windows_words(store)}; every sink has them"
 
     def stop(self, table: JudgedTable) -> None:
         with self._steps.step(f"stop {table.table.name}") as step:
@@ -149,21 +148,35 @@ def gathering_of(sinks: Sinks) -> Generator[Gathering]:
         )
 
 
-def _settled(store: OpsStore, table: str) -> int:
+def settled(store: OpsStore, table: str) -> int:
     return sum(row.read for row in store.ledger(f"quality-{table}"))
 
 
-def _all_sent(store: OpsStore) -> bool:
+def all_sent(store: OpsStore) -> bool:
     still_open = any(one[0] for one in store.window_counts().values())
     return not still_open and not any(store.waiting_windows(sink) for sink in store.sinks())
 
 
-def _wait_for(done: Callable[[], bool], what: str) -> None:
+def windows_words(store: OpsStore) -> str:
+    counts = list(store.window_counts().values())
+    still_open, closed, late = (sum(one[at] for one in counts) for at in range(3))
+    waiting = f"{still_open} open, " if still_open else ""
+    return f"{waiting}{_plural(closed, 'window')} closed, {late} closed again for late rows"
+
+
+def _plural(n: int, one: str, many: str = "") -> str:
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def wait_for(done: Callable[[], bool], words: Callable[[], str], step: Step) -> None:
+    """Look again and again, and say how far it is."""
     end = time.monotonic() + PATIENCE
     while not done():
         if time.monotonic() > end:
             raise OperationError(
-                f"waited {PATIENCE:.0f} s for {what}",
+                f"nothing moves: {words()}",
+                why=f"waited {PATIENCE:.0f} s",
                 fix="headgate job list, and the engine's log, say what holds it up",
             )
+        step.log.write(f"{words()}\n")
         time.sleep(POLL_SECONDS)

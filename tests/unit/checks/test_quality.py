@@ -76,6 +76,17 @@ def test_several_feeds_add_up() -> None:
 
 def test_the_table_for_a_person_has_a_column_for_each_place() -> None:
     lines = text(compared("things", [PLANTED], ALL_FOUND)).splitlines()
-    assert lines[0] == "things"
-    heads = [line.split() for line in lines if line.startswith("    metrics")]
-    assert ["metrics", "planted", "view", "topic"] in heads
+    assert lines[0].split() == ["things", "planted", "results", "ledger", "view", "topic"]
+    (line,) = [line for line in lines if line.startswith("  ✓ dq.a")]
+    assert line.split() == ["✓", "dq.a", "5", "5", "5"]
+
+
+def test_a_long_list_is_shown_as_its_sum_and_what_differs_by_itself() -> None:
+    many = {f"dq.m{n}": n for n in range(20)}
+    planted = replace(PLANTED, metrics=many)
+    held = text(compared("things", [planted], [Found("view", "metric", many)]))
+    assert "✓ all 20 together      190   190" in held
+    wrong = {**many, "dq.m7": 8}
+    told = text(compared("things", [planted], [Found("view", "metric", wrong)]))
+    assert "✓ 19 together      183   183" in told
+    assert "✗ dq.m7              7     8" in told

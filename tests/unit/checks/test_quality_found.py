@@ -18,6 +18,7 @@ def window(start: str, sequence: int, mismatches: int, job: str = "quality-custo
         "sequence": sequence,
         "late": sequence > 1,
         "dq_error_total": mismatches,
+        "dq_rows_total": 10 * mismatches,
         "dq.cassandra.mismatch": mismatches,
     }
 
@@ -31,7 +32,8 @@ def test_a_window_said_again_counts_once_and_as_it_was_said_last() -> None:
         window("b", 1, 4, job="quality-orders"),
         {**window("b", 1, 1), "record": "aggregate"},
     ]
-    metrics, totals = of_messages("topic", CUSTOMER, said)
+    metrics, totals, windows = of_messages("topic", CUSTOMER, said)
+    assert windows.counts == {"a": 50, "b": 40}
     assert metrics.counts == {"dq.cassandra.mismatch": 9, "dq.cassandra.gone_total": 0}
     assert totals.counts == {"ERROR": 9, "WARN": 0, "INFO": 0}
 
