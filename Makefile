@@ -229,8 +229,7 @@ ci: lint type test-unit ## what to run before a push
 
 docs: $(READY) ## write the generated reference pages
 	$(HG) config reference > docs/reference/settings.md
-	$(BIN)/python tools/errors_reference.py
-	$(BIN)/python tools/commands_reference.py
+	for page in errors commands metrics; do $(BIN)/python tools/$${page}_reference.py; done
 
 ##@ Tests and measurements
 

@@ -44,7 +44,8 @@ def up(only: str | None, timeout: float) -> None:
         console.say(f"BROKER is {settings.broker}: no embedded broker is started")
     state = services.up(settings, only=only, timeout=timeout, tell=console.say)
     console.done(f"up; addresses are in {settings.running_file}")
-    console.data(_rows(state.services))
+    found = state.services
+    console.data([*_rows(found), *_metrics_row(found, load_settings().metrics_url)])
 
 
 @group.command()

@@ -98,7 +98,11 @@ LAST_BATCH_RECORDS = _metric(
     "headgate_last_batch_records", "gauge", "records", "job", "Records in the last batch."
 )
 LAST_BATCH_TIME = _metric(
-    "headgate_last_batch_timestamp_seconds", "gauge", "seconds", "job", "When it was committed."
+    "headgate_last_batch_timestamp_seconds",
+    "gauge",
+    "seconds",
+    "job",
+    "When the last batch was committed.",
 )
 FAILED_BATCHES = _metric(
     "headgate_failed_batches_total",
