@@ -28,6 +28,12 @@ _TAKEN_METRICS = ("error_total", "warn_total", "info_total")
 _OWN_ALIASES = {"onprem": "t1", "cloud": "t2"}
 _PLACEHOLDERS = ("pk", "hash_onprem", "hash_cloud", "batch_time", "session")
 _PREFIX = "dq_"
+# The views of a source end so; the compiled SQL says session.batch_time, which a column would hide.
+_ENDINGS = ("source", "parsed", "read", "newest", "refused")
+_TAKEN_COLUMNS = (*RESERVED_COLUMNS, "session")
+_TAKEN_BEGINNINGS = (_PREFIX, "_", "kafka_")
+_VERDICTS = "verdict_"
+_SINK = "sink_"
 
 
 def faults_of(rule_set: RuleSet) -> Found:
@@ -40,6 +46,7 @@ def faults_of(rule_set: RuleSet) -> Found:
     for at, table in enumerate(rule_set.tables):
         yield from _table(f"tables[{at}]", table)
         yield from _shared_names(f"tables[{at}]", rule_set, table)
+        yield from _clean_statuses(f"tables[{at}]", rule_set, table)
 
 
 def _metric_settings(rule_set: RuleSet) -> Found:
@@ -56,6 +63,9 @@ def _all_rules(place: str, rules: Iterable[Rule]) -> Found:
 def _rule(place: str, rule: Rule) -> Found:
     if not _LOWER.fullmatch(rule.name):
         yield f"{place}.name", f"`{rule.name}` is not a name for a rule", _LOWER_FIX
+    elif rule.name.startswith(_VERDICTS):
+        what = f"names that begin with `{_VERDICTS}` are those of verdicts"
+        yield f"{place}.name", what, "Use another."
     if rule.emit is not None:
         yield from _emit(f"{place}.emit", rule.emit)
         if rule.severity is not None:
@@ -84,6 +94,9 @@ def _emit(place: str, emit: Emit) -> Found:
 def _table(place: str, table: RuleTable) -> Found:
     if not _LOWER.fullmatch(table.name):
         yield f"{place}.name", f"`{table.name}` cannot be part of a view's name", _LOWER_FIX
+    elif table.name.startswith(_SINK):
+        what = f"dq_metrics_{table.name} would be the view of another table's sink"
+        yield f"{place}.name", what, "Use another name."
     if "onprem" not in table.sources:
         yield f"{place}.sources", "the source `onprem` is missing", "A single source is `onprem`."
     for side, source in table.sources.items():
@@ -140,7 +153,7 @@ def _columns(place: str, source: RuleSource) -> Found:
     seen: set[str] = set()
     for name in source.columns:
         pointer, folded = f"{place}.columns.{name}", name.lower()
-        if folded in RESERVED_COLUMNS or folded.startswith((_PREFIX, "_")):
+        if folded in _TAKEN_COLUMNS or folded.startswith(_TAKEN_BEGINNINGS):
             what = f"`{name}` is a name that Headgate uses itself"
             yield pointer, what, "Rename the field where the event is made."
         elif is_odd_name(name):
@@ -179,7 +192,7 @@ def _pair(place: str, table: RuleTable) -> Found:
     if not table.is_pair:
         return
     first, second = table.sources["onprem"], table.sources["cloud"]
-    for key in ("alias", "table", "topic", "iceberg"):
+    for key in ("alias", "topic", "iceberg"):
         given = getattr(second, key)
         if given is not None and given == getattr(first, key):
             pointer = f"{place}.sources.cloud.{key}"
@@ -216,13 +229,28 @@ def _unique(place: str, names: list[str]) -> Found:
 
 def _source_tables(rule_set: RuleSet) -> Found:
     """All tables of a file are compiled into one script, so views need names of their own."""
-    seen: set[str] = set()
-    for at, table in enumerate(rule_set.tables):
-        for side, source in table.sources.items():
-            if source.table.lower() in seen and not (table.is_pair and side == "cloud"):
-                pointer = f"tables[{at}].sources.{side}.table"
-                yield pointer, f"`{source.table}` is the view of another source", "Name another."
-        seen |= {source.table.lower() for source in table.sources.values()}
+    sources = [
+        (f"tables[{at}].sources.{side}.table", source.table)
+        for at, table in enumerate(rule_set.tables)
+        for side, source in table.sources.items()
+    ]
+    taken: set[str] = set()
+    for pointer, name in sources:
+        if name.lower() in taken:
+            yield pointer, f"`{name}` is the view of another source", "Name another."
+        taken |= {name.lower(), *(f"{name.lower()}_{ending}" for ending in _ENDINGS)}
+
+
+def _clean_statuses(place: str, rule_set: RuleSet, table: RuleTable) -> Found:
+    """A row that a rule finds bad must not look like one on which none holds."""
+    clean = "MATCH" if table.is_pair else "VALID"
+    for pointer, rules in (("rules", rule_set.rules), (f"{place}.rules", table.rules)):
+        for at, rule in enumerate(rules):
+            emit = rule.emit
+            if emit is not None and emit.dq_status == clean and emit.severity != "INFO":
+                what = f"{clean} is the status of rows on which no rule holds"
+                fix = "Use another, or severity: INFO."
+                yield f"{pointer}[{at}].emit.dq_status", what, fix
 
 
 def _shared_names(place: str, rule_set: RuleSet, table: RuleTable) -> Found:
