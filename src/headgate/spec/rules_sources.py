@@ -1,0 +1,151 @@
+"""The sources of a rule table: where rows come from, their columns, key, time and hash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from headgate.spec.checks import is_odd_name
+from headgate.spec.dataset import RESERVED_COLUMNS
+from headgate.spec.refusal import suggestion
+from headgate.spec.ruleset import RuleSource, RuleTable
+
+Found: TypeAlias = Iterator[tuple[str, str, str]]
+
+PREFIX = "dq_"
+LOWER = re.compile(r"[a-z][a-z0-9_]{0,62}")
+LOWER_FIX = "Use lower-case letters, digits and underscores, beginning with a letter."
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+# A placeholder stays one where the rule set is kept: it is filled when it runs.
+_TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\}){1,249}")
+_LAKE_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
+_PATH_STEP = r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:\d+|[A-Za-z_][A-Za-z0-9_]*='[^'\[\]]*')\])?"
+_PATH = re.compile(rf"{_PATH_STEP}(?:\.{_PATH_STEP})*")
+_OWN_ALIASES = {"onprem": "t1", "cloud": "t2"}
+_PLACEHOLDERS = ("pk", "hash_onprem", "hash_cloud", "batch_time", "session")
+# The compiled SQL says session.batch_time, which such a column would hide.
+_TAKEN_COLUMNS = (*RESERVED_COLUMNS, "session")
+_TAKEN_BEGINNINGS = (PREFIX, "_", "kafka_")
+
+
+def source_faults(place: str, table: RuleTable) -> Found:
+    """What does not fit in a table's sources, alone or beside each other."""
+    for side, source in table.sources.items():
+        yield from _source(f"{place}.sources.{side}", side, source)
+        yield from _key(f"{place}.sources.{side}", place, table, source)
+    yield from _pair(place, table)
+    yield from _hash(place, table)
+
+
+def _source(place: str, side: str, source: RuleSource) -> Found:
+    if not _IDENTIFIER.fullmatch(source.table):
+        fix = "Use letters, digits and underscores, not beginning with a digit."
+        yield f"{place}.table", f"`{source.table}` is not a name for a view", fix
+    elif source.table.lower().startswith(PREFIX):
+        what = f"names that begin with `{PREFIX}` are those of compiled views"
+        yield f"{place}.table", what, "Use another."
+    yield from _origin(place, source)
+    yield from _alias(place, side, source.alias)
+    yield from _columns(place, source)
+    if source.event_time is not None:
+        yield from _event_time(f"{place}.event_time", source, source.event_time)
+    if source.pk_path is not None and not _PATH.fullmatch(source.pk_path):
+        what = f"`{source.pk_path}` is not a path"
+        yield f"{place}.pk_path", what, "Write for example partitionColumns[type='PK'].value."
+
+
+def _origin(place: str, source: RuleSource) -> Found:
+    if (source.topic is None) == (source.iceberg is None):
+        both = "both a topic and a table of the lake" if source.topic else "no topic and no table"
+        yield place, f"the source has {both}", "Write `topic` or `iceberg`, one of them."
+    for key, topic in (("topic", source.topic), ("dlq_topic", source.dlq_topic)):
+        if topic is not None and (not _TOPIC.fullmatch(topic) or topic in {".", ".."}):
+            fix = "Use up to 249 letters, digits, dots, underscores and hyphens."
+            yield f"{place}.{key}", f"`{topic}` is not a topic name", fix
+    if source.topic is not None and source.topic == source.dlq_topic:
+        yield f"{place}.dlq_topic", "dead letters would go back to the topic", "Use another topic."
+    if source.iceberg is not None and not _LAKE_TABLE.fullmatch(source.iceberg):
+        what = f"`{source.iceberg}` is not of the form schema.table"
+        yield f"{place}.iceberg", what, "Write for example silver.orders."
+
+
+def _alias(place: str, side: str, alias: str) -> Found:
+    if not LOWER.fullmatch(alias):
+        yield f"{place}.alias", f"`{alias}` is not an alias", LOWER_FIX
+    taken = {*_OWN_ALIASES.values(), *_PLACEHOLDERS} - {_OWN_ALIASES[side]}
+    if alias in taken:
+        what = f"`{alias}` stands for something else in conditions"
+        yield f"{place}.alias", what, f"Write {_OWN_ALIASES[side]}, or another name."
+
+
+def _columns(place: str, source: RuleSource) -> Found:
+    seen: set[str] = set()
+    for name in source.columns:
+        pointer, folded = f"{place}.columns.{name}", name.lower()
+        if folded in _TAKEN_COLUMNS or folded.startswith(_TAKEN_BEGINNINGS):
+            what = f"`{name}` is a name that Headgate uses itself"
+            yield pointer, what, "Rename the field where the event is made."
+        elif is_odd_name(name):
+            what = f"{name!r} has a dot, a quote, `${{` or a control character"
+            yield pointer, what, "Rename the field where the event is made."
+        elif folded in seen:
+            # Spark compares names of columns without regard to case.
+            yield pointer, f"`{name}` differs from another column in case only", "Keep one."
+        seen.add(folded)
+
+
+def _event_time(pointer: str, source: RuleSource, name: str) -> Found:
+    kind = source.types.get(name)
+    if kind is None:
+        yield pointer, f"there is no column `{name}`", suggestion(name, source.columns, "columns")
+    elif not kind.is_time:
+        yield pointer, f"`{name}` is {kind}, not a time", "Declare the column as TIMESTAMP(3)."
+
+
+def _key(source_place: str, place: str, table: RuleTable, source: RuleSource) -> Found:
+    kind = source.types.get(table.pk)
+    if kind is None and source.pk_path is None:
+        side = source_place.rpartition(".")[2]
+        near = suggestion(table.pk, source.columns, "columns")
+        what = f"there is no column `{table.pk}` in the source `{side}`"
+        yield f"{place}.pk", what, f"{near} Where the key is inside a field, write `pk_path`."
+    elif kind is not None and kind.name in {"FLOAT", "DOUBLE"}:
+        fix = "Declare it as STRING or DECIMAL."
+        yield f"{source_place}.columns.{table.pk}", f"{kind} is not exact enough for a key", fix
+    elif kind is not None and source.pk_path is not None and kind.name != "STRING":
+        fix = "Declare it as STRING, or leave it out of the columns."
+        yield f"{source_place}.columns.{table.pk}", "a key from a path is text", fix
+
+
+def _pair(place: str, table: RuleTable) -> Found:
+    if not table.is_pair:
+        return
+    first, second = table.sources["onprem"], table.sources["cloud"]
+    for key in ("alias", "topic", "iceberg"):
+        given = getattr(second, key)
+        if given is not None and given == getattr(first, key):
+            pointer = f"{place}.sources.cloud.{key}"
+            yield pointer, f"both sources have the {key} `{given}`", "Name another."
+    kinds = [source.types.get(table.pk) for source in (first, second)]
+    if None not in kinds and len({kind.name for kind in kinds if kind}) > 1:
+        what = f"the key is {kinds[0]} on-prem and {kinds[1]} in the cloud"
+        yield f"{place}.sources.cloud.columns.{table.pk}", what, "Declare both alike."
+
+
+def _hash(place: str, table: RuleTable) -> Found:
+    if table.hash is None:
+        if table.is_pair:
+            fix = "Add `hash: {onprem_field: …, cloud_field: …}`."
+            yield place, "two sources are compared by a hash, and `hash` is missing", fix
+        return
+    wanted = {"onprem_field": table.hash.onprem_field, "cloud_field": table.hash.cloud_field}
+    for key, name in wanted.items():
+        side = "cloud" if table.is_pair and key == "cloud_field" else "onprem"
+        source = table.sources.get(side, table.first)
+        kind, pointer = source.types.get(name), f"{place}.hash.{key}"
+        if kind is None:
+            what = f"there is no column `{name}` in the source `{side}`"
+            yield pointer, what, suggestion(name, source.columns, "columns")
+        elif kind.name != "STRING":
+            yield pointer, f"`{name}` is {kind}, and a hash is text", "Declare it as STRING."
