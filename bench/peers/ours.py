@@ -1,0 +1,58 @@
+"""Ours: the rules as a rule set, compiled, its results written as the others write theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from played import Rule, Task, play
+from pydantic import TypeAdapter
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.compile.rules.compile import compile_table
+from headgate.compile.rules.judge import judged
+from headgate.compile.script import parse_script
+from headgate.spec.declared import Declared
+from headgate.spec.ruleset import RuleSet
+
+TABLE = "peer"
+TYPES = {"not_null": "BIGINT", "range": "DOUBLE", "in": "STRING", "regex": "STRING"}
+
+
+def declared(task: Task) -> Declared[RuleSet]:
+    columns = {rule.column: TYPES[rule.kind] for rule in task.rules}
+    source = {"iceberg": "bench.rows", "table": "rows", "columns": columns}
+    # The last column is never NULL: a row without a key would be no row to judge.
+    table = {"name": TABLE, "pk": max(columns), "sources": {"onprem": source}}
+    plain = {"version": 2, "tables": [table], "rules": [rule_of(rule) for rule in task.rules]}
+    return Declared(TypeAdapter(RuleSet).validate_python(plain), "peers", {})
+
+
+def rule_of(rule: Rule) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": rule.name, "field": rule.column}
+    if rule.kind == "not_null":
+        return {**told, "type": "required"}
+    if rule.kind == "range":
+        return {**told, "type": "range", "min": rule.low, "max": rule.high}
+    if rule.kind == "in":
+        return {**told, "type": "lookup_in", "values": list(rule.values)}
+    return {**told, "type": "regex", "pattern": rule.pattern}
+
+
+def rows(session: SparkSession, task: Task, source: DataFrame) -> DataFrame:
+    compiled = compile_table(judged(declared(task))[0], "peers")
+    script = parse_script(compiled.file, compiled.text)
+    session.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
+    source.createOrReplaceTempView("rows_source")
+    for step in ("clock", "revision", "view"):
+        for statement in script.named(step):
+            session.sql(statement)
+    return session.table(f"dq_results_{TABLE}")
+
+
+def counts(session: SparkSession, task: Task, judged: DataFrame) -> Mapping[str, int]:
+    held = judged.selectExpr("explode(dq_rules) AS name").groupBy("name").count()
+    return {row["name"]: row["count"] for row in held.collect()}
+
+
+play("headgate", counts, rows)
