@@ -19,7 +19,7 @@ from headgate.expr.tree import Column, Compare, Comparison, Expr, Literal
 from headgate.spec.refusal import Refusal
 from headgate.spec.rules_forms import operator
 from headgate.spec.ruleset import Constant, Limit, Rule, RuleType
-from headgate.spec.types import BIGINT, BOOLEAN, STRING
+from headgate.spec.types import BOOLEAN, STRING
 
 MAX_AGE_SECONDS = 86_400
 MISSING, EXTRA = "_missing", "_extra"
@@ -130,7 +130,7 @@ def _freshness(low: Lowering) -> Expr | None:
 
 def _older(columns: RuleColumns, column: Column, seconds: int) -> Expr:
     now = build.batch_time(columns.types)
-    return build.compare(">", call("seconds_between", (now, column)), Literal(seconds, BIGINT))
+    return build.compare(">", call("seconds_between", (now, column)), constant(seconds))
 
 
 def _cross_field(low: Lowering) -> Expr | None:

@@ -36,11 +36,11 @@ REGEX = "type: regex, field: email, pattern: '^a+$'"
         (f"{REGEX}, null_handling: skip", r"NOT regexp_like(email, '^a+\\z')"),
         (
             "type: timestamp_freshness, field: at",
-            "try_subtract(unix_timestamp(session.batch_time), unix_timestamp(`at`)) > 86400L",
+            "try_subtract(unix_timestamp(session.batch_time), unix_timestamp(`at`)) > 86400",
         ),
         (
             "type: timestamp_freshness, field: at, max_age_seconds: 60, null_handling: fail",
-            "try_subtract(unix_timestamp(session.batch_time), unix_timestamp(`at`)) > 60L "
+            "try_subtract(unix_timestamp(session.batch_time), unix_timestamp(`at`)) > 60 "
             "OR `at` IS NULL",
         ),
         ("type: cross_field, left: at, op: <=, right: until", "NOT (`at` <= until)"),
