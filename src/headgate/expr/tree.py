@@ -203,6 +203,18 @@ def walk(expr: Expr) -> Iterator[Expr]:
         waiting.extend(reversed(children(node)))
 
 
+def size(expr: Expr, known: dict[int, tuple[Expr, int]]) -> int:
+    """How many nodes are written out; a part that stands in two places counts twice.
+
+    `known` keeps what was counted, by identity, so that building a tree up costs no more than it.
+    """
+    found = known.get(id(expr))
+    if found is None:
+        found = expr, 1 + sum(size(child, known) for child in children(expr))
+        known[id(expr)] = found
+    return found[1]
+
+
 def columns_of(expr: Expr) -> tuple[str, ...]:
     """The keys of the columns that are read, each once, in order of appearance."""
     return tuple(dict.fromkeys(node.key for node in walk(expr) if isinstance(node, Column)))
