@@ -1,0 +1,116 @@
+"""Somebody with a clone of the project who types what a page says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headgate.axes import NAMES
+from headgate.cli.demo import SHORT_LIVED
+from headgate.local import services
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = (
+    *("Makefile", "datasets", "dbt", "env", "schemas", "scripts", "spark"),
+    *("rules", "rules.yaml", "tools", "notebooks"),
+)
+# What make compares .venv with; empty and old, so that it never sets up another.
+WATCHED = (*(f"requirements/{name}.txt" for name in ("dev", "build", "java")), "pyproject.toml")
+PORTS = ("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT")
+FREE_PORTS = dict.fromkeys(PORTS, "0")
+SECTION = re.compile(r"^## (?P<title>[^\n]+)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
+BLOCK = re.compile(r"^```bash\n(.*?)^```", re.M | re.S)
+SECONDS = 540  # on a machine that does other things too
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fenced block of the page, and the title of the section it stands in."""
+
+    section: str
+    commands: str
+
+
+def steps_of(page: Path) -> list[Step]:
+    return [
+        Step(re.sub(r"^\d+\. ", "", section["title"]), block)
+        for section in SECTION.finditer(page.read_text("utf-8"))
+        for block in BLOCK.findall(section["body"])
+    ]
+
+
+def up_to(steps: list[Step], section: str) -> list[Step]:
+    last = max(i for i, step in enumerate(steps) if step.section == section)
+    return steps[: last + 1]
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """Types all blocks of a page, one after the other, in one terminal."""
+
+    root: Path
+
+    def type(self, steps: list[Step], name: str = "", name_on_the_page: str = "") -> str:
+        """What the screen shows; a command that fails, fails the test."""
+        lines = [f": {shlex.quote(step.section)}\n{step.commands}" for step in steps]
+        script = "\n".join(lines)
+        if name_on_the_page:
+            script = re.sub(rf"\b{name_on_the_page}(?=\b|_)", name, script)
+        screen = self.root / "screen.txt"
+        with screen.open("w") as shown:
+            done = subprocess.run(
+                ["bash", "-v", "-eu", "-o", "pipefail", "-c", script],
+                cwd=self.root,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=shown,
+                stderr=shown,
+                timeout=SECONDS,
+                check=False,
+            )
+        assert done.returncode == 0, screen.read_text("utf-8")[-6000:]
+        return screen.read_text("utf-8")
+
+    def account(self, name: str) -> dict[str, Any]:
+        """What the newest certificate says of the dataset."""
+        newest = max((self.root / ".headgate" / "certificates").glob("*.json"))
+        accounts = json.loads(newest.read_text("utf-8"))["datasets"]
+        return next(account for account in accounts if account["dataset"] == name)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        inherited = {k: v for k, v in os.environ.items() if k not in NAMES.values()}
+        return {**inherited, **FREE_PORTS, **SHORT_LIVED}
+
+
+@contextmanager
+def clone(root: Path, *homes: str) -> Generator[Newcomer]:
+    """A copy of the project with this environment; what runs in its homes is stopped at the end."""
+    for part in COPIED:
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, root / part)
+    for name in WATCHED:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).touch()
+        os.utime(root / name, (0, 0))
+    (root / ".venv").mkdir()
+    for part in Path(sys.prefix).iterdir():
+        if not part.name.startswith("."):
+            (root / ".venv" / part.name).symlink_to(part)
+    for mark in (".ready", ".prepared"):
+        (root / ".venv" / mark).touch()
+    try:
+        yield Newcomer(root)
+    finally:
+        for home in homes or (".headgate",):
+            services.down(root / home)

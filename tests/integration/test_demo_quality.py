@@ -1,0 +1,112 @@
+"""`headgate demo quality` finds every planted defect again, and its notebooks answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.newcomer import SECONDS, Newcomer, clone
+
+from headgate.compile.rules.notebooks import SUFFIXES
+
+ROWS, SEED = 3_000, 11
+HOME = ".headgate/demo-quality"
+TABLES = ("customer", "orders", "taxi")
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
+    with clone(tmp_path_factory.mktemp("demo"), HOME) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def demo(newcomer: Newcomer) -> dict[str, Any]:
+    """One demo, left running for those who look at it."""
+    words = ("-o", "json", "demo", "quality", "--rows", str(ROWS), "--seed", str(SEED))
+    print(f"seed {SEED}")
+    done = subprocess.run(
+        [newcomer.root / ".venv/bin/headgate", *words, "--keep-running"],
+        cwd=newcomer.root,
+        env=newcomer.environ,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_every_count_in_every_place_is_what_was_planted(demo: dict[str, Any]) -> None:
+    assert demo["holds"]
+    assert [one["table"] for one in demo["comparisons"]] == list(TABLES)
+    for comparison in demo["comparisons"]:
+        metrics = [line for line in comparison["lines"] if line["kind"] == "metric"]
+        assert {len(line["found"]) for line in metrics} == {6}
+        assert all(set(line["found"].values()) == {line["planted"]} for line in metrics)
+        assert sum(line["planted"] for line in metrics) > 100
+
+
+@pytest.mark.slow
+def test_reports_are_written(demo: dict[str, Any]) -> None:
+    assert len(demo["reports"]) == len(TABLES)
+    assert all(Path(page).stat().st_size > 1000 for page in demo["reports"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES)
+def test_every_cell_of_the_notebook_runs(
+    table: str, demo: dict[str, Any], newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert demo["holds"]
+    monkeypatch.chdir(newcomer.root)
+    monkeypatch.setenv("HEADGATE_HOME", HOME)
+    names: dict[str, Any] = {}
+    shown = [run_cell(cell, names) for cell in code_cells(newcomer.root, table)]
+    answers = [answer for answer in shown if answer is not None]
+    assert len(answers) >= 7
+    assert all(len(answer) > 0 for answer in answers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES)
+def test_every_query_of_the_zeppelin_note_runs(
+    table: str, demo: dict[str, Any], newcomer: Newcomer
+) -> None:
+    assert demo["holds"]
+    note = json.loads((newcomer.root / "notebooks" / f"{table}{SUFFIXES['zeppelin']}").read_text())
+    asked = [p["text"] for p in note["paragraphs"] if p["text"].startswith("%jdbc")]
+    file = newcomer.root / f"{table}.sql"
+    file.write_text(";\n".join(text.removeprefix("%jdbc\n") for text in asked) + ";\n")
+    done = subprocess.run(
+        [newcomer.root / ".venv/bin/headgate", "-o", "json", "sql", "-f", str(file)],
+        cwd=newcomer.root,
+        env={**newcomer.environ, "HEADGATE_HOME": HOME},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)["items"]
+    assert len(answers) == len(asked)
+    assert all(answer["rows"] for answer in answers)
+
+
+def code_cells(root: Path, table: str) -> list[str]:
+    book = json.loads((root / "notebooks" / f"{table}{SUFFIXES['jupyter']}").read_text())
+    return ["".join(c["source"]) for c in book["cells"] if c["cell_type"] == "code"]
+
+
+def run_cell(text: str, names: dict[str, Any]) -> Any:
+    """What a notebook would show below the cell: the value of an expression."""
+    if text.startswith("show("):
+        return eval(compile(text, "cell", "eval"), names)
+    exec(compile(text, "cell", "exec"), names)
+    return None

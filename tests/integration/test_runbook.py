@@ -1,0 +1,26 @@
+"""docs/05 is followed to the letter: its commands are taken from the page and run in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.newcomer import ROOT, Newcomer, clone, steps_of
+
+PAGE = ROOT / "docs" / "05_quality_runbook.md"
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
+    with clone(tmp_path) as found:
+        yield found
+
+
+@pytest.mark.slow
+def test_the_runbook_is_right_to_its_last_line(newcomer: Newcomer) -> None:
+    screen = newcomer.type(steps_of(PAGE))
+    assert "dq_results_customer" in screen
+    assert re.search(r"MATCH +4,?5\d\d", screen)
+    assert re.search(r"^ERRORS +WARNINGS", screen, re.M)
