@@ -11,9 +11,17 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headgate.expr.dialect import Conditions
 from headgate.expr.faults import ExprError, ExprFault
+from headgate.spec.refusal import Refusal
+from headgate.spec.types import parse_type
 
 MAX_TEXT = 256 * 1024
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.?)", re.DOTALL)
+# What a type follows, and the types that a text may follow.
+_BEFORE_TYPE = frozenset({TokenType.ALIAS, TokenType.DCOLON})
+_BEFORE_TEXT = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
+# The letters behind a number, which arrive as casts.
+_SUFFIXES = frozenset({"L", "S", "Y", "D", "F", "BD", "l", "s", "y", "d", "f", "bd"})
+_DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _CLEAR_ESCAPES = frozenset("\\'\"nrt%_")
 
 
@@ -75,8 +83,16 @@ def _faults(tokens: Sequence[Token], at: int, token: Token, text: str) -> list[E
         ]
     if token.token_type is TokenType.SEMICOLON:
         return [ExprFault("there is a semicolon", "", "Write one condition.", place)]
+    if at and tokens[at - 1].token_type in _BEFORE_TYPE:
+        return _type_faults(token, place)
     if token.token_type is not TokenType.STRING:
         return []
+    if at and _is_odd_type(tokens[at - 1]):
+        return [
+            ExprFault(
+                "a type stands before a text", "", "Write CAST('…' AS INT), for example.", place
+            )
+        ]
     if at and tokens[at - 1].token_type is TokenType.STRING:
         return [
             ExprFault(
@@ -87,6 +103,25 @@ def _faults(tokens: Sequence[Token], at: int, token: Token, text: str) -> list[E
             )
         ]
     return _escape_faults(text[token.start : token.end + 1], place)
+
+
+def _type_faults(token: Token, place: int) -> list[ExprFault]:
+    # The grammar takes many names for one type; what is none of ours must not pass as another.
+    if token.token_type not in Conditions.Parser.TYPE_TOKENS or token.text in _SUFFIXES:
+        return []
+    try:
+        parse_type(f"{token.text}(9, 2)" if token.text.upper() in _DECIMALS else token.text)
+    except Refusal as refusal:
+        return [ExprFault(refusal.what, refusal.why, refusal.fix, place)]
+    return []
+
+
+def _is_odd_type(token: Token) -> bool:
+    if token.token_type is TokenType.R_PAREN:
+        return True
+    return (
+        token.token_type in Conditions.Parser.TYPE_TOKENS and token.text.upper() not in _BEFORE_TEXT
+    )
 
 
 def _escape_faults(raw: str, place: int) -> list[ExprFault]:

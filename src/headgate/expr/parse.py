@@ -17,7 +17,7 @@ from headgate.expr.functions import call, is_known, is_refused
 from headgate.expr.grammar import position_of, syntax
 from headgate.expr.literals import spark_column
 from headgate.expr.spark import BATCH_TIME
-from headgate.expr.tree import NULL, Column, Comparison, Expr, Literal, Operation
+from headgate.expr.tree import NULL, Column, Comparison, Expr, Literal, Operation, size
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.types import (
     BIGINT,
@@ -83,6 +83,7 @@ _OUTSIDE: dict[type[exp.Expr], tuple[str, str]] = {
 }
 
 
+MAX_SIZE = 100_000
 _TWO = frozenset({"this", "expression"})
 # The parts a node may have: one that is not here (`negate`, `symmetric`, a format) would be dropped
 # without a word. What is written only as a note for other dialects is left out of account.
@@ -154,6 +155,7 @@ class _Parser:
         self.sources = sources
         self.knows_time = knows_time
         self.faults: list[ExprFault] = []
+        self.sizes: dict[int, tuple[Expr, int]] = {}
 
     def finish(self, result: Expr | None) -> Expr:
         if result is None or self.faults:
@@ -165,9 +167,18 @@ class _Parser:
         if any(part is None for part in parts):
             return None
         try:
-            return make(*parts)
+            return self._bounded(make(*parts))
         except Refusal as refusal:
             return self.refuse(node, refusal.what, refusal.fix, refusal.why)
+
+    def _bounded(self, item: Expr) -> Expr:
+        if size(item, self.sizes) > MAX_SIZE:
+            raise Refusal(
+                "the condition becomes too large",
+                "Nest fewer calls of abs, nullif, coalesce and casts of text, or split it.",
+                why="what they stand for names its argument more than once",
+            )
+        return item
 
     def refuse(self, node: exp.Expr, what: str, fix: str, why: str = "") -> None:
         self.faults.append(ExprFault(what, why, fix, position_of(node)))
@@ -329,10 +340,13 @@ class _Parser:
         return None if target is None else self.made(node, partial(build.cast, target=target), item)
 
     def _type(self, node: exp.Expr) -> SqlType | None:
-        text = node.sql("spark")
-        plain = _TYPES.get(node.this) if not node.expressions else None
+        plain = _TYPES.get(node.this)
+        if plain is not None and not node.expressions:
+            return plain
+        name = plain.name if plain is not None else node.this.name
+        numbers = ", ".join(part.sql("spark") for part in node.expressions)
         try:
-            return plain or parse_type(text)
+            return parse_type(f"{name}({numbers})" if numbers else name)
         except Refusal as refusal:
             return self.refuse(node, refusal.what, refusal.fix)
 
