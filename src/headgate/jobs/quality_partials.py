@@ -40,7 +40,9 @@ class Partials:
             for r in rows
             if r["name"] is None
         )
-        return Judged(tuple(sorted(counts)), tuple(sorted(windows)), intent.range.starts_anew)
+        judged = sum(int(r["n"] or 0) for r in rows if r["name"] is None)
+        anew = intent.range.starts_anew
+        return Judged(tuple(sorted(counts)), tuple(sorted(windows)), anew, judged)
 
     def greatest_event_time(self, before: datetime) -> datetime | None:
         """The greatest event time of the batches before a time."""
@@ -93,7 +95,8 @@ FROM {table}
 WHERE {at} AND kind = 'rule'
 GROUP BY name, metric, severity
 UNION ALL
-SELECT NULL, NULL, NULL, unix_micros(window_start), unix_micros(max(newest)), NULL, NULL
+SELECT NULL, NULL, NULL, unix_micros(window_start), unix_micros(max(newest)),
+  sum(CASE WHEN kind = 'rows' THEN n END), NULL
 FROM {table}
 WHERE {at}
 GROUP BY window_start"""

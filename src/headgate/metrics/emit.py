@@ -17,7 +17,7 @@ from headgate.metrics.windows import (
 from headgate.store.model import Closing, Window
 from headgate.store.ops import OpsStore
 
-AT_ONCE = 500
+AT_ONCE = 2000
 Sums = Callable[[Sequence[datetime]], Mapping[datetime, WindowSums]]
 
 

@@ -15,7 +15,6 @@ from headgate.store.model import Run, RunState
 from headgate.store.ops import OpsStore
 
 HIGH = 1.0
-JUDGED = ("accepted", "dead_letter")
 DEAD = ("refused", "dead_letter")
 # As a run of a stream keeps it among its options.
 TRIGGER = "trigger_seconds"
@@ -155,10 +154,9 @@ class Readings:
         self, found: dict[Metric, dict[tuple[str, ...], float]], job: str, labels: tuple[str, ...]
     ) -> None:
         sums = self._sums.jobs.get(job, JobSums())
-        rows = sum(sums.outcomes[name] for name in JUDGED)
         given = sum(n for key, (n, _) in self._sums.rules.items() if key[0] == job)
-        _add(found, names.ROWS, labels, rows)
-        _add(found, names.CLEAN, labels, rows - given)
+        _add(found, names.ROWS, labels, sums.judged)
+        _add(found, names.CLEAN, labels, sums.judged - given)
 
 
 _PER_JOB: Mapping[Metric, Callable[[JobSums], float | None]] = {

@@ -21,6 +21,7 @@ class JobSums:
     """All batches of one job."""
 
     read: int = 0
+    judged: int = 0
     gaps: int = 0
     batches: int = 0
     seconds: float = 0.0
@@ -63,6 +64,9 @@ class Sums:
             self._until = last
 
     def _add(self, job: str, count: RuleCount) -> None:
+        if not count.rule:
+            self.jobs.setdefault(job, JobSums()).judged += count.n
+            return
         key = (job, count.rule, count.metric, count.severity)
         n, held = self.rules.get(key, (0, 0))
         self.rules[key] = (n + count.n, held + count.held)

@@ -208,11 +208,13 @@ class Judged:
     """What a batch of a quality job says beside its outcomes.
 
     `anew` is for a batch that replaces all rows of its job: earlier windows are looked at again.
+    `rows` is how many rows its rules judged, whatever the outcomes are called.
     """
 
     counts: tuple[RuleCount, ...] = ()
     windows: tuple[TouchedWindow, ...] = ()
     anew: bool = False
+    rows: int = 0
 
 
 @dataclass(frozen=True)

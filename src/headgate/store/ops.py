@@ -271,7 +271,10 @@ class OpsStore:
             return rule_counts.sums(db, job)
 
     def rule_counts_between(self, after: int, until: int) -> tuple[tuple[str, RuleCount], ...]:
-        """What each rule of each job found in the batches of these rows of the ledger."""
+        """What each rule of each job found in the batches of these rows of the ledger.
+
+        Counts without a rule are of all rows that were judged.
+        """
         with self._engine.connect() as db:
             return rule_counts.sums_between(db, after, until)
 

@@ -1,4 +1,7 @@
-"""Counts per rule and batch. They stand by the ledger's row, so they add up to what was judged."""
+"""Counts per rule and batch. They stand by the ledger's row, so they add up to what was judged.
+
+A row without a rule counts all rows that the batch judged.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,28 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select
 from headgate.store.model import Judged, RuleCount
 from headgate.store.tables import rule_counts
 
+ALL_ROWS = ""
+
 
 def note(db: Connection, job: str, batch: int, judged: Judged) -> None:
     """Keep the counts of a batch that is being settled."""
-    rows = [{"ledger": batch, "job": job, **count._asdict()} for count in judged.counts]
-    if rows:
-        db.execute(insert(rule_counts), rows)
+    judged_rows = RuleCount(ALL_ROWS, "", "", judged.rows, 0)
+    counts = (*judged.counts, judged_rows)
+    rows = [{"ledger": batch, "job": job, **count._asdict()} for count in counts]
+    db.execute(insert(rule_counts), rows)
 
 
 def sums(db: Connection, job: str) -> tuple[RuleCount, ...]:
     """Every rule of a job over all its batches."""
-    mine = rule_counts.c.job == job
+    mine = (rule_counts.c.job == job) & (rule_counts.c.rule != ALL_ROWS)
     return tuple(count for _, count in _sums(db, mine))
 
 
 def sums_between(db: Connection, after: int, until: int) -> tuple[tuple[str, RuleCount], ...]:
-    """The sums over some batches, by the numbers of their ledger rows, each with its job."""
+    """The sums over some batches, by the numbers of their ledger rows, each with its job.
+
+    Those without a rule are of all rows.
+    """
     return _sums(db, (rule_counts.c.ledger > after) & (rule_counts.c.ledger <= until))
 
 
@@ -39,7 +48,8 @@ def newest(db: Connection, job: str, limit: int) -> dict[int, tuple[RuleCount, .
     last = list(db.scalars(batches.order_by(rule_counts.c.ledger.desc()).limit(limit)))
     query = select(rule_counts).where(rule_counts.c.job == job, rule_counts.c.ledger.in_(last))
     found: dict[int, tuple[RuleCount, ...]] = dict.fromkeys(reversed(last), ())
-    for row in db.execute(query.order_by(rule_counts.c.rule)).mappings():
+    query = query.where(rule_counts.c.rule != ALL_ROWS).order_by(rule_counts.c.rule)
+    for row in db.execute(query).mappings():
         count = RuleCount(*(row[name] for name in RuleCount._fields))
         found[row["ledger"]] = (*found[row["ledger"]], count)
     return found

@@ -23,9 +23,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from headgate.store.model import Closing, Judged, Window
-from headgate.store.tables import intents, ledger, windows
+from headgate.store.tables import intents, ledger, sinks, windows
 
 KEPT_RECORDS = 10_000
+MOST_RECORDS = 1_000_000
 _PENDING = windows.c.touched > windows.c.seen
 
 
@@ -94,12 +95,19 @@ def close(db: Connection, closings: Iterable[Closing], now: datetime) -> int:
 
 
 def forget(db: Connection, job: str) -> None:
-    """Let go of the text of old records: numbers and digests stay, so ids never come again."""
+    """Let go of the text of old records: numbers and digests stay, so ids never come again.
+
+    What a sink has still to send is kept, unless it is away for a million windows.
+    """
     closed = select(windows.c.closing).where(windows.c.job == job, windows.c.record.is_not(None))
     oldest = db.scalar(closed.order_by(windows.c.closing.desc()).offset(KEPT_RECORDS).limit(1))
-    if oldest is not None:
-        old = (windows.c.job == job, windows.c.closing <= oldest)
-        db.execute(update(windows).where(*old).values(record=None))
+    if oldest is None:
+        return
+    last = db.scalar(select(func.max(windows.c.closing))) or 0
+    unsent = db.scalar(select(func.min(sinks.c.closing)))
+    until = max(last - MOST_RECORDS, min(oldest, oldest if unsent is None else unsent))
+    old = (windows.c.job == job, windows.c.closing <= until, windows.c.record.is_not(None))
+    db.execute(update(windows).where(*old).values(record=None))
 
 
 def find(db: Connection, job: str | None, limit: int) -> tuple[Window, ...]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from tests.unit.metrics.window_rows import JOB, NOON, SHAPE, Clock, at, batch
 
-from headgate.metrics.emit import Emitter
+from headgate.metrics.emit import AT_ONCE, Emitter
 from headgate.metrics.windows import WindowSums, restored
 from headgate.store.ops import OpsStore
 
@@ -87,12 +87,13 @@ def test_a_replay_that_adds_nothing_says_nothing(store: OpsStore, clock: Clock) 
 
 def test_the_end_of_a_bounded_run_closes_everything(store: OpsStore, clock: Clock) -> None:
     partials = Partials()
-    for start in range(0, 12_000, 10):
+    starts = range(0, 10 * (AT_ONCE + 1), 10)
+    for start in starts:
         partials.add(start, 1)
-    batch(store, 0, {start: at(start) for start in range(0, 12_000, 10)})
+    batch(store, 0, {start: at(start) for start in starts})
     emitter = Emitter(store, SHAPE, partials, clock)
-    assert emitter.close_due(everything=True) == 1200
-    assert partials.asked == 3, "sums are asked for in bounded pieces"
+    assert emitter.close_due(everything=True) == AT_ONCE + 1
+    assert partials.asked == 2, "sums are asked for in bounded pieces"
 
 
 def test_a_window_whose_rows_are_gone_is_said_to_be_empty(store: OpsStore, clock: Clock) -> None:

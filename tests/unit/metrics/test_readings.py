@@ -30,11 +30,11 @@ def values(found: Family) -> dict[tuple[str, ...], float]:
 
 def test_counters_are_the_sums_of_the_ledger(store: OpsStore, clock: Clock) -> None:
     Emitter(store, SHAPE, lambda _: {}, clock)
-    batch(store, 0, {0: at(0)}, COUNTS, accepted=7, dead_letter=2, refused=1)
-    batch(store, 10, {0: at(0)}, COUNTS[:1], accepted=4)
+    batch(store, 0, {0: at(0)}, COUNTS, rows=9, accepted=7, dead_letter=2, refused=1)
+    batch(store, 10, {0: at(0)}, COUNTS[:1], rows=4, newest=4)
     found = families(store)
     assert values(found["headgate_records_read_total"]) == {(JOB,): 14}
-    assert values(found["headgate_records_total"])[(JOB, "accepted")] == 11
+    assert values(found["headgate_records_total"])[(JOB, "accepted")] == 7
     assert values(found["dq_dlq_records_total"]) == {(JOB,): 3}
     assert values(found["dq_negative_total"]) == {
         (*DIMENSIONS, "amount"): 6,

@@ -64,6 +64,7 @@ def batch(
     windows: Mapping[int, datetime],
     counts: tuple[RuleCount, ...] = (),
     anew: bool = False,
+    rows: int = 0,
     **outcomes: int,
 ) -> LedgerRow:
     """One settled batch of one offset, or of as many as the outcomes say."""
@@ -75,4 +76,4 @@ def batch(
         None, JOB, 1, range_, ("r1",), NOON, start, read, read, 0, became, {}, committed_at=NOON
     )
     touched = tuple(TouchedWindow(at(s), newest) for s, newest in windows.items())
-    return store.settle(intent, row, Judged(counts, touched, anew))
+    return store.settle(intent, row, Judged(counts, touched, anew, rows))

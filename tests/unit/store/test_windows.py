@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from tests.unit.store.store_batches import Clock, intent, outcome, topic
 
+from headgate.store import windows
 from headgate.store.model import Closing, Judged, LedgerRow, RuleCount, TouchedWindow, Window
 from headgate.store.ops import OpsStore
 
@@ -17,7 +19,7 @@ def at(seconds: int) -> datetime:
 
 def judged(*starts: int, n: int = 1, anew: bool = False) -> Judged:
     counts = (RuleCount("negative", "negative", "ERROR", n, n + 1),)
-    return Judged(counts, tuple(TouchedWindow(at(s), at(s + 7)) for s in starts), anew)
+    return Judged(counts, tuple(TouchedWindow(at(s), at(s + 7)) for s in starts), anew, rows=10)
 
 
 def batch(store: OpsStore, start: int, found: Judged) -> LedgerRow:
@@ -53,8 +55,9 @@ def test_the_newest_counts_stand_by_their_batches(store: OpsStore) -> None:
     }
     first = rows[0].id
     assert first is not None
-    assert [(job, c.n) for job, c in store.rule_counts_between(first, 99)] == [(JOB, 3)]
-    assert [(job, c.n) for job, c in store.rule_counts_between(first, first + 1)] == [(JOB, 1)]
+    later = [(c.rule, c.n) for _, c in store.rule_counts_between(first, 99)]
+    assert later == [("", 20), ("negative", 3)], "without a rule: all rows"
+    assert [c.n for _, c in store.rule_counts_between(first, first + 1)] == [10, 1]
     assert [row.id for row in store.ledger_after(first, 1)] == [rows[1].id]
 
 
@@ -139,3 +142,31 @@ def test_a_sinks_trouble_is_kept_until_it_sends_again(store: OpsStore, clock: Cl
     store.windows_sent("http", [(u, {}) for u in store.unsent_windows(state, 9)])
     (state,) = store.sinks()
     assert (state.failures, state.trouble, state.sent_at) == (0, None, clock())
+
+
+def test_old_records_go_once_every_sink_has_sent_them(
+    store: OpsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "KEPT_RECORDS", 2)
+    store.register_sink("kafka")
+    batch(store, 0, judged(*range(0, 50, 10)))
+    close(store, *store.pending_windows(JOB))
+    store.forget_records(JOB)
+    assert all(w.record for w in store.windows(JOB)), "none is sent yet"
+    sent = store.unsent_windows(store.register_sink("kafka"), 4)
+    store.windows_sent("kafka", [(u, {}) for u in sent])
+    store.forget_records(JOB)
+    assert [w.record is None for w in store.windows(JOB)] == [True, True, True, False, False]
+    assert {w.sequence for w in store.windows(JOB)} == {1}
+
+
+def test_a_sink_that_is_away_for_ever_does_not_fill_the_disk(
+    store: OpsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "KEPT_RECORDS", 2)
+    monkeypatch.setattr(windows, "MOST_RECORDS", 4)
+    store.register_sink("http")
+    batch(store, 0, judged(*range(0, 50, 10)))
+    close(store, *store.pending_windows(JOB))
+    store.forget_records(JOB)
+    assert [w.record is None for w in store.windows(JOB)] == [True, False, False, False, False]
