@@ -46,6 +46,7 @@ class Evidence:
     """What is known of a run.
 
     `batches` are those of its job up to its end, oldest first; `counts` stand by ledger row.
+    `judged` is how many rows the partials tell of, where a row is no record but a pair.
     """
 
     run: Run
@@ -56,6 +57,7 @@ class Evidence:
     verdicts: tuple[VerdictLine, ...]
     sample: Sample
     notes: tuple[str, ...] = ()
+    judged: int | None = None
 
     @property
     def own(self) -> tuple[LedgerRow, ...]:
@@ -86,6 +88,8 @@ def make_report(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Q
     own = evidence.own
     mine = _tally(own, evidence.counts, "this run")
     points = _points(evidence)
+    if evidence.judged is not None:
+        mine.rows = points[-1].rows = evidence.judged
     rows = mine.rows
     outcomes = _outcomes(own)
     clean = rows - _failed(mine, evidence.statuses)

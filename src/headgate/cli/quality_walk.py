@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME_WIDTH = 18
 POLL_SECONDS = 0.5
 # A first batch compiles a lot; windows close 30 s after the last record.
-PATIENCE = 90.0
+PATIENCE = 180.0
 
 
 class Report(Data):

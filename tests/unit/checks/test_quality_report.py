@@ -50,6 +50,16 @@ def test_a_row_that_is_missing_in_the_table_is_told() -> None:
     assert "rows judged = rows in the results table: 1,000 ≠ 1,001" in report_html(made)
 
 
+def test_the_rows_of_a_pair_are_those_that_its_partials_count() -> None:
+    table = judged()
+    known = evidence(table)
+    pairs = [replace(row, outcomes={"newest": row.read}) for row in known.batches]
+    made = make_report(table, replace(known, batches=tuple(pairs), judged=1000), NOON)
+    assert made.judged == made.clean + made.failed == 1000
+    assert made.trend.points[-1].rows == 1000
+    assert made.adds_up
+
+
 def test_a_verdict_without_a_rule_is_no_clean_row() -> None:
     table = judged()
     known = evidence(table)
