@@ -28,3 +28,6 @@ class Conditions(Spark):
         FUNCTION_PARSERS: ClassVar = _only(SparkParser.FUNCTION_PARSERS, "CAST", "TRY_CAST")
         NO_PAREN_FUNCTIONS: ClassVar = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar = _only(SparkParser.NO_PAREN_FUNCTION_PARSERS, "CASE")
+
+        def _warn_unsupported(self) -> None:
+            """A statement is refused in words of our own; a warning beside them says nothing."""

@@ -39,11 +39,11 @@ def syntax(text: str) -> exp.Expr:
     except ParseError as error:
         raise _unreadable(error, text) from None
     except (SqlglotError, RecursionError) as error:
-        raise ExprError.of(*_hopeless(error)) from None
+        raise ExprError.of(*_hopeless(error), position=1) from None
     return _single(found)
 
 
-def position_of(node: exp.Expr) -> int | None:
+def position_of(node: exp.Expr) -> int:
     """Where a node begins in the text, counted from 1; what is around it, if that is not known."""
     around: exp.Expr | None = node
     while around is not None:
@@ -51,13 +51,15 @@ def position_of(node: exp.Expr) -> int | None:
         if starts:
             return min(starts) + 1
         around = around.parent
-    return None
+    return 1
 
 
 def _single(found: Sequence[exp.Expr | None]) -> exp.Expr:
     if len(found) != 1 or found[0] is None:
         raise ExprError.of(
-            "there is more than one statement", fix="Write one condition, without semicolons."
+            "there is more than one statement, or none",
+            fix="Write one condition, without semicolons.",
+            position=1,
         )
     return found[0]
 
@@ -141,7 +143,7 @@ def _escape_faults(raw: str, place: int) -> list[ExprFault]:
 
 def _unreadable(error: ParseError, text: str) -> ExprError:
     detail = error.errors[0] if error.errors else {}
-    position = None
+    position = 1
     line, column = detail.get("line"), detail.get("col")
     if line and column:
         before = text.splitlines(keepends=True)[: line - 1]

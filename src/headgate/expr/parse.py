@@ -340,6 +340,8 @@ class _Parser:
         return None if target is None else self.made(node, partial(build.cast, target=target), item)
 
     def _type(self, node: exp.Expr) -> SqlType | None:
+        if any(part for key, part in node.args.items() if key not in {"this", "expressions"}):
+            return self._outside(node, *node.args.values())
         plain = _TYPES.get(node.this)
         if plain is not None and not node.expressions:
             return plain
