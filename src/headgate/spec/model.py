@@ -25,6 +25,7 @@ _KINDS = {
     "float_type": ("a number", "Write the number without quotes."),
     "int_type": ("a whole number", "Write the number without quotes."),
 }
+_BOUNDS = {"greater_than_equal": "at least", "less_than_equal": "at most"}
 _QUOTED = re.compile(r"'([^']*)'")
 _NAMES: dict[type, str] = {
     type(None): "nothing",
@@ -100,6 +101,9 @@ def _words(detail: ErrorDetails, schema: Schema, where: Sequence[str | int]) -> 
         return f"must be {wanted}, not {_name(detail['input'])}", fix
     if kind == "literal_error":
         return _not_listed(detail)
+    if kind in _BOUNDS:
+        words, bound = _BOUNDS[kind], next(iter(detail.get("ctx", {}).values()), "")
+        return f"must be {words} {bound}", f"Write for example {bound}."
     if kind in {"string_too_short", "too_short"}:
         return "is empty", "Write at least one."
     return detail["msg"][0].lower() + detail["msg"][1:], "Correct the value."

@@ -28,12 +28,8 @@ def is_within(pointer: str, parts: Iterable[str]) -> bool:
 def mended(document: Document, aside: Iterable[str]) -> Document:
     """The document with a harmless part in the place of each that is set aside."""
     given = document.data if isinstance(document.data, dict) else {}
-    faulty = {_STEP.findall(fault.field)[0] for fault in document.faults} - {"tables"}
-    kept = {
-        key: deepcopy(given[key])
-        for key in _KEPT
-        if key in given and (key not in faulty or isinstance(given[key], list))
-    }
+    faulty = {fault.field.split(".")[0] for fault in document.faults}
+    kept = {key: deepcopy(given[key]) for key in _KEPT if key in given and key not in faulty}
     data = {**kept, "version": VERSION}
     for pointer in sorted(aside):
         _put_stand_in(data, pointer)

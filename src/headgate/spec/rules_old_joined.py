@@ -8,7 +8,7 @@ from headgate.spec.document import Document, Plain
 from headgate.spec.rules_moving import Moving, mapping, mappings, texts
 
 _ALIASES = {"t1": "onprem", "t2": "cloud"}
-_QUIET = frozenset({"MATCH", "DELETE_EVENT"})
+_QUIET = ("MATCH", "DELETE_EVENT")
 _OWN = ("version", "metadata", "sources", "join", "rules", "outputs", "metrics", "hash")
 _QUOTED = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _KEPT = (

@@ -146,8 +146,8 @@ def _listed(low: Lowering) -> tuple[Column, Expr] | None:
     column = low.column("field", low.rule.field)
     if column is None:
         return None
-    options = [constant(value) for value in _distinct(low.rule.values)]
-    found = low.attempt("values", lambda: build.is_in(column, options))
+    values = list(_distinct(low.rule.values))
+    found = low.attempt("values", lambda: build.is_in(column, [constant(v) for v in values]))
     return None if found is None else (column, found)
 
 
