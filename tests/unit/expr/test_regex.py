@@ -17,7 +17,7 @@ from headgate.expr.regex.nodes import Repeat
 from headgate.expr.regex.read import read
 
 SEED = 7
-QUICK = 120
+QUICK = 60
 MOST_SECONDS = 0.050
 
 # What people really write, with a text that matches and one that does not.
