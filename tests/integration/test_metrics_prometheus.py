@@ -77,6 +77,18 @@ def test_promtool_finds_no_fault_with_the_shipped_configuration() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_promtool_can_read_every_expression_of_the_dashboard(tmp_path: Path) -> None:
+    dashboard = orjson.loads((ROOT / "infra/grafana/dashboards/pipeline.json").read_bytes())
+    asked = [t["expr"] for panel in dashboard["panels"] for t in panel["targets"]]
+    rules = [{"record": f"panel:{n}", "expr": expression} for n, expression in enumerate(asked)]
+    file = tmp_path / "rules.yml"
+    file.write_bytes(orjson.dumps({"groups": [{"name": "panels", "rules": rules}]}))
+    done = subprocess.run(
+        [tool("promtool"), "check", "rules", str(file)], capture_output=True, text=True
+    )
+    assert f"{len(asked)} rules found" in done.stdout, done.stderr
+
+
 def test_a_restart_of_the_engine_resets_no_counter(store: OpsStore, tmp_path: Path) -> None:
     program = tool("prometheus")
     with serving(store) as port, prometheus(program, port, tmp_path) as ask:
