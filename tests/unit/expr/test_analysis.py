@@ -121,7 +121,7 @@ def test_a_condition_that_every_row_meets_is_found(text: str) -> None:
 @pytest.mark.parametrize("text", USUAL)
 def test_nothing_is_said_of_a_condition_that_decides(text: str) -> None:
     kinds = {finding.kind for finding in analyse(named(text))}
-    assert kinds <= {"impossible"}
+    assert kinds <= {"no_effect"}
 
 
 @pytest.mark.parametrize("texts", BESIDE)
@@ -146,6 +146,7 @@ def test_a_part_that_decides_nothing_is_named() -> None:
     (finding,) = analyse(named("length(s) < 0 OR x > 5"))
     assert finding.kind == "impossible"
     assert "length(s) < 0" in finding.words
+    assert [f.kind for f in analyse(named("length(s) >= 0 AND x > 5"))] == ["no_effect"]
 
 
 def test_every_finding_holds_on_every_row() -> None:

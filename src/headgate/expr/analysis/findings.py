@@ -21,6 +21,7 @@ Kind: TypeAlias = OneOf[
     "never_true",
     "always_true",
     "impossible",
+    "no_effect",
     "duplicate",
     "contained",
     "unreachable",
@@ -41,7 +42,10 @@ class Named:
 
 @dataclass(frozen=True)
 class Finding:
-    """`other` is the condition that it is held against; `words` a sentence, `fix` what to do."""
+    """`other` is the condition that it is held against; `words` a sentence, `fix` what to do.
+
+    `impossible` is a part that no value can meet, `no_effect` one that every value but NULL meets.
+    """
 
     kind: Kind
     name: str
@@ -104,7 +108,7 @@ class _Analysis:
             return
         for part, holds in self.readers[number].odd:
             yield Finding(
-                "impossible",
+                "no_effect" if holds else "impossible",
                 name,
                 None,
                 f"a part of `{name}` decides nothing: {_odd_words(part, holds)}",
