@@ -68,7 +68,7 @@ USUAL = (
     "b OR NOT b",
     "x <> 5",
     "d > 1e308",
-    "d <> d OR d > 0e0",
+    "d = d AND d > 0e0",
     "s >= ''",
     "x = 2147483647",
     "NOT (x > 5 AND y < 3)",
