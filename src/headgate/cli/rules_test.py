@@ -64,13 +64,13 @@ def test_files(settings: Settings, files: tuple[Path, ...]) -> Tested:
     """Runs the tests of these files, or of all rule sets."""
     from headgate.cli.rules_check import load_judged_file
     from headgate.compile.rules.testing import run_tests
-    from headgate.spec.rule_tests import load_tests, tests_beside
+    from headgate.spec.rule_tests import load_tests, rule_tests_beside
 
     results: list[TestResult] = []
     untested: list[str] = []
     for path in _rule_sets(settings, files):
         judged = load_judged_file(settings, path)
-        beside = tests_beside(path)
+        beside = rule_tests_beside(path)
         if not beside.is_file():
             untested.append(below(path, settings.root))
             continue

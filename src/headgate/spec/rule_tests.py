@@ -106,7 +106,7 @@ def load_tests(path: Path, tables: tuple[str, ...]) -> Declared[RuleTests]:
     return Declared(tests, document.file, document.lines)
 
 
-def tests_beside(path: Path) -> Path:
+def rule_tests_beside(path: Path) -> Path:
     """Where the tests of the rule set in `path` stand."""
     return path.with_name(f"{path.stem}{SUFFIX}{path.suffix}")
 

@@ -62,7 +62,7 @@ def _rows(
     defaults = declared.value.defaults.get(judged.table.name, {})
     for at, given in enumerate(test.given):
         try:
-            rows.append(row_values(judged, _completed(judged, defaults, given)))
+            rows.append(row_values(judged, completed(judged, defaults, given)))
         except FieldRefusal as refusal:
             inner = f"{place}.given.{refusal.path}"
             pointer = inner if inner in declared.lines else f"{place}.given[{at}].{refusal.path}"
@@ -72,7 +72,7 @@ def _rows(
     return rows
 
 
-def _completed(
+def completed(
     judged: JudgedTable, defaults: dict[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
     """The row with the fields that it shares with others; of a pair, side by side."""
