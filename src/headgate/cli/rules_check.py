@@ -96,12 +96,17 @@ def load_judged_file(settings: Settings, path: Path) -> JudgedFile:
 
 
 def _twice(root: Path, chosen: tuple[Path, ...]) -> Iterator[Fault]:
-    """Tables are known by name alone, so no two files may have one of the same name."""
+    """Tables are known by name alone, so no two files may have one of the same name.
+
+    A file that stands elsewhere, as a draft does, is held against those given with it alone.
+    """
     from headgate.errors import DeclarationError, Fault
     from headgate.spec.rules_loader import places_of_tables, rule_files
 
+    shipped = rule_files(root)
+    beside = shipped if set(chosen) & set(shipped) else ()
     seen: dict[str, str] = {}
-    for path in dict.fromkeys((*rule_files(root), *chosen)):
+    for path in dict.fromkeys((*beside, *chosen)):
         try:
             places = places_of_tables(path)
         except DeclarationError:

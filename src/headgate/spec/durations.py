@@ -17,7 +17,8 @@ def duration(value: object) -> timedelta:
         return value
     found = _FORM.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise Refusal("is no length of time", "Write for example 10 SECONDS, 5 MINUTES or 1 HOUR.")
+        example = "Write for example 10 SECONDS, 5 MINUTES or 1 HOUR."
+        raise Refusal(f"`{value}` is no length of time", example)
     return timedelta(seconds=int(found[1]) * _UNITS[found[2].upper()])
 
 

@@ -91,8 +91,8 @@ class Placeholders:
         if name in self._values:
             return self._values[name] + (match["dot"] or "")
         shown = [f"{{{known}}}" for known in self.known]
-        what, fix = f"there is no placeholder {{{name}}}", suggestion(name, shown, "placeholders")
-        raise ExprError.of(what, fix=fix, position=position)
+        near = suggestion(f"{{{name}}}", shown, "placeholders")
+        raise ExprError.of(f"there is no placeholder {{{name}}}", fix=near, position=position)
 
     def _column(self, placeholder: str, name: str) -> str:
         return spark_column(name, self._sources[placeholder] if self._is_pair else "")
