@@ -55,7 +55,7 @@ def test_another_contract_is_refused_with_those_there_are(tmp_path: Path) -> Non
     with pytest.raises(DeclarationError) as refused:
         declare(tmp_path, f"{ORDERS}contract: ignore\n")
     (fault,) = refused.value.faults
-    assert (fault.field, fault.fix) == ("contract", "Write 'evolve', 'freeze' or 'quarantine'.")
+    assert (fault.field, fault.fix) == ("contract", "Known values: evolve, freeze, quarantine.")
 
 
 @pytest.mark.parametrize("name", ["_extra", "_Missing"])
