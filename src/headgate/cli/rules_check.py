@@ -123,6 +123,12 @@ def _below(faults: list[Fault], root: Path) -> tuple[Fault, ...]:
 
 
 def _words(checked: Checked) -> str:
-    counts = f"{len(checked.tables)} tables, {checked.rules} rules, no faults"
-    notes = f", {len(checked.notes)} notes" if checked.notes else ""
-    return f"{', '.join(checked.files) or 'there is no rule set'}: {counts}{notes}"
+    if not checked.files:
+        return "there is no rule set"
+    counts = [_counted(len(checked.tables), "table"), _counted(checked.rules, "rule"), "no faults"]
+    counts += [_counted(len(checked.notes), "note")] if checked.notes else []
+    return f"{', '.join(checked.files)}: {', '.join(counts)}"
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -32,7 +32,7 @@ def load_judged(path: Path, variables: Mapping[str, str]) -> JudgedFile:
     judging = Judging(reading.declared, reading)
     tables = tuple(judging.tables())
     _raise((*reading.faults, *judging.faults))
-    old = [Fault(str(path), 1, WHOLE_FILE, note, "") for note in reading.declared.notes]
+    old = [_old_form(path, note) for note in reading.declared.notes]
     return JudgedFile(reading.declared, tables, tuple(_in_order((*old, *judging.notes))))
 
 
@@ -50,6 +50,11 @@ def judged_table(declared: Declared[RuleSet], table: RuleTable) -> JudgedTable:
     found = judging.table(declared.value.tables.index(table), table)
     _raise(judging.faults)
     return found
+
+
+def _old_form(path: Path, note: str) -> Fault:
+    what, _, advice = note.partition(": ")
+    return Fault(str(path), 1, WHOLE_FILE, what, f"{advice[:1].upper()}{advice[1:]}.")
 
 
 def _raise(faults: Sequence[Fault]) -> None:
