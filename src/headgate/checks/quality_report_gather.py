@@ -81,7 +81,7 @@ def quality_report(settings: Settings, store: OpsStore, wanted: Wanted) -> Quali
             verdicts=_verdicts(store, judged, job, windows),
             sample=found.sample(wanted),
             notes=found.notes(),
-            judged=found.judged() if judged.table.is_pair else None,
+            judged=store.judged_rows(job),
         )
     return make_report(judged, evidence, utc_now())
 
@@ -150,15 +150,6 @@ class _Found:
         return tuple(
             StatusCount(str(s), str(o), None if v is None else str(v), cast("int", n))
             for s, o, v, n in rows
-        )
-
-    def judged(self) -> int | None:
-        """The rows that the partials count: of a pair, the ledger counts the records of both sides."""
-        if not self._has(self._partials):
-            return None
-        scan, where = self._lake.scan_sql(self._partials), self._between("batch_time")
-        return cast(
-            "int", self._lake.query(f"SELECT {_rows('true')} FROM {scan} WHERE {where}")[0][0]
         )
 
     def sample(self, wanted: Wanted) -> Sample:

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from headgate.checks.quality_report import QualityReport, RuleLine
+from headgate.checks.quality_report import QualityReport, RuleLine, SampledRow
 from headgate.checks.quality_report_svg import Bar, bars_svg, scale, spark_svg
 
 # So many rows of a table are seen at first; a switch above it shows the rest.
@@ -34,12 +34,21 @@ def report_html(report: QualityReport) -> str:
         percent=percent,
         change=change,
         breaking=_breaking,
+        groups=_groups(report.sample.rows),
     )
 
 
 def _breaking(name: str) -> Markup:
     """The name, which may go on in the next line behind each underscore."""
     return Markup("_<wbr>").join(name.split("_"))
+
+
+def _groups(rows: Sequence[SampledRow]) -> dict[str, list[SampledRow]]:
+    """By status, in the order of the rules that give them."""
+    found: dict[str, list[SampledRow]] = {}
+    for row in rows:
+        found.setdefault(row.status, []).append(row)
+    return found
 
 
 def percent(share: float) -> str:

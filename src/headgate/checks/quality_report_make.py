@@ -45,8 +45,8 @@ class StatusCount:
 class Evidence:
     """What is known of a run.
 
-    `batches` are those of its job up to its end, oldest first; `counts` stand by ledger row.
-    `judged` is how many rows the partials tell of, where a row is no record but a pair.
+    `batches` are those of its job up to its end, oldest first; `counts` stand by ledger row, and so
+    does how many rows each batch `judged`: of a pair those are no records.
     """
 
     run: Run
@@ -57,7 +57,7 @@ class Evidence:
     verdicts: tuple[VerdictLine, ...]
     sample: Sample
     notes: tuple[str, ...] = ()
-    judged: int | None = None
+    judged: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @property
     def own(self) -> tuple[LedgerRow, ...]:
@@ -86,10 +86,8 @@ def share(part: int, whole: int) -> float:
 def make_report(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> QualityReport:
     """The report; the counts are the ledger's, the rest is held against them."""
     own = evidence.own
-    mine = _tally(own, evidence.counts, "this run")
+    mine = _tally(own, evidence, "this run")
     points = _points(evidence)
-    if evidence.judged is not None:
-        mine.rows = points[-1].rows = evidence.judged
     rows = mine.rows
     outcomes = _outcomes(own)
     clean = rows - _failed(mine, evidence.statuses)
@@ -111,8 +109,10 @@ def make_report(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Q
     )
 
 
-def judged_rows(row: LedgerRow) -> int:
-    return sum(row.outcomes.get(name, 0) for name in JUDGED)
+def judged_rows(row: LedgerRow, judged: Mapping[int, int]) -> int:
+    """As the batch counted them; a ledger that was rebuilt knows the outcomes alone."""
+    counted = judged.get(row.id or 0)
+    return counted if counted is not None else sum(row.outcomes.get(name, 0) for name in JUDGED)
 
 
 def rule_words(rule: JudgedRule) -> str:
@@ -149,12 +149,10 @@ def _line(rule: JudgedRule, mine: _Tally, points: Sequence[_Tally]) -> RuleLine:
     )
 
 
-def _tally(
-    batches: Sequence[LedgerRow], counts: Mapping[int, Sequence[RuleCount]], label: str
-) -> _Tally:
+def _tally(batches: Sequence[LedgerRow], evidence: Evidence, label: str) -> _Tally:
     tally = _Tally(label, batches[-1].committed_at if batches else None)
-    tally.rows = sum(judged_rows(row) for row in batches)
-    for count in (count for row in batches for count in counts.get(row.id or 0, ())):
+    tally.rows = sum(judged_rows(row, evidence.judged) for row in batches)
+    for count in (count for row in batches for count in evidence.counts.get(row.id or 0, ())):
         tally.n[count.rule] = tally.n.get(count.rule, 0) + count.n
         tally.held[count.rule] = tally.held.get(count.rule, 0) + count.held
         tally.severities[count.severity] = tally.severities.get(count.severity, 0) + count.n
@@ -176,7 +174,7 @@ def _points(evidence: Evidence) -> list[_Tally]:
             groups[-1][1].append(row)
         else:
             groups.append((label, [row]))
-    return [_tally(rows, evidence.counts, label) for label, rows in groups[-MOST_POINTS:]]
+    return [_tally(rows, evidence, label) for label, rows in groups[-MOST_POINTS:]]
 
 
 def _point(tally: _Tally) -> Point:

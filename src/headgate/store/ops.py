@@ -283,6 +283,11 @@ class OpsStore:
         with self._engine.connect() as db:
             return rule_counts.newest(db, job, limit)
 
+    def judged_rows(self, job: str) -> Mapping[int, int]:
+        """How many rows each batch of the job judged, by the number of its ledger row."""
+        with self._engine.connect() as db:
+            return rule_counts.judged_rows(db, job)
+
     def pending_windows(
         self, job: str, before: datetime | None = None, limit: int = 1000
     ) -> tuple[Window, ...]:

@@ -53,3 +53,10 @@ def newest(db: Connection, job: str, limit: int) -> dict[int, tuple[RuleCount, .
         count = RuleCount(*(row[name] for name in RuleCount._fields))
         found[row["ledger"]] = (*found[row["ledger"]], count)
     return found
+
+
+def judged_rows(db: Connection, job: str) -> dict[int, int]:
+    """How many rows each batch of a job judged, by the number of its ledger row."""
+    mine = (rule_counts.c.job == job) & (rule_counts.c.rule == ALL_ROWS)
+    query = select(rule_counts.c.ledger, rule_counts.c.n).where(mine)
+    return {int(row[0]): int(row[1]) for row in db.execute(query)}

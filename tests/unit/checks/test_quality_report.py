@@ -50,13 +50,14 @@ def test_a_row_that_is_missing_in_the_table_is_told() -> None:
     assert "rows judged = rows in the results table: 1,000 ≠ 1,001" in report_html(made)
 
 
-def test_the_rows_of_a_pair_are_those_that_its_partials_count() -> None:
+def test_the_rows_of_a_pair_are_those_that_its_batches_judged() -> None:
     table = judged()
     known = evidence(table)
     pairs = [replace(row, outcomes={"newest": row.read}) for row in known.batches]
-    made = make_report(table, replace(known, batches=tuple(pairs), judged=1000), NOON)
+    rows = {row.id or 0: 1000 for row in pairs}
+    made = make_report(table, replace(known, batches=tuple(pairs), judged=rows), NOON)
     assert made.judged == made.clean + made.failed == 1000
-    assert made.trend.points[-1].rows == 1000
+    assert [point.rows for point in made.trend.points] == [1000] * 3
     assert made.adds_up
 
 

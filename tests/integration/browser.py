@@ -1,0 +1,168 @@
+"""A real Chromium without a window, driven over a pipe: no server, no port, no further package."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+SECONDS = 30
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+
+
+def chromium() -> str:
+    """Its path; without it the test is skipped, but never where tests must not be skipped."""
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None and os.environ.get("CI") == "true":
+        pytest.fail("Chromium is not installed: `make setup-system` installs it")
+    if found is None:
+        pytest.skip("Chromium is not installed: `make setup-system` installs it")
+    return found
+
+
+@dataclass
+class Page:
+    """A page and everything that it said or asked for while it was open."""
+
+    browser: Browser
+    session: str
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def open(self, file: Path, *, dark: bool = False, width: int = 1200) -> None:
+        self.events.clear()
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=features)
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        self.call("Page.navigate", url=file.as_uri())
+        self.browser.until(lambda: self._seen("Page.loadEventFired"))
+
+    def call(self, method: str, **params: object) -> dict[str, Any]:
+        return self.browser.call(method, self.session, **params)
+
+    def run(self, expression: str) -> Any:
+        """The value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    @property
+    def requests(self) -> list[str]:
+        """The addresses that were asked for, the page itself left out."""
+        sent = [e["params"]["request"]["url"] for e in self._of("Network.requestWillBeSent")]
+        return sent[1:]
+
+    @property
+    def complaints(self) -> list[str]:
+        """Errors and warnings of the console, and exceptions."""
+        logged = [e["params"]["entry"]["text"] for e in self._of("Log.entryAdded")]
+        said = [str(e["params"]) for e in self._of("Runtime.consoleAPICalled")]
+        return logged + said + [str(e["params"]) for e in self._of("Runtime.exceptionThrown")]
+
+    def _of(self, method: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["method"] == method]
+
+    def _seen(self, method: str) -> bool:
+        return bool(self._of(method))
+
+
+class Browser:
+    """Calls and their answers: JSON with a zero byte behind it, over two pipes."""
+
+    def __init__(self, to: int, back: int) -> None:
+        self._to, self._back, self._left = to, back, b""
+        self._number, self._answers = 0, dict[int, dict[str, Any]]()
+        self._pages = dict[str, Page]()
+
+    def new_page(self) -> Page:
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        page = self._pages[session] = Page(self, session)
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            page.call(f"{domain}.enable")
+        return page
+
+    def call(self, method: str, session: str | None = None, **params: object) -> dict[str, Any]:
+        self._number += 1
+        number = self._number
+        message: dict[str, object] = {"id": number, "method": method, "params": params}
+        if session is not None:
+            message["sessionId"] = session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        self.until(lambda: number in self._answers)
+        answer = self._answers.pop(number)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def until(self, true: Any) -> None:
+        limit = time.monotonic() + SECONDS
+        while not true():
+            ready, _, _ = select.select([self._back], [], [], max(0, limit - time.monotonic()))
+            assert ready, "Chromium did not answer"
+            read = os.read(self._back, 1 << 20)
+            assert read, "Chromium ended"
+            *whole, self._left = (self._left + read).split(b"\0")
+            for text in whole:
+                self._take(json.loads(text))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "id" in message:
+            self._answers[message["id"]] = message
+        elif message.get("sessionId") in self._pages:
+            self._pages[message["sessionId"]].events.append(message)
+
+
+@contextmanager
+def started(profile: Path) -> Iterator[Browser]:
+    """Chromium reads its commands from descriptor 3 and answers on 4."""
+    command = [chromium(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+    # Numbers above those that the child gets, so that none is overwritten.
+    first = (*os.pipe(), *os.pipe())
+    pipes = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 20) for end in first]
+    for end in first:
+        os.close(end)
+    theirs_in, ours_out, ours_in, theirs_out = pipes
+
+    def hand_over() -> None:
+        os.dup2(theirs_in, 3)
+        os.dup2(theirs_out, 4)
+
+    child = subprocess.Popen(
+        command,
+        preexec_fn=hand_over,
+        close_fds=False,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield Browser(ours_out, ours_in)
+    finally:
+        child.terminate()
+        try:
+            child.wait(10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        for end in pipes:
+            os.close(end)
