@@ -139,6 +139,9 @@ class Values(BaseModel):
     kafka_port: Annotated[Port, Variable("Port of the embedded broker, if free.")] = 9092
     connect_port: Annotated[Port, Variable("Port of Spark Connect, if free.")] = 15002
     spark_ui_port: Annotated[Port, Variable("Port of the Spark UI, if free.")] = 4040
+    jdbc_port: Annotated[
+        Port | None, Variable("Port of JDBC on this machine, without a password; not set: none.")
+    ] = None
     metrics_url: Annotated[str | None, Variable("Prometheus text; the engine sets it.")] = None
     metrics_port: Annotated[Port, Variable("Port of that text, if free.")] = 9249
     spark_driver_memory: Annotated[Memory, Variable("Heap of the engine.", form=SIZE)] = "2g"

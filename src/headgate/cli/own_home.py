@@ -14,7 +14,7 @@ from headgate.errors import ConflictError
 
 # What says how much of this machine the command may use; everything else is its own.
 KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY", "SPARK_JAVA_OPTIONS"})
-PORTS = frozenset({"KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT"})
+PORTS = frozenset({"KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT", "JDBC_PORT"})
 ANNOUNCED = frozenset(
     {"BOOTSTRAP_SERVERS", "CONNECT_URL", "CONNECT_TOKEN", "SPARK_UI_URL", "METRICS_URL"}
 )

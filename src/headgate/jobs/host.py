@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.engine.controller import LOOK_SECONDS, Controller
+from headgate.engine.jdbc import serve_jdbc
 from headgate.engine.lease import EngineLease, active_engine
 from headgate.engine.session import ConnectServer, start_session, stop_session
 from headgate.errors import ConflictError
@@ -53,6 +54,8 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
                 ):
                     say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
                     say(f"metrics on http://localhost:{metrics_port}/metrics")
+                    if settings.jdbc_port is not None:
+                        say(f"JDBC on {serve_jdbc(session, free_port(settings.jdbc_port))}")
                     controller.run(stop)
                 say("engine stopped between batches")
             finally:
