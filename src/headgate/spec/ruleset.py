@@ -9,18 +9,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     StrictBool,
     StrictStr,
-    WithJsonSchema,
 )
-from pydantic.config import JsonDict
 from pydantic.dataclasses import dataclass
 
 from headgate.spec.dataset import Text
-from headgate.spec.durations import duration, in_words
-from headgate.spec.refusal import Refusal
-from headgate.spec.types import SqlType, parse_type
+from headgate.spec.rule_types import ColumnType, Constant, Duration, Exact, Limit, Number, written
+from headgate.spec.types import SqlType
 
 VERSION = 2
 Severity = Literal["ERROR", "WARN", "INFO"]
@@ -48,55 +44,6 @@ def _column(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
-def _limit(value: object) -> object:
-    if isinstance(value, bool | list | dict):
-        raise Refusal("a limit is a number, or the text of a date or time", "Write for example 5.")
-    return value
-
-
-def _constant(value: object) -> object:
-    if value is None or isinstance(value, list | dict):
-        raise Refusal("a value is text, a number, true or false", "Leave it out.")
-    return value
-
-
-def _number(value: object) -> object:
-    if isinstance(value, bool | str | list | dict):
-        raise Refusal("this must be a number", "Write the number without quotes.")
-    return value
-
-
-def _type(value: object) -> SqlType:
-    if isinstance(value, SqlType):
-        return value
-    if not isinstance(value, str):
-        raise Refusal("a type is written as text", "Write for example STRING or TIMESTAMP(3).")
-    found = parse_type(value)
-    if found.name == "JSON":
-        raise Refusal("rules see no JSON", "Write STRING: the text of the field.")
-    # Text that ends in Z would be NULL as a time without zone, so all times here are UTC.
-    return SqlType("TIMESTAMP_LTZ", found.precision) if found.is_time else found
-
-
-def _written(length: timedelta) -> JsonDict:
-    return {"default": in_words(length)}
-
-
-Limit = Annotated[int | float | str | None, BeforeValidator(_limit)]
-Constant = Annotated[bool | int | float | str, BeforeValidator(_constant)]
-Number = Annotated[float | None, BeforeValidator(_number)]
-Duration = Annotated[
-    timedelta,
-    BeforeValidator(duration),
-    PlainSerializer(in_words),
-    WithJsonSchema({"type": "string", "examples": ["10 SECONDS", "5 MINUTES"]}),
-]
-ColumnType = Annotated[
-    SqlType,
-    BeforeValidator(_type),
-    PlainSerializer(str),
-    WithJsonSchema({"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}),
-]
 WATERMARK, WINDOW, HORIZON = timedelta(seconds=5), timedelta(seconds=10), timedelta(days=1)
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
@@ -137,7 +84,7 @@ class RuleSource:
     ] = None
     watermark: Annotated[
         Duration,
-        Field(description="How long windows wait.", json_schema_extra=_written(WATERMARK)),
+        Field(description="How long windows wait.", json_schema_extra=written(WATERMARK)),
     ] = WATERMARK
     pk_path: Annotated[
         Text | None, Field(description="The key inside the value, as a[type='PK'].value.")
@@ -187,7 +134,7 @@ class Rule:
     fields: tuple[Text, ...] = ()
     min: Limit = None
     max: Limit = None
-    pattern: StrictStr | None = None
+    pattern: Exact | None = None
     max_age_seconds: Annotated[int | None, Field(strict=True, ge=1)] = None
     left: Text | None = None
     op: Text | None = None
@@ -259,7 +206,7 @@ class Metadata:
 class Metrics:
     namespace: Annotated[Text, Field(description="Stands before each metric's name.")] = "dq"
     window: Annotated[
-        Duration, Field(description="The width of a window.", json_schema_extra=_written(WINDOW))
+        Duration, Field(description="The width of a window.", json_schema_extra=written(WINDOW))
     ] = WINDOW
 
 

@@ -307,3 +307,9 @@ def test_a_table_is_found_by_its_name() -> None:
     with pytest.raises(UsageError) as caught:
         find_table(ROOT, "order")
     assert caught.value.fix.startswith("Did you mean `orders`?")
+
+
+def test_blanks_at_the_ends_of_a_value_are_part_of_it(load: Load) -> None:
+    rule = "{name: a, type: lookup_in, field: email, values: [' x ', y]}"
+    found = load(ONE.replace("{name: total_there, type: required, field: total}", rule))
+    assert found.value.tables[0].rules[0].values == (" x ", "y")

@@ -1,0 +1,67 @@
+"""The kinds of values in a rule set: limits, constants, lengths of time, types of columns."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer, StringConstraints, WithJsonSchema
+from pydantic.config import JsonDict
+
+from headgate.spec.durations import duration, in_words
+from headgate.spec.refusal import Refusal
+from headgate.spec.types import SqlType, parse_type
+
+
+def _limit(value: object) -> object:
+    if isinstance(value, bool | list | dict):
+        raise Refusal("a limit is a number, or the text of a date or time", "Write for example 5.")
+    return value
+
+
+def _constant(value: object) -> object:
+    if value is None or isinstance(value, list | dict):
+        raise Refusal("a value is text, a number, true or false", "Leave it out.")
+    return value
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool | str | list | dict):
+        raise Refusal("this must be a number", "Write the number without quotes.")
+    return value
+
+
+def _type(value: object) -> SqlType:
+    if isinstance(value, SqlType):
+        return value
+    if not isinstance(value, str):
+        raise Refusal("a type is written as text", "Write for example STRING or TIMESTAMP(3).")
+    found = parse_type(value)
+    if found.name == "JSON":
+        raise Refusal("rules see no JSON", "Write STRING: the text of the field.")
+    # Text that ends in Z would be NULL as a time without zone, so all times here are UTC.
+    return SqlType("TIMESTAMP_LTZ", found.precision) if found.is_time else found
+
+
+def written(length: timedelta) -> JsonDict:
+    """A default as a person would write it, for the schema."""
+    return {"default": in_words(length)}
+
+
+Limit = Annotated[int | float | str | None, BeforeValidator(_limit)]
+# Blanks at the ends of a value are part of it.
+Exact = Annotated[str, StringConstraints(strip_whitespace=False)]
+Constant = Annotated[bool | int | float | Exact, BeforeValidator(_constant)]
+Number = Annotated[float | None, BeforeValidator(_number)]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(duration),
+    PlainSerializer(in_words),
+    WithJsonSchema({"type": "string", "examples": ["10 SECONDS", "5 MINUTES"]}),
+]
+ColumnType = Annotated[
+    SqlType,
+    BeforeValidator(_type),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}),
+]
