@@ -128,7 +128,13 @@ def order_of(
         begin = begin.replace(tzinfo=UTC)
     if start is None:
         begin = window_of(begin, judged.rule_set.metrics.window)
-    return Order(rows, seed, begin, dict(_share(text, feed) for text in shares))
+    given = dict(_share(text, feed) for text in shares)
+    total = sum(given.get(defect.name, defect.share) for defect in feed.defects)
+    if total > 1:
+        raise UsageError(
+            f"the shares sum to {total:g}", why="a row has one defect", fix="choose smaller ones"
+        )
+    return Order(rows, seed, begin, given)
 
 
 def feeding_of(settings: Settings, feed: RuleFeed, judged: JudgedTable, order: Order) -> Feeding:

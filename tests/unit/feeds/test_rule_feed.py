@@ -198,6 +198,14 @@ def test_a_share_of_ones_own_is_planted_exactly(tmp_path: Path) -> None:
     assert {d.name: d.rows for d in planted.defects}["lost"] == 0
 
 
+@pytest.mark.parametrize("rows", [1, 3, 7, 101])
+def test_few_rows_never_have_more_defects_than_rows(tmp_path: Path, rows: int) -> None:
+    feed = feeding(tmp_path, PAIR, rows=rows, changed=0.5, lost=0.35)
+    planted = feed.planted()
+    assert sum(defect.rows for defect in planted.defects) <= rows
+    assert planted.statuses == recounted(sent(feed))
+
+
 def test_rows_of_a_dataset_get_event_times_of_now_and_keep_their_form(tmp_path: Path) -> None:
     feed = feeding(tmp_path, ONE)
     rows = values(sent(feed)["onprem"])

@@ -60,6 +60,7 @@ def test_a_share_of_ones_own_and_the_text_for_a_person() -> None:
 def test_what_is_called_wrongly_is_refused_with_what_to_write() -> None:
     assert refused("customer", "--share", "latte=0.1").fix == "Did you mean `late`?"
     assert "no share" in refused("customer", "--share", "late=2").what
+    assert "sum to" in refused("customer", "--share", "late=0.95").what
     assert "no time" in refused("customer", "--start", "yesterday").what
     unknown = refused("custmer")
     assert isinstance(unknown, UsageError)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -59,7 +60,7 @@ class Feeding:
         self._sides: dict[Side, SideMessages] = {
             side: SideMessages(feed, side, table.table.pk) for side in table.table.sources
         }
-        self._counts = [_count(defect, order) for defect in feed.defects]
+        self._counts = counts_of(feed, order)
         self._roles = roles(self._counts, order)
 
     def blocks(self) -> Iterator[Block]:
@@ -190,5 +191,8 @@ def _dead(judged: Counter[Judged]) -> int:
     return sum(n for one, n in judged.items() if one.dead_letter)
 
 
-def _count(defect: Defect, order: Order) -> int:
-    return round(order.shares.get(defect.name, defect.share) * order.rows)
+def counts_of(feed: RuleFeed, order: Order) -> list[int]:
+    """So many rows of each defect; the sums are rounded, so that they never pass the rows."""
+    shares = [order.shares.get(defect.name, defect.share) for defect in feed.defects]
+    ends = [round(sum(shares[:at]) * order.rows) for at in range(len(shares) + 1)]
+    return [end - begin for begin, end in pairwise(ends)]
