@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlglot
+from sqlglot import exp
 from tests.integration.expr_frames import ANSI, same_key, shown_rows, spark_answers, twin_answer
-from tests.unit.expr.random_exprs import KINDS, every_form, random_expr
+from tests.unit.expr.random_exprs import (
+    COLUMNS,
+    KINDS,
+    PLAIN,
+    every_form,
+    random_expr,
+    random_logic,
+)
 from tests.unit.expr.random_rows import Row, random_rows
 
 from headgate.expr.spark import to_spark
@@ -23,6 +32,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 AT_ONCE = 200
+_DUCKDB = {"STRING": "VARCHAR"}
 
 
 def _seed() -> int:
@@ -67,6 +77,65 @@ def test_spark_and_the_twin_agree_in_both_ansi_modes(spark: SparkSession) -> Non
     rng = Random(_seed())
     expressions = [*_expressions(rng, 60), *rng.sample(every_form(), 60)]
     assert _compare(spark, [expressions], rng, count=40) == 4_800
+
+
+def _in_duckdb(condition: Expr, texts: dict[str, str]) -> str:
+    """The condition as DuckDB's SQL, its texts handed in: its parser stops at a NUL."""
+
+    def handed_in(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Literal) or not node.is_string:
+            return node
+        name = f"text{len(texts)}"
+        texts[name] = node.this
+        return exp.Placeholder(this=name)
+
+    return sqlglot.parse_one(to_spark(condition), read="spark").transform(handed_in).sql("duckdb")
+
+
+def _duckdb_answers(conditions: list[Expr], rows: list[Row]) -> list[list[Any]]:
+    import duckdb
+
+    kinds = {name: COLUMNS[name] for name in PLAIN}
+    declared = ", ".join(f"{name} {_DUCKDB.get(kind.name, kind)}" for name, kind in kinds.items())
+    texts: dict[str, str] = {}
+    columns = ", ".join(_in_duckdb(item, texts) for item in conditions)
+    query = f"SELECT {columns} FROM rows ORDER BY place"
+    with duckdb.connect() as database:
+        database.execute(f"CREATE TABLE rows (place INT, {declared})")
+        database.executemany(
+            f"INSERT INTO rows VALUES ({', '.join('?' * (len(PLAIN) + 1))})",
+            [[at, *(row[name] for name in PLAIN)] for at, row in enumerate(rows)],
+        )
+        return [list(row) for row in database.execute(query, texts).fetchall()]
+
+
+def _judge_logic(spark: SparkSession, rng: Random, conditions: int, count: int) -> int:
+    """Comparison, logic and NULL in Spark, the twin and DuckDB."""
+    rows = random_rows(rng, count)
+    trees = [random_logic(rng, rng.randint(0, 3)) for _ in range(conditions)]
+    expected = [[twin_answer(item, row) for item in trees] for row in rows]
+    assert {True, False, None} == {answer for line in expected for answer in line}
+    wrong = [
+        (to_spark(item), row, theirs, ours)
+        for row, line, mine in zip(rows, _duckdb_answers(trees, rows), expected, strict=True)
+        for item, theirs, ours in zip(trees, line, mine, strict=True)
+        if theirs is not ours
+    ]
+    assert wrong[:10] == []
+    with shown_rows(spark, rows):
+        assert _differences(spark, trees, rows)[:10] == []
+    return len(rows) * len(trees)
+
+
+def test_duckdb_agrees_on_comparison_logic_and_null(spark: SparkSession) -> None:
+    assert _judge_logic(spark, Random(_seed()), conditions=60, count=40) == 2_400
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_duckdb_agrees_on_fifty_thousand_pairs(spark: SparkSession) -> None:
+    rng = Random(_seed())
+    assert sum(_judge_logic(spark, rng, AT_ONCE, count=50) for _ in range(5)) == 50_000
 
 
 @pytest.mark.slow

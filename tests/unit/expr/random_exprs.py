@@ -142,6 +142,52 @@ def every_form() -> list[Expr]:
     return list(dict.fromkeys(made for maker in makers if (made := _admitted(maker)) is not None))
 
 
+# Comparison, logic and NULL alone, on types that every SQL engine has.
+PLAIN = ("i", "j", "n", "d", "e", "m", "s", "t", "flag")
+
+
+def random_logic(rng: Random, depth: int) -> Expr:
+    """A condition of nothing but comparisons, logic and NULL, over PLAIN columns."""
+    if depth <= 0:
+        return _plain_predicate(rng)
+    parts = [random_logic(rng, depth - 1) for _ in range(rng.randint(2, 3))]
+    return rng.choice(
+        (
+            build.conjunction(parts),
+            build.disjunction(parts),
+            build.negation(parts[0]),
+            build.is_null(parts[0]),
+            build.compare(rng.choice(("=", "<>", "<=>")), parts[0], parts[1]),
+            build.case([(parts[0], parts[1])], parts[-1]),
+            call("coalesce", parts),
+        )
+    )
+
+
+def _plain_predicate(rng: Random) -> Expr:
+    name = rng.choice(PLAIN)
+    item = Column(name, COLUMNS[name])
+    alike = [Column(other, COLUMNS[other]) for other in PLAIN if _alike(item.type, COLUMNS[other])]
+    others = [rng.choice((rng.choice(alike), _constant(rng, item.type))) for _ in range(2)]
+    if item.type == BOOLEAN:
+        return rng.choice((item, build.compare("<=>", item, others[0]), build.is_null(item)))
+    operator = rng.choice(("=", "<>", "<", "<=", ">", ">=", "<=>"))
+    constants = [_constant(rng, item.type) for _ in range(rng.choice((2, _MANY)))]
+    return rng.choice(
+        (
+            build.compare(operator, item, others[0]),
+            build.between(item, *others),
+            build.is_in(item, constants),
+            build.is_null(item),
+        )
+    )
+
+
+def _alike(one: SqlType, other: SqlType) -> bool:
+    exact = {"INT", "BIGINT"}
+    return one.name == other.name or {one.name, other.name} <= exact
+
+
 def _admitted(maker: Callable[[], Expr]) -> Expr | None:
     try:
         return maker()

@@ -184,6 +184,7 @@ REFUSED = {
     "d = 1e400": "too large",
     "i = 5F": "cannot be cast",
     "-flag = true": "needs numbers",
+    "abs(" * 40 + "i" + ")" * 40 + " = 1": "too large",
     "(" * 300 + "flag" + ")" * 300: "too deeply",
 }
 
