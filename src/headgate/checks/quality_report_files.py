@@ -13,6 +13,7 @@ from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
 FOLDER = "build/reports/rules"
+HOME = ".headgate"
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,10 @@ class ReportFiles:
     json: Path
 
 
-def report_folder(root: Path, table: str) -> Path:
-    return root / FOLDER / table
+def report_folder(settings: Settings, table: str) -> Path:
+    """Below the project; a home elsewhere has runs of its own, and keeps their reports itself."""
+    own = settings.home == settings.root / HOME
+    return (settings.root / FOLDER if own else settings.home / "reports") / table
 
 
 def write_report(folder: Path, report: QualityReport) -> ReportFiles:
@@ -39,4 +42,4 @@ def make_and_write(
 ) -> tuple[QualityReport, ReportFiles]:
     """The report of a run, written where reports are kept or into `folder`."""
     report = quality_report(settings, store, wanted)
-    return report, write_report(folder or report_folder(settings.root, wanted.table), report)
+    return report, write_report(folder or report_folder(settings, wanted.table), report)

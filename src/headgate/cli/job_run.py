@@ -64,6 +64,10 @@ def finish(settings: Settings, store: OpsStore, asked: Run) -> Run:
     ended = carried_out(settings, store, asked)
     raise_unless_finished(ended)
     console.done(sentence(ended))
+    if ended.kind == "quality":
+        from headgate.cli.rules_report import report_of
+
+        report_of(settings, store, ended)
     console.data(report(ended), text="")
     return ended
 

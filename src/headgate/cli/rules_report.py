@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import console
+
+if TYPE_CHECKING:
+    from headgate.settings import Settings
+    from headgate.store.model import Run
+    from headgate.store.ops import OpsStore
 
 
 @dataclass(frozen=True)
@@ -90,3 +96,17 @@ def command(
             why="\n".join(wrong),
             fix="headgate certify says which batch; a run may still be going on",
         )
+
+
+def report_of(settings: Settings, store: OpsStore, run: Run) -> None:
+    """The report of a run that has just ended, where reports are kept; the run is done without it too."""
+    from headgate.checks.quality_report_files import make_and_write
+    from headgate.checks.quality_report_gather import Wanted
+    from headgate.errors import HeadgateError
+
+    try:
+        _, files = make_and_write(settings, store, Wanted(run.subject, run.number))
+    except HeadgateError as error:
+        console.warn(f"there is no report of {run.job} run {run.number}: {error.what}")
+        return
+    console.say(f"report: {files.html}")
