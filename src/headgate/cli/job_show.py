@@ -116,12 +116,14 @@ def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dat
 
 def _judging(store: OpsStore, seen: JobView, kind: str) -> tuple[str, int | None]:
     """By which revision a quality job judges now, and how many keys its rules have in memory."""
-    from headgate.jobs.quality_marks import keys_mark, running_mark
+    from headgate.jobs.quality_marks import running_mark
+    from headgate.metrics.gauges import kept
+    from headgate.metrics.names import UNIQUE_KEYS
 
     if kind != "quality":
         return "", None
-    running, keys = store.read_mark(running_mark(seen.job)), store.read_mark(keys_mark(seen.job))
-    return running.value if running else "", int(keys.value) if keys else None
+    running, keys = store.read_mark(running_mark(seen.job)), kept(store)[UNIQUE_KEYS].get(seen.job)
+    return running.value if running else "", None if keys is None else int(keys)
 
 
 def _text(shown: Shown, trigger: float, engine: bool) -> str:

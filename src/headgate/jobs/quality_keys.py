@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from headgate.engine.iceberg import SUMMARY, ManagedTable
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
-from headgate.jobs.quality_marks import keys_mark
 from headgate.jobs.rules_revision import RulesRevision
+from headgate.metrics.gauges import keep
+from headgate.metrics.names import UNIQUE_KEYS
 from headgate.store.ops import OpsStore
 
 # Its commits are no batch of the job: they bring no row.
@@ -28,7 +29,7 @@ class SeenKeys:
         """Note how large the table is, for whoever looks at the job."""
         if rules.keys is not None:
             current = ManagedTable(self._session, rules.keys).look().current()
-            self._store.mark(keys_mark(self._job), str(current.total if current else 0))
+            keep(self._store, UNIQUE_KEYS, self._job, current.total if current else 0)
 
     def let_go(self, rules: RulesRevision, greatest: datetime | None) -> None:
         """Delete keys that no row can meet any more; not at every batch, but a horizon at a time."""

@@ -6,8 +6,3 @@ from __future__ import annotations
 def running_mark(job: str) -> str:
     """The revision by which the job judges now."""
     return f"rules-running:{job}"
-
-
-def keys_mark(job: str) -> str:
-    """How many keys its rules of uniqueness have in memory."""
-    return f"rule-keys:{job}"

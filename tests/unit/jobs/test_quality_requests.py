@@ -1,0 +1,96 @@
+"""A quality job is asked for by its rule table; to start it is to deploy what is declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.store.conftest import clock, made, store
+
+from headgate.errors import ConflictError, UsageError
+from headgate.jobs.requests import ask_for, full_name
+from headgate.jobs.rules_deploy import deploy, plan_deployment
+from headgate.jobs.rules_revision import deployed, fetch
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+# Fixtures, which pytest finds by their names in this module.
+__all__ = ["clock", "made", "store"]
+RULES = """
+version: 2
+tables:
+  - name: one
+    pk: id
+    sources:
+      onprem: {topic: some.topic, table: one_events, columns: {id: STRING, amount: DOUBLE}}
+    rules:
+      - {name: negative, when: "amount < %s"}
+  - name: stored
+    pk: id
+    sources:
+      onprem: {iceberg: silver.one, table: one_rows, columns: {id: STRING, amount: DOUBLE}}
+    rules:
+      - {name: negative, when: "amount < 0"}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "rules").mkdir()
+    declare(tmp_path, 0)
+    return Settings(root=tmp_path, home=tmp_path, bootstrap_servers="nowhere:1")
+
+
+def declare(root: Path, limit: int) -> None:
+    (root / "rules" / "one.yml").write_text(RULES % limit)
+
+
+def test_a_quality_job_is_named_with_its_table(settings: Settings) -> None:
+    assert full_name(settings, "quality-one") == "quality-one"
+    with pytest.raises(UsageError, match="named with its rule table"):
+        full_name(settings, "quality")
+
+
+def test_an_unknown_table_is_told_with_those_there_are(settings: Settings, store: OpsStore) -> None:
+    with pytest.raises(UsageError, match="no rule set has a table `onee`"):
+        ask_for(settings, store, "quality-onee", "batch", {})
+
+
+def test_what_is_judged_as_a_whole_is_no_stream(settings: Settings, store: OpsStore) -> None:
+    with pytest.raises(UsageError, match="quality-stored is no stream"):
+        ask_for(settings, store, "quality-stored", "streaming", {})
+    assert ask_for(settings, store, "quality-stored", "batch", {}).subject == "stored"
+
+
+def test_a_started_job_reads_its_topic_under_the_declared_rules(
+    settings: Settings, store: OpsStore
+) -> None:
+    run = ask_for(settings, store, "quality-one", "streaming", {})
+    assert run.options["topic"] == "some.topic"
+    assert run.options["dlq_topic"] == "some.topic.dlq"
+    assert deployed(store, "one") == run.revision
+    assert [rule.name for rule in fetch(store, run.revision).rules] == ["negative"]
+    assert ask_for(settings, store, "quality-one", "streaming", {}) == run
+
+
+def test_a_changed_rule_is_deployed_not_started_again(settings: Settings, store: OpsStore) -> None:
+    run = ask_for(settings, store, "quality-one", "streaming", {})
+    declare(settings.root, 5)
+    with pytest.raises(ConflictError, match="under another revision") as error:
+        ask_for(settings, store, "quality-one", "streaming", {})
+    assert "headgate rules deploy one" in error.value.fix
+    planned = plan_deployment(settings, store, "one")
+    assert (planned.before, planned.changes) == (run.revision, ("changed rule negative",))
+    store.mark("rules-running:quality-one", planned.revision)
+    assert deploy(settings, store, planned)
+    assert ask_for(settings, store, "quality-one", "streaming", {}) == run
+    assert not plan_deployment(settings, store, "one").is_new
+
+
+def test_a_plan_is_void_once_the_rules_have_moved_on(settings: Settings, store: OpsStore) -> None:
+    planned = plan_deployment(settings, store, "one")
+    assert planned.before is None
+    declare(settings.root, 7)
+    with pytest.raises(ConflictError, match="changed just now"):
+        deploy(settings, store, planned)
+    assert deployed(store, "one") is None
