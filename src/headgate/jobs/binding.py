@@ -12,17 +12,42 @@ from headgate.expr.literals import spark_literal
 from headgate.store.model import Intent
 
 STEPS = ("clock", "revision", "view")
+# What the views of a session were last made for: they read others by name, so that most stay as
+# they are when the records change.
+BOUND = "headgate.bound."
 
 
 def bind(
     session: SparkSession, script: Script, views: Mapping[str, DataFrame], intent: Intent
 ) -> None:
     """The records under the names that the file reads, then everything up to its statements."""
-    for name, records in views.items():
-        records.createOrReplaceTempView(name)
+    put(views)
     for step in STEPS:
         for statement in script.named(step):
             sql(session, statement)
+    set_clock(session, intent)
+
+
+def bind_once(
+    session: SparkSession, script: Script, views: Mapping[str, DataFrame], intent: Intent
+) -> None:
+    """The same for a file whose views the session may have from the batch before."""
+    bound, revision = f"{BOUND}{intent.job}", intent.revisions[0]
+    if session.conf.get(bound, "") == revision:
+        put(views)
+        set_clock(session, intent)
+    else:
+        bind(session, script, views, intent)
+        session.conf.set(bound, revision)
+
+
+def put(views: Mapping[str, DataFrame]) -> None:
+    for name, records in views.items():
+        records.createOrReplaceTempView(name)
+
+
+def set_clock(session: SparkSession, intent: Intent) -> None:
+    """Every "now" of the file, and the revision that its rows name."""
     now = intent.batch_time.isoformat()
     sql(session, f"SET VARIABLE batch_time = TIMESTAMP '{now}'")
     sql(session, f"SET VARIABLE batch_revision = {spark_literal(intent.revisions[0])}")

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.compile.rules.names import SourceNames
 from headgate.compile.script import Script
 from headgate.engine.dead_letters import send_dead_letters
 from headgate.engine.faults import Point
@@ -19,7 +20,7 @@ from headgate.engine.rest import blocks_with, few, incomplete, inside, rest_of
 from headgate.engine.statements import sql
 from headgate.errors import OperationError
 from headgate.expr.literals import spark_literal
-from headgate.jobs.binding import bind
+from headgate.jobs.binding import bind_once
 from headgate.jobs.quality_partials import Partials
 from headgate.jobs.quality_target import ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE, QualityTarget
 from headgate.jobs.refusals import publish_letters, publish_once, stage
@@ -49,12 +50,13 @@ class QualityBatch:
     def write(self, intent: Intent) -> Result:
         rules = self._target.revisions.of(intent.revisions[0])
         script = self._target.revisions.script(intent.revisions[0])
-        with self._read_once(rules):
+        self._bind(intent, script, rules, self._frame)
+        with kept(self._session, rules if reads_again(rules) else None):
             staged = self._judge(intent, script, rules)
             outcomes = self._outcomes(intent, staged, rules)
             partials = stage(self._partials, intent, script.one("partials"), outcomes)
             keys = self._stage_keys(intent, script, rules)
-            self._refuse(intent, script, rules, staged, outcomes)
+        self._refuse(intent, script, rules, staged, outcomes)
         publish_once(self._partials, intent, partials)
         self._protocol.faults.at(Point.AFTER_PARTIALS)
         if keys is not None:
@@ -62,21 +64,8 @@ class QualityBatch:
             self._protocol.faults.at(Point.AFTER_KEYS)
         return self._protocol.published(self, intent, lambda: self._results.publish(staged))
 
-    @contextmanager
-    def _read_once(self, rules: RulesRevision) -> Generator[None]:
-        """Keys and aggregates are made from the records too: then those are kept meanwhile."""
-        if not rules.aggregates and rules.keys is None:
-            yield
-            return
-        self._frame = self._frame.persist()
-        try:
-            yield
-        finally:
-            self._frame.unpersist()
-
     def _judge(self, intent: Intent, script: Script, rules: RulesRevision) -> Snapshot:
         """The results staged, and what was staged bound as the rows to count."""
-        self._bind(intent, script, rules, self._frame)
         self._protocol.faults.during(Point.MID_WRITE, self._results.write_begun)
         staged = stage(self._results, intent, script.one("accept"))
         self._protocol.faults.at(Point.AFTER_STAGING)
@@ -86,7 +75,7 @@ class QualityBatch:
     def _bind(
         self, intent: Intent, script: Script, rules: RulesRevision, records: DataFrame
     ) -> None:
-        bind(self._session, script, {rules.first.bound: records}, intent)
+        bind_once(self._session, script, {rules.first.bound: records}, intent)
         closed = closed_before(self._protocol, self._session, rules, intent)
         set_batch(self._session, intent, closed)
 
@@ -136,6 +125,23 @@ class QualityBatch:
         if outcomes.get(DEAD_LETTER):
             blocks += blocks_with(self._results, staged, DEAD)
         return self._frame.where(inside(blocks)) if few(blocks, intent.range) else self._frame
+
+
+def reads_again(rules: RulesRevision) -> bool:
+    """Whether more than the results is made from the records."""
+    return bool(rules.aggregates) or rules.keys is not None
+
+
+@contextmanager
+def kept(session: SparkSession, rules: RulesRevision | None) -> Generator[None]:
+    """The records of these rules' topics as they were parsed, kept while they are read again."""
+    topics = [source for source in rules.sources if source.topic] if rules else []
+    frames = [session.table(SourceNames(source.view).read).persist() for source in topics]
+    try:
+        yield
+    finally:
+        for frame in frames:
+            frame.unpersist()
 
 
 def may_die(rules: RulesRevision) -> bool:

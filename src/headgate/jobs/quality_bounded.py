@@ -18,7 +18,7 @@ from headgate.engine.reach import Reached
 from headgate.engine.statements import create, sql
 from headgate.jobs.binding import bind
 from headgate.jobs.progress import RunProgress
-from headgate.jobs.quality_batch import bind_committed, set_batch
+from headgate.jobs.quality_batch import bind_committed, kept, set_batch
 from headgate.jobs.quality_letters import new_letters
 from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.quality_sources import WholeSources
@@ -26,7 +26,6 @@ from headgate.jobs.quality_target import QualityTarget
 from headgate.jobs.quality_topic import stop_if_held
 from headgate.jobs.quality_windows import emitter_of
 from headgate.jobs.refusals import publish_once, stage
-from headgate.jobs.rules_revision import RulesRevision
 from headgate.store.model import Intent, LedgerRow, Range
 
 
@@ -117,13 +116,14 @@ class WholeWork:
         script = self._target.revisions.script(intent.revisions[0])
         bind(self._session, script, self._sources.frames(intent.range), intent)
         set_batch(self._session, intent, None)
-        staged = self._replaced(self._results, intent, script.one("accept"))
-        self._protocol.faults.at(Point.AFTER_STAGING)
-        rows = self._session.read.format("iceberg").option("versionAsOf", str(staged.id))
-        bind_committed(self._session, script, rules, rows.load(self._results.name))
-        outcomes = self._outcomes(script)
-        self._refuse(intent, script, rules)
-        self._publish_partials(intent, script, outcomes)
+        with kept(self._session, rules):
+            staged = self._replaced(self._results, intent, script.one("accept"))
+            self._protocol.faults.at(Point.AFTER_STAGING)
+            rows = self._session.read.format("iceberg").option("versionAsOf", str(staged.id))
+            bind_committed(self._session, script, rules, rows.load(self._results.name))
+            outcomes = self._outcomes(script)
+            self._refuse(intent, script)
+            self._publish_partials(intent, script, outcomes)
         return self._protocol.published(self, intent, lambda: self._results.fast_forward(staged))
 
     def _replaced(
@@ -157,7 +157,7 @@ class WholeWork:
             self._partials.fast_forward(staged)
         self._protocol.faults.at(Point.AFTER_PARTIALS)
 
-    def _refuse(self, intent: Intent, script: Script, rules: RulesRevision) -> None:
+    def _refuse(self, intent: Intent, script: Script) -> None:
         """Dead letters that were not written by an earlier evaluation: a record has one of a reason."""
         statement = new_letters(script.one("refuse"), intent.job)
         table = ManagedTable(self._session, DEAD_LETTERS)

@@ -95,11 +95,10 @@ def ask_for(
 
 
 def _submitted(store: OpsStore, spec: JobSpec) -> Run:
-    """A new run; to start a quality job is to deploy what is declared."""
-    run = store.submit(spec)
+    """A new run; to start a quality job is to deploy what is declared, before an engine sees it."""
     if spec.kind == QUALITY:
         store.mark(rules_revision.deployed_mark(spec.subject), spec.revision)
-    return run
+    return store.submit(spec)
 
 
 def _judging(store: OpsStore, run: Run) -> str:
