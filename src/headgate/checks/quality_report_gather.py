@@ -33,6 +33,7 @@ from headgate.checks.quality_report_sample import (
 from headgate.checks.rule_aggregates import verdict_line
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.judge import judged_table
+from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedTable
 from headgate.errors import OperationError
 from headgate.jobs.rules_revision import RulesRevision, fetch
@@ -160,7 +161,7 @@ class _Found:
         counted = f"SELECT count(*) FROM {scan} WHERE dq_outcome <> 'clean' AND {where}"
         failing = cast("int", self._lake.query(counted)[0][0])
         rows = [failed_row(row) for row in self._lake.query(sample_sql(scan, where, wanted.seed))]
-        words = {rule.name: rule_words(rule) for rule in self._judged.rules}
+        words = {rule.name: rule_words(rule) for rule in all_rules(self._judged)}
         chosen = stratified(rows, tuple(words), wanted.rows)
         shown = tuple(shown_row(row, self._judged.table, words) for row in chosen)
         return Sample(wanted.seed, wanted.rows, failing, shown)

@@ -19,6 +19,7 @@ from headgate.checks.quality_report import (
     VerdictLine,
     Windows,
 )
+from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.expr.words import in_words
 from headgate.spec.durations import in_words as duration_words
@@ -100,12 +101,12 @@ def make_report(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Q
         sums=_sums(own, mine, evidence.statuses),
         severities=_severities(judged.rules, mine),
         statuses=_statuses(evidence.statuses, rows),
-        rules=rule_lines(judged.rules, mine, points),
+        rules=rule_lines(all_rules(judged), mine, points),
         trend=Trend(_kind(evidence), tuple(_point(tally) for tally in points)),
         windows=evidence.windows,
         verdicts=evidence.verdicts,
         sample=evidence.sample,
-        notes=(*evidence.notes, *_unknown(judged.rules, mine)),
+        notes=(*evidence.notes, *_unknown(all_rules(judged), mine)),
     )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TypeVar, cast
 
 from headgate.checks.quality_report import MASK, SampledRow
+from headgate.checks.quality_report_make import moment
 from headgate.spec.ruleset import RuleTable
 
 OF_A_KIND = 5
@@ -111,7 +112,7 @@ def shown_row(row: FailedRow, table: RuleTable, words: Mapping[str, str]) -> Sam
         outcome=row.outcome,
         rules=row.rules,
         reasons=told or (row.reason or row.status,),
-        event_time=MASK if timely & hidden else f"{row.event_time or ''}",
+        event_time=MASK if timely & hidden else moment(row.event_time),
         origin=_origin(row),
         row=masked_values(row.row, hidden),
     )

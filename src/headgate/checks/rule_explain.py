@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headgate.checks.quality_report_make import moment, rule_words
 from headgate.checks.rule_aggregates import aggregate_words, limit_words
 from headgate.compile.fragments import job_name
+from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.expr.spark import to_spark
 from headgate.spec.durations import in_words
@@ -99,7 +100,7 @@ def explained(judged: JudgedTable, file: str, counts: Counts) -> Explained:
         table=name,
         file=file,
         clean_status=judged.clean_status,
-        rules=tuple(_rule(name, at, r, counts) for at, r in enumerate(judged.rules, 1)),
+        rules=tuple(_rule(name, at, r, counts) for at, r in enumerate(all_rules(judged), 1)),
         aggregates=tuple(_aggregate(name, aggregate) for aggregate in judged.aggregates),
     )
 
@@ -123,11 +124,11 @@ def _rule(table: str, order: int, rule: JudgedRule, counts: Counts) -> Explained
 
 
 def rule_sql(rule: JudgedRule) -> str:
-    """The condition as it runs; uniqueness is a look into the table of keys, which has no condition."""
+    """The condition as it runs; a look into the table of keys and a verdict are none of a row's own."""
     if rule.condition is not None:
         return to_spark(rule.condition)
     if rule.unique is None:
-        return ""
+        return "-- the verdict of a pair on which no rule holds"
     fields = ", ".join(rule.unique.fields)
     return f"-- ({fields}) is among the keys of the last {in_words(rule.unique.horizon)}"
 
