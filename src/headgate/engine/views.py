@@ -27,6 +27,7 @@ class Views:
         self._session = session.newSession()
         self._deployed, self._statements = deployed, statements
         self._made: dict[str, str] = {}
+        self._told: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="views", daemon=True)
 
@@ -46,15 +47,19 @@ class Views:
             logging.getLogger("headgate").warning("views: %s", error)
             return
         for name, state in found.items():
-            if self._made.get(name) != state:
-                self._make(name)
+            if self._made.get(name) != state and self._is_made(name, state):
                 self._made[name] = state
 
-    def _make(self, name: str) -> None:
+    def _is_made(self, name: str, state: str) -> bool:
+        """Whether its views are there now; what fails is tried again at the next look."""
         try:
             create(self._session, self._statements(name))
         except Exception as error:  # the others are made all the same
-            logging.getLogger("headgate").warning("views of %s: %s", name, error)
+            if self._told.get(name) != state:
+                logging.getLogger("headgate").warning("views of %s: %s", name, error)
+            self._told[name] = state
+            return False
+        return True
 
     def _keep(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):

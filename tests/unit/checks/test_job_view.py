@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from headgate.checks.job_view import JobView, view
+from headgate.checks.job_view import JobView, JudgedBatchView, view
 from headgate.store.model import ACCEPTED_GAP, LedgerRow, Mark, Progress, Range, Run, RunState
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -85,3 +85,19 @@ def test_the_last_restart_is_told_with_its_reason() -> None:
         == "2024-01-01 12:00:00 UTC: its engine went away"
     )
     assert seen(restart=mark).last_restart == ""
+
+
+def test_a_quality_batch_says_which_revision_judged_which_offsets() -> None:
+    quality = replace(RUN, kind="quality", job="quality-orders")
+    many = {str(p): 10 for p in range(6)}
+    row = replace(
+        batch(1, 5, 2, accepted=10),
+        revisions=("0123456789abcdef",),
+        range=Range("kafka:orders", "t1", {"0": 5}, {"0": 15, "1": 0}),
+    )
+    (last,) = seen(row, run=quality).last
+    assert isinstance(last, JudgedBatchView)
+    assert (last.revision, last.offsets) == ("0123456789ab", "0:5-15")
+    (wide,) = seen(replace(row, range=Range("kafka:orders", "t1", {}, many)), run=quality).last
+    assert isinstance(wide, JudgedBatchView)
+    assert wide.offsets.endswith("3:0-10 and 2 more")
