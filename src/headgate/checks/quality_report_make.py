@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,11 +22,16 @@ from headgate.checks.quality_report import (
 )
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.typed import EXTRA, MISSING
+from headgate.expr.value_words import listed
 from headgate.expr.words import in_words
 from headgate.spec.durations import in_words as duration_words
 from headgate.spec.ruleset import SEVERITIES
 from headgate.store.model import LedgerRow, RuleCount, Run
 
+# What `schema` reads is no field: names of fields that lack or were not declared, where there are any.
+_PSEUDO = re.compile(rf"(?:\b(\w+)\.)?({MISSING}|{EXTRA}) is present")
+_SCHEMA = {MISSING: "a declared field is missing", EXTRA: "there is a field that is not declared"}
 # The outcomes of records that the rules judged; the others never became rows.
 JUDGED = ("accepted", "dead_letter")
 MOST_POINTS = 40
@@ -119,9 +125,16 @@ def judged_rows(row: LedgerRow, judged: Mapping[int, int]) -> int:
 def rule_words(rule: JudgedRule) -> str:
     """What makes a row bad, in words."""
     if rule.unique is not None:
-        fields = " and ".join(rule.unique.fields)
+        fields = listed(list(rule.unique.fields))
         return f"{fields} came before within {duration_words(rule.unique.horizon).lower()}"
-    return in_words(rule.condition) if rule.condition is not None else rule.reason
+    if rule.condition is None:
+        return rule.reason
+    return _PSEUDO.sub(_field_words, in_words(rule.condition))
+
+
+def _field_words(found: re.Match[str]) -> str:
+    of = f" of {found[1]}" if found[1] else ""
+    return f"{_SCHEMA[found[2]]}{of}"
 
 
 def rule_lines(

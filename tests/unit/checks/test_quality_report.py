@@ -21,10 +21,12 @@ from tests.unit.checks.quality_runs import (
 
 from headgate.checks.quality_report import MASK, QualityReport
 from headgate.checks.quality_report_html import percent, report_html
-from headgate.checks.quality_report_make import StatusCount, make_report
+from headgate.checks.quality_report_make import StatusCount, make_report, rule_words
 from headgate.checks.quality_report_sample import masked_values, shown_row, spread, stratified
 from headgate.checks.quality_report_svg import Bar, bars_svg, scale
 from headgate.checks.quality_report_text import report_json, report_text
+from headgate.expr.parse import parse_condition
+from headgate.spec.types import STRING
 
 
 def report(rules: int = 0, runs: int = 3, mode: str = "batch") -> QualityReport:
@@ -88,6 +90,14 @@ def test_runs_are_the_points_of_batch_runs_and_batches_those_of_a_stream() -> No
         "batch 3",
     ]
     assert report(mode="streaming").judged == 3000
+
+
+def test_a_schema_rule_says_what_it_asks_and_not_how() -> None:
+    types = {"_missing": STRING, "_extra": STRING}
+    condition = parse_condition("_missing IS NOT NULL OR _extra IS NOT NULL", types)
+    rule = replace(judged().rules[0], condition=condition)
+    words = "a declared field is missing, or there is a field that is not declared"
+    assert rule_words(rule) == words
 
 
 def test_the_trend_is_bounded() -> None:
