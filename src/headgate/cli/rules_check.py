@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from headgate.settings import Settings
 
 
+_MOST_NOTES = 20
+
+
 @dataclass(frozen=True)
 class Checked:
     """What `rules check` found."""
@@ -53,8 +56,10 @@ def command(files: tuple[Path, ...], strict: bool) -> None:
     if console.format != "text":
         console.data(checked)
     else:
-        for note in checked.notes:
+        for note in checked.notes[:_MOST_NOTES]:
             console.warn(note.sentence())
+        if len(checked.notes) > _MOST_NOTES:
+            console.warn(f"{len(checked.notes) - _MOST_NOTES} more notes: -o json shows all")
     if checked.faults:
         raise DeclarationError(checked.faults)
     if strict and checked.notes:

@@ -11,10 +11,13 @@ class Moving:
     def __init__(self, old: Document) -> None:
         self.old = old
         self._lines: dict[str, int] = {"": old.lines.get("", 1)}
+        self._by_head: dict[str, list[tuple[str, int]]] = {}
+        for pointer, line in old.lines.items():
+            self._by_head.setdefault(_head(pointer), []).append((pointer, line))
 
     def line(self, new: str, old: str) -> None:
         """What stands at `new` was written at `old`, with all that is inside it."""
-        for pointer, line in self.old.lines.items():
+        for pointer, line in self._by_head.get(_head(old), ()):
             if pointer == old or pointer.startswith((f"{old}.", f"{old}[")):
                 self._lines.setdefault(new + pointer.removeprefix(old), line)
 
@@ -24,6 +27,11 @@ class Moving:
 
     def finish(self, data: dict[str, Plain]) -> Document:
         return Document(self.old.file, self.old.variables, data, self._lines, self.old.faults)
+
+
+def _head(pointer: str) -> str:
+    """The first step of a pointer: a key, or an item of a list."""
+    return pointer.partition(".")[0]
 
 
 def texts(value: Plain) -> list[str]:
