@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 from tests.integration.quality import Quality
-from tests.integration.spark import Pipeline, Sent
+from tests.integration.spark import Pipeline, Sent, create_topic, produce
 
 from headgate.checks.quality_report import QualityReport
 from headgate.checks.quality_report_files import make_and_write
@@ -20,6 +21,7 @@ from headgate.checks.rule_diff import row_changes, rule_changes
 from headgate.checks.rule_diff_read import rows_of_topics
 from headgate.checks.rule_explain import explained, explained_text, read_counts
 from headgate.checks.rule_revisions import Finder
+from headgate.compile.rules.model import JudgedTable
 from headgate.errors import UsageError
 from headgate.store.ops import utc_now
 
@@ -122,9 +124,9 @@ def test_a_report_counts_what_was_sent_and_hides_what_is_sensitive(
     _revisions_are_compared_over_the_topic(pipeline, second)
 
 
-def _declared(pipeline: Pipeline):
+def _declared(pipeline: Pipeline, name: str = "") -> JudgedTable:
     finder = Finder(pipeline.settings.root, pipeline.store, pipeline.name)
-    found = finder.find(str(pipeline.settings.root / "rules" / f"{pipeline.name}.yml"))
+    found = finder.find(str(pipeline.settings.root / "rules" / f"{name or pipeline.name}.yml"))
     table = found.table(pipeline.name)
     assert table is not None
     return table
@@ -208,3 +210,75 @@ def test_a_revision_of_git_is_the_file_as_it_was(tmp_path: Path) -> None:
 
 def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True)
+
+
+PAIR = """
+version: 2
+metadata: {env: test, pipeline: tests}
+tables:
+  - name: %(name)s
+    pk: id
+    sources:
+      onprem: {topic: %(topic)s, table: %(name)s_onprem, alias: t1, dlq_topic: %(topic)s-dlq,
+               columns: {id: STRING, action: STRING, hash_onprem: STRING, ts: TIMESTAMP(3)}, event_time: ts}
+      cloud: {topic: %(topic)s-cloud, table: %(name)s_cloud, alias: t2, dlq_topic: %(topic)s-cloud-dlq,
+              columns: {id: STRING, hash_cloud: STRING, ts: TIMESTAMP(3)}, event_time: ts}
+    hash: {onprem_field: hash_onprem, cloud_field: hash_cloud}
+    rules:
+      - {name: deleted, when: "{t1}.action = 'DELETE'", emit: {dq_status: DELETE_EVENT, severity: INFO}}
+      - {name: missing_cloud, when: "{t1}.id IS NOT NULL AND {hash_cloud} IS NULL",
+         emit: {dq_status: MISSING_CLOUD, severity: ERROR}}
+      - {name: differs, when: "{hash_onprem} <> {hash_cloud}", emit: {dq_status: MISMATCH, severity: ERROR}}
+"""
+PAIRS = {"MATCH": 1, "MISMATCH": 1, "DELETE_EVENT": 1, "MISSING_CLOUD": 1, "MISSING_ONPREM": 1}
+
+
+def send_pairs(pipeline: Pipeline) -> None:
+    """Keys a to e, one of each status; a comes twice, and one record of the cloud is none."""
+    bootstrap, cloud = str(pipeline.settings.bootstrap_servers), f"{pipeline.topic}-cloud"
+    for name in (cloud, f"{cloud}-dlq"):
+        create_topic(bootstrap, name, 2, 1_048_588)
+    folder = pipeline.settings.root / "rules"
+    folder.mkdir()
+    (folder / "pair.yml").write_text(PAIR % {"name": pipeline.name, "topic": pipeline.topic})
+    upserts = [("a", "1", 1), ("a", "2", 5), ("b", "1", 2), ("d", "1", 4)]
+    onprem = [_side("hash_onprem", *one, action="UPSERT") for one in upserts]
+    produce(
+        bootstrap, pipeline.topic, [*onprem, _side("hash_onprem", "c", "1", 3, action="DELETE")]
+    )
+    others = [_side("hash_cloud", *one) for one in (("a", "2", 6), ("b", "2", 6), ("e", "1", 6))]
+    produce(bootstrap, cloud, [*others, Sent(b"{", b"broken")])
+
+
+def _side(field: str, key: str, digit: str, second: int, **more: str) -> Sent:
+    value = {"id": key, field: digit * 64, "ts": f"2024-01-01T10:00:{second:02d}.000Z", **more}
+    return Sent(json.dumps(value).encode(), key.encode())
+
+
+@pytest.mark.slow
+def test_a_pair_is_reported_by_its_keys_and_verdicts(pipeline: Pipeline) -> None:
+    """Two runs: the tables are written anew, so the first one's rows are gone and it says so."""
+    send_pairs(pipeline)
+    pipeline.process("quality")
+    report = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
+    assert report.adds_up, report.sums
+    assert (report.read, report.judged, report.clean) == (9, 5, 1)
+    assert {line.status: line.rows for line in report.statuses} == PAIRS
+    counts = {rule.name: (rule.n, rule.held) for rule in report.rules if rule.held}
+    assert counts["verdict_missing_onprem"] == (1, 1)
+    assert not report.notes
+    assert {row.key for row in report.sample.rows} == {"b", "c", "d", "e"}
+
+    pipeline.process("quality")
+    first = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name, run=1))
+    assert (first.judged, first.clean, first.sample.rows) == (5, 1, ())
+    assert "written the tables anew" in first.notes[0]
+    newest = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
+    assert [point.rows for point in newest.trend.points] == [5, 5]
+
+    table = _declared(pipeline, "pair")
+    topics = {"onprem": pipeline.topic, "cloud": f"{pipeline.topic}-cloud"}
+    rows = rows_of_topics(pipeline.settings.need("bootstrap_servers"), table.table, topics, 100)
+    found = row_changes(table, replace(table, rules=()), rows.rows, utc_now())
+    assert (found.rows, rows.unreadable) == (5, 1)
+    assert found.changed == 0, "each rule says what the verdict says"
