@@ -30,9 +30,15 @@ class Bench:
     script: str
     needs_broker: bool
     quick: tuple[str, ...]
+    given: tuple[str, ...] = ()
 
 
+_QUICK_RULES = ("--rows", "100000", "--repeat", "1")
 BENCHES = (
+    *(
+        Bench(goal, "quality.py", goal == "P4", _QUICK_RULES, ("--goal", goal))
+        for goal in ("P1", "P2", "P3", "P4")
+    ),
     Bench("P8", "bronze.py", True, ("--rows", "50000", "--repeat", "1")),
     Bench("P9", "generator.py", True, ("--rows", "100000", "--repeat", "1")),
     Bench("P11", "demo.py", False, ("--rows", "5000")),
@@ -122,7 +128,8 @@ def measure(
 def _measured(root: Path, bench: Bench, bootstrap: str, quick: bool, steps: Steps) -> Measured:
     from headgate.checks.goals import Measured, shown
 
-    given = (*((bootstrap,) if bench.needs_broker else ()), *(bench.quick if quick else ()))
+    broker = (bootstrap,) if bench.needs_broker else ()
+    given = (*broker, *bench.given, *(bench.quick if quick else ()))
     with steps.step(bench.goal) as step:
         done = _script(root / "bench" / bench.script, given, step.log.file)
         found = Measured.model_validate_json(done)
