@@ -153,3 +153,10 @@ def test_faults_of_tests_have_their_lines(project: Path) -> None:
 def test_a_rule_set_without_tests_is_told(project: Path) -> None:
     (project / "rules" / "taxi.tests.yml").unlink()
     assert "! rules/taxi.yml has no tests" in run("test").stderr
+
+
+def test_shared_fields_of_a_pair_stand_side_by_side(project: Path) -> None:
+    change(project / "rules.tests.yaml", "  orders: *sides", "  orders: {action: UPSERT}")
+    result = run("test", "rules.yaml")
+    assert isinstance(result.exception, DeclarationError)
+    assert "defaults.orders.action: `action` is not a side with fields" in result.exception.why

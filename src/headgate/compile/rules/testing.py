@@ -41,7 +41,9 @@ def run_tests(
     tables: Sequence[JudgedTable], declared: Declared[RuleTests]
 ) -> tuple[TestResult, ...]:
     """All tests of the file; raises the faults of rows that no source could send."""
-    results, faults = list[TestResult](), list[Fault]()
+    results, faults = list[TestResult](), [*_default_faults(tables, declared)]
+    if faults:
+        raise DeclarationError(faults)
     for at, test in enumerate(declared.value.tests):
         judged = next(t for t in tables if test.table in (None, t.table.name))
         try:
@@ -53,6 +55,18 @@ def run_tests(
     if faults:
         raise DeclarationError(faults)
     return tuple(results)
+
+
+def _default_faults(
+    tables: Sequence[JudgedTable], declared: Declared[RuleTests]
+) -> Iterator[Fault]:
+    """Of two sources, shared fields stand side by side as rows do."""
+    for judged in tables:
+        name, sources = judged.table.name, judged.table.sources
+        for side, fields in declared.value.defaults.get(name, {}).items():
+            if judged.table.is_pair and (side not in sources or not isinstance(fields, dict)):
+                what, fix = f"`{side}` is not a side with fields", "Write onprem: and cloud:."
+                yield declared.fault(f"defaults.{name}.{side}", what, "", fix)
 
 
 def _rows(
