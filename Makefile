@@ -237,7 +237,7 @@ test: $(PREPARED) ## everything quick: unit and integration
 	$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/integration -m "not slow"
 
 test-unit: $(READY) ## unit tests alone, about a second
-	$(PYTEST) tests/unit -q
+	$(PYTEST) tests/unit -q -m "not slow"
 
 test-integration: $(PREPARED) ## with a real broker and Spark
 	$(PYTEST) $(SIDE_BY_SIDE) tests/integration -m "not slow"
