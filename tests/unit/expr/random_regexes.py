@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from headgate.expr.regex import PatternRefusal, canonical
@@ -43,11 +44,19 @@ def _piece(random: Random, depth: int) -> str:
     return atom + (random.choice(COUNTS) if random.random() < 0.4 else "")
 
 
-def accepted_patterns(random: Random, count: int) -> list[str]:
+def repeated_group(random: Random) -> str:
+    """A group without limit between other things: what Java gets possessively."""
+    rounds = f"({_sequence(random, 0)}|{_sequence(random, 1)}){random.choice(('*', '+', '{2,}'))}"
+    return f"^{_sequence(random, 0)}{rounds}{_sequence(random, 0)}$"
+
+
+def accepted_patterns(
+    random: Random, count: int, make: Callable[[Random], str] = random_pattern
+) -> list[str]:
     """So many patterns that are accepted, none of them twice."""
     found: dict[str, None] = {}
     while len(found) < count:
-        text = random_pattern(random)
+        text = make(random)
         try:
             canonical(text)
         except PatternRefusal:

@@ -9,6 +9,7 @@ from tests.unit.expr.random_regexes import (
     found_in,
     hostile_texts,
     random_pattern,
+    repeated_group,
     short_texts,
 )
 
@@ -230,6 +231,20 @@ def test_rewriting_changes_no_answer() -> None:
     differing = [
         (pattern, text)
         for pattern in accepted_patterns(random, QUICK)
+        for text in short_texts(random, pattern, 8)
+        if found_in(pattern, text) != bool(compiled(pattern).search(text))
+    ]
+    assert not differing
+
+
+def test_repeated_groups_mean_the_same_when_no_round_is_given_back() -> None:
+    random = Random(SEED)
+    print("seed", SEED)
+    patterns = accepted_patterns(random, QUICK, repeated_group)
+    assert any(")*+" in canonical(pattern) for pattern in patterns)
+    differing = [
+        (pattern, text)
+        for pattern in patterns
         for text in short_texts(random, pattern, 8)
         if found_in(pattern, text) != bool(compiled(pattern).search(text))
     ]
