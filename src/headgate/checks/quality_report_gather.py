@@ -20,7 +20,6 @@ from headgate.checks.quality_report_make import (
     StatusCount,
     make_report,
     moment,
-    rule_words,
 )
 from headgate.checks.quality_report_sample import (
     MOST_ROWS,
@@ -31,6 +30,7 @@ from headgate.checks.quality_report_sample import (
     stratified,
 )
 from headgate.checks.rule_aggregates import verdict_line
+from headgate.checks.rule_words import rule_words
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.judged import all_rules

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,22 +19,16 @@ from headgate.checks.quality_report import (
     VerdictLine,
     Windows,
 )
+from headgate.checks.quality_report_ranges import range_words
+from headgate.checks.rule_words import rule_words
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
-from headgate.compile.rules.typed import EXTRA, MISSING
-from headgate.expr.value_words import listed
-from headgate.expr.words import in_words
-from headgate.spec.durations import in_words as duration_words
 from headgate.spec.ruleset import SEVERITIES
 from headgate.store.model import LedgerRow, RuleCount, Run
 
-# What `schema` reads is no field: names of fields that lack or were not declared, where there are any.
-_PSEUDO = re.compile(rf"(?:\b(\w+)\.)?({MISSING}|{EXTRA}) is present")
-_SCHEMA = {MISSING: "a declared field is missing", EXTRA: "there is a field that is not declared"}
 # The outcomes of records that the rules judged; the others never became rows.
 JUDGED = ("accepted", "dead_letter")
 MOST_POINTS = 40
-MOST_RANGES = 6
 
 
 @dataclass(frozen=True)
@@ -120,21 +113,6 @@ def judged_rows(row: LedgerRow, judged: Mapping[int, int]) -> int:
     """As the batch counted them; a ledger that was rebuilt knows the outcomes alone."""
     counted = judged.get(row.id or 0)
     return counted if counted is not None else sum(row.outcomes.get(name, 0) for name in JUDGED)
-
-
-def rule_words(rule: JudgedRule) -> str:
-    """What makes a row bad, in words."""
-    if rule.unique is not None:
-        fields = listed(list(rule.unique.fields))
-        return f"{fields} came before within {duration_words(rule.unique.horizon).lower()}"
-    if rule.condition is None:
-        return rule.reason
-    return _PSEUDO.sub(_field_words, in_words(rule.condition))
-
-
-def _field_words(found: re.Match[str]) -> str:
-    of = f" of {found[1]}" if found[1] else ""
-    return f"{_SCHEMA[found[2]]}{of}"
 
 
 def rule_lines(
@@ -266,7 +244,7 @@ def _header(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Heade
         state=str(run.state),
         revisions=tuple(revisions) or (run.revision[:12],),
         sources=tuple(s.topic or s.iceberg or s.table for s in judged.table.sources.values()),
-        ranges=_ranges(own),
+        ranges=range_words([row.range for row in own]),
         batches=len(own),
         started_at=moment(run.started_at),
         ended_at=moment(run.ended_at),
@@ -276,26 +254,3 @@ def _header(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Heade
 
 def moment(at: datetime | None) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else ""
-
-
-def _ranges(own: Sequence[LedgerRow]) -> tuple[str, ...]:
-    """From where to where each partition was read in this run."""
-    spans: dict[tuple[str, str], tuple[int, int]] = {}
-    for row in own:
-        if row.range.is_table:
-            end = row.range.end.get("snapshot", 0)
-            spans[(row.range.source, "snapshot")] = (row.range.start.get("snapshot", 0), end)
-            continue
-        for partition, end in row.range.end.items():
-            start = row.range.start.get(partition, 0)
-            first, last = spans.get((row.range.source, partition), (start, end))
-            spans[(row.range.source, partition)] = (min(first, start), max(last, end))
-    told = [_span(source, part, span) for (source, part), span in spans.items()]
-    more = len(told) - MOST_RANGES
-    return (*told[:MOST_RANGES], f"and {more:,} partitions more") if more > 0 else tuple(told)
-
-
-def _span(source: str, part: str, span: tuple[int, int]) -> str:
-    if part == "snapshot":
-        return f"{source} at snapshot {span[1]}"
-    return f"{source} partition {part}: offsets {span[0]:,} to {span[1]:,}"

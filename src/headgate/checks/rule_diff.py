@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.checks.quality_report_make import rule_words
 from headgate.checks.quality_report_sample import sensitive_columns, spread
 from headgate.checks.rule_aggregates import aggregate_words, limit_words
 from headgate.checks.rule_diff_rows import Given, masked_row, shown_key, typed_row
+from headgate.checks.rule_words import rule_words
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.twin import RowVerdict, Seen, judge_row
 from headgate.expr.tree import columns_of

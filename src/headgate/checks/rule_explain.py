@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from headgate.checks.quality_report_make import moment, rule_words
+from headgate.checks.quality_report_make import moment
 from headgate.checks.rule_aggregates import aggregate_words, limit_words
+from headgate.checks.rule_words import rule_words
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable

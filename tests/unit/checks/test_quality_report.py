@@ -21,12 +21,18 @@ from tests.unit.checks.quality_runs import (
 
 from headgate.checks.quality_report import MASK, QualityReport
 from headgate.checks.quality_report_html import percent, report_html
-from headgate.checks.quality_report_make import StatusCount, make_report, rule_words
+from headgate.checks.quality_report_make import StatusCount, make_report
+from headgate.checks.quality_report_ranges import range_words
 from headgate.checks.quality_report_sample import masked_values, shown_row, spread, stratified
 from headgate.checks.quality_report_svg import Bar, bars_svg, scale
 from headgate.checks.quality_report_text import report_json, report_text
+from headgate.checks.rule_aggregates import verdict_line
+from headgate.checks.rule_words import rule_words
 from headgate.expr.parse import parse_condition
+from headgate.metrics.windows import AggregateVerdict
+from headgate.spec.ruleset import Aggregate, Measure
 from headgate.spec.types import STRING
+from headgate.store.model import Range
 
 
 def report(rules: int = 0, runs: int = 3, mode: str = "batch") -> QualityReport:
@@ -251,3 +257,43 @@ def test_a_stack_never_leaves_the_plot() -> None:
     drawn = [float(y) for y in re.findall(r' y="([\d.-]+)"', bars_svg(bars, "words"))]
     assert drawn
     assert min(drawn) >= 0
+
+
+def test_what_was_read_is_told_by_partition_table_or_side() -> None:
+    batches = [
+        Range("kafka:orders", "id", {"0": 10, "1": 0}, {"0": 20, "1": 5}),
+        Range("kafka:orders", "id", {"0": 20, "1": 5}, {"0": 1_030, "1": 5}),
+    ]
+    assert range_words(batches) == (
+        "orders, partition 0: offsets 10 to 1,030",
+        "orders, partition 1: offsets 0 to 5",
+    )
+    assert range_words([Range("table:b.t", "id", {}, {"snapshot": 7})]) == ("b.t at snapshot 7",)
+    whole = Range("whole:a,b", "x,y", {}, {"onprem:0": 9, "cloud:snapshot": 4})
+    assert range_words([whole]) == ("onprem, partition 0: offsets 0 to 9", "cloud at snapshot 4")
+    many = Range("kafka:t", "id", {}, {str(n): 1 for n in range(50)})
+    assert range_words([many])[-1] == "and 44 partitions more"
+
+
+HIDDEN = frozenset({"mail"})
+
+
+def verdict(measure: str, group: dict[str, object] | None = None) -> AggregateVerdict:
+    return AggregateVerdict("one", measure, 7.0, True, "ERROR", group, min=10)
+
+
+@pytest.mark.parametrize("measure", ["sum", "quantile", "freshness"])
+def test_a_measure_that_can_be_one_rows_value_is_masked(measure: Measure) -> None:
+    declared = Aggregate("one", measure, field="mail", quantile=0.5, min=10)
+    assert verdict_line(verdict(measure), declared, "w", HIDDEN).value == MASK
+    other = replace(declared, field="amount")
+    assert verdict_line(verdict(measure), other, "w", HIDDEN).value == "7"
+
+
+def test_a_group_by_a_sensitive_column_is_masked() -> None:
+    declared = Aggregate("one", "row_count", group_by=("mail", "amount"), min=10)
+    found = verdict("row_count", {"mail": CANARY, "amount": 5})
+    line = verdict_line(found, declared, "w", HIDDEN)
+    assert line.group == "mail = ***, amount = 5"
+    assert line.words == "the number of rows per mail and amount"
+    assert line.limits == "at least 10"
