@@ -143,7 +143,9 @@ def _aggregate(table: str, aggregate: Aggregate) -> ExplainedAggregate:
 
 def explained_text(found: Explained) -> str:
     """For a terminal: one paragraph a rule."""
-    head = f"{found.table} ({found.file}): {len(found.rules)} rules, the first that holds decides; else {found.clean_status}"
+    count = f"{len(found.rules)} rule{'' if len(found.rules) == 1 else 's'}"
+    decides = f"the first that holds decides, else {found.clean_status}"
+    head = f"{found.table} ({found.file}): {count}; {decides}"
     parts = [head, *("\n".join(_rule_text(rule)) for rule in found.rules)]
     parts += [
         f"{a.aggregate}  {a.severity}\n  each window: {a.words} must be {a.limits}"

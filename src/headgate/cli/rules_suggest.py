@@ -165,7 +165,7 @@ def _of_dataset(settings: Settings, given: _Given) -> RuleWishes:
     dataset = load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
     return RuleWishes(
         table=_free(settings, given.name or snake_case(name), chosen=given.name is not None),
-        file=given.file or settings.data_file_of(name),
+        file=given.file or _data_file(settings, name),
         topic=given.topic or dataset.topic,
         dlq_topic=None if given.topic else dataset.dlq_topic,
         key=given.key or tuple(dataset.dedup_key),
@@ -174,6 +174,19 @@ def _of_dataset(settings: Settings, given: _Given) -> RuleWishes:
         sensitive=given.sensitive,
         rows=given.rows,
     )
+
+
+def _data_file(settings: Settings, dataset: str) -> Path:
+    from headgate.errors import UsageError
+
+    file = settings.data_file_of(dataset)
+    if not file.is_file():
+        raise UsageError(
+            f"the dataset {dataset} has no Parquet file",
+            why=f"there is none at {file}",
+            fix=f"headgate feed sample --dataset {dataset} makes one; or give --file",
+        )
+    return file
 
 
 def _free(settings: Settings, name: str, *, chosen: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from headgate.cli.main import cli
 from headgate.errors import UsageError
 
+ROOT = Path(__file__).parents[3]
 CANARY = "canary-99ab"
 
 
@@ -58,6 +60,13 @@ def test_a_file_that_is_there_is_not_overwritten(here: Path) -> None:
     suggested(here)
     with pytest.raises(UsageError, match="is there already"):
         suggested(here)
+
+
+def test_a_dataset_without_a_file_is_told_how_to_get_one(here: Path) -> None:
+    shutil.copytree(ROOT / "datasets" / "orders", here / "datasets" / "orders")
+    with pytest.raises(UsageError, match="orders has no Parquet file") as caught:
+        run("rules", "suggest", "--dataset", "orders")
+    assert "feed sample --dataset orders" in caught.value.fix
 
 
 def test_a_script_gets_every_proposal_with_its_count() -> None:
