@@ -21,6 +21,11 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
 @pytest.mark.slow
 def test_the_runbook_is_right_to_its_last_line(newcomer: Newcomer) -> None:
     screen = newcomer.type(steps_of(PAGE))
-    assert "dq_results_customer" in screen
-    assert re.search(r"MATCH +4,?5\d\d", screen)
-    assert re.search(r"^ERRORS +WARNINGS", screen, re.M)
+    assert re.search(r"default +dq_results_customer", screen)
+    assert re.search(r"^MATCH +4560$", screen, re.M)
+    assert re.search(
+        r"^MISMATCH +MISSING +ERRORS +WARNINGS +INFOS\n100 +125 +265 +50 +125$", screen, re.M
+    )
+    assert re.search(r"^dq_error_total\{.*\} 265$", screen, re.M)
+    assert "changed rule hash_mismatch" in screen
+    assert re.search(r"^ERRORS +WARNINGS\n165 +150$", screen, re.M)
