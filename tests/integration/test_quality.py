@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.integration.quality import RULES, UNIQUE, Expected, Quality, declare, row, rows
 from tests.integration.spark import Pipeline, Sent, StruckError, strike
 
+from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
 from headgate.jobs.quality_topic import StoppedByRuleError
+from headgate.jobs.rebuild import rebuild_on
+from headgate.store.ops import OpsStore
 
 NewPipeline = Callable[..., Pipeline]
 SEED = 5
@@ -52,6 +56,9 @@ def test_what_the_job_says_is_what_an_oracle_says(quality: Quality) -> None:
     }
     listed = {r["viewName"] for r in quality.sql("SHOW VIEWS IN spark_catalog.default")}
     assert {f"dq_results_{pipeline.name}", f"dq_metrics_{pipeline.name}"} <= listed
+    certificate = pipeline.certify()
+    assert broken(certificate) == ()
+    assert certificate.holds
 
 
 @pytest.mark.parametrize(
@@ -133,3 +140,55 @@ def test_a_rule_that_stops_the_job_leaves_its_batch_accounted_for(quality: Quali
     pipeline.process("quality")
     assert pipeline.outcomes("quality") == {"accepted": 3}
     assert quality.said() == Expected.of(pipeline.records())
+
+
+@pytest.mark.slow
+def test_a_lost_ledger_is_made_again_with_what_the_rules_found(
+    quality: Quality, tmp_path: Path
+) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline, on_fail="dead_letter")
+    pipeline.produce([*rows(100, SEED), *BAD])
+    pipeline.process("quality")
+    pipeline.produce(rows(50, SEED, first=100))
+    pipeline.process("quality")
+    before = quality.said()
+    with OpsStore.open(f"sqlite:///{tmp_path}/other.db") as store:
+        assert rebuild_on(pipeline.session, pipeline.settings, store).added == 2
+        pipeline.store, kept = store, pipeline.store
+        again = quality.said()
+        pipeline.store = kept
+    assert again == before == Expected.of(pipeline.records(), {"negative": "dead_letter"})
+
+
+AGGREGATES = """
+      - {name: enough_rows, measure: row_count, min: 3}
+      - {name: nulls, measure: null_rate, field: amount, max: 0.4, severity: WARN}
+      - {name: by_action, measure: row_count, group_by: [action], max: 2}
+"""
+
+
+@pytest.mark.slow
+def test_aggregates_are_held_against_their_limits_over_all_batches_of_a_window(
+    quality: Quality,
+) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline, aggregates=AGGREGATES)
+    pipeline.produce([row(1, second=1, amount=None), row(2, second=2, action="DELETE")])
+    pipeline.process("quality")
+    assert not [w for w in pipeline.store.windows(quality.job) if w.closed_at]
+    pipeline.produce([row(3, second=3), row(4, second=4), row(5, second=60)])
+    pipeline.process("quality")
+    first = next(w for w in pipeline.store.windows(quality.job) if w.closed_at)
+    assert first.record is not None
+    told = {
+        (v["name"], (v["group"] or {}).get("action")): (v["value"], v["failed"])
+        for v in first.record["verdicts"]
+    }
+    assert told == {
+        ("enough_rows", None): (4.0, False),
+        ("nulls", None): (0.25, False),
+        ("by_action", "UPSERT"): (3.0, True),
+        ("by_action", "DELETE"): (1.0, False),
+    }
+    assert first.record["rows"] == 4

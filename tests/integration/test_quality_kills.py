@@ -9,6 +9,7 @@ import pytest
 from tests.integration.quality import RULES, UNIQUE, Quality, declare, row
 from tests.integration.spark import Pipeline, Sent
 
+from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
 
 # A restarted engine finishes the broken batch first and passes most points in doing so: the second
@@ -60,6 +61,7 @@ def test_an_engine_killed_in_the_middle_of_windows_counts_every_row_once(
     letters = quality.letters()
     assert max(letters.values()) == 1
     assert letters.total() == 2 * rounds
+    assert broken(pipeline.certify()) == ()
 
 
 def produce(pipeline: Pipeline, number: int) -> None:

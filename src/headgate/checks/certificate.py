@@ -7,13 +7,15 @@ import of ours; what it reads here is fixed by SCHEMA_VERSION.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headgate.checks import rule_accounts
 from headgate.checks.accounts import account
 from headgate.checks.facts import Evidence, Line, Sums, TableEvidence, Verdict, sums
+from headgate.checks.rule_accounts import RuleAccount
 from headgate.errors import DifferenceError
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.model import LedgerRow
@@ -48,10 +50,12 @@ class Certificate:
     version: str
     accounts: tuple[Account, ...]
     ledger: tuple[LedgerRow, ...]
+    rules: tuple[RuleAccount, ...] = ()
 
     @property
     def holds(self) -> bool:
-        return bool(self.accounts) and all(account.holds for account in self.accounts)
+        both = (*self.accounts, *self.rules)
+        return bool(both) and all(account.holds for account in both)
 
 
 def certify(evidence: Iterable[Evidence], made_at: datetime, version: str) -> Certificate:
@@ -103,6 +107,16 @@ def document(certificate: Certificate, ledger_file: str) -> dict[str, object]:
             "sha256": fingerprint(exported(certificate.ledger)),
         },
         "datasets": [_dataset(account) for account in certificate.accounts],
+        "rules": [_rules(account) for account in certificate.rules],
+    }
+
+
+def _rules(account: RuleAccount) -> dict[str, object]:
+    return {
+        "table": account.table,
+        "holds": account.holds,
+        "checks": [vars(line) for line in account.lines],
+        "tables": {role: _table(table) for role, table in account.tables.items()},
     }
 
 
@@ -142,14 +156,17 @@ def run_certification(
 
     with OpsStore.open(settings.ops_store_url) as store, Lake.open(settings) as lake:
         wanted = tuple(names) or datasets_in(store)
-        if not wanted:
+        tables = () if names else rule_accounts.tables_judged(store)
+        if not wanted and not tables:
             raise DifferenceError(
                 "there is nothing to certify",
                 why="the ledger is empty",
                 fix="headgate job run bronze, then headgate job run silver",
             )
         found = [gather(settings, store, lake, n, however_many=however_many) for n in wanted]
-        return certify(found, utc_now(), __version__)
+        judged = (rule_accounts.gather(settings, store, lake, table) for table in tables)
+        rules = tuple(rule_accounts.account(evidence) for evidence in judged)
+        return replace(certify(found, utc_now(), __version__), rules=rules)
 
 
 def default_file(settings: Settings, certificate: Certificate) -> Path:
@@ -158,10 +175,14 @@ def default_file(settings: Settings, certificate: Certificate) -> Path:
 
 def broken(certificate: Certificate) -> tuple[str, ...]:
     """A sentence for each line that does not hold."""
+    named = [
+        *((account.dataset, account.lines) for account in certificate.accounts),
+        *((f"rules of {account.table}", account.lines) for account in certificate.rules),
+    ]
     return tuple(
-        f"{account.dataset}: {_sentence(line)}"
-        for account in certificate.accounts
-        for line in account.lines
+        f"{name}: {_sentence(line)}"
+        for name, lines in named
+        for line in lines
         if line.verdict is Verdict.FAIL
     )
 
@@ -177,12 +198,15 @@ def write(certificate: Certificate, file: Path) -> Path:
 
 def text(certificate: Certificate) -> str:
     """The certificate for a person."""
-    parts = [_text(account, certificate.made_at) for account in certificate.accounts]
+    made_at = certificate.made_at
+    parts = [_text(a.dataset, a.lines, a.tables, made_at) for a in certificate.accounts]
+    parts += [_text(f"rules of {a.table}", a.lines, a.tables, made_at) for a in certificate.rules]
     return "\n\n".join([*parts, _conclusion(certificate)])
 
 
 def _conclusion(certificate: Certificate) -> str:
-    lines = [line for account in certificate.accounts for line in account.lines]
+    both = (*certificate.accounts, *certificate.rules)
+    lines = [line for account in both for line in account.lines]
     if not certificate.holds:
         return "It does not add up."
     if any(line.verdict is Verdict.WARN for line in lines):
@@ -190,14 +214,16 @@ def _conclusion(certificate: Certificate) -> str:
     return "Every record is accounted for."
 
 
-def _text(account: Account, made_at: datetime) -> str:
-    title = f"Certificate of {account.dataset}, {made_at:%Y-%m-%d %H:%M:%S} UTC"
-    lines = [f"  {MARKS[line.verdict]} {_sentence(line)}" for line in account.lines]
-    tables = [
+def _text(
+    name: str, lines: Sequence[Line], tables: Mapping[str, TableEvidence], made_at: datetime
+) -> str:
+    title = f"Certificate of {name}, {made_at:%Y-%m-%d %H:%M:%S} UTC"
+    told = [f"  {MARKS[line.verdict]} {_sentence(line)}" for line in lines]
+    listed = [
         f"    {table.name:<28} {table.rows:>12,} rows   {_state(table)}"
-        for table in account.tables.values()
+        for table in tables.values()
     ]
-    return "\n".join([title, "─" * len(title), *lines, "", "  tables", *tables])
+    return "\n".join([title, "─" * len(title), *told, "", "  tables", *listed])
 
 
 def _state(table: TableEvidence) -> str:

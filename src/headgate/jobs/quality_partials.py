@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Row, SparkSession
 
-from headgate.compile.fragments import table_name
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.jobs.rules_revision import RulesRevision
@@ -138,7 +137,3 @@ def instant(micros: int) -> datetime:
 
 def _instant(micros: object) -> datetime | None:
     return None if micros is None else instant(int(str(micros)))
-
-
-def partials_of(session: SparkSession, rules: RulesRevision) -> Partials:
-    return Partials(session, table_name(f"dq.partials_{rules.name}"))

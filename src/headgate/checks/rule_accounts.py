@@ -1,0 +1,202 @@
+"""Do the accounts of a quality job add up? Its ledger against its tables and the broker.
+
+The independent script does not check these again yet; the dataset accounts it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headgate.checks.facts import Line, TableEvidence, Verdict, line
+from headgate.checks.topic import TopicEvidence
+from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
+from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
+from headgate.store.model import ACTIVE, LedgerRow
+
+if TYPE_CHECKING:
+    from headgate.checks.lake import Lake
+    from headgate.settings import Settings
+    from headgate.store.ops import OpsStore
+
+QUALITY = "quality"
+
+
+@dataclass(frozen=True)
+class RuleEvidence:
+    """What the account of one rule table rests on; counts are sums over its partials."""
+
+    table: str
+    ledger: tuple[LedgerRow, ...]
+    open_batches: int
+    streaming: bool
+    settled: frozenset[int]
+    results: TableEvidence | None
+    partials: TableEvidence | None
+    letters: int
+    rows_counted: int
+    rules_counted: int
+    rules_settled: int
+    on_broker: TopicEvidence | None
+    why_no_broker: str = ""
+
+    @property
+    def rows(self) -> tuple[LedgerRow, ...]:
+        """The batches that still count: a job that judges all anew has only its last one."""
+        return since_rebuild(self.ledger)
+
+    @property
+    def as_a_whole(self) -> bool:
+        return bool(self.rows) and self.rows[-1].range.starts_anew
+
+    def outcomes(self) -> Mapping[str, int]:
+        found: Counter[str] = Counter()
+        for row in self.rows:
+            found.update(row.outcomes)
+        return found
+
+
+@dataclass(frozen=True)
+class RuleAccount:
+    """One rule table's part of the certificate."""
+
+    table: str
+    lines: tuple[Line, ...]
+    tables: Mapping[str, TableEvidence]
+
+    @property
+    def holds(self) -> bool:
+        return all(line.verdict is not Verdict.FAIL for line in self.lines)
+
+
+def account(evidence: RuleEvidence) -> RuleAccount:
+    """Every line of the account."""
+    found = {"results": evidence.results, "partials": evidence.partials}
+    tables = {role: table for role, table in found.items() if table is not None}
+    lines = (
+        _records(evidence),
+        *(() if evidence.as_a_whole else _topic_lines(evidence)),
+        _partials(evidence),
+        _rules(evidence),
+        _open(evidence),
+        *(_history(table, evidence.settled) for table in tables.values()),
+    )
+    return RuleAccount(evidence.table, lines, tables)
+
+
+def _records(evidence: RuleEvidence) -> Line:
+    found = evidence.outcomes()
+    read, told = sum(row.read for row in evidence.rows), sum(found.values())
+    parts = " + ".join(f"{name} {n:,}" for name, n in sorted(found.items()) if n)
+    return line("records", read == told, f"read {read:,} = {parts or 'nothing'}", f"{told:,} told")
+
+
+def _topic_lines(evidence: RuleEvidence) -> tuple[Line, ...]:
+    found, rows = evidence.outcomes(), evidence.rows
+    judged = found.get("accepted", 0) + found.get("dead_letter", 0)
+    refused = found.get("refused", 0) + found.get("dead_letter", 0)
+    there = evidence.results.rows if evidence.results else 0
+    broken = [seam.sentence() for seam in (*gaps(rows), *overlaps(rows))]
+    return (
+        line("results", there == judged, f"results {there:,} = ledger {judged:,}", "they differ"),
+        line(
+            "dead letters",
+            evidence.letters == refused,
+            f"dead letters {evidence.letters:,} = ledger {refused:,}",
+            "they differ",
+        ),
+        line("offsets", not broken, "every offset once, in turn", "; ".join(broken)),
+        _produced(evidence),
+    )
+
+
+def _produced(evidence: RuleEvidence) -> Line:
+    topic = evidence.on_broker
+    if topic is None:
+        return Line("produced", Verdict.WARN, "the topic was not asked", evidence.why_no_broker)
+    done = last_offsets(topic.of(evidence.rows))
+    left = sum(max(0, end - done.get(p, topic.begin.get(p, 0))) for p, end in topic.end.items())
+    words = "all that is on the topic was judged"
+    if left:  # nobody has to judge everything at once; what was read must add up
+        return Line("produced", Verdict.WARN, words, f"{left:,} records are not judged yet")
+    return Line("produced", Verdict.PASS, words)
+
+
+def _partials(evidence: RuleEvidence) -> Line:
+    there = evidence.results.rows if evidence.results else 0
+    words = f"rows counted into windows {evidence.rows_counted:,} = results {there:,}"
+    return line("windows", evidence.rows_counted == there, words, "they differ")
+
+
+def _rules(evidence: RuleEvidence) -> Line:
+    words = f"rows that rules gave a status {evidence.rules_counted:,} = ledger's counts"
+    same = evidence.rules_counted == evidence.rules_settled
+    return line("rules", same, words, f"the ledger has {evidence.rules_settled:,}")
+
+
+def _open(evidence: RuleEvidence) -> Line:
+    words, open_ = "no batch is left open", evidence.open_batches
+    if open_ and evidence.streaming:
+        return Line("open batches", Verdict.WARN, words, f"{open_} under way")
+    return line("open batches", not open_, words, f"{open_} begun and not settled")
+
+
+def _history(table: TableEvidence, settled: frozenset[int]) -> Line:
+    foreign = [c for c in table.commits if not c.is_ours(settled) and not c.only_rewrites()]
+    words = f"all {len(table.commits)} snapshots of {table.name} are ours"
+    detail = ", ".join(f"{c.operation} {c.id}" for c in foreign)
+    return line(f"history of {table.name}", not foreign, words, f"not ours: {detail}")
+
+
+def tables_judged(store: OpsStore) -> tuple[str, ...]:
+    """The rule tables that have a ledger."""
+    prefix = job_name(QUALITY, "")
+    jobs = {row.job for row in store.ledger() if row.job.startswith(prefix)}
+    return tuple(sorted(job.removeprefix(prefix) for job in jobs))
+
+
+def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleEvidence:
+    """All evidence of one rule table."""
+    from headgate.checks.broker import ask_broker
+    from headgate.checks.evidence import table_evidence
+
+    job, rows = job_name(QUALITY, table), store.ledger()
+    own = tuple(row for row in rows if row.job == job)
+    newest = own[-1].range if own else None
+    topic = newest.source.removeprefix("kafka:") if newest and not newest.is_table else ""
+    on_broker, why = ask_broker(settings, topic) if topic else (None, "")
+    sums = _sums(lake, table, job)
+    counts = store.newest_rule_counts(job, max(1, len(own)))
+    current = {row.id for row in since_rebuild(own)}
+    return RuleEvidence(
+        table=table,
+        ledger=own,
+        open_batches=len(store.open_intents(job)),
+        streaming=any(run.mode == "streaming" for run in store.runs(job, states=ACTIVE)),
+        settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
+        results=table_evidence(lake, f"dq.results_{table}"),
+        partials=table_evidence(lake, f"dq.partials_{table}"),
+        letters=sums["letters"],
+        rows_counted=sums["rows"],
+        rules_counted=sums["rule"],
+        rules_settled=sum(c.n for id_, found in counts.items() if id_ in current for c in found),
+        on_broker=on_broker,
+        why_no_broker=why,
+    )
+
+
+def _sums(lake: Lake, table: str, job: str) -> Mapping[str, int]:
+    from headgate.checks.lake import quoted
+
+    found: Counter[str] = Counter()
+    partials = f"dq.partials_{table}"
+    if lake.exists(partials):
+        query = f"SELECT kind, sum(n) FROM {lake.scan_sql(partials)} GROUP BY kind"
+        found.update({str(kind): int(str(n or 0)) for kind, n in lake.query(query)})
+    if lake.exists(DEAD_LETTERS_TABLE):
+        letters = lake.scan_sql(DEAD_LETTERS_TABLE)
+        (row,) = lake.query(f"SELECT count(*) FROM {letters} WHERE job = {quoted(job)}")
+        found["letters"] = int(str(row[0]))
+    return found

@@ -1,0 +1,89 @@
+"""The account of a rule table: what it must hold, and that it fails when one thing is off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from headgate.checks.facts import Commit, TableEvidence, Verdict
+from headgate.checks.rule_accounts import RuleEvidence, account
+from headgate.checks.topic import TopicEvidence
+from headgate.store.model import LedgerRow, Range
+
+TIME = datetime(2024, 1, 1, tzinfo=UTC)
+OUTCOMES = {"accepted": 7, "dead_letter": 1, "refused": 1, "tombstone": 1}
+
+
+def batch(range_: Range, **outcomes: int) -> LedgerRow:
+    read = sum(outcomes.values())
+    return LedgerRow(
+        1, "quality-x", 1, range_, ("r",), TIME, 0, read, read, 0, outcomes, {"t": 1}, TIME
+    )
+
+
+def table(rows: int, *commits: Commit) -> TableEvidence:
+    return TableEvidence("dq.x", rows, "h", (), "m", 1, TIME, commits or (Commit(1, "append", {}),))
+
+
+TOPIC = RuleEvidence(
+    table="x",
+    ledger=(batch(Range("kafka:t", "id", {"0": 0}, {"0": 10}), **OUTCOMES),),
+    open_batches=0,
+    streaming=False,
+    settled=frozenset({1}),
+    results=table(8),
+    partials=table(3),
+    letters=2,
+    rows_counted=8,
+    rules_counted=2,
+    rules_settled=2,
+    on_broker=TopicEvidence("id", {"0": 0}, {"0": 10}),
+)
+
+
+def failing(evidence: RuleEvidence) -> set[str]:
+    return {line.name for line in account(evidence).lines if line.verdict is Verdict.FAIL}
+
+
+def test_an_account_that_adds_up_holds() -> None:
+    assert account(TOPIC).holds
+    assert {line.verdict for line in account(TOPIC).lines} == {Verdict.PASS}
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"results": table(9)}, {"results", "windows"}),
+        ({"letters": 3}, {"dead letters"}),
+        ({"rows_counted": 7}, {"windows"}),
+        ({"rules_counted": 3}, {"rules"}),
+        ({"open_batches": 1}, {"open batches"}),
+        ({"partials": table(3, Commit(99, "append", {}))}, {"history of dq.x"}),
+    ],
+)
+def test_whatever_is_off_is_named(changed: dict[str, Any], line: set[str]) -> None:
+    assert failing(replace(TOPIC, **changed)) == line
+
+
+def test_offsets_that_were_judged_twice_are_found() -> None:
+    again = batch(Range("kafka:t", "id", {"0": 5}, {"0": 10}), accepted=5)
+    twice = replace(TOPIC, ledger=(*TOPIC.ledger, again), results=table(13), rows_counted=13)
+    assert failing(twice) == {"offsets"}
+
+
+def test_what_waits_on_the_topic_is_told_and_no_failure() -> None:
+    more = replace(TOPIC, on_broker=TopicEvidence("id", {"0": 0}, {"0": 12}))
+    (told,) = [line for line in account(more).lines if line.verdict is Verdict.WARN]
+    assert told.detail == "2 records are not judged yet"
+
+
+def test_sources_judged_as_a_whole_have_only_their_last_evaluation() -> None:
+    whole = Range("whole:a,b", "i,j", {}, {"onprem:0": 3, "cloud:0": 2})
+    ledger = (batch(whole, newest=2), batch(whole, newest=4, superseded=1))
+    evidence = replace(TOPIC, ledger=ledger, results=table(2), rows_counted=2, letters=0)
+    assert account(evidence).holds
+    (records,) = [line for line in account(evidence).lines if line.name == "records"]
+    assert records.words == "read 5 = newest 4 + superseded 1"
