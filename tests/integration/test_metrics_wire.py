@@ -14,16 +14,19 @@ from urllib.request import urlopen
 
 import orjson
 import pytest
-from tests.unit.metrics.window_rows import RECORD
+from click.testing import CliRunner
+from tests.unit.metrics.window_rows import JOB, RECORD, SHAPE, at, batch
 
+from headgate.cli.main import cli
 from headgate.errors import OperationError, UnavailableError
 from headgate.metrics.dogstatsd import DogStatsd, encoded
+from headgate.metrics.emit import Emitter
 from headgate.metrics.exposition import CONTENT_TYPE
 from headgate.metrics.push import HttpPush, body
 from headgate.metrics.readings import Readings
 from headgate.metrics.server import MetricsServer
 from headgate.metrics.sinks import Change
-from headgate.metrics.windows import messages
+from headgate.metrics.windows import WindowSums, messages
 from headgate.store.ops import OpsStore
 
 pytestmark = pytest.mark.integration
@@ -181,3 +184,25 @@ def test_the_endpoint_answers_on_this_machine_and_takes_the_next_free_port(
     finally:
         first.close()
         second.close()
+
+
+def test_send_says_which_sink_is_away_and_sends_to_it_again_later(
+    store: OpsStore, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
+    monkeypatch.setenv("METRICS_PUSH_TOKEN", TOKEN)
+    store.register_sink("http")
+    batch(store, 0, {0: at(0)})
+    sums = WindowSums(1, {}, {}, (), "r1")
+    Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums)).close_due(everything=True)
+    monkeypatch.setenv("METRICS_PUSH_URL", "http://127.0.0.1:9/")
+    away = CliRunner().invoke(cli, ["metrics", "send", "--sink", "http"])
+    assert isinstance(away.exception, UnavailableError)
+    assert TOKEN not in away.output + away.exception.one_line
+    monkeypatch.setenv("METRICS_PUSH_URL", receiver.url)
+    for again in ([], ["--again"]):
+        done = CliRunner().invoke(cli, ["metrics", "send", "--sink", "http", *again])
+        assert (done.exception, done.exit_code) == (None, 0)
+    assert [array[0]["id"] for array in receiver.bodies] == [
+        f"{JOB}/2026-01-01T12:00:00.000Z/1"
+    ] * 2
