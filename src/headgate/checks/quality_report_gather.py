@@ -31,15 +31,17 @@ from headgate.checks.quality_report_sample import (
 )
 from headgate.checks.rule_aggregates import verdict_line
 from headgate.checks.rule_words import rule_words
+from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedTable
-from headgate.errors import OperationError
+from headgate.errors import HeadgateError, OperationError
 from headgate.jobs.rules_revision import RulesRevision, fetch
 from headgate.metrics.windows import restored
 from headgate.settings import Settings
 from headgate.spec.declared import Declared
+from headgate.spec.rules_loader import find_table, load_rules
 from headgate.spec.ruleset import SEVERITIES
 from headgate.store.model import LedgerRow, Run
 from headgate.store.ops import OpsStore, utc_now
@@ -70,8 +72,9 @@ def quality_report(settings: Settings, store: OpsStore, wanted: Wanted) -> Quali
     own = [row for row in batches if row.run == run.number]
     revision = fetch(store, own[-1].revisions[-1] if own else run.revision)
     judged = judged_revision(revision)
+    hidden = sensitive_columns(judged.table) | _hidden_now(settings, wanted.table)
     with Lake.open(settings) as lake:
-        found = _Found(lake, revision, judged, own, replaced=_replaced(revision, rows, run))
+        found = _Found(lake, revision, judged, own, hidden, replaced=_replaced(revision, rows, run))
         windows = found.windows()
         evidence = Evidence(
             run=run,
@@ -79,7 +82,7 @@ def quality_report(settings: Settings, store: OpsStore, wanted: Wanted) -> Quali
             counts=store.newest_rule_counts(job, len(rows)),
             statuses=found.statuses(),
             windows=windows,
-            verdicts=_verdicts(store, judged, job, windows),
+            verdicts=_verdicts(store, judged, job, windows, hidden),
             sample=found.sample(wanted),
             notes=found.notes(),
             judged=store.judged_rows(job),
@@ -91,6 +94,15 @@ def judged_revision(revision: RulesRevision) -> JudgedTable:
     """The rules as they were when the run judged by them."""
     rule_set = revision.rule_set
     return judged_table(Declared(rule_set, revision.file, {}), rule_set.table(revision.name))
+
+
+def _hidden_now(settings: Settings, table: str) -> frozenset[str]:
+    """What is called sensitive today: a column may be tagged after the run that wrote it down."""
+    try:
+        declared = load_rules(find_table(settings.root, table), PLACEHOLDERS)
+    except HeadgateError:
+        return frozenset()
+    return sensitive_columns(declared.value.table(table))
 
 
 def _run(store: OpsStore, job: str, rows: Sequence[LedgerRow], wanted: Wanted) -> Run:
@@ -119,10 +131,12 @@ class _Found:
         revision: RulesRevision,
         judged: JudgedTable,
         own: Sequence[LedgerRow],
+        hidden: frozenset[str],
         *,
         replaced: bool,
     ) -> None:
         self._lake, self._judged, self._replaced = lake, judged, replaced
+        self._hidden = hidden
         self._results, self._partials = (
             f"dq.{kind}_{revision.name}" for kind in ("results", "partials")
         )
@@ -163,7 +177,8 @@ class _Found:
         rows = [failed_row(row) for row in self._lake.query(sample_sql(scan, where, wanted.seed))]
         words = {rule.name: rule_words(rule) for rule in all_rules(self._judged)}
         chosen = stratified(rows, tuple(words), wanted.rows)
-        shown = tuple(shown_row(row, self._judged.table, words) for row in chosen)
+        table, hidden = self._judged.table, self._hidden
+        shown = tuple(shown_row(row, table, words, hidden) for row in chosen)
         return Sample(wanted.seed, wanted.rows, failing, shown)
 
     def windows(self) -> Windows:
@@ -213,13 +228,12 @@ def _window(row: Row) -> WindowLine:
 
 
 def _verdicts(
-    store: OpsStore, judged: JudgedTable, job: str, windows: Windows
+    store: OpsStore, judged: JudgedTable, job: str, windows: Windows, hidden: frozenset[str]
 ) -> tuple[VerdictLine, ...]:
     """Of the windows shown: those outside their limits first, then the newest."""
     if not judged.aggregates:
         return ()
     seen = {window.start for window in windows.shown}
-    hidden = sensitive_columns(judged.table)
     declared = {aggregate.name: aggregate for aggregate in judged.aggregates}
     lines = [
         verdict_line(verdict, declared.get(verdict.name), moment(found.window_start), hidden)

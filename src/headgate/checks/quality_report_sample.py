@@ -100,9 +100,10 @@ def stratified(
     return spread([kinds[kind] for kind in ordered], limit)
 
 
-def shown_row(row: FailedRow, table: RuleTable, words: Mapping[str, str]) -> SampledRow:
+def shown_row(
+    row: FailedRow, table: RuleTable, words: Mapping[str, str], hidden: frozenset[str]
+) -> SampledRow:
     """The row as a person may see it: each rule that held in words, what is sensitive masked."""
-    hidden = sensitive_columns(table)
     told = tuple(f"{name}: {words[name]}" if name in words else name for name in row.rules)
     timely = {source.event_time for source in table.sources.values()}
     return SampledRow(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from headgate.checks.quality_report import Sample, VerdictLine, WindowLine, Windows
 from headgate.checks.quality_report_make import Evidence, StatusCount
-from headgate.checks.quality_report_sample import FailedRow, shown_row
+from headgate.checks.quality_report_sample import FailedRow, sensitive_columns, shown_row
 from headgate.compile.rules.model import JudgedRule, JudgedTable, Unique
 from headgate.expr.parse import parse_condition
 from headgate.spec.ruleset import SEVERITIES, RuleColumn, RuleSet, RuleSource, RuleTable, Severity
@@ -91,6 +91,7 @@ def evidence(table: JudgedTable, runs: int = 3, mode: str = "batch", late: int =
     statuses = [StatusCount(s, "failed", v, n) for (s, v), n in sums.items()]
     clean = 1000 * len(own) - sum(sums.values())
     words = {rule.name: f"words of {rule.name}" for rule in table.rules}
+    hidden = sensitive_columns(table.table)
     rows = [
         *(failed(n, ("no_mail", "amount_high"), "INVALID") for n in range(1, 5)),
         failed(9, ("seen_before",), "DUPLICATE", f'{{"note": "{HOSTILE}", "mail": "{CANARY}"}}'),
@@ -101,7 +102,7 @@ def evidence(table: JudgedTable, runs: int = 3, mode: str = "batch", late: int =
         windows(12, late),
         (VerdictLine("enough", "the number of rows", "2026-03-01 12:00:00 UTC", "", "7", "at least 100", "ERROR", False),
          VerdictLine("filled", "the share of rows without mail", "2026-03-01 12:00:00 UTC", "amount = 5", "0.01", "at most 0.1", "WARN", True)),
-        Sample(5, 200, 75, tuple(shown_row(row, table.table, words) for row in rows)),
+        Sample(5, 200, 75, tuple(shown_row(row, table.table, words, hidden) for row in rows)),
     )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def test_values_of_sensitive_columns_are_in_no_form_of_the_report() -> None:
 def test_a_key_or_time_that_is_sensitive_is_masked_too() -> None:
     table = rule_table(sensitive=("order_id", "ts"))
     row = replace(failed(1, ("no_mail",), "INVALID"), pk=CANARY)
-    shown = shown_row(row, table, {})
+    shown = shown_row(row, table, {}, frozenset({"order_id", "ts"}))
     assert (shown.key, shown.event_time) == (MASK, MASK)
     assert shown.row["order_id"] == MASK
 
