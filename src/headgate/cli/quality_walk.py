@@ -30,6 +30,14 @@ class Report(Data):
     html: str
 
 
+class RuleProof(Data):
+    checks: tuple[dict[str, object], ...]
+
+
+class Proof(Data):
+    rules: tuple[RuleProof, ...]
+
+
 class QualityWalk(Walk):
     """The steps of `headgate demo quality`; what was planted is kept by table."""
 
@@ -39,7 +47,6 @@ class QualityWalk(Walk):
 
     def rules(self, tables: tuple[JudgedTable, ...]) -> None:
         with self._steps.step("rules") as step:
-            command("config", "check")
             command("rules", "check")
             count = sum(len(table.rules) for table in tables)
             names = ", ".join(table.table.name for table in tables)
@@ -116,6 +123,13 @@ class QualityWalk(Walk):
                 else f"{differing} lines differ from what was planted"
             )
         return found
+
+    def prove(self, file: Path) -> None:
+        """The ledger against tables, dead letters and windows, as for any data."""
+        with self._steps.step("certify") as step:
+            found = reported(Proof, "certify", "--out", str(file))
+            statements = sum(len(account.checks) for account in found.rules)
+            step.words = f"every record is accounted for: {statements} statements hold"
 
     def report(self, tables: tuple[JudgedTable, ...], folder: Path) -> tuple[str, ...]:
         """A page for each table."""
