@@ -19,6 +19,7 @@ TITLES: Mapping[Kind, str] = {
     "window": "rows by window",
 }
 Counts = Mapping[str, int]
+PLACES = ("results", "ledger", "metrics view", "dq.metrics", "HTTP", "DogStatsD", "Prometheus")
 # More lines than that are shown as their sum, as long as every one of them holds.
 FEW = 8
 
@@ -110,7 +111,7 @@ def _lines(kind: Kind, counts: Counts, places: Sequence[Found]) -> list[Line]:
 
 def text(comparison: Comparison) -> str:
     """The comparison as a person reads it: one column a place, long lists that hold as their sum."""
-    places = list(dict.fromkeys(place for line in comparison.lines for place in line.found))
+    places = sorted({place for line in comparison.lines for place in line.found}, key=_place)
     rows = [[comparison.table, "planted", *places]]
     for kind, title in TITLES.items():
         lines = [line for line in comparison.lines if line.kind == kind]
@@ -118,6 +119,11 @@ def text(comparison: Comparison) -> str:
             rows += [[f"  {title}"], *(_row(line, places) for line in shortened(lines))]
     widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
     return "\n".join(_aligned(row, widths) for row in rows)
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Tables first, then the ledger, then what was sent."""
+    return (PLACES.index(name) if name in PLACES else len(PLACES), name)
 
 
 def shortened(lines: Sequence[Line]) -> list[Line]:

@@ -111,6 +111,7 @@ def run(root: Path, home: Path, rows: int, seed: int, keep_running: bool) -> Qua
             walk.up()
             judge_all(walk, tables, rows, seed)
             comparisons = walk.compare(tables, sinks)
+            walk.prove(home / "certificates" / "quality.json")
             reports = walk.report(tables, home / "reports")
         if not keep_running:
             walk.down()

@@ -76,7 +76,7 @@ def test_several_feeds_add_up() -> None:
 
 def test_the_table_for_a_person_has_a_column_for_each_place() -> None:
     lines = text(compared("things", [PLANTED], ALL_FOUND)).splitlines()
-    assert lines[0].split() == ["things", "planted", "results", "ledger", "view", "topic"]
+    assert lines[0].split() == ["things", "planted", "results", "ledger", "topic", "view"]
     (line,) = [line for line in lines if line.startswith("  ✓ dq.a")]
     assert line.split() == ["✓", "dq.a", "5", "5", "5"]
 

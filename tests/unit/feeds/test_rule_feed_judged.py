@@ -24,7 +24,7 @@ from headgate.spec.sample_loader import find_sample, load_sample
 ROOT = Path(__file__).resolve().parents[3]
 START = datetime(2024, 1, 5, tzinfo=UTC)
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
-SEED, ROWS = 20240105, 2000
+SEED, ROWS = 20240105, 1000
 
 
 def feeding(name: str) -> tuple[Feeding, JudgedTable]:
