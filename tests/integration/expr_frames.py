@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.expr.random_exprs import COLUMNS
@@ -28,6 +30,13 @@ _SHOWN = {
     "TIMESTAMP": "CAST({} AS STRING)",
     "TIMESTAMP_LTZ": "unix_micros({})",
 }
+
+
+def seeded(quick: int | None = None) -> Random:
+    """By the variable EXPR_SEED, else by the one given, else by chance; it is printed."""
+    seed = int(os.environ.get("EXPR_SEED") or quick or Random().randrange(1 << 32))
+    print(f"repeat with EXPR_SEED={seed}")
+    return Random(seed)
 
 
 @contextmanager

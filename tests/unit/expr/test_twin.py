@@ -66,6 +66,8 @@ def test_the_documented_null_semantics_are_the_twins() -> None:
         ("CAST(s AS DATE)", {"s": "2024-1 "}, date(2024, 1, 1)),
         ("substring(s, -2, 9)", {"s": "a\U0001f600b"}, "\U0001f600b"),
         ("lower(s)", {"s": "\u0391\u03a3\u0130"}, "\u03b1\u03c3i\u0307"),
+        ("lower(s)", {"s": "a\U0001171e\u03a3"}, "a\U0001171e\u03c3"),
+        ("lower(s)", {"s": "a\U0001e030\u03a3"}, "a\U0001e030\u03c2"),
         ("year(day)", {"day": (1 << 31) - 1}, 5881580),
         ("CAST(day AS STRING)", {"day": -719_529}, "-0001-12-31"),
         ("seconds_between(session.batch_time, tz)", {"tz": BATCH_TIME.replace(second=1)}, 8),

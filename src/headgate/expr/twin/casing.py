@@ -29,7 +29,6 @@ _MARKS = (
     (0x113D0, 0x113D0),
     (0x113D2, 0x113D2),
     (0x113E1, 0x113E2),
-    (0x1171E, 0x1171E),
     (0x11F00, 0x11F01),
     (0x11F36, 0x11F3A),
     (0x11F40, 0x11F40),
@@ -47,12 +46,14 @@ _MARKS = (
     (0x1E5EE, 0x1E5EF),
 )
 _LETTERS = (*_LOWER, *_UPPER, *range(0x1DF25, 0x1DF2B))
+_NO_MARK = 0x1171E  # it was one until Unicode 15
 _SIGMA = "\u03a3"
 # What stands for each character where only its part in that rule counts. The dotted I is the one
 # character whose lower case has another length.
 _ROLES = {
     **{mark: 0x0301 for first, last in _MARKS for mark in range(first, last + 1)},
     **dict.fromkeys((*_LETTERS, 0x0130), ord("a")),
+    _NO_MARK: ord("0"),
 }
 
 

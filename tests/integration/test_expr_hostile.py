@@ -1,0 +1,131 @@
+"""Hostile texts as values and as names: each selects exactly itself, and nothing else happens."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.expr_frames import seeded
+from tests.unit.expr.hostile import hostile_names, hostile_texts
+
+from headgate.expr import build
+from headgate.expr.literals import spark_identifier
+from headgate.expr.parse import parse_condition
+from headgate.expr.spark import to_spark
+from headgate.expr.tree import Column, Expr, Literal
+from headgate.expr.twin import evaluate
+from headgate.spec.refusal import Refusal
+from headgate.spec.types import INT, STRING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# py4j closes the sockets of `collect` only when they are garbage.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+AT_ONCE = 200
+QUICK = 20_240_131
+VIEW = "hostile_texts"
+TEXT = Column("s", STRING)
+
+
+def _condition(rng: Random, text: str) -> Expr:
+    """One that holds of this text alone."""
+    value = Literal(text, STRING)
+    pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return rng.choice(
+        (
+            build.compare("=", TEXT, value),
+            build.compare("<=>", TEXT, value),
+            build.is_in(TEXT, [value]),
+            build.between(TEXT, value, value),
+            build.like(TEXT, Literal(pattern, STRING)),
+        )
+    )
+
+
+def _selected(spark: SparkSession, conditions: list[Expr]) -> dict[int, list[int]]:
+    """The places of the conditions that hold, by the place of the row."""
+    found: dict[int, list[int]] = {}
+    for start in range(0, len(conditions), AT_ONCE):
+        some = enumerate(conditions[start : start + AT_ONCE], start)
+        places = ",\n".join(f"CASE WHEN {to_spark(one)} THEN {at} END" for at, one in some)
+        query = f"SELECT place, array_compact(array({places})) AS held FROM {VIEW}"
+        for row in spark.sql(f"SELECT * FROM ({query}) WHERE size(held) > 0").collect():
+            found.setdefault(row.place, []).extend(row.held)
+    return found
+
+
+def _select_all(spark: SparkSession, rng: Random, count: int) -> None:
+    texts = hostile_texts(rng, count)
+    conditions = [_condition(rng, text) for text in texts]
+    frame = spark.createDataFrame(list(enumerate(texts)), "place INT, s STRING").cache()
+    frame.createOrReplaceTempView(VIEW)
+    try:
+        assert _selected(spark, conditions) == {place: [place] for place in range(count)}
+    finally:
+        spark.catalog.dropTempView(VIEW)
+        frame.unpersist()
+    columns = {"s": STRING}
+    for text, condition in zip(texts, conditions, strict=True):
+        assert evaluate(condition, {"s": text}) is True
+        if len(text) < 1_000 and rng.random() < 0.2:
+            assert parse_condition(to_spark(condition), columns) == condition
+
+
+def test_each_hostile_text_selects_exactly_itself(spark: SparkSession) -> None:
+    _select_all(spark, seeded(QUICK), 200)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_each_of_ten_thousand_hostile_texts_selects_exactly_itself(spark: SparkSession) -> None:
+    _select_all(spark, seeded(), 10_000)
+
+
+def _is_name(name: str) -> bool:
+    try:
+        return bool(spark_identifier(name))
+    except Refusal:
+        return False
+
+
+def _name_all(spark: SparkSession, rng: Random, count: int) -> None:
+    names = hostile_names(rng, count)
+    known = [name for name in names if _is_name(name)]
+    refused = [name for name in names if name not in set(known)]
+    assert len(known) > count // 4
+    assert all(not name.isprintable() or "${" in name or not name for name in refused)
+    for start in range(0, len(known), AT_ONCE):
+        _name_some(spark, known[start : start + AT_ONCE])
+
+
+def _name_some(spark: SparkSession, names: list[str]) -> None:
+    row = ", ".join(f"{at} AS {spark_identifier(name)}" for at, name in enumerate(names))
+    trees = [
+        build.compare("=", Column(name, INT, source), Literal(at, INT))
+        for at, name in enumerate(names)
+        for source in ("", "t1")
+    ]
+    found = spark.sql(f"SELECT {', '.join(map(to_spark, trees))} FROM (SELECT {row}) t1")
+    assert tuple(found.collect()[0]) == (True,) * len(trees)
+    columns = dict.fromkeys(names, INT)
+    qualified = {f"t1.{name}": INT for name in names}
+    for plain, sourced in zip(trees[0::2], trees[1::2], strict=True):
+        assert parse_condition(to_spark(plain), columns) == plain
+        assert parse_condition(to_spark(sourced), qualified, sources=("t1",)) == sourced
+
+
+def test_each_hostile_name_is_read_as_the_column_it_is(spark: SparkSession) -> None:
+    _name_all(spark, seeded(QUICK), 200)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_each_of_two_thousand_hostile_names_is_read_as_the_column_it_is(
+    spark: SparkSession,
+) -> None:
+    _name_all(spark, seeded(), 2_000)
