@@ -14,7 +14,8 @@ MASK = "***"
 class RuleLine:
     """One rule: what it says, and how often. `n` rows got their status from it; it held on `held`.
 
-    `shares` are those of the points of the trend, oldest first; `before` is `n` one point earlier.
+    `shares` are those of the points of the trend, oldest first; `change` is how many more rows it was
+    at the last point than at the one before.
     """
 
     name: str
@@ -27,7 +28,7 @@ class RuleLine:
     n: int
     held: int
     share: float
-    before: int | None = None
+    change: int | None = None
     shares: tuple[float, ...] = ()
 
 

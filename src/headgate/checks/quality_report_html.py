@@ -62,9 +62,9 @@ def percent(share: float) -> str:
 
 def change(line: RuleLine) -> str:
     """Against the point before, where there is one."""
-    if line.before is None:
+    if line.change is None:
         return ""
-    return f"{line.n - line.before:+,}" if line.n != line.before else "="
+    return f"{line.change:+,}" if line.change else "="
 
 
 class _Plot:

@@ -19,7 +19,7 @@ from headgate.checks.quality_report import (
     VerdictLine,
     Windows,
 )
-from headgate.checks.quality_report_ranges import range_words
+from headgate.checks.quality_report_ranges import range_words, source_names
 from headgate.checks.rule_words import rule_words
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
@@ -136,9 +136,16 @@ def _line(rule: JudgedRule, mine: _Tally, points: Sequence[_Tally]) -> RuleLine:
         n=n,
         held=mine.held.get(rule.name, 0),
         share=share(n, mine.rows),
-        before=points[-2].n.get(rule.name, 0) if len(points) > 1 else None,
+        change=_change(rule.name, points),
         shares=tuple(point.share(rule.name) for point in points),
     )
+
+
+def _change(rule: str, points: Sequence[_Tally]) -> int | None:
+    if len(points) < 2:
+        return None
+    before, last = (point.n.get(rule, 0) for point in points[-2:])
+    return last - before
 
 
 def _tally(batches: Sequence[LedgerRow], evidence: Evidence, label: str) -> _Tally:
@@ -243,7 +250,8 @@ def _header(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Heade
         mode=run.mode,
         state=str(run.state),
         revisions=tuple(revisions) or (run.revision[:12],),
-        sources=tuple(s.topic or s.iceberg or s.table for s in judged.table.sources.values()),
+        sources=source_names([row.range for row in own])
+        or tuple(s.topic or s.iceberg or s.table for s in judged.table.sources.values()),
         ranges=range_words([row.range for row in own]),
         batches=len(own),
         started_at=moment(run.started_at),

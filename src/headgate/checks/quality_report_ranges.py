@@ -21,6 +21,12 @@ def range_words(ranges: Sequence[Range]) -> tuple[str, ...]:
     return (*told[:MOST], f"and {more:,} partitions more") if more > 0 else tuple(told)
 
 
+def source_names(ranges: Sequence[Range]) -> tuple[str, ...]:
+    """The topics and tables that were read, as they are really called."""
+    listed = [range_.source.partition(":")[2].split(",") for range_ in ranges]
+    return tuple(dict.fromkeys(name for names in listed for name in names if name))
+
+
 def _spans(range_: Range) -> Iterator[tuple[tuple[str, str], int, int]]:
     """Each piece with its source; of sources judged as a whole the key says which side it is."""
     name = range_.source.partition(":")[2] or range_.source

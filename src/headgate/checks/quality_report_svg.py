@@ -14,7 +14,7 @@ from markupsafe import Markup
 from headgate.spec.ruleset import SEVERITIES
 
 WIDTH, HEIGHT = 800, 160
-GAP = 0.25
+GAP, WIDEST = 0.25, 80
 SPARK_WIDTH, SPARK_HEIGHT = 64, 16
 _BAR = Markup(
     '<rect class="{name}" x="{x}" y="{y}" width="{width}" height="{height}"><title>{title}</title></rect>'
@@ -53,7 +53,7 @@ def scale(bars: Sequence[Bar]) -> float:
 def bars_svg(bars: Sequence[Bar], label: str) -> Markup:
     """The shares of failing rows, one stacked bar each, oldest at the left."""
     top = scale(bars)
-    wide = WIDTH / max(len(bars), 8)
+    wide = WIDTH / max(len(bars), 1)
     drawn = [rect for at, bar in enumerate(bars) for rect in _stack(bar, at * wide, wide, top)]
     lines = [_LINE.format(width=WIDTH, y=_number(HEIGHT * part)) for part in (0.0, 0.5, 1.0)]
     return _PLOT.format(
@@ -67,6 +67,7 @@ def bars_svg(bars: Sequence[Bar], label: str) -> Markup:
 
 def _stack(bar: Bar, left: float, wide: float, top: float) -> list[Markup]:
     """Errors stand at the bottom, where they are easiest to compare."""
+    drawn = min(wide * (1 - GAP), WIDEST)
     y, found = float(HEIGHT), list[Markup]()
     for severity in SEVERITIES:
         n = bar.parts.get(severity, 0)
@@ -77,9 +78,9 @@ def _stack(bar: Bar, left: float, wide: float, top: float) -> list[Markup]:
         found.append(
             _BAR.format(
                 name=f"bar {severity.lower()}",
-                x=_number(left + wide * GAP / 2),
+                x=_number(left + (wide - drawn) / 2),
                 y=_number(y),
-                width=_number(wide * (1 - GAP)),
+                width=_number(drawn),
                 height=_number(height),
                 title=f"{bar.label}: {n:,} of {bar.rows:,} rows {severity}",
             )

@@ -84,7 +84,7 @@ def test_the_rules_that_count_most_come_first_with_their_change() -> None:
     rules = report().rules
     assert [rule.n for rule in rules] == sorted((rule.n for rule in rules), reverse=True)
     assert rules[0].name == "no_mail"
-    assert rules[0].n - (rules[0].before or 0) == 1
+    assert rules[0].change == 1
     assert len(rules[0].shares) == 3
 
 
@@ -96,6 +96,7 @@ def test_runs_are_the_points_of_batch_runs_and_batches_those_of_a_stream() -> No
         "batch 3",
     ]
     assert report(mode="streaming").judged == 3000
+    assert report(mode="streaming").rules[0].change == 1
 
 
 def test_a_schema_rule_says_what_it_asks_and_not_how() -> None:
@@ -104,6 +105,14 @@ def test_a_schema_rule_says_what_it_asks_and_not_how() -> None:
     rule = replace(judged().rules[0], condition=condition)
     words = "a declared field is missing, or there is a field that is not declared"
     assert rule_words(rule) == words
+
+
+def test_a_first_run_has_no_change() -> None:
+    assert {rule.change for rule in report(runs=1).rules} == {None}
+
+
+def test_sources_are_called_what_was_read() -> None:
+    assert report().header.sources == ("orders.raw",)
 
 
 def test_the_trend_is_bounded() -> None:
