@@ -33,7 +33,13 @@ def verdict_line(
 
 def _group(group: Mapping[str, object] | None, hidden: frozenset[str]) -> str:
     told = {k: MASK if is_hidden(k, hidden) else v for k, v in (group or {}).items()}
-    return ", ".join(f"{k} = {v if isinstance(v, str) else json.dumps(v)}" for k, v in told.items())
+    return ", ".join(f"{name} {_is(value)}" for name, value in told.items())
+
+
+def _is(value: object) -> str:
+    if value is None:
+        return "is missing"
+    return f"= {value if isinstance(value, str) else json.dumps(value)}"
 
 
 def aggregate_words(aggregate: Aggregate) -> str:
@@ -58,4 +64,5 @@ def limit_words(least: float | None, most: float | None) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.6g}"
+    whole = abs(value) >= 100_000 or value == int(value)
+    return f"{value:,.0f}" if whole and abs(value) < 1e15 else f"{value:,.6g}"

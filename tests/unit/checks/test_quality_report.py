@@ -301,8 +301,8 @@ def test_a_measure_that_can_be_one_rows_value_is_masked(measure: Measure) -> Non
 
 def test_a_group_by_a_sensitive_column_is_masked() -> None:
     declared = Aggregate("one", "row_count", group_by=("mail", "amount"), min=10)
-    found = verdict("row_count", {"mail": CANARY, "amount": 5})
+    found = verdict("row_count", {"mail": CANARY, "amount": 5, "state": None})
     line = verdict_line(found, declared, "w", HIDDEN)
-    assert line.group == "mail = ***, amount = 5"
+    assert line.group == "mail = ***, amount = 5, state is missing"
     assert line.words == "the number of rows per mail and amount"
     assert line.limits == "at least 10"
