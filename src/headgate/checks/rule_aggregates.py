@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 
 from headgate.checks.quality_report import MASK, VerdictLine
@@ -62,7 +63,7 @@ def limit_words(least: float | None, most: float | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
+    if value is None or not math.isfinite(value):
+        return "–" if value is None else str(value)
     whole = abs(value) >= 100_000 or value == int(value)
     return f"{value:,.0f}" if whole and abs(value) < 1e15 else f"{value:,.6g}"

@@ -306,3 +306,13 @@ def test_a_group_by_a_sensitive_column_is_masked() -> None:
     assert line.group == "mail = ***, amount = 5, state is missing"
     assert line.words == "the number of rows per mail and amount"
     assert line.limits == "at least 10"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, "–"), (float("nan"), "nan"), (float("inf"), "inf"), (7.0, "7"), (0.0469, "0.0469"),
+     (84_536.91, "84,536.9"), (90_054_800.5, "90,054,800"), (1e20, "1e+20")],
+)  # fmt: skip
+def test_any_number_has_words(value: float | None, words: str) -> None:
+    found = replace(verdict("row_count"), value=value)
+    assert verdict_line(found, None, "w", HIDDEN).value == words
