@@ -56,6 +56,12 @@ class TableColumn(NamedTuple):
     comment: str
 
 
+def session_id(session: SparkSession) -> str:
+    """Which session it is: a stream clones one with its settings and views, not its variables."""
+    java: Any = session._jsparkSession
+    return str(java.sessionUUID())
+
+
 class IcebergTable:
     """A fresh look at one table's metadata; no Spark job is needed for it."""
 

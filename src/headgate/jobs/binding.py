@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.compile.script import Script
+from headgate.engine.jvm import session_id
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.store.model import Intent
@@ -32,13 +33,13 @@ def bind_once(
     session: SparkSession, script: Script, views: Mapping[str, DataFrame], intent: Intent
 ) -> None:
     """The same for a file whose views the session may have from the batch before."""
-    bound, revision = f"{BOUND}{intent.job}", intent.revisions[0]
-    if session.conf.get(bound, "") == revision:
+    bound, made_for = f"{BOUND}{intent.job}", f"{intent.revisions[0]} {session_id(session)}"
+    if session.conf.get(bound, "") == made_for:
         put(views)
         set_clock(session, intent)
     else:
         bind(session, script, views, intent)
-        session.conf.set(bound, revision)
+        session.conf.set(bound, made_for)
 
 
 def put(views: Mapping[str, DataFrame]) -> None:
