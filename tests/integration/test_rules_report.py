@@ -121,6 +121,7 @@ def test_a_report_counts_what_was_sent_and_hides_what_is_sensitive(
     _all_hidden(report, files.html, files.json, explained_words)
     _is_the_same_again(pipeline, report)
     _first_run_stays_readable(pipeline)
+    _what_is_tagged_later_is_masked_too(pipeline)
     _revisions_are_compared_over_the_topic(pipeline, second)
 
 
@@ -145,6 +146,17 @@ def _is_the_same_again(pipeline: Pipeline, report: QualityReport) -> None:
     assert again.sample == report.sample
     assert other.sample.rows != report.sample.rows
     assert len(other.sample.rows) == len(report.sample.rows)
+
+
+def _what_is_tagged_later_is_masked_too(pipeline: Pipeline) -> None:
+    file = declare(pipeline)
+    untagged = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
+    assert all(row.row["amount"] != "***" for row in untagged.sample.rows)
+    file.write_text(
+        file.read_text().replace("amount: DOUBLE", "amount: {type: DOUBLE, sensitive: true}")
+    )
+    tagged = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
+    assert {row.row["amount"] for row in tagged.sample.rows} == {"***"}
 
 
 def _first_run_stays_readable(pipeline: Pipeline) -> None:
