@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
-from headgate.compile.fragments import lines
-from headgate.compile.rules.masks import first_branches, mask_columns
+from headgate.compile.fragments import call, lines
+from headgate.compile.rules.masks import first_branches, mask_columns, none_of
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
+from headgate.compile.rules.row_text import row_text
 from headgate.compile.rules.source import PLACE, Source
 from headgate.compile.rules.statement import case, nested, select, view
 from headgate.compile.rules.unique import unique_rules, unique_statements
@@ -56,16 +58,25 @@ def _rows(judged: JudgedTable, source: Source, with_keys: bool) -> str:
     start = names.rows if with_keys else source.names.rows
     at = [] if with_keys else [f"{source.at()} AS _at"]
     bits = select(["*", *at, *masks], f"FROM {start}")
-    words = "Which rules hold on each row: a bit each, in masks that are made in one pass."
-    return view(names.judged, words, _placed(judged, bits))
+    words = (
+        "Which rules hold on each row: a bit each, in masks that are made in one pass. A row on which"
+        " one holds is kept as text."
+    )
+    clean = none_of(judged.rules)
+    row = (
+        call("IF", [clean, "NULL", row_text(judged, (source,))])
+        if clean
+        else "CAST(NULL AS STRING)"
+    )
+    return view(names.judged, words, _placed(judged, bits, [f"{row} AS _row"]))
 
 
-def _placed(judged: JudgedTable, bits: str) -> str:
+def _placed(judged: JudgedTable, bits: str, more: Sequence[str] = ()) -> str:
     branches = first_branches(judged.rules)
     if judged.table.is_pair and judged.table.hash:
         branches += verdict_branches(len(judged.rules) + 1)
-    first = textwrap.indent(case(branches), "  ").lstrip() if branches else "CAST(NULL AS INT)"
-    return f"SELECT\n  *,\n  {first} AS _first\nFROM {nested(bits)}"
+    first = case(branches) if branches else "CAST(NULL AS INT)"
+    return select(["*", f"{first} AS _first", *more], f"FROM {nested(bits)}")
 
 
 def _newest(source: Source) -> str:

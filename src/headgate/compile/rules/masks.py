@@ -113,3 +113,9 @@ def any_of(rules: Sequence[JudgedRule], wanted: Sequence[JudgedRule]) -> str:
         if value:
             tests.append(f"{mask_name(mask)} & {value}L <> 0")
     return " OR ".join(tests)
+
+
+def none_of(rules: Sequence[JudgedRule]) -> str:
+    """Whether no rule holds; empty when there is none."""
+    masks = [mask_name(mask) for mask in range(len(masks_of(rules)))]
+    return f"{' | '.join(masks)} = 0" if masks else ""

@@ -9,9 +9,9 @@ from headgate.compile.rules.judged import action_of, all_rules
 from headgate.compile.rules.masks import any_of, held_names
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
-from headgate.compile.rules.source import MASKED, PLACE, Source, window_start
+from headgate.compile.rules.row_text import row_text
+from headgate.compile.rules.source import PLACE, Source, window_start
 from headgate.compile.rules.statement import nested, select, statement, view
-from headgate.compile.rules.unique import TIME_OPTIONS
 from headgate.expr.literals import spark_identifier, spark_literal
 
 OK = "OK"
@@ -55,7 +55,9 @@ def _looked_up(names: Names, rules: tuple[JudgedRule, ...]) -> str:
         for rule in rules
     ]
     listed = textwrap.indent(",\n".join(facts), "    ")
-    return f"SELECT\n  *,\n  get(array(\n{listed}\n  ), _first - 1) AS _rule\nFROM {names.judged}"
+    # Looked up by the column itself: then Spark needs no projection of its own for it.
+    found = f"get(array(\n    NULL,\n{listed}\n  ), _first) AS _rule"
+    return f"SELECT\n  *,\n  {found}\nFROM {names.judged}"
 
 
 def _who(judged: JudgedTable, source: Source) -> list[str]:
@@ -105,26 +107,10 @@ def _hashes(judged: JudgedTable) -> list[str]:
 
 
 def _row(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
-    if judged.table.is_pair:
-        sides = [
-            f"{spark_literal(s.declared.alias)}, {_fields(s, f'_{s.declared.alias}.')}"
-            for s in sources
-        ]
-        fields = call("named_struct", sides)
-    else:
-        fields = _fields(sources[0], "")
-    return call("IF", ["_first IS NULL", "NULL", call("to_json", [fields, TIME_OPTIONS])])
-
-
-def _fields(source: Source, before: str) -> str:
-    pairs = [f"{spark_literal(name)}, {_shown(source, name, before)}" for name in source.types]
-    return call("named_struct", pairs)
-
-
-def _shown(source: Source, name: str, before: str) -> str:
-    if name in source.declared.sensitive:
-        return spark_literal(MASKED)
-    return f"{before}{spark_identifier(name)}"
+    """Of one source it is made with the masks, so that other columns need not be carried further."""
+    if not judged.table.is_pair:
+        return "_row"
+    return call("IF", ["_first IS NULL", "NULL", row_text(judged, sources)])
 
 
 def accept_statement(judged: JudgedTable) -> str:

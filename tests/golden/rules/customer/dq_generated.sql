@@ -594,6 +594,7 @@ FROM (
   SELECT
     *,
     get(array(
+      NULL,
       named_struct('name', 'delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row was deleted on-prem'),
       named_struct('name', 'missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'WARN', 'reason', 'the cloud has a row that is not on-prem'),
       named_struct('name', 'missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
@@ -604,7 +605,7 @@ FROM (
       named_struct('name', 'verdict_missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
       named_struct('name', 'verdict_missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'ERROR', 'reason', 'on-prem has no row, or no hash, for the key'),
       named_struct('name', 'verdict_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ')
-    ), _first - 1) AS _rule
+    ), _first) AS _rule
   FROM dq_judged_customer
 );
 

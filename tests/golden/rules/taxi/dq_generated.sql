@@ -527,14 +527,43 @@ LEFT JOIN (
 ) _seen_7
   ON _seen_7.key = _key_7;
 
--- Which rules hold on each row: a bit each, in masks that are made in one pass.
+-- Which rules hold on each row: a bit each, in masks that are made in one pass. A row on which one
+-- holds is kept as text.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_judged_taxi AS
 SELECT
   *,
   CASE
     WHEN _held_0 <> 0 THEN bit_count((_held_0 & -_held_0) - 1) + 1
-  END AS _first
+  END AS _first,
+  IF(
+    _held_0 = 0,
+    NULL,
+    to_json(
+      named_struct(
+        'VendorID', VendorID,
+        'tpep_pickup_datetime', tpep_pickup_datetime,
+        'tpep_dropoff_datetime', tpep_dropoff_datetime,
+        'passenger_count', passenger_count,
+        'trip_distance', trip_distance,
+        'RatecodeID', RatecodeID,
+        'store_and_fwd_flag', store_and_fwd_flag,
+        'PULocationID', PULocationID,
+        'DOLocationID', '***',
+        'payment_type', payment_type,
+        'fare_amount', fare_amount,
+        'extra', extra,
+        'mta_tax', mta_tax,
+        'tip_amount', tip_amount,
+        'tolls_amount', tolls_amount,
+        'improvement_surcharge', improvement_surcharge,
+        'total_amount', total_amount,
+        'congestion_surcharge', congestion_surcharge,
+        'Airport_fee', Airport_fee
+      ),
+      map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')
+    )
+  ) AS _row
 FROM (
   SELECT
     *,
@@ -610,34 +639,7 @@ SELECT
   CAST(NULL AS STRING) AS hash_cloud,
   _at AS event_time,
   timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 86400)) AS window_start,
-  IF(
-    _first IS NULL,
-    NULL,
-    to_json(
-      named_struct(
-        'VendorID', VendorID,
-        'tpep_pickup_datetime', tpep_pickup_datetime,
-        'tpep_dropoff_datetime', tpep_dropoff_datetime,
-        'passenger_count', passenger_count,
-        'trip_distance', trip_distance,
-        'RatecodeID', RatecodeID,
-        'store_and_fwd_flag', store_and_fwd_flag,
-        'PULocationID', PULocationID,
-        'DOLocationID', '***',
-        'payment_type', payment_type,
-        'fare_amount', fare_amount,
-        'extra', extra,
-        'mta_tax', mta_tax,
-        'tip_amount', tip_amount,
-        'tolls_amount', tolls_amount,
-        'improvement_surcharge', improvement_surcharge,
-        'total_amount', total_amount,
-        'congestion_surcharge', congestion_surcharge,
-        'Airport_fee', Airport_fee
-      ),
-      map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')
-    )
-  ) AS row,
+  _row AS row,
   session.batch_revision AS revision,
   session.batch_time AS processing_time,
   kafka_topic,
@@ -648,6 +650,7 @@ FROM (
   SELECT
     *,
     get(array(
+      NULL,
       named_struct('name', 'no_time', 'status', 'NO_TIME', 'severity', 'ERROR', 'reason', 'pickup or dropoff time is missing'),
       named_struct('name', 'no_vendor', 'status', 'INVALID', 'severity', 'ERROR', 'reason', 'nobody says who sent the row'),
       named_struct('name', 'ends_before_it_begins', 'status', 'BAD_TIMES', 'severity', 'ERROR', 'reason', 'the dropoff is before the pickup'),
@@ -671,7 +674,7 @@ FROM (
       named_struct('name', 'zone_outside', 'status', 'INFO', 'severity', 'INFO', 'reason', 'the dropoff is outside the city or unknown'),
       named_struct('name', 'airport_fee', 'status', 'INFO', 'severity', 'INFO', 'reason', 'the airport fee is none of those in force'),
       named_struct('name', 'fields_missing', 'status', 'INFO', 'severity', 'INFO', 'reason', 'the message lacks a field')
-    ), _first - 1) AS _rule
+    ), _first) AS _rule
   FROM dq_judged_taxi
 );
 

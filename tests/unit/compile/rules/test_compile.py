@@ -73,7 +73,7 @@ def test_partials_have_the_columns_of_their_table(tmp_path: Path) -> None:
 
 
 def test_a_sensitive_column_is_masked_in_the_row(tmp_path: Path) -> None:
-    query = body(table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_results_things")
+    query = body(table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_judged_things")
     assert "'name', '***'" in query
     assert "'amount', amount" in query
 
