@@ -11,9 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.checks.quality_report_sample import sensitive_columns, spread
+from headgate.checks.quality_report_sample import spread
 from headgate.checks.rule_aggregates import aggregate_words, limit_words
-from headgate.checks.rule_diff_rows import Given, masked_row, shown_key, typed_row
+from headgate.checks.rule_diff_rows import (
+    Given,
+    declared_fields,
+    hidden_fields,
+    masked_row,
+    shown_key,
+    typed_row,
+)
 from headgate.checks.rule_words import rule_words
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.twin import RowVerdict, Seen, judge_row
@@ -212,7 +219,8 @@ def _samples(
     old: JudgedTable, new: JudgedTable, changed: Sequence[_Judged], seed: int
 ) -> tuple[ChangedRow, ...]:
     """Some of every change of status; what either revision calls sensitive is masked."""
-    hidden = sensitive_columns(old.table) | sensitive_columns(new.table)
+    hidden = hidden_fields(old.table) | hidden_fields(new.table)
+    declared = declared_fields(old.table, new.table)
     kinds: dict[tuple[str, str], list[_Judged]] = {}
     for one in sorted(changed, key=lambda one: _drawn(one, seed)):
         kinds.setdefault(one.kind, []).append(one)
@@ -223,7 +231,7 @@ def _samples(
             after=one.new.status,
             rules_before=one.old.rules,
             rules_after=one.new.rules,
-            row=masked_row(one.given, hidden, _concerned(old, new, one)),
+            row=masked_row(one.given, declared, hidden, _concerned(old, new, one)),
         )
         for one in spread([kinds[kind] for kind in sorted(kinds)], SAMPLES)
     )

@@ -10,7 +10,12 @@ from decimal import Decimal
 from typing import TypeAlias, cast
 
 from headgate.checks.quality_report import MASK
-from headgate.checks.quality_report_sample import is_hidden, masked_values, short
+from headgate.checks.quality_report_sample import (
+    is_hidden,
+    masked_values,
+    sensitive_columns,
+    short,
+)
 from headgate.compile.rules.key_path import Step, read_path
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.rows import typed_value
@@ -21,6 +26,8 @@ from headgate.spec.ruleset import RuleSource, RuleTable
 from headgate.spec.types import SqlType
 
 Fields: TypeAlias = Mapping[str, object]
+# No column can be called so.
+UNDECLARED = "(not declared)"
 
 
 @dataclass(frozen=True)
@@ -116,16 +123,41 @@ def shown_key(judged: JudgedTable, given: Given, hidden: frozenset[str]) -> str:
     return short(str(found[0])) if found else given.place
 
 
+def hidden_fields(table: RuleTable) -> frozenset[str]:
+    """What a person may not see: sensitive columns, and the field that a sensitive key is taken from."""
+    hidden = sensitive_columns(table)
+    if table.pk not in hidden:
+        return hidden
+    paths = [source.pk_path for source in table.sources.values() if source.pk_path]
+    return hidden | {read_path(path)[0].name for path in paths}
+
+
+def declared_fields(*tables: RuleTable) -> frozenset[tuple[str, str]]:
+    """The columns of any of the revisions, by source."""
+    return frozenset(
+        (side, name)
+        for table in tables
+        for side, source in table.sources.items()
+        for name in (table.pk, *source.columns)
+    )
+
+
 def masked_row(
-    given: Given, hidden: frozenset[str], first: frozenset[str] = frozenset()
+    given: Given,
+    declared: frozenset[tuple[str, str]],
+    hidden: frozenset[str],
+    first: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
-    """All fields of the row, those of a pair with their source before them, some of them first."""
+    """The declared columns, some of them first; of other fields, which nobody could mask, the names."""
     many = len(given.sides) > 1
     named = {
-        f"{side}.{name}" if many else name: value
+        (side, name): (f"{side}.{name}" if many else name, value)
         for wanted in (True, False)
         for side, fields in given.sides.items()
         for name, value in fields.items()
         if (name in first) is wanted
     }
-    return masked_values(json.dumps(named, default=str), hidden)
+    shown = dict(found for place, found in named.items() if place in declared)
+    others = [found[0] for place, found in named.items() if place not in declared]
+    told = {UNDECLARED: short(", ".join(others))} if others else {}
+    return masked_values(json.dumps(shown, default=str), hidden) | told

@@ -14,7 +14,14 @@ from tests.unit.checks.quality_runs import CANARY, NOON, judged, rule_table
 
 from headgate.checks.rule_diff import RuleDiff, row_changes, rule_changes
 from headgate.checks.rule_diff_read import rows_of_file
-from headgate.checks.rule_diff_rows import Given, typed_row, with_key
+from headgate.checks.rule_diff_rows import (
+    UNDECLARED,
+    Given,
+    declared_fields,
+    masked_row,
+    typed_row,
+    with_key,
+)
 from headgate.checks.rule_diff_text import diff_text
 from headgate.compile.rules.model import JudgedTable
 from headgate.errors import UsageError
@@ -105,6 +112,40 @@ def test_a_sensitive_key_is_masked() -> None:
     found = row_changes(judged(table=table), high(judged(table=table), 1), [row(1, 50.0)], NOON)
     assert found.samples[0].key == "***"
     assert "k1" not in repr(found)
+
+
+def test_of_fields_that_are_not_declared_only_the_names_are_shown() -> None:
+    given = row(1, 50.0)
+    extra = {**given.sides["onprem"], "ssn": CANARY, "address": {"street": CANARY}}
+    found = row_changes(judged(), high(judged(), 1), [Given("1", {"onprem": extra})], NOON)
+    (sample,) = found.samples
+    assert sample.row["(not declared)"] == "ssn, address"
+    text = diff_text(RuleDiff("orders", "a", "b", (), found))
+    assert "ssn" in text
+    assert CANARY not in text + repr(found)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_sensitive_key_is_not_shown_where_it_stands_in_the_record(declared: bool) -> None:
+    plain = rule_table(sensitive=("order_id",))
+    columns = {**plain.first.columns, **({"p": RuleColumn(STRING)} if declared else {})}
+    source = replace(plain.first, columns=columns, pk_path="p[type='PK'].value")
+    table = judged(table=replace(plain, sources={"onprem": source}))
+    sent = {"p": [{"type": "PK", "value": CANARY}], "amount": 50.0, "mail": "m"}
+    given = Given("1", {"onprem": with_key(table.table, source, sent)})
+    found = row_changes(table, high(table, 1), [given], NOON)
+    (sample,) = found.samples
+    assert (sample.key, sample.row["order_id"]) == ("***", "***")
+    assert CANARY not in diff_text(RuleDiff("orders", "a", "b", (), found)) + repr(found)
+
+
+def test_the_fields_of_a_pair_are_declared_by_source() -> None:
+    source = RuleSource(table="in", columns={"n": RuleColumn(STRING)})
+    other = RuleSource(table="there", columns={"m": RuleColumn(STRING)})
+    table = RuleTable(name="pair", pk="id", sources={"onprem": source, "cloud": other})
+    given = Given("1", {"onprem": {"id": "a", "n": "1"}, "cloud": {"id": "a", "n": CANARY}})
+    shown = masked_row(given, declared_fields(table), frozenset())
+    assert shown == {"onprem.id": "a", "onprem.n": "1", "cloud.id": "a", UNDECLARED: "cloud.n"}
 
 
 def test_samples_are_of_every_change_and_the_same_each_time() -> None:
