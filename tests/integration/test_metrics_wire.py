@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,36 @@ def test_an_agent_hears_the_window_at_a_socket_file(tmp_path: Path) -> None:
         sink.send([Change(RECORD, {})])
         sink.close()
         assert b"dq_error_total:3|c" in agent.recv(9999)
+
+
+def test_a_backlog_goes_through_a_socket_file_whole(tmp_path: Path) -> None:
+    """A socket file holds some ten datagrams; the agent reads while they are sent."""
+    changes = [Change(replace(RECORD, table_name=f"t{n}"), {}) for n in range(300)]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
+        agent.bind(str(tmp_path / "agent"))
+        agent.settimeout(0.5)
+        sink = DogStatsd(f"unix://{tmp_path / 'agent'}")
+        sink.ready()
+        sending = threading.Thread(target=sink.send, args=(changes,))
+        sending.start()
+        heard = b""
+        with suppress(TimeoutError):
+            while True:
+                heard += agent.recv(9999) + b"\n"
+        sending.join(10)
+        sink.close()
+    assert heard.decode().splitlines() == [line for c in changes for line in encoded(c)]
+
+
+def test_an_agent_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
+        agent.bind(str(tmp_path / "agent"))
+        sink = DogStatsd(f"unix://{tmp_path / 'agent'}")
+        sink.ready()
+        began = time.monotonic()
+        sink.send([Change(RECORD, {})] * 300)
+        assert time.monotonic() - began < 5
+        sink.close()
 
 
 def test_an_agent_that_is_away_is_no_error(agent: socket.socket) -> None:

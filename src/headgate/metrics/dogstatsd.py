@@ -16,6 +16,8 @@ from headgate.metrics.windows import AggregateVerdict, WindowRecord
 DATAGRAM_BYTES = 1432
 LONGEST_TAG = 200
 UNIX = "unix://"
+# A socket file holds some ten datagrams: without waiting, most of a backlog would be lost.
+SECONDS_TO_WAIT = 1.0
 
 
 class DogStatsd:
@@ -41,6 +43,8 @@ class DogStatsd:
             ) from error
 
     def send(self, changes: Sequence[Change]) -> None:
+        assert self._socket is not None
+        self._socket.settimeout(SECONDS_TO_WAIT)
         lines = (line for change in changes for line in encoded(change))
         for datagram in packed(lines):
             self._send(datagram)
@@ -55,6 +59,11 @@ class DogStatsd:
         assert self._socket is not None
         try:
             self._socket.send(datagram)
+        except TimeoutError:
+            # It does not read: the rest of what is sent now waits for it no more.
+            self._socket.setblocking(False)
+        except BlockingIOError:
+            return
         except OSError:
             self.close()
             self.ready()
@@ -69,7 +78,7 @@ def _connected(address: str) -> socket.socket:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
         made, target = socket.socket(found[0], found[1]), found[4]
     try:
-        made.setblocking(False)
+        made.settimeout(SECONDS_TO_WAIT)
         made.connect(target)  # pyright: ignore[reportArgumentType]  # a path, or what getaddrinfo gave
     except OSError:
         made.close()
