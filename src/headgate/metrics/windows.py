@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from headgate.metrics.names import CLEAN, ROWS, SEVERITY_TOTALS, flat, namespaced
+from headgate.metrics.times import END, earlier, later
 from headgate.store.canonical import canonical, fingerprint
 
 IDLE = timedelta(seconds=30)
@@ -105,10 +106,11 @@ def closes_before(
     Event time has passed a window's end by the watermark, or no record has come for a while.
     """
     if last_record is not None and now - last_record >= IDLE:
-        return datetime.max.replace(tzinfo=UTC)
+        return END
     if greatest is None:
         return None
-    return greatest - shape.watermark - shape.window + timedelta(microseconds=1)
+    passed = earlier(earlier(greatest, shape.watermark), shape.window)
+    return later(passed, timedelta(microseconds=1))
 
 
 def record_of(shape: WindowShape, start: datetime, sums: WindowSums, sequence: int) -> WindowRecord:
@@ -121,7 +123,7 @@ def record_of(shape: WindowShape, start: datetime, sums: WindowSums, sequence: i
         dc=shape.dc,
         namespace=shape.namespace,
         window_start=start,
-        window_end=start + shape.window,
+        window_end=later(start, shape.window),
         sequence=sequence,
         late=sequence > 1,
         revision=sums.revision,

@@ -299,6 +299,15 @@ class OpsStore:
         with self._engine.connect() as db:
             return windows.greatest_event_time(db, job)
 
+    def last_closed_window(self, job: str, until: datetime) -> datetime | None:
+        """The start of the last closed window, of those that begin by a time."""
+        with self._engine.connect() as db:
+            return windows.last_closed(db, job, until)
+
+    def jobs_with_pending_windows(self) -> tuple[str, ...]:
+        with self._engine.connect() as db:
+            return windows.jobs_with_pending(db)
+
     def last_record_at(self, job: str) -> datetime | None:
         """When the job's last batch was committed; None while one is under way."""
         with self._engine.connect() as db:

@@ -237,6 +237,7 @@ Index(
     postgresql_where=_PENDING,
 )
 Index("windows_by_closing", windows.c.closing, unique=True)
+Index("windows_by_newest", windows.c.job, windows.c.newest)
 
 # Which closing of a window a sink has sent, with the sums it then had.
 window_sinks = Table(

@@ -66,9 +66,21 @@ def pending(db: Connection, job: str, before: datetime | None, limit: int) -> tu
 
 
 def greatest_event_time(db: Connection, job: str) -> datetime | None:
-    """Windows do not overlap: the last one has the greatest."""
-    mine = select(windows.c.newest).where(windows.c.job == job, windows.c.newest.is_not(None))
-    return db.scalar(mine.order_by(windows.c.window_start.desc()).limit(1))
+    """Over all windows: the last one may be of a row from the future, which counts as its batch."""
+    return db.scalar(select(func.max(windows.c.newest)).where(windows.c.job == job))
+
+
+def last_closed(db: Connection, job: str, until: datetime) -> datetime | None:
+    """The start of the last window that was closed, of those that begin by a time."""
+    closed = (windows.c.sequence > 0) & (windows.c.window_start <= until)
+    found = select(windows.c.window_start).where(windows.c.job == job, closed)
+    return db.scalar(found.order_by(windows.c.window_start.desc()).limit(1))
+
+
+def jobs_with_pending(db: Connection) -> tuple[str, ...]:
+    """The jobs with a window that has something new in it."""
+    found = select(windows.c.job).where(_PENDING).distinct().order_by(windows.c.job)
+    return tuple(db.scalars(found))
 
 
 def last_record_at(db: Connection, job: str) -> datetime | None:

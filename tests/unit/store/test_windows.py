@@ -39,6 +39,27 @@ def test_a_settled_batch_leaves_its_counts_and_its_windows(store: OpsStore) -> N
     assert store.greatest_event_time(JOB) == at(17)
 
 
+def test_a_row_from_the_future_does_not_hide_how_far_the_others_have_come(store: OpsStore) -> None:
+    """Its window is the last one, and its time counts as that of its batch."""
+    ahead = TouchedWindow(at(1_000_000), at(20))
+    batch(store, 0, Judged((), (TouchedWindow(at(0), at(7)), ahead)))
+    assert store.greatest_event_time(JOB) == at(20)
+    batch(store, 1, judged(30))
+    assert store.greatest_event_time(JOB) == at(37)
+
+
+def test_the_last_closed_window_is_found_among_those_that_begin_by_a_time(store: OpsStore) -> None:
+    batch(store, 0, judged(0, 10, 1_000))
+    assert store.jobs_with_pending_windows() == (JOB,)
+    assert store.last_closed_window(JOB, at(5_000)) is None
+    close(store, *store.pending_windows(JOB))
+    batch(store, 1, judged(20))
+    found = [store.last_closed_window(JOB, at(s)) for s in (9, 500, 1_000)]
+    assert found == [at(0), at(10), at(1_000)]
+    close(store, *store.pending_windows(JOB))
+    assert store.jobs_with_pending_windows() == ()
+
+
 def test_a_batch_that_is_settled_twice_counts_once(store: OpsStore) -> None:
     begun = store.begin(intent(topic({}, {"0": 1})))
     for _ in range(2):
