@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headgate.spec.document import Document, Plain
 from headgate.spec.rules_moving import Moving
-from headgate.spec.rules_old_joined import joined
+from headgate.spec.rules_old_joined import dropped, joined
 from headgate.spec.rules_old_typed import typed
 
 _ADVICE = "it still loads, but write version 2 (docs/rules.md says how)"
@@ -25,7 +25,10 @@ def converted(document: Document) -> tuple[Document, tuple[str, ...]]:
         form, moved = "the form of version 1", joined(Moving(document), data, table)
     else:
         return document, ()
-    return moved, (f"{Path(document.file).name} is written in {form}: {_ADVICE}",)
+    name = Path(document.file).name
+    unused = () if _is_typed(data) else dropped(data)
+    notes = (f"{name}: {key} says nothing here and is left out" for key in unused)
+    return moved, (f"{name} is written in {form}: {_ADVICE}", *notes)
 
 
 def table_name(file: str) -> str:

@@ -10,6 +10,11 @@ from headgate.spec.rules_moving import Moving, mapping, mappings, texts
 _ALIASES = {"t1": "onprem", "t2": "cloud"}
 _QUIET = ("MATCH", "DELETE_EVENT")
 _OWN = ("version", "metadata", "sources", "join", "rules", "outputs", "metrics", "hash")
+_TAKEN = {
+    "metadata": ("env", "pipeline"),
+    "metrics": ("namespace", "window"),
+    "join": ("on", "key", "pk"),
+}
 _QUOTED = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _KEPT = (
     "topic",
@@ -36,20 +41,32 @@ def joined(moving: Moving, data: dict[str, Plain], table: str) -> Document:
     one: dict[str, Plain] = {"name": table, "pk": key, "sources": sources, "rules": list(rules)}
     if len(sources) == 2:
         one["hash"] = _hash(moving, data, sources)
-    metadata = {k: v for k, v in mapping(data.get("metadata")).items() if k in ("env", "pipeline")}
+    given = mapping(data.get("metadata"))
+    metadata = {key: given[key] for key in _TAKEN["metadata"] if key in given}
     new: dict[str, Plain] = {"version": 2, "metadata": metadata, "metrics": _metrics(data)}
     new["tables"] = [one]
     return moving.finish(new)
 
 
+def dropped(data: dict[str, Plain]) -> tuple[str, ...]:
+    """The keys that version 1 knew and nothing here goes by, as a person finds them."""
+    inner = [
+        f"{name}.{key}"
+        for name, kept in _TAKEN.items()
+        for key in mapping(data.get(name))
+        if key not in kept
+    ]
+    return tuple(sorted([*inner, *(["outputs"] if "outputs" in data else [])]))
+
+
 def _metrics(data: dict[str, Plain]) -> dict[str, Plain]:
     given = mapping(data.get("metrics"))
-    return {key: given[key] for key in ("namespace", "window") if key in given}
+    return {key: given[key] for key in _TAKEN["metrics"] if key in given}
 
 
 def _key(moving: Moving, data: dict[str, Plain]) -> str:
     join = mapping(data.get("join"))
-    found = texts(join.get("on")) or texts(join.get("key")) or texts(join.get("pk"))
+    found = next((given for key in _TAKEN["join"] if (given := texts(join.get(key)))), [])
     if not found:
         moving.refuse("join", "`on` is missing", "Add join: {on: …} with the column of the key.")
     moving.line("tables[0].pk", "join")

@@ -165,6 +165,10 @@ def test_what_the_old_typed_form_leaves_open_or_wrong(
 def test_version_1_loads_with_a_line_that_says_so(load: Load) -> None:
     declared = load(JOINED)
     assert "the form of version 1" in declared.notes[0]
+    left_out = ("join.grace", "join.type", "join.window", "metadata.owner", "outputs")
+    assert [note.split(": ")[1] for note in declared.notes[1:]] == [
+        f"{key} says nothing here and is left out" for key in left_out
+    ]
     table = declared.value.tables[0]
     assert (table.name, table.pk, table.is_pair) == ("sensor_rules", "pk", True)
     assert table.hash is not None
