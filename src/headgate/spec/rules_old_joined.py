@@ -66,7 +66,7 @@ def _metrics(data: dict[str, Plain]) -> dict[str, Plain]:
 
 def _key(moving: Moving, data: dict[str, Plain]) -> str:
     join = mapping(data.get("join"))
-    found = next((given for key in _TAKEN["join"] if (given := texts(join.get(key)))), [])
+    found = next((given for key in _TAKEN["join"] if (given := texts(join.get(key)))), list[str]())
     if not found:
         moving.refuse("join", "`on` is missing", "Add join: {on: …} with the column of the key.")
     moving.line("tables[0].pk", "join")
