@@ -89,6 +89,15 @@ def properties(values: Mapping[str, str] = TABLE_PROPERTIES) -> str:
     return lines(f"{spark_literal(key)} = {spark_literal(value)}" for key, value in values.items())
 
 
+def comment(words: str) -> str:
+    """A comment of one line: whatever the words, none ends it or reaches beyond it.
+
+    Spark takes the next line into a comment that ends in a backslash.
+    """
+    line = "".join(letter if letter.isprintable() else " " for letter in words)
+    return f"-- {line} " if line.endswith("\\") else f"-- {line}"
+
+
 def header(title: str, manifest: str, revision: str, *notes: str) -> str:
     """What a reader needs first: what it is, where it comes from, which revision."""
     words = (
@@ -96,7 +105,7 @@ def header(title: str, manifest: str, revision: str, *notes: str) -> str:
         f"Compiled from {manifest}, revision {revision[:12]}, by Headgate {__version__}.",
         *notes,
     )
-    return "\n".join(f"-- {word}" for word in words)
+    return "\n".join(comment(word) for word in words)
 
 
 def alone(dataset: str, file: str) -> tuple[str, str]:

@@ -16,12 +16,19 @@ from headgate.spec.types import SqlType, parse_type
 def _limit(value: object) -> object:
     if isinstance(value, bool | list | dict):
         raise Refusal("a limit is a number, or the text of a date or time", "Write for example 5.")
-    return value
+    return _exact(value)
 
 
 def _constant(value: object) -> object:
     if value is None or isinstance(value, list | dict):
         raise Refusal("a value is text, a number, true or false", "Leave it out.")
+    return _exact(value)
+
+
+def _exact(value: object) -> object:
+    """Half of a pair of UTF-16 is no character: no record and no SQL can have it."""
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise Refusal(f"{value!r} has half of a character", "Write the whole character.")
     return value
 
 
@@ -50,7 +57,7 @@ def written(length: timedelta) -> JsonDict:
 
 Limit = Annotated[int | float | str | None, BeforeValidator(_limit)]
 # Blanks at the ends of a value are part of it.
-Exact = Annotated[str, StringConstraints(strip_whitespace=False)]
+Exact = Annotated[str, StringConstraints(strip_whitespace=False), BeforeValidator(_exact)]
 Constant = Annotated[bool | int | float | Exact, BeforeValidator(_constant)]
 Number = Annotated[float | None, BeforeValidator(_number)]
 Duration = Annotated[

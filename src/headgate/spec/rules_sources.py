@@ -10,6 +10,7 @@ from headgate.spec.checks import is_odd_name
 from headgate.spec.dataset import RESERVED_COLUMNS
 from headgate.spec.refusal import suggestion
 from headgate.spec.ruleset import RuleSource, RuleTable
+from headgate.spec.types import STRING, SqlType
 
 Found: TypeAlias = Iterator[tuple[str, str, str]]
 
@@ -20,7 +21,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 # A placeholder stays one where the rule set is kept: it is filled when it runs.
 _TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\}){1,249}")
 _LAKE_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
-_PATH_STEP = r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:\d+|[A-Za-z_][A-Za-z0-9_]*='[^'\[\]]*')\])?"
+_PATH_STEP = r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:[0-9]{1,9}|[A-Za-z_][A-Za-z0-9_]*='[^'\[\]]*')\])?"
 _PATH = re.compile(rf"{_PATH_STEP}(?:\.{_PATH_STEP})*")
 _OWN_ALIASES = {"onprem": "t1", "cloud": "t2"}
 _PLACEHOLDERS = ("pk", "hash_onprem", "hash_cloud", "batch_time", "session")
@@ -50,9 +51,17 @@ def _source(place: str, side: str, source: RuleSource) -> Found:
     yield from _columns(place, source)
     if source.event_time is not None:
         yield from _event_time(f"{place}.event_time", source, source.event_time)
-    if source.pk_path is not None and not _PATH.fullmatch(source.pk_path):
-        what = f"`{source.pk_path}` is not a path"
-        yield f"{place}.pk_path", what, "Write for example partitionColumns[type='PK'].value."
+    if source.pk_path is not None:
+        yield from _path(f"{place}.pk_path", source.pk_path)
+
+
+def _path(pointer: str, path: str) -> Found:
+    if not path.isprintable() or "${" in path:
+        what = f"{path!r} has `${{` or a control character"
+        yield pointer, what, "Choose the item by another field."
+    elif not _PATH.fullmatch(path):
+        what = f"`{path}` is not a path"
+        yield pointer, what, "Write for example partitionColumns[type='PK'].value."
 
 
 def _origin(place: str, source: RuleSource) -> Found:
@@ -127,10 +136,17 @@ def _pair(place: str, table: RuleTable) -> Found:
         if given is not None and given == getattr(first, key):
             pointer = f"{place}.sources.cloud.{key}"
             yield pointer, f"both sources have the {key} `{given}`", "Name another."
-    kinds = [source.types.get(table.pk) for source in (first, second)]
+    kinds = [_key_type(table, source) for source in (first, second)]
     if None not in kinds and len({kind.name for kind in kinds if kind}) > 1:
         what = f"the key is {kinds[0]} on-prem and {kinds[1]} in the cloud"
-        yield f"{place}.sources.cloud.columns.{table.pk}", what, "Declare both alike."
+        side = "onprem" if second.pk_path is not None else "cloud"
+        fix = "Declare both alike; a key from a path is STRING."
+        yield f"{place}.sources.{side}.columns.{table.pk}", what, fix
+
+
+def _key_type(table: RuleTable, source: RuleSource) -> SqlType | None:
+    """A key from a path is text, whether or not it is among the columns too."""
+    return source.types.get(table.pk) if source.pk_path is None else STRING
 
 
 def _hash(place: str, table: RuleTable) -> Found:

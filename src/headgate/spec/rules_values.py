@@ -51,6 +51,8 @@ def _listed(place: str, rules: Plain) -> Iterator[tuple[str, dict[str, Plain]]]:
 
 def _read(folder: Path, name: str) -> list[Plain]:
     path = folder / name
+    if not name.isprintable():
+        raise Refusal(f"{name!r} has a control character", "Write the name of a file beside this.")
     if not path.resolve().is_relative_to(folder.resolve()):
         raise Refusal(f"`{name}` is not beside this file", "Put it there and write its name alone.")
     try:

@@ -193,6 +193,43 @@ def test_a_key_may_be_read_by_a_path(load: Load, faults: Faults) -> None:
     assert faults(text, "[type='PK']", "[[type]]")[0].field.endswith("pk_path")
 
 
+@pytest.mark.parametrize("side", ["onprem", "cloud"])
+def test_a_key_by_a_path_is_compared_with_the_other_sources_key(
+    load: Load, faults: Faults, side: str
+) -> None:
+    column = "{customer_id: STRING, "
+    text = PAIR.replace(f"      {side}:", f"      {side}:\n        pk_path: a.b")
+    first, second = text.split("      cloud:")
+    if side == "onprem":
+        first = first.replace(column, "{")
+    else:
+        second = second.replace(column, "{")
+    text = f"{first}      cloud:{second}"
+    assert load(text).value.tables[0].sources["cloud"]
+    (fault,) = faults(text, column, "{customer_id: BIGINT, ")
+    other = "cloud" if side == "onprem" else "onprem"
+    assert fault.field == f"tables[0].sources.{other}.columns.customer_id"
+    assert "BIGINT" in fault.what
+    assert "from a path is STRING" in fault.fix
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        r'type: lookup_in, values: [a, "\ud800"]',
+        r'type: range, min: "\ud800"',
+        r'type: regex, pattern: "\udfff"',
+        r'type: lookup_in, values_file: "a\0b"',
+        r'type: lookup_in, values_file: "\ud800"',
+    ],
+)
+def test_what_is_no_text_is_refused_in_words(faults: Faults, keys: str) -> None:
+    rule = f"{{name: a, field: email, {keys}}}"
+    found = faults(ONE, "{name: total_there, type: required, field: total}", rule)
+    assert "character" in found[0].what
+    assert found[0].line == line(ONE, "total_there")
+
+
 def test_a_name_is_used_once_in_a_table(faults: Faults) -> None:
     rule = "rules:\n      - {name: total_there, when: total > 1}"
     assert "already the name of tables[0].rules[0]" in faults(ONE, "rules:", rule)[0].what

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.compile.fragments import fits
+from headgate.compile.fragments import comment, fits
 from headgate.compile.rules.model import JudgedRule
 from headgate.expr.literals import spark_literal
 from headgate.expr.spark import to_spark
@@ -66,10 +66,10 @@ def mask_columns(rules: Sequence[JudgedRule]) -> list[str]:
 
 def _term(bit: Bit, at: int) -> str:
     condition = to_spark(bit.rule.condition) if bit.rule.condition is not None else again(at)
-    whole = f"IF({condition}, {bit.value}L, 0L)  -- {bit.rule.name}"
+    whole = f"IF({condition}, {bit.value}L, 0L)  {comment(bit.rule.name)}"
     if fits(whole):
         return whole
-    return f"IF(  -- {bit.rule.name}\n    {condition},\n    {bit.value}L, 0L)"
+    return f"IF(  {comment(bit.rule.name)}\n    {condition},\n    {bit.value}L, 0L)"
 
 
 def first_branches(rules: Sequence[JudgedRule]) -> list[tuple[str, str]]:

@@ -194,7 +194,7 @@ def _key_view(source: Source) -> str:
         return ""
     value = key_value("kafka_text", path)
     return f"""
--- The key stands at {path}.
+-- The key stands inside the record.
 LATERAL VIEW inline(array(named_struct(
   {spark_literal(source.pk)},
   {value}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from headgate.compile.fragments import fits
+from headgate.compile.fragments import comment, fits
 
 WIDTH = 96
 
 
 def statement(step: str, words: str, sql: str) -> str:
     """One statement under its mark; `words` say why it is there."""
-    said = "".join(f"-- {line}\n" for line in textwrap.wrap(words, WIDTH))
+    said = "".join(f"{comment(line)}\n" for line in textwrap.wrap(words, WIDTH))
     return f"{said}-- step: {step}\n{sql};"
 
 
