@@ -51,8 +51,9 @@ class Emitter:
 
     def _before(self) -> datetime | None:
         job = self._shape.job
-        greatest = self._store.greatest_event_time(job)
-        return closes_before(self._shape, greatest, self._store.last_record_at(job), self._clock())
+        now = self._clock()
+        greatest = self._store.greatest_event_time(job, now)
+        return closes_before(self._shape, greatest, self._store.last_record_at(job), now)
 
     def _close(self, found: Sequence[Window]) -> int:
         sums = self._sums([window.window_start for window in found])

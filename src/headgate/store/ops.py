@@ -295,9 +295,10 @@ class OpsStore:
         with self._engine.connect() as db:
             return windows.pending(db, job, before, limit)
 
-    def greatest_event_time(self, job: str) -> datetime | None:
+    def greatest_event_time(self, job: str, until: datetime | None = None) -> datetime | None:
+        """How far event time has come by a time, or by now; rows from the future say nothing."""
         with self._engine.connect() as db:
-            return windows.greatest_event_time(db, job)
+            return windows.greatest_event_time(db, job, until or self._clock())
 
     def last_closed_window(self, job: str, until: datetime) -> datetime | None:
         """The start of the last closed window, of those that begin by a time."""
@@ -383,10 +384,10 @@ class OpsStore:
 
     # Revisions and marks
 
-    def keep_revision(self, kind: str, name: str, content: object) -> str:
-        """Store a declaration's content (text, or a JSON value) and give its hash."""
+    def keep_revision(self, kind: str, name: str, content: object, hash: str | None = None) -> str:
+        """Store a declaration's content (text, or a JSON value) under its hash, or the one it has."""
         words = content if isinstance(content, str) else canonical(content)
-        revision = Revision(fingerprint(words), kind, name, words, self._clock())
+        revision = Revision(hash or fingerprint(words), kind, name, words, self._clock())
         if self.revision(revision.hash) is None:
             with writing(self._engine) as db:
                 db.execute(delete(revision_table).where(revision_table.c.hash == revision.hash))

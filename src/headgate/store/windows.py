@@ -65,9 +65,10 @@ def pending(db: Connection, job: str, before: datetime | None, limit: int) -> tu
     return _found(db, query.order_by(windows.c.window_start).limit(limit))
 
 
-def greatest_event_time(db: Connection, job: str) -> datetime | None:
-    """Over all windows: the last one may be of a row from the future, which counts as its batch."""
-    return db.scalar(select(func.max(windows.c.newest)).where(windows.c.job == job))
+def greatest_event_time(db: Connection, job: str, until: datetime) -> datetime | None:
+    """How far event time has come by a time: rows from the future say nothing until it is there."""
+    mine = (windows.c.job == job) & (windows.c.newest <= until)
+    return db.scalar(select(func.max(windows.c.newest)).where(mine))
 
 
 def last_closed(db: Connection, job: str, until: datetime) -> datetime | None:

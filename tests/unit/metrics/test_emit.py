@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tests.unit.metrics.window_rows import JOB, NOON, SHAPE, Clock, at, batch
+from tests.unit.metrics.window_rows import JOB, NOW, SHAPE, Clock, at, batch
 
 from headgate.metrics.emit import AT_ONCE, Emitter
 from headgate.metrics.windows import WindowSums, restored
@@ -44,6 +44,21 @@ def test_a_window_closes_when_event_time_has_passed_it_by_the_watermark(
     batch(store, 2, {10: at(15)})
     assert emitter.close_due() == 1
     assert said(store) == [(at(0), 1, False, 2)]
+
+
+def test_a_row_from_the_future_closes_no_window_before_its_time(
+    store: OpsStore, clock: Clock
+) -> None:
+    partials = Partials()
+    emitter = Emitter(store, SHAPE, partials, clock)
+    for start in (0, 10, 1_000_000):
+        partials.add(start, 1)
+    batch(store, 0, {0: at(1), 1_000_000: at(1_000_000)})
+    batch(store, 1, {10: at(11)})
+    assert emitter.close_due() == 0
+    batch(store, 2, {10: at(15)})
+    assert emitter.close_due() == 1
+    assert said(store) == [(at(0), 1, False, 1)]
 
 
 def test_a_window_closes_when_no_record_has_come_for_thirty_seconds(
@@ -128,5 +143,5 @@ def test_a_restart_goes_on_where_it_was(store: OpsStore, clock: Clock) -> None:
 def test_idle_is_measured_from_the_last_commit(store: OpsStore, clock: Clock) -> None:
     assert store.last_record_at(JOB) is None
     batch(store, 0, {0: at(1)})
-    assert store.last_record_at(JOB) == NOON
-    assert clock() - NOON < timedelta(seconds=1)
+    assert store.last_record_at(JOB) == NOW
+    assert clock() - NOW < timedelta(seconds=1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.metrics.window_rows import JOB, NOON, SHAPE, Clock
+from tests.unit.metrics.window_rows import JOB, NOON, NOW, SHAPE, Clock
 
 from headgate.metrics.emit import Emitter
 from headgate.metrics.times import END, EPOCH, FIRST, LAST, earlier, later, moment
@@ -44,8 +44,8 @@ def test_windows_at_both_ends_of_time_close_and_are_said(store: OpsStore, clock:
     starts = (FIRST, sentinel, LAST)
     touched = tuple(TouchedWindow(start, NOON) for start in starts)
     range_ = Range("kafka:orders.events", "t1", {"0": 0}, {"0": 1})
-    intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOON, 0))
-    row = LedgerRow(None, JOB, 1, range_, ("r1",), NOON, 0, 1, 1, 0, {"accepted": 1}, {}, NOON)
+    intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOW, 0))
+    row = LedgerRow(None, JOB, 1, range_, ("r1",), NOW, 0, 1, 1, 0, {"accepted": 1}, {}, NOW)
     store.settle(intent, row, Judged((), touched))
 
     def sums(asked: Sequence[datetime]) -> Mapping[datetime, WindowSums]:

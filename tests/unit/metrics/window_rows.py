@@ -10,6 +10,8 @@ from headgate.store.model import Intent, Judged, LedgerRow, Range, RuleCount, To
 from headgate.store.ops import OpsStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+# Rows are judged an hour after they happened.
+NOW = NOON + timedelta(hours=1)
 JOB = "quality-orders"
 SHAPE = WindowShape(
     job=JOB,
@@ -45,7 +47,7 @@ class Clock:
     """A clock that a test turns by hand."""
 
     def __init__(self) -> None:
-        self.now = NOON
+        self.now = NOW
 
     def __call__(self) -> datetime:
         return self.now
@@ -71,9 +73,9 @@ def batch(
     became = outcomes or {"accepted": 1}
     read = sum(became.values())
     range_ = Range("kafka:orders.events", "t1", {"0": start}, {"0": start + read})
-    intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOON, start))
+    intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOW, start))
     row = LedgerRow(
-        None, JOB, 1, range_, ("r1",), NOON, start, read, read, 0, became, {}, committed_at=NOON
+        None, JOB, 1, range_, ("r1",), NOW, start, read, read, 0, became, {}, committed_at=NOW
     )
     touched = tuple(TouchedWindow(at(s), newest) for s, newest in windows.items())
     return store.settle(intent, row, Judged(counts, touched, anew, rows))

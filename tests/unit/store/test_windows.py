@@ -36,16 +36,18 @@ def test_a_settled_batch_leaves_its_counts_and_its_windows(store: OpsStore) -> N
     batch(store, 1, judged(10, n=3))
     assert store.rule_counts(JOB) == (RuleCount("negative", "negative", "ERROR", 5, 7),)
     assert [w.window_start for w in store.pending_windows(JOB)] == [at(0), at(10)]
-    assert store.greatest_event_time(JOB) == at(17)
+    assert store.greatest_event_time(JOB, at(60)) == at(17)
 
 
-def test_a_row_from_the_future_does_not_hide_how_far_the_others_have_come(store: OpsStore) -> None:
-    """Its window is the last one, and its time counts as that of its batch."""
-    ahead = TouchedWindow(at(1_000_000), at(20))
+def test_a_row_from_the_future_says_nothing_of_how_far_event_time_has_come(
+    store: OpsStore,
+) -> None:
+    ahead = TouchedWindow(at(1_000_000), at(1_000_003))
     batch(store, 0, Judged((), (TouchedWindow(at(0), at(7)), ahead)))
-    assert store.greatest_event_time(JOB) == at(20)
+    assert store.greatest_event_time(JOB, at(20)) == at(7)
     batch(store, 1, judged(30))
-    assert store.greatest_event_time(JOB) == at(37)
+    assert store.greatest_event_time(JOB, at(60)) == at(37)
+    assert store.greatest_event_time(JOB, at(2_000_000)) == at(1_000_003), "until it is there"
 
 
 def test_the_last_closed_window_is_found_among_those_that_begin_by_a_time(store: OpsStore) -> None:
