@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -10,10 +12,13 @@ from pyspark.sql import SparkSession
 from headgate.compile.fragments import DEAD_LETTERS, table_name
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
-from headgate.engine.iceberg import ManagedTable
+from headgate.engine.iceberg import SUMMARY, ManagedTable
+from headgate.engine.markers import fence_properties, properties
 from headgate.engine.protocol import Result, ledger_row
 from headgate.engine.reach import topic_reached
+from headgate.engine.statements import sql
 from headgate.engine.topics import Topics, TopicState
+from headgate.expr.literals import spark_literal
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import account_bronze
 from headgate.jobs.reading import Reading
@@ -26,6 +31,7 @@ from headgate.store.ops import OpsStore
 
 REPAIR = "repair"
 Account = Callable[[Intent], Result | None]
+GiveUp = Callable[[Intent], None]
 
 
 @dataclass(frozen=True)
@@ -75,18 +81,30 @@ def repair_bronze(
 
 def repair_topic(context: RunContext, target: TopicTarget, topic: TopicState) -> Repaired:
     """The same for any job that follows a topic."""
-    place = Place(context.session, context.settings, context.store, target.job)
-    table = ManagedTable(context.session, target.table)
-    return repaired(place, table, topic, lambda intent: target.account(context.session, intent))
+    session = context.session
+    place = Place(session, context.settings, context.store, target.job)
+    return repaired(
+        place,
+        ManagedTable(session, target.table),
+        topic,
+        lambda intent: target.account(session, intent),
+        lambda intent: take_back(session, target, intent),
+    )
 
 
-def repaired(place: Place, table: ManagedTable, topic: TopicState, account: Account) -> Repaired:
+def repaired(
+    place: Place,
+    table: ManagedTable,
+    topic: TopicState,
+    account: Account,
+    give_up: GiveUp = lambda _: None,
+) -> Repaired:
     announced: list[Intent] = []
     for intent in place.store.open_intents(place.job):
         if intent.range.source_id == topic.topic_id:
             announced.append(intent)
         else:
-            _close(table, place.store, intent, account)
+            _close(table, place.store, intent, account, give_up)
     location = f"{place.settings.checkpoints.rstrip('/')}/{place.job}"
     checkpoint = Checkpoint(place.session, location, topic.name)
     reached = topic_reached(table, place.store, place.job)
@@ -94,10 +112,40 @@ def repaired(place: Place, table: ManagedTable, topic: TopicState, account: Acco
     return Repaired(place.job, aside, offsets)
 
 
-def _close(table: ManagedTable, store: OpsStore, intent: Intent, account: Account) -> None:
+def _close(
+    table: ManagedTable, store: OpsStore, intent: Intent, account: Account, give_up: GiveUp
+) -> None:
     """A batch of a topic that is gone: settled if its rows stand, otherwise given up."""
     result = account(intent) if table.exists() else None
     if result is None:
+        give_up(intent)
         store.withdraw(intent)
     else:
         store.settle(intent, ledger_row(intent, result), result.judged)
+
+
+def take_back(session: SparkSession, target: TopicTarget, intent: Intent) -> None:
+    """What a batch that is given up has published of rows that now nobody has: counts and keys.
+
+    Its dead letters stay: they are all that is left of their records.
+    """
+    for name in target.before:
+        table = ManagedTable(session, name)
+        commit = table.commit_of(intent) if name != DEAD_LETTERS and table.exists() else None
+        if commit is not None:
+            at = spark_literal(commit.marker.batch_time)
+            with _as_fence(session, intent):
+                sql(session, f"DELETE FROM {name} WHERE batch_time = {at}")
+
+
+@contextmanager
+def _as_fence(session: SparkSession, intent: Intent) -> Generator[None]:
+    """Commits made inside bear the mark of a batch that is given up."""
+    told = fence_properties(properties(intent, uuid.uuid4().hex))
+    for name, value in told.items():
+        session.conf.set(SUMMARY + name, value)
+    try:
+        yield
+    finally:
+        for name in told:
+            session.conf.unset(SUMMARY + name)
