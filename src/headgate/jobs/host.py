@@ -21,6 +21,7 @@ from headgate.engine.lease import EngineLease, active_engine
 from headgate.engine.session import ConnectServer, start_session, stop_session
 from headgate.errors import ConflictError
 from headgate.jobs.metering import delivering, serving
+from headgate.jobs.quality_idle import closing_idle
 from headgate.jobs.registry import JOBS
 from headgate.jobs.rules_views import kept_views
 from headgate.settings import Settings, load_settings
@@ -51,6 +52,7 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
                     delivering(settings, store, say),
                     _announced(settings.home, connect, ui_port, metrics_port),
                     kept_views(session, store, settings),
+                    closing_idle(session, store, settings),
                 ):
                     say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
                     say(f"metrics on http://localhost:{metrics_port}/metrics")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
 from headgate.engine.context import RunContext
 from headgate.jobs.quality_partials import Partials
 from headgate.jobs.rules_revision import RulesRevision
 from headgate.metrics.emit import Emitter
 from headgate.metrics.windows import WindowShape
 from headgate.settings import Settings
+from headgate.store.ops import OpsStore, utc_now
 
 
 def shape_of(job: str, rules: RulesRevision, settings: Settings) -> WindowShape:
@@ -28,6 +34,18 @@ def shape_of(job: str, rules: RulesRevision, settings: Settings) -> WindowShape:
 
 def emitter_of(context: RunContext, rules: RulesRevision) -> Emitter:
     """Closes the windows of this run's job, with sums from its partials."""
-    partials = Partials(context.session, rules.partials)
-    shape = shape_of(context.run.job, rules, context.settings)
-    return Emitter(context.store, shape, lambda starts: partials.sums(rules, starts))
+    return emitter(context.session, context.store, context.settings, context.run.job, rules)
+
+
+def emitter(
+    session: SparkSession,
+    store: OpsStore,
+    settings: Settings,
+    job: str,
+    rules: RulesRevision,
+    clock: Callable[[], datetime] = utc_now,
+) -> Emitter:
+    """The same for any job, whether or not a run of it is under way."""
+    partials = Partials(session, rules.partials)
+    shape = shape_of(job, rules, settings)
+    return Emitter(store, shape, lambda starts: partials.sums(rules, starts), clock)
