@@ -250,14 +250,23 @@ def _header(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Heade
         mode=run.mode,
         state=str(run.state),
         revisions=tuple(revisions) or (run.revision[:12],),
-        sources=source_names([row.range for row in own])
-        or tuple(s.topic or s.iceberg or s.table for s in judged.table.sources.values()),
+        sources=_sources(judged, evidence),
         ranges=range_words([row.range for row in own]),
         batches=len(own),
         started_at=moment(run.started_at),
         ended_at=moment(run.ended_at),
         made_at=moment(made_at),
     )
+
+
+def _sources(judged: JudgedTable, evidence: Evidence) -> tuple[str, ...]:
+    """By their real names: a declared one may be a placeholder, and a run may have read nothing."""
+    topic = evidence.run.options.get("topic")
+    if topic and not evidence.own:
+        return (topic,)
+    read = source_names([row.range for row in evidence.own or evidence.batches[-1:]])
+    declared = (s.topic or s.iceberg or s.table for s in judged.table.sources.values())
+    return read or tuple(declared)
 
 
 def moment(at: datetime | None) -> str:

@@ -51,10 +51,11 @@ def scale(bars: Sequence[Bar]) -> float:
 
 
 def bars_svg(bars: Sequence[Bar], label: str) -> Markup:
-    """The shares of failing rows, one stacked bar each, oldest at the left."""
+    """The shares of failing rows, one stacked bar each, from edge to edge as the words below it."""
     top = scale(bars)
-    wide = WIDTH / max(len(bars), 1)
-    drawn = [rect for at, bar in enumerate(bars) for rect in _stack(bar, at * wide, wide, top)]
+    wide = min(WIDTH / max(len(bars), 1) * (1 - GAP), WIDEST)
+    step = (WIDTH - wide) / max(len(bars) - 1, 1)
+    drawn = [rect for at, bar in enumerate(bars) for rect in _stack(bar, at * step, wide, top)]
     lines = [_LINE.format(width=WIDTH, y=_number(HEIGHT * part)) for part in (0.0, 0.5, 1.0)]
     return _PLOT.format(
         width=WIDTH,
@@ -67,7 +68,6 @@ def bars_svg(bars: Sequence[Bar], label: str) -> Markup:
 
 def _stack(bar: Bar, left: float, wide: float, top: float) -> list[Markup]:
     """Errors stand at the bottom, where they are easiest to compare."""
-    drawn = min(wide * (1 - GAP), WIDEST)
     y, found = float(HEIGHT), list[Markup]()
     for severity in SEVERITIES:
         n = bar.parts.get(severity, 0)
@@ -78,9 +78,9 @@ def _stack(bar: Bar, left: float, wide: float, top: float) -> list[Markup]:
         found.append(
             _BAR.format(
                 name=f"bar {severity.lower()}",
-                x=_number(left + (wide - drawn) / 2),
+                x=_number(left),
                 y=_number(y),
-                width=_number(drawn),
+                width=_number(wide),
                 height=_number(height),
                 title=f"{bar.label}: {n:,} of {bar.rows:,} rows {severity}",
             )

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -24,7 +25,7 @@ from headgate.checks.quality_report_html import percent, report_html
 from headgate.checks.quality_report_make import StatusCount, make_report
 from headgate.checks.quality_report_ranges import range_words
 from headgate.checks.quality_report_sample import masked_values, shown_row, spread, stratified
-from headgate.checks.quality_report_svg import Bar, bars_svg, scale
+from headgate.checks.quality_report_svg import WIDTH, Bar, bars_svg, scale
 from headgate.checks.quality_report_text import report_json, report_text
 from headgate.checks.rule_aggregates import verdict_line
 from headgate.checks.rule_words import rule_words
@@ -113,6 +114,17 @@ def test_a_first_run_has_no_change() -> None:
 
 def test_sources_are_called_what_was_read() -> None:
     assert report().header.sources == ("orders.raw",)
+
+
+@pytest.mark.parametrize("options", [{}, {"topic": "orders.raw"}])
+def test_sources_of_a_run_that_read_nothing_are_no_placeholders(options: dict[str, str]) -> None:
+    source = replace(rule_table().first, topic="${TOPIC}")
+    table = judged(table=replace(rule_table(), sources={"onprem": source}))
+    found = evidence(table)
+    idle = replace(found, run=replace(found.run, number=9, options=options))
+    if options:
+        idle = replace(idle, batches=())
+    assert make_report(table, idle, NOON).header.sources == ("orders.raw",)
 
 
 def test_the_trend_is_bounded() -> None:
@@ -266,6 +278,16 @@ def test_a_stack_never_leaves_the_plot() -> None:
     drawn = [float(y) for y in re.findall(r' y="([\d.-]+)"', bars_svg(bars, "words"))]
     assert drawn
     assert min(drawn) >= 0
+
+
+@pytest.mark.parametrize("count", [2, 3, 14, 400])
+def test_the_first_and_the_last_bar_stand_over_their_words_at_the_edges(count: int) -> None:
+    svg = bars_svg([Bar(f"run {n}", 10, {"ERROR": 5}) for n in range(count)], "words")
+    found = re.findall(r' x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', svg)
+    places = [(float(x), float(x) + float(width)) for x, width in found]
+    assert len(places) == count
+    assert (places[0][0], places[-1][1]) == pytest.approx((0, WIDTH), abs=0.02)
+    assert all(one[1] < other[0] for one, other in pairwise(places))
 
 
 def test_what_was_read_is_told_by_partition_table_or_side() -> None:
