@@ -8,6 +8,8 @@ from datetime import timedelta
 from headgate.spec.refusal import Refusal
 
 _FORM = re.compile(r"([1-9][0-9]{0,8}) +(SECOND|MINUTE|HOUR|DAY)S?", re.IGNORECASE)
+# Ten years: beyond it lies no window, and at some length no calendar and no BIGINT.
+LONGEST = timedelta(days=3_650)
 _UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
 
 
@@ -19,7 +21,10 @@ def duration(value: object) -> timedelta:
     if found is None:
         example = "Write for example 10 SECONDS, 5 MINUTES or 1 HOUR."
         raise Refusal(f"`{value}` is no length of time", example)
-    return timedelta(seconds=int(found[1]) * _UNITS[found[2].upper()])
+    length = timedelta(seconds=int(found[1]) * _UNITS[found[2].upper()])
+    if length > LONGEST:
+        raise Refusal(f"`{value}` is more than {in_words(LONGEST)}", f"Write {in_words(LONGEST)}.")
+    return length
 
 
 def in_words(length: timedelta) -> str:

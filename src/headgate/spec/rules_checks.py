@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from headgate.spec.metric_names import TAKEN_METRICS
 from headgate.spec.rules_forms import form_faults
 from headgate.spec.rules_sources import LOWER, LOWER_FIX, PREFIX, Found, source_faults
-from headgate.spec.ruleset import Emit, Rule, RuleSet, RuleTable
+from headgate.spec.ruleset import Aggregate, Emit, Rule, RuleSet, RuleTable
 
 _STATUS = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 _NAMESPACE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
-_TAKEN_METRICS = ("error_total", "warn_total", "info_total")
 # The views of a source end so.
 _ENDINGS = ("source", "parsed", "read", "newest", "refused")
 _VERDICTS = "verdict_"
@@ -24,7 +24,7 @@ def faults_of(rule_set: RuleSet) -> Found:
     yield from _unique("tables", [table.name for table in rule_set.tables])
     yield from _source_tables(rule_set)
     yield from _all_rules("rules", rule_set.rules)
-    yield from form_faults("aggregates", rule_set.aggregates)
+    yield from _all_aggregates("aggregates", rule_set.aggregates)
     for at, table in enumerate(rule_set.tables):
         yield from _table(f"tables[{at}]", table)
         yield from _shared_names(f"tables[{at}]", rule_set, table)
@@ -48,6 +48,8 @@ def _rule(place: str, rule: Rule) -> Found:
     elif rule.name.startswith(_VERDICTS):
         what = f"names that begin with `{_VERDICTS}` are those of verdicts"
         yield f"{place}.name", what, "Use another."
+    elif rule.emit is None or rule.emit.metric is None:
+        yield from _metric(f"{place}.name", rule.name)
     if rule.emit is not None:
         yield from _emit(f"{place}.emit", rule.emit)
         if rule.severity is not None:
@@ -61,16 +63,26 @@ def _emit(place: str, emit: Emit) -> Found:
         upper = re.sub(r"\W+", "_", emit.dq_status).upper()
         fix = f"Write {upper}." if _STATUS.fullmatch(upper) else "Use capitals and underscores."
         yield f"{place}.dq_status", f"`{emit.dq_status}` is not a status", fix
-    metric = emit.metric
-    if metric is None:
-        return
+    if emit.metric is not None:
+        yield from _metric(f"{place}.metric", emit.metric)
+
+
+def _metric(pointer: str, metric: str) -> Found:
+    """A rule's metric, be it the rule's name; also the name of an aggregate, which is one too."""
     if metric.startswith(PREFIX):
         fix = f"Write {metric.removeprefix(PREFIX)}."
-        yield f"{place}.metric", f"`{PREFIX}` is put before every metric's name", fix
+        yield pointer, f"`{PREFIX}` is put before every metric's name", fix
     elif not LOWER.fullmatch(metric):
-        yield f"{place}.metric", f"`{metric}` is not a name for a metric", LOWER_FIX
-    elif metric in _TAKEN_METRICS:
-        yield f"{place}.metric", f"`{metric}` is the sum of a severity", "Use another name."
+        yield pointer, f"`{metric}` is not a name for a metric", LOWER_FIX
+    elif metric in TAKEN_METRICS:
+        what = f"`{metric}` is a metric that Headgate counts itself"
+        yield pointer, what, "Use another name."
+
+
+def _all_aggregates(place: str, aggregates: tuple[Aggregate, ...]) -> Found:
+    for at, aggregate in enumerate(aggregates):
+        yield from _metric(f"{place}[{at}].name", aggregate.name)
+    yield from form_faults(place, aggregates)
 
 
 def _table(place: str, table: RuleTable) -> Found:
@@ -83,7 +95,7 @@ def _table(place: str, table: RuleTable) -> Found:
         yield f"{place}.sources", "the source `onprem` is missing", "A single source is `onprem`."
     yield from source_faults(place, table)
     yield from _all_rules(f"{place}.rules", table.rules)
-    yield from form_faults(f"{place}.aggregates", table.aggregates)
+    yield from _all_aggregates(f"{place}.aggregates", table.aggregates)
 
 
 def _unique(place: str, names: list[str]) -> Found:
@@ -133,3 +145,15 @@ def _shared_names(place: str, rule_set: RuleSet, table: RuleTable) -> Found:
                 where = f"{pointer}[{at}].name"
                 yield where, f"`{part.name}` is already the name of {seen[part.name]}", "Rename it."
             seen.setdefault(part.name, f"{pointer}[{at}]")
+    yield from _counted_and_measured(lists)
+
+
+def _counted_and_measured(lists: Iterable[tuple[str, tuple[Rule | Aggregate, ...]]]) -> Found:
+    """A sink has one value under a name: rules may share a metric, an aggregate has its own."""
+    measured = {part.name for _, parts in lists for part in parts if isinstance(part, Aggregate)}
+    for pointer, parts in lists:
+        for at, part in enumerate(parts):
+            metric = part.emit.metric if isinstance(part, Rule) and part.emit else None
+            if metric in measured:
+                what = f"`{metric}` is the name of an aggregate"
+                yield f"{pointer}[{at}].emit.metric", what, "Use another name."

@@ -1,10 +1,21 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headgate.metrics.names import BY_NAME, METRICS, flat, namespaced, prometheus, rule_metric
+from headgate.metrics.names import (
+    BY_NAME,
+    METRICS,
+    PREFIX,
+    flat,
+    namespaced,
+    prometheus,
+    rule_metric,
+)
+from headgate.metrics.windows import WindowShape, WindowSums, record_of, window_fields
+from headgate.spec.metric_names import TAKEN_METRICS
 
 
 @pytest.mark.parametrize(
@@ -41,3 +52,17 @@ def test_every_name_is_one_that_prometheus_takes() -> None:
         assert (metric.kind == "counter") == metric.name.endswith("_total"), metric.name
         assert metric.help.endswith("."), metric.name
         assert all(re.fullmatch(r"[a-z]+", label) for label in metric.labels)
+
+
+def test_rules_cannot_have_the_names_that_are_counted_anyway() -> None:
+    own = {metric.name for metric in METRICS if metric.name.startswith(PREFIX)}
+    assert {flat(metric) for metric in TAKEN_METRICS} == own
+
+
+def test_every_total_of_a_record_is_a_name_that_rules_cannot_have() -> None:
+    length = timedelta(seconds=10)
+    shape = WindowShape("j", "t", "o", "e", "d", "dq.x", length, length)
+    record = record_of(shape, datetime(2026, 1, 1, tzinfo=UTC), WindowSums(), 1)
+    totals = {name for name in window_fields(record) if name.startswith(PREFIX)}
+    assert totals == set(record.totals_by_name())
+    assert totals <= {flat(metric) for metric in TAKEN_METRICS}

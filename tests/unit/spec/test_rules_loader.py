@@ -57,7 +57,7 @@ tables:
     rules:
       - {name: total_there, type: required, field: total}
     aggregates:
-      - {name: orders_a_day, measure: row_count, min: 1}
+      - {name: orders_a_day, measure: row_count, min: 2}
 """
 Load = Callable[[str], Declared[RuleSet]]
 Faults = Callable[..., list[Fault]]
@@ -143,7 +143,16 @@ def test_all_faults_are_told_at_once_in_the_order_of_lines(faults: Faults) -> No
         (PAIR, "cloud_field: hash_cloud", "cloud_field: hsh", "hash.cloud_field", "hsh", ""),
         (PAIR, "{customer_id: STRING, hash", "{customer_id: INT, hash", "customer_id", "INT", ""),
         (PAIR, "metric: delete_count", "metric: dq_delete", "emit.metric", "dq_", "Write delete."),
-        (PAIR, "metric: delete_count", "metric: error_total", "emit.metric", "sum", "another"),
+        (PAIR, "metric: delete_count", "metric: error_total", "emit.metric", "itself", "another"),
+        (PAIR, "metric: delete_count", "metric: rows_total", "emit.metric", "itself", "another"),
+        (ONE, "name: total_there", "name: error_total", "rules[0].name", "itself", "another"),
+        (ONE, "name: total_there", "name: clean_total", "rules[0].name", "itself", "another"),
+        (ONE, "name: total_there", "name: dq_total", "rules[0].name", "dq_", "Write total."),
+        (ONE, "name: orders_a_day", "name: kafka_lag", "aggregates[0].name", "itself", "another"),
+        (ONE, "name: orders_a_day", "name: Orders a day", "aggregates[0].name", "name", "lower"),
+        (ONE, "name: orders_a_day", "name: dq_orders", "aggregates[0].name", "dq_", "orders"),
+        (PAIR, "10 SECONDS", "3651 DAYS", "metrics.window", "3650 DAYS", "Write 3650 DAYS."),
+        (PAIR, "event_time: ts", "watermark: 999999999 DAYS", "watermark", "3650 DAYS", "3650"),
         (PAIR, "DELETE_EVENT, m", "delete event, m", "dq_status", "status", "DELETE_EVENT"),
         (PAIR, "name: delete_event", "name: Delete event", "rules[0].name", "name", "lower"),
         (PAIR, "version: 2", "version: 3", "version", "2", ""),
@@ -162,7 +171,7 @@ def test_all_faults_are_told_at_once_in_the_order_of_lines(faults: Faults) -> No
         (ONE, "email:", "Total:", "columns.Total", "case", "Keep one"),
         (ONE, "type: required", "type: requird", "rules[0].type", "requird", "`required`"),
         (ONE, "field: total", "feild: total", "rules[0].feild", "unknown", "`field`"),
-        (ONE, "min: 1", "min: one", "aggregates[0].min", "number", "without quotes"),
+        (ONE, "min: 2", "min: one", "aggregates[0].min", "number", "without quotes"),
         (ONE, "measure: row_count", "measure: rows", "measure", "rows", "row_count"),
     ],
 )
@@ -237,6 +246,23 @@ def test_a_name_is_used_once_in_a_table(faults: Faults) -> None:
     assert "already" in faults(ONE, same, "total_there, measure")[0].what
 
 
+def test_a_metric_is_counted_or_measured(load: Load, faults: Faults) -> None:
+    metric = "total_there, emit: {dq_status: A, metric: orders_a_day}"
+    (fault,) = faults(ONE, "total_there", metric)
+    assert fault.field == "tables[0].rules[0].emit.metric"
+    assert "name of an aggregate" in fault.what
+    # Rules may share one, and a name that is taken as a metric is free for a rule with another.
+    shared = "total_there, emit: {dq_status: A, metric: b}"
+    named = "rows_total, type: required, field: at, emit: {dq_status: A, metric: b}"
+    assert load(
+        ONE.replace("total_there", shared).replace("rules:", f"rules:\n      - {{name: {named}}}")
+    )
+
+
+def test_ten_years_are_a_length_of_time(load: Load) -> None:
+    assert load(PAIR.replace("10 SECONDS", "3650 DAYS")).value.metrics.window.days == 3650
+
+
 def test_tables_and_views_have_names_of_their_own(faults: Faults) -> None:
     second = PAIR.replace("rules:", "").split("tables:\n")[1].split("\n  - name: delete")[0]
     found = faults(PAIR.replace("\nrules:", f"\n{second}\nrules:"))
@@ -284,6 +310,7 @@ def test_what_is_no_rule_set_at_all(faults: Faults, tmp_path: Path) -> None:
         ("{name: a, type: lookup_in, field: email, values_file: /etc/hosts}", "beside", "there"),
         ("{name: a, type: custom_sql, sql: total > 1, null_handling: fail}", "changes", "IS NULL"),
         ("{name: a, type: unique, field: email, horizon: 5}", "length of time", "10 SECONDS"),
+        ("{name: a, type: unique, field: email, horizon: 87601 HOURS}", "3650 DAYS", "3650 DAYS"),
         ("{name: a, when: total > 1, pattern: x}", "a rule with `when` has no key", "Leave it out"),
         ("{name: a, when: total > 1, severity: WARN, emit: {dq_status: A}}", "here and in", "Keep"),
         ("{name: a, type: timestamp_freshness, field: at, max_age_seconds: 0}", "1", ""),
@@ -313,7 +340,7 @@ def test_a_form_takes_its_keys_and_no_other(faults: Faults, rule: str, what: str
 def test_an_aggregate_takes_its_keys_and_no_other(
     faults: Faults, aggregate: str, what: str
 ) -> None:
-    found = faults(ONE, "{name: orders_a_day, measure: row_count, min: 1}", aggregate)
+    found = faults(ONE, "{name: orders_a_day, measure: row_count, min: 2}", aggregate)
     assert what in found[0].what
 
 

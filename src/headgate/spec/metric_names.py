@@ -1,0 +1,26 @@
+"""Names of metrics that rules and aggregates cannot have, since every table's records have them.
+
+Without their `dq_`; what each counts stands in `headgate.metrics.names`, and a test holds the two
+against each other.
+"""
+
+from __future__ import annotations
+
+TAKEN_METRICS = frozenset(
+    {
+        "rows_total",
+        "clean_total",
+        "error_total",
+        "warn_total",
+        "info_total",
+        "rule_held_total",
+        "windows_open",
+        "windows_closed_total",
+        "windows_late_total",
+        "unique_keys",
+        "backpressure",
+        "backpressure_high",
+        "kafka_lag",
+        "dlq_records_total",
+    }
+)
