@@ -40,15 +40,16 @@ class Deployment:
 def plan_deployment(settings: Settings, store: OpsStore, table: str) -> Deployment:
     """What a deployment would change; raises where a running stream could not take it over."""
     declared = rules_revision.declared_rules(settings, table)
-    hash_ = rules_revision.hash_of(declared)
+    hash_ = declared.hash
     before = rules_revision.deployed(store, table)
     known = rules_revision.fetch(store, before) if before else None
     job = job_name(QUALITY, table)
-    run = _stream(store, job)
+    run = _active(store, job)
     if run is not None and known is not None:
         refuse_other_source(run, known, declared)
     found = tuple(changes(known, declared)) if hash_ != before else ()
-    return Deployment(table, job, hash_, before, found, run is not None)
+    streaming = run is not None and run.mode == "streaming"
+    return Deployment(table, job, hash_, before, found, streaming)
 
 
 def deploy(
@@ -71,7 +72,7 @@ def deploy(
 
 def _taken_over(store: OpsStore, planned: Deployment, alive: Callable[[], None]) -> bool:
     until = time.monotonic() + PATIENCE_SECONDS
-    while _stream(store, planned.job) is not None:
+    while _active(store, planned.job) is not None:
         running = store.read_mark(running_mark(planned.job))
         if running is not None and running.value == planned.revision:
             return True
@@ -86,13 +87,13 @@ def _taken_over(store: OpsStore, planned: Deployment, alive: Callable[[], None])
     return False
 
 
-def _stream(store: OpsStore, job: str) -> Run | None:
+def _active(store: OpsStore, job: str) -> Run | None:
     run = store.latest(job)
-    return run if run and run.state in ACTIVE and run.mode == "streaming" else None
+    return run if run and run.state in ACTIVE else None
 
 
 def refuse_other_source(run: Run, known: RulesRevision, declared: RulesRevision) -> None:
-    """A stream goes on with its topic and its windows, whatever its rules are."""
+    """A run goes on with its topic and its windows, whatever its rules are."""
     before, now = _fixed(known), _fixed(declared)
     other = [
         f"{name}: {before[name]}, now {now[name]}" for name in now if before[name] != now[name]

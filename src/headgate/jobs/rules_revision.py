@@ -6,12 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import table_name
 from headgate.compile.render import Template
-from headgate.compile.rules.compile import CompiledRules, compile_table
+from headgate.compile.rules.compile import CompiledRules, compile_table, declaration_of
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.script import Script, parse_script
@@ -19,8 +19,7 @@ from headgate.errors import OperationError
 from headgate.jobs.declaration import render_values
 from headgate.settings import Settings
 from headgate.spec.rules_loader import find_table, load_rules
-from headgate.spec.ruleset import Aggregate, OnFail, RuleSet, RuleSource, RuleTable, Severity
-from headgate.store.canonical import fingerprint
+from headgate.spec.ruleset import Aggregate, OnFail, RuleSet, RuleSource, Severity
 from headgate.store.ops import OpsStore
 
 KIND = "rules"
@@ -68,6 +67,8 @@ class RulesRevision(BaseModel):
 
     model_config = _FROZEN
 
+    # Its name in the store and in the file; kept beside the content, not in it.
+    hash: str = Field(default="", exclude=True)
     name: str
     file: str
     template: str
@@ -153,6 +154,7 @@ def declared_rules(settings: Settings, name: str) -> RulesRevision:
 def revision_from(judged: JudgedTable, compiled: CompiledRules) -> RulesRevision:
     rule_set, table = judged.rule_set, judged.table
     return RulesRevision(
+        hash=compiled.revision,
         name=table.name,
         file=compiled.file,
         template=compiled.text,
@@ -162,7 +164,7 @@ def revision_from(judged: JudgedTable, compiled: CompiledRules) -> RulesRevision
         window=rule_set.metrics.window,
         namespace=rule_set.metrics.namespace,
         env=rule_set.metadata.env,
-        declared=_only(rule_set, table),
+        declared=declaration_of(judged),
     )
 
 
@@ -190,28 +192,17 @@ def _rule(rule: JudgedRule) -> RuleRevision:
     )
 
 
-def _only(rule_set: RuleSet, table: RuleTable) -> dict[str, Any]:
-    """The rule set without its other tables: they have revisions of their own."""
-    plain: dict[str, Any] = _RULE_SET.dump_python(rule_set, mode="json", exclude_defaults=True)
-    own = [found for found in plain["tables"] if found["name"] == table.name]
-    return {**plain, "tables": own}
-
-
-def hash_of(revision: RulesRevision) -> str:
-    """The hash that the revision has in the store, kept or not."""
-    return fingerprint(revision.model_dump_json())
-
-
 def keep(store: OpsStore, revision: RulesRevision) -> str:
-    """Store the revision; its hash is its name."""
-    return store.keep_revision(KIND, revision.name, revision.model_dump_json())
+    """Store the revision under the name that its SQL file has, unless it is there."""
+    return store.keep_revision(KIND, revision.name, revision.model_dump_json(), revision.hash)
 
 
 def fetch(store: OpsStore, hash_: str) -> RulesRevision:
     found = store.revision(hash_)
     if found is None:
         raise OperationError(f"revision {hash_[:12]} is not in the ops store")
-    return RulesRevision.model_validate_json(found.content)
+    kept = RulesRevision.model_validate_json(found.content)
+    return kept.model_copy(update={"hash": hash_})
 
 
 class Revisions:

@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 from tests.unit.store.conftest import clock, made, store
 
+from headgate.cli.rules_compile import compiled_texts
 from headgate.errors import ConflictError, UsageError
 from headgate.jobs.requests import ask_for, full_name
 from headgate.jobs.rules_deploy import deploy, plan_deployment
-from headgate.jobs.rules_revision import deployed, fetch
+from headgate.jobs.rules_revision import declared_rules, deployed, fetch
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
 # Fixtures, which pytest finds by their names in this module.
 __all__ = ["clock", "made", "store"]
+FILE = "rules/one.yml"
 RULES = """
 version: 2
 tables:
@@ -71,6 +73,27 @@ def test_a_started_job_reads_its_topic_under_the_declared_rules(
     assert deployed(store, "one") == run.revision
     assert [rule.name for rule in fetch(store, run.revision).rules] == ["negative"]
     assert ask_for(settings, store, "quality-one", "streaming", {}) == run
+
+
+def test_a_revision_has_one_name_in_the_file_the_store_and_the_batch(
+    settings: Settings, store: OpsStore
+) -> None:
+    run = ask_for(settings, store, "quality-one", "streaming", {})
+    planned = plan_deployment(settings, store, "one")
+    kept = fetch(store, run.revision)
+    (text,) = [t for t in compiled_texts(settings, settings.root / FILE) if t.table == "one"]
+    assert {kept.hash, planned.revision, text.revision} == {run.revision}
+    for sql in (kept.template, text.sql):
+        assert f"Compiled from {FILE}, revision {run.revision[:12]}," in sql
+        assert f"batch_revision STRING\nDEFAULT '{run.revision}'" in sql
+
+
+def test_another_table_of_the_file_changes_no_revision(settings: Settings) -> None:
+    before = {name: declared_rules(settings, name).hash for name in ("one", "stored")}
+    declare(settings.root, 5)
+    after = {name: declared_rules(settings, name).hash for name in ("one", "stored")}
+    assert before["stored"] == after["stored"]
+    assert before["one"] != after["one"]
 
 
 def test_a_changed_rule_is_deployed_not_started_again(settings: Settings, store: OpsStore) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from headgate import __version__
+from headgate.compile.fragments import comment
 from headgate.compile.rules.aggregates import aggregate_statements
-from headgate.compile.rules.judge import judged
 from headgate.compile.rules.judged import all_rules, judged_statements, rules_view
 from headgate.compile.rules.letters import outcomes_statement, refuse_statement
 from headgate.compile.rules.masks import Bit, bits_of
@@ -23,9 +26,10 @@ from headgate.compile.rules.source import Source, source_statements, sources_of
 from headgate.compile.rules.statement import statement
 from headgate.compile.rules.tables import table_statements
 from headgate.compile.rules.unique import has_key_table, keys_statement
-from headgate.spec.declared import Declared
 from headgate.spec.ruleset import RuleSet
 
+MARK = "-- step:"
+_RULE_SET = TypeAdapter(RuleSet)
 CLOCK = """-- Every "now" of this file; the engine sets it to the time of the batch.
 -- step: clock
 DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
@@ -55,31 +59,38 @@ class CompiledRules:
     has_keys: bool
 
 
-def revision_of(judged: JudgedTable) -> str:
-    """The hash of what was declared for this table: comments and layout do not count."""
-    rule_set = judged.rule_set
-    facts = {
-        "metadata": rule_set.metadata,
-        "metrics": rule_set.metrics,
-        "table": judged.table,
-        "rules": rule_set.rules_of(judged.table),
-        "aggregates": rule_set.aggregates_of(judged.table),
-    }
-    content = json.dumps(facts, default=_plain, sort_keys=True, separators=(",", ":"))
+def declaration_of(judged: JudgedTable) -> dict[str, Any]:
+    """The rule set without its other tables, which have revisions of their own, and without defaults."""
+    plain: dict[str, Any] = _RULE_SET.dump_python(
+        judged.rule_set, mode="json", exclude_defaults=True
+    )
+    own = [found for found in plain["tables"] if found["name"] == judged.table.name]
+    return {**plain, "tables": own}
+
+
+def revision_of(judged: JudgedTable, statements: Sequence[str]) -> str:
+    """The one name of a revision, in the file, the ops store, the ledger and the results.
+
+    The hash of what was declared for this table and of the SQL that it became: layout, comments
+    and the version of Headgate do not count, nor does what placeholders stand for.
+    """
+    sql = [_without_comments(text) for text in statements]
+    facts = {"declared": declaration_of(judged), "sql": sql}
+    content = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _plain(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return str(value)
+def _without_comments(text: str) -> str:
+    """The marks of steps are comments, and yet the engine goes by them."""
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not line.startswith("--") or line.startswith(MARK))
 
 
 def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
     """The table's SQL file; `file` is the rule set's, for the header."""
-    revision, names = revision_of(judged), Names(judged.table.name)
-    sources = sources_of(judged)
-    parts = [_header(judged, file, revision), CLOCK, _revision(revision), *_body(judged, sources)]
+    names, body = Names(judged.table.name), _body(judged, sources_of(judged))
+    revision = revision_of(judged, (CLOCK, *body))
+    parts = [_header(judged, file, revision), CLOCK, _revision(revision), *body]
     return CompiledRules(
         name=judged.table.name,
         revision=revision,
@@ -90,12 +101,6 @@ def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
         names=names,
         has_keys=has_key_table(judged),
     )
-
-
-def compile_file(declared: Declared[RuleSet], file: str | None = None) -> str:
-    """The SQL of all tables of a rule set, one after the other."""
-    tables = judged(declared)
-    return "\n\n".join(compile_table(table, file or declared.file).text for table in tables)
 
 
 def _body(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
@@ -141,4 +146,4 @@ def _header(judged: JudgedTable, file: str, revision: str) -> str:
         "The ledger does not know of what is run by hand: try it on a copy of the tables.",
         f"  spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/{table.name}/{FILE}",
     )
-    return "\n".join(f"-- {word}" for word in words)
+    return "\n".join(comment(word) for word in words)

@@ -100,6 +100,5 @@ def _gaps(spans: tuple[Span, ...]) -> tuple[Span, ...]:
     return tuple((low, high) for low, high in zip(cuts[::2], cuts[1::2], strict=True) if low < high)
 
 
-NOTHING = Values()
 NULL_ALONE = Values((), null=True)
 ANYTHING = Values(((LOWEST, HIGHEST),), null=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.compile.rules.tables import LAKE, compiled, script, table
 
-from headgate.compile.rules.compile import compile_table, revision_of
+from headgate.compile.rules import compile as compile_module
+from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.masks import BITS, bits_of, mask_columns, masks_of
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.tables import PARTIALS, RESULTS
@@ -126,11 +127,32 @@ def test_all_three_severities_have_their_total(tmp_path: Path) -> None:
         assert f"AS dq_{severity}_total" in query
 
 
+def revision(judged: JudgedTable) -> str:
+    return compile_table(judged, "rules.yml").revision
+
+
 def test_the_revision_changes_with_a_rule_and_not_with_a_comment(tmp_path: Path) -> None:
-    first = revision_of(table(tmp_path, '{name: negative, when: "amount < 0"}'))
-    again = revision_of(table(tmp_path, '{name: negative, when: "amount < 0"} # why'))
-    other = revision_of(table(tmp_path, '{name: negative, when: "amount < 1"}'))
+    first = revision(table(tmp_path, '{name: negative, when: "amount < 0"}'))
+    again = revision(table(tmp_path, '{name: negative, when: "amount < 0"} # why'))
+    other = revision(table(tmp_path, '{name: negative, when: "amount < 1"}'))
     assert first == again != other
+
+
+def test_another_version_of_headgate_is_another_revision_only_with_other_sql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = table(tmp_path, '{name: negative, when: "amount < 0"}')
+    before = compile_table(judged, "rules.yml")
+    monkeypatch.setattr(compile_module, "__version__", "99.0")
+    after = compile_table(judged, "elsewhere/rules.yml")
+    assert "Headgate 99.0" in after.text
+    assert after.revision == before.revision
+    monkeypatch.setattr(compile_module, "CLOCK", compile_module.CLOCK.replace("-- Where", "-- And"))
+    assert revision(judged) == before.revision
+    monkeypatch.setattr(compile_module, "CLOCK", compile_module.CLOCK.replace("step: c", "step: d"))
+    marked = revision(judged)
+    monkeypatch.setattr(compile_module, "CLOCK", compile_module.CLOCK.replace("NULL", "''"))
+    assert len({before.revision, marked, revision(judged)}) == 3
 
 
 def test_hostile_words_stay_words(tmp_path: Path) -> None:

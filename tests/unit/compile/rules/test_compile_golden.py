@@ -8,9 +8,8 @@ import pytest
 from tests.unit.compile.rules.tables import ROOT, compiled, shipped
 
 from headgate.compile.render import Template
-from headgate.compile.rules.compile import compile_file, compile_table
+from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.names import FILE
-from headgate.spec.rules_loader import load_rules
 
 GOLDEN = ROOT / "tests" / "golden" / "rules"
 TABLES = ("customer", "orders", "taxi")
@@ -32,11 +31,6 @@ def test_the_rendered_file_equals_the_golden_one(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_the_same_rules_give_the_same_bytes(name: str) -> None:
     assert compile_table(shipped(name), "a.yml") == compile_table(shipped(name), "a.yml")
-
-
-def test_a_file_has_all_its_tables_one_after_the_other() -> None:
-    text = compile_file(load_rules(ROOT / "rules.yaml", {}), "rules.yaml")
-    assert text == "\n\n".join(compiled(name).text for name in ("customer", "orders"))
 
 
 def test_there_is_no_golden_file_without_its_table() -> None:
