@@ -25,6 +25,7 @@ from headgate.jobs.quality_partials import Partials
 from headgate.jobs.quality_target import ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE, QualityTarget
 from headgate.jobs.refusals import publish_letters, publish_once, stage
 from headgate.jobs.rules_revision import RulesRevision
+from headgate.metrics.times import earlier
 from headgate.store.canonical import canonical
 from headgate.store.model import Intent
 
@@ -179,4 +180,4 @@ def closed_before(
     greatest = protocol.store.greatest_event_time(intent.job)
     if greatest is None:  # the ops store may have been lost since
         greatest = Partials(session, rules.partials).greatest_event_time(intent.batch_time)
-    return greatest - rules.first.watermark if greatest else None
+    return earlier(greatest, rules.first.watermark) if greatest else None

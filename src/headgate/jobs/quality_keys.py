@@ -12,6 +12,7 @@ from headgate.expr.literals import spark_literal
 from headgate.jobs.rules_revision import RulesRevision
 from headgate.metrics.gauges import keep
 from headgate.metrics.names import UNIQUE_KEYS
+from headgate.metrics.times import earlier
 from headgate.store.ops import OpsStore
 
 # Its commits are no batch of the job: they bring no row.
@@ -31,27 +32,28 @@ class SeenKeys:
             current = ManagedTable(self._session, rules.keys).look().current()
             keep(self._store, UNIQUE_KEYS, self._job, current.total if current else 0)
 
-    def let_go(self, rules: RulesRevision, greatest: datetime | None) -> None:
-        """Delete keys that no row can meet any more; not at every batch, but a horizon at a time."""
+    def let_go(self, rules: RulesRevision, greatest: datetime | None, at: datetime) -> None:
+        """Delete keys that no row can meet any more; not at every batch, but some at a time.
+
+        Both the event time and the arrival of a key must lie far back: one row that claims to be of
+        another century must not make the keys of a moment ago look old.
+        """
         if rules.keys is None or rules.horizon is None or greatest is None:
             return
-        until = greatest - kept_for(rules.horizon, rules.first.watermark)
-        if self._until is not None and until - self._until < rules.horizon / 4:
+        arrived = earlier(at, kept_for(rules.horizon, rules.first.watermark))
+        if self._until is not None and arrived - self._until < rules.horizon / 4:
             return
-        # The first time says only from where on it is counted, so that restarts cost nothing.
-        if self._until is not None or self._has_older(rules.keys, until - rules.horizon / 4):
-            self._delete(rules.keys, until)
-        self._until = until
+        until = earlier(greatest, kept_for(rules.horizon, rules.first.watermark))
+        old = f"event_time < {spark_literal(until)} AND batch_time < {spark_literal(arrived)}"
+        if sql(self._session, f"SELECT 1 FROM {rules.keys} WHERE {old} LIMIT 1").take(1):
+            self._delete(rules.keys, old)
+        self._until = arrived
 
-    def _has_older(self, table: str, until: datetime) -> bool:
-        older = f"SELECT 1 FROM {table} WHERE event_time < {spark_literal(until)} LIMIT 1"
-        return bool(sql(self._session, older).take(1))
-
-    def _delete(self, table: str, until: datetime) -> None:
+    def _delete(self, table: str, old: str) -> None:
         told = f"{SUMMARY}headgate.note"
         self._session.conf.set(told, f"{LETTING_GO}{self._job}")
         try:
-            sql(self._session, f"DELETE FROM {table} WHERE event_time < {spark_literal(until)}")
+            sql(self._session, f"DELETE FROM {table} WHERE {old}")
         finally:
             self._session.conf.unset(told)
 

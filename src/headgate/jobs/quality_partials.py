@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Row, SparkSession
 
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.jobs.rules_revision import RulesRevision
+from headgate.metrics.times import moment
 from headgate.metrics.windows import AggregateVerdict, WindowSums
 from headgate.store.model import Intent, Judged, RuleCount, TouchedWindow
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VIEWS = "spark_catalog.default"
 
 
@@ -34,10 +34,10 @@ class Partials:
             for r in rows
             if r["name"] is not None
         )
+        touched = [r for r in rows if r["name"] is None]
         windows = (
-            TouchedWindow(instant(int(r["start"])), _instant(r["newest"]))
-            for r in rows
-            if r["name"] is None
+            TouchedWindow(start, passed(_instant(r["newest"]), intent.batch_time))
+            for start, r in {moment(int(r["start"])): r for r in touched}.items()
         )
         judged = sum(int(r["n"] or 0) for r in rows if r["name"] is None)
         anew = intent.range.starts_anew
@@ -46,7 +46,8 @@ class Partials:
     def greatest_event_time(self, before: datetime) -> datetime | None:
         """The greatest event time of the batches before a time."""
         earlier = f"batch_time < {spark_literal(before)}"
-        query = f"SELECT unix_micros(max(newest)) AS newest FROM {self._table} WHERE {earlier}"
+        newest = "unix_micros(max(least(newest, batch_time)))"
+        query = f"SELECT {newest} AS newest FROM {self._table} WHERE {earlier}"
         (row,) = sql(self._session, query).collect()
         return _instant(row["newest"])
 
@@ -57,7 +58,7 @@ class Partials:
         inside = f"window_start IN ({', '.join(spark_literal(start) for start in starts)})"
         found: defaultdict[datetime, list[Row]] = defaultdict(list)
         for row in sql(self._session, _OF_WINDOWS.format(table=self._table, at=inside)).collect():
-            found[instant(int(row["start"]))].append(row)
+            found[moment(int(row["start"]))].append(row)
         verdicts = self._verdicts(rules, inside)
         return {start: _sums(rows, verdicts.get(start, ())) for start, rows in found.items()}
 
@@ -83,7 +84,7 @@ class Partials:
                 min=declared.min,
                 max=declared.max,
             )
-            found[instant(int(row["start"]))].append(verdict)
+            found[moment(int(row["start"]))].append(verdict)
         return found
 
 
@@ -131,9 +132,10 @@ def _sums(rows: Sequence[Row], verdicts: Sequence[AggregateVerdict]) -> WindowSu
     return WindowSums(total, metrics, severities, tuple(verdicts), str(newest["revision"] or ""))
 
 
-def instant(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+def passed(newest: datetime | None, batch_time: datetime) -> datetime | None:
+    """How far event time has come: a row from the future does not carry it along."""
+    return newest if newest is None else min(newest, batch_time)
 
 
 def _instant(micros: object) -> datetime | None:
-    return None if micros is None else instant(int(str(micros)))
+    return None if micros is None else moment(int(str(micros)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -13,10 +14,10 @@ from headgate.engine.topics import TopicState
 from headgate.errors import OperationError
 from headgate.jobs.quality_batch import QualityBatch
 from headgate.jobs.quality_keys import SeenKeys
-from headgate.jobs.quality_marks import running_mark
+from headgate.jobs.quality_marks import running_mark, stopped_mark
 from headgate.jobs.quality_target import QualityTarget
 from headgate.jobs.quality_windows import emitter_of
-from headgate.jobs.rules_revision import STOP, RulesRevision, deployed
+from headgate.jobs.rules_revision import STOP, RuleRevision, RulesRevision, deployed
 from headgate.jobs.topic_run import TopicRun
 from headgate.store.model import LedgerRow, Range
 
@@ -54,6 +55,7 @@ class QualityRun(TopicRun):
         script = self._quality.revisions.script(wanted)
         create(self._context.session, (*script.named("table"), *script.named("reading")))
         self._revision = wanted
+        self._target = self._quality = with_keys(self._context, self._quality)
         self._emitter = emitter_of(self._context, self.rules)
         store.mark(running_mark(run.job), wanted)
 
@@ -72,29 +74,46 @@ class QualityRun(TopicRun):
         super().settled(row)
         if row is None:
             return
-        self._emitter.close_due()
-        self._keys.let_go(self.rules, self._context.store.greatest_event_time(row.job))
-        self._keys.tell(self.rules)
-        self._stop_if_asked(row)
+        try:
+            self._emitter.close_due()
+            greatest = self._context.store.greatest_event_time(row.job)
+            self._keys.let_go(self.rules, greatest, row.batch_time)
+            self._keys.tell(self.rules)
+        finally:
+            self._stop_if_asked(row)
 
     def follow(self, topic: TopicState) -> None:
+        """Batch or stream; the end of a batch run closes all windows, as silence does."""
+        for row in self._context.store.newest_batches(self._target.job, 1):
+            self._stop_if_asked(row)  # its run may have been killed before it could stop
         super().follow(topic)
-        self._emitter.close_due()
+        self._emitter.close_due(everything=self._context.run.mode == "batch")
 
     def _stop_if_asked(self, row: LedgerRow) -> None:
+        """Stop once for a batch: the next start goes on behind it."""
+        store, told = self._context.store, stopped_mark(row.job)
+        found = store.newest_rule_counts(row.job, 1).get(row.id or 0, ())
+        held = {count.rule: count.held for count in found}
         rules = self._quality.revisions.of(row.revisions[0])
-        found = self._context.store.newest_rule_counts(row.job, 1).get(row.id or 0, ())
-        stop_if_held(row.job, rules, {count.rule: count.held for count in found})
+        before = store.read_mark(told)
+        if stopping(rules, held) and (before is None or before.value != str(row.id)):
+            store.mark(told, str(row.id))
+            stop_if_held(row.job, rules, held)
 
 
-def stop_if_held(job: str, rules: RulesRevision, held: dict[str, int]) -> None:
+def stopping(rules: RulesRevision, held: Mapping[str, int]) -> list[RuleRevision]:
+    """The rules with `on_fail: stop` that held."""
+    return [rule for rule in rules.with_on_fail(STOP) if held.get(rule.name)]
+
+
+def stop_if_held(job: str, rules: RulesRevision, held: Mapping[str, int]) -> None:
     """Raise when a rule that stops the job held on a row of the batch that is settled now."""
-    stopping = [rule for rule in rules.with_on_fail(STOP) if held.get(rule.name)]
-    if stopping:
-        told = ", ".join(f"{rule.name} on {held[rule.name]:,} rows" for rule in stopping)
+    found = stopping(rules, held)
+    if found:
+        told = ", ".join(f"{rule.name} on {held[rule.name]:,} rows" for rule in found)
         raise StoppedByRuleError(
             f"{job} was stopped by a rule: {told}",
-            why=f"{stopping[0].reason}; on_fail is stop, the batch is written and accounted for",
+            why=f"{found[0].reason}; on_fail is stop, the batch is written and accounted for",
             fix=f"mend the source or the rule, then: headgate job start {job} goes on behind it",
         )
 

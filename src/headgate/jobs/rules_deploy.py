@@ -12,6 +12,7 @@ from headgate.jobs import rules_revision
 from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.requests import QUALITY
 from headgate.jobs.rules_revision import RulesRevision
+from headgate.jobs.rules_width import refuse_other_width
 from headgate.settings import Settings
 from headgate.store.model import ACTIVE, Run
 from headgate.store.ops import OpsStore
@@ -43,6 +44,7 @@ def plan_deployment(settings: Settings, store: OpsStore, table: str) -> Deployme
     hash_ = declared.hash
     before = rules_revision.deployed(store, table)
     known = rules_revision.fetch(store, before) if before else None
+    refuse_other_width(store, declared)
     job = job_name(QUALITY, table)
     run = _active(store, job)
     if run is not None and known is not None:

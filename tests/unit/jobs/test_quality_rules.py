@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from headgate.errors import ConflictError
 from headgate.jobs.quality_keys import kept_for
 from headgate.jobs.quality_letters import new_letters
+from headgate.jobs.quality_partials import passed
 from headgate.jobs.quality_topic import StoppedByRuleError, stop_if_held
 from headgate.jobs.rules_deploy import changes, refuse_other_source
 from headgate.jobs.rules_revision import RuleRevision, RulesRevision, SourceRevision
@@ -102,3 +103,10 @@ def test_a_letter_of_an_earlier_evaluation_is_not_written_again() -> None:
 def test_keys_are_kept_so_long_that_a_row_a_horizon_late_meets_them() -> None:
     hour, wait = timedelta(hours=1), timedelta(seconds=5)
     assert kept_for(hour, wait) == timedelta(hours=2, seconds=5)
+
+
+def test_a_row_from_the_future_does_not_carry_the_clock_along() -> None:
+    now = datetime(2024, 1, 1, tzinfo=UTC)
+    assert passed(now + timedelta(days=9), now) == now
+    assert passed(now - timedelta(days=9), now) == now - timedelta(days=9)
+    assert passed(None, now) is None
