@@ -16,6 +16,7 @@ from headgate.errors import (
     UsageError,
 )
 from headgate.jobs import declaration, reading, rules_revision
+from headgate.jobs.rules_width import refuse_other_width
 from headgate.settings import Settings
 from headgate.store.model import ACTIVE, JobSpec, Run, RunState
 from headgate.store.ops import OpsStore
@@ -97,6 +98,7 @@ def ask_for(
 def _submitted(store: OpsStore, spec: JobSpec) -> Run:
     """A new run; to start a quality job is to deploy what is declared, before an engine sees it."""
     if spec.kind == QUALITY:
+        refuse_other_width(store, rules_revision.fetch(store, spec.revision))
         store.mark(rules_revision.deployed_mark(spec.subject), spec.revision)
     return store.submit(spec)
 
