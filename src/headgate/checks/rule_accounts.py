@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from headgate.checks.facts import Line, TableEvidence, Verdict, line
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
-from headgate.store.model import ACTIVE, LedgerRow
+from headgate.store.model import ACTIVE, SNAPSHOT, LedgerRow
 
 if TYPE_CHECKING:
     from headgate.checks.lake import Lake
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from headgate.store.ops import OpsStore
 
 QUALITY = "quality"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class RuleEvidence:
     rules_settled: int
     on_broker: TopicEvidence | None
     why_no_broker: str = ""
+    # By the time of the batch that wrote them, which is how a letter names its batch.
+    letters_at: Mapping[datetime, int] = field(default_factory=dict[datetime, int])
 
     @property
     def rows(self) -> tuple[LedgerRow, ...]:
@@ -77,7 +81,7 @@ def account(evidence: RuleEvidence) -> RuleAccount:
     tables = {role: table for role, table in found.items() if table is not None}
     lines = (
         _records(evidence),
-        *(() if evidence.as_a_whole else _topic_lines(evidence)),
+        *((_whole_letters(evidence),) if evidence.as_a_whole else _topic_lines(evidence)),
         _partials(evidence),
         _rules(evidence),
         _open(evidence),
@@ -93,10 +97,34 @@ def _records(evidence: RuleEvidence) -> Line:
     return line("records", read == told, f"read {read:,} = {parts or 'nothing'}", f"{told:,} told")
 
 
+def _refused(outcomes: Mapping[str, int]) -> int:
+    return outcomes.get("refused", 0) + outcomes.get("dead_letter", 0)
+
+
+def _whole_letters(evidence: RuleEvidence) -> Line:
+    """An evaluation sees all records again, and writes letters only of those that have none.
+
+    So each writes at most as many as it refused, and none of the last one's may be without. Rows of
+    a table have no place of their own: those that are alike share one letter.
+    """
+    last = evidence.rows[-1]
+    wanted = _refused(last.outcomes)
+    by_place = not any(key.rpartition(":")[2] == SNAPSHOT for key in last.range.end)
+    least = wanted if by_place else min(wanted, 1)
+    over = [
+        f"{found:,} of the batch of {row.batch_time:%Y-%m-%d %H:%M:%S}, which refused {most:,}"
+        for row in evidence.ledger
+        if (found := evidence.letters_at.get(row.batch_time, 0)) > (most := _refused(row.outcomes))
+    ]
+    few = [f"only {evidence.letters:,} in all"] if evidence.letters < least else []
+    words = f"dead letters of all evaluations {evidence.letters:,}, the last refused {wanted:,}"
+    return line("dead letters", not over and not few, words, "; ".join([*over, *few]))
+
+
 def _topic_lines(evidence: RuleEvidence) -> tuple[Line, ...]:
     found, rows = evidence.outcomes(), evidence.rows
     judged = found.get("accepted", 0) + found.get("dead_letter", 0)
-    refused = found.get("refused", 0) + found.get("dead_letter", 0)
+    refused = _refused(found)
     there = evidence.results.rows if evidence.results else 0
     broken = [seam.sentence() for seam in (*gaps(rows), *overlaps(rows))]
     return (
@@ -167,7 +195,7 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleE
     newest = own[-1].range if own else None
     topic = newest.source.removeprefix("kafka:") if newest and not newest.is_table else ""
     on_broker, why = ask_broker(settings, topic) if topic else (None, "")
-    sums = _sums(lake, table, job)
+    sums, letters = _sums(lake, table), _letters(lake, job)
     counts = store.newest_rule_counts(job, max(1, len(own)))
     current = {row.id for row in since_rebuild(own)}
     return RuleEvidence(
@@ -178,25 +206,30 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleE
         settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
         results=table_evidence(lake, f"dq.results_{table}"),
         partials=table_evidence(lake, f"dq.partials_{table}"),
-        letters=sums["letters"],
+        letters=sum(letters.values()),
         rows_counted=sums["rows"],
         rules_counted=sums["rule"],
         rules_settled=sum(c.n for id_, found in counts.items() if id_ in current for c in found),
         on_broker=on_broker,
         why_no_broker=why,
+        letters_at=letters,
     )
 
 
-def _sums(lake: Lake, table: str, job: str) -> Mapping[str, int]:
-    from headgate.checks.lake import quoted
-
+def _sums(lake: Lake, table: str) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     partials = f"dq.partials_{table}"
     if lake.exists(partials):
         query = f"SELECT kind, sum(n) FROM {lake.scan_sql(partials)} GROUP BY kind"
         found.update({str(kind): int(str(n or 0)) for kind, n in lake.query(query)})
-    if lake.exists(DEAD_LETTERS_TABLE):
-        letters = lake.scan_sql(DEAD_LETTERS_TABLE)
-        (row,) = lake.query(f"SELECT count(*) FROM {letters} WHERE job = {quoted(job)}")
-        found["letters"] = int(str(row[0]))
     return found
+
+
+def _letters(lake: Lake, job: str) -> Mapping[datetime, int]:
+    from headgate.checks.lake import quoted
+
+    if not lake.exists(DEAD_LETTERS_TABLE):
+        return {}
+    letters = f"{lake.scan_sql(DEAD_LETTERS_TABLE)} WHERE job = {quoted(job)}"
+    rows = lake.query(f"SELECT epoch_us(refused_at), count(*) FROM {letters} GROUP BY 1")
+    return {EPOCH + timedelta(microseconds=int(str(at))): int(str(n)) for at, n in rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -87,3 +87,46 @@ def test_sources_judged_as_a_whole_have_only_their_last_evaluation() -> None:
     assert account(evidence).holds
     (records,) = [line for line in account(evidence).lines if line.name == "records"]
     assert records.words == "read 5 = newest 4 + superseded 1"
+
+
+PAIR = Range("whole:a,b", "i,j", {}, {"onprem:0": 3, "cloud:0": 2})
+TABLE = Range("whole:a", "i", {}, {"onprem:snapshot": 3})
+
+
+def at(second: int) -> datetime:
+    return TIME + timedelta(seconds=second)
+
+
+def evaluated(range_: Range, *refused: int) -> RuleEvidence:
+    """Evaluations a second apart, each of which refused so many."""
+    made = [batch(range_, newest=2, refused=n // 2, dead_letter=n - n // 2) for n in refused]
+    ledger = tuple(replace(row, batch_time=at(second)) for second, row in enumerate(made))
+    return replace(TOPIC, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("range_", "refused", "written", "holds"),
+    [
+        (PAIR, (2,), {0: 2}, True),
+        (PAIR, (2,), {0: 4}, False),
+        (PAIR, (2,), {0: 1}, False),
+        (PAIR, (2, 2), {0: 2}, True),
+        (PAIR, (2, 2), {0: 3}, False),
+        (PAIR, (2, 3), {0: 2, 1: 1}, True),
+        (PAIR, (2, 3), {0: 2}, False),
+        (PAIR, (1, 3), {0: 2, 1: 1}, False),
+        (PAIR, (2, 0), {0: 2}, True),
+        (PAIR, (2,), {-1: 2}, True),
+        (TABLE, (1, 2), {0: 1}, True),
+        (TABLE, (2,), {0: 4}, False),
+        (TABLE, (2,), {}, False),
+        (PAIR, (0,), {}, True),
+    ],
+)
+def test_letters_of_an_evaluation_are_held_against_what_it_refused(
+    range_: Range, refused: tuple[int, ...], written: dict[int, int], holds: bool
+) -> None:
+    letters = {at(second): n for second, n in written.items()}
+    made = evaluated(range_, *refused)
+    found = replace(made, letters=sum(letters.values()), letters_at=letters)
+    assert failing(found) == (set() if holds else {"dead letters"})
