@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.integration.quality import RULES, Quality, declare, row, rows
-from tests.integration.spark import Pipeline
+from tests.integration.quality import (
+    RULES,
+    START,
+    UNIQUE,
+    Quality,
+    declare,
+    row,
+    rows,
+    window_of,
+)
+from tests.integration.spark import Pipeline, Sent
 from tests.integration.test_streaming import Stream
 
 from headgate.checks.job_view import view
 from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.rules_deploy import deploy, plan_deployment
+from headgate.jobs.rules_revision import dq_table
 from headgate.store.ops import utc_now
 
 LARGE = """
@@ -43,21 +56,23 @@ class QualityStream(Stream):
 def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> None:
     pipeline, store = quality.pipeline, quality.pipeline.store
     declare(pipeline)
-    pipeline.produce(rows(50, 1))
+    before = rows(50, 1)
+    after = [row(n, amount=95, second=n, partition=0) for n in range(50, 60)]
+    pipeline.produce(before)
     run = pipeline.ask_for("quality", "streaming")
     stream = QualityStream(pipeline, pipeline.context(run))
     try:
         stream.until_judged(50)
         first = run.revision
-        declare(pipeline, RULES + LARGE)
+        declare(pipeline, RULES + LARGE + UNIQUE)
         planned = plan_deployment(pipeline.settings, store, pipeline.name)
-        assert planned.changes == ("new rule large",)
+        assert planned.changes == ("new rule large", "new rule twice")
         assert planned.streaming
         assert deploy(pipeline.settings, store, planned)
         running = store.read_mark(running_mark(quality.job))
         assert running is not None
         assert running.value == planned.revision != first
-        pipeline.produce([row(n, amount=95, second=n, partition=0) for n in range(50, 60)])
+        pipeline.produce(after)
         stream.until_judged(60)
     finally:
         stream.end()
@@ -67,17 +82,34 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> 
     by = {r["revision"]: r["n"] for r in quality.sql(BY_REVISION)}
     assert by == {first: 50, planned.revision: 10}
     # Windows that were open keep what the revision before counted into them.
-    sums: Counter[str] = Counter()
-    for (_, name), n in quality.windows().items():
-        sums[name] += n
-    assert sums["rows"] == 60
-    assert sums["large"] == 10
-    wide = quality.sql("SELECT sum(`dq.test.large`) AS n FROM dq_metrics_{t}")
-    assert wide[0]["n"] == 10
+    expected = {first: windows_of(before), planned.revision: windows_of(after)}
+    shared = window_of(START + timedelta(seconds=55))
+    assert expected[first][shared] > 0
+    assert expected[planned.revision] == {shared: 10}
+    counted: dict[str, dict[datetime, int]] = {first: {}, planned.revision: {}}
+    for at, revision, n in quality.sql(WINDOWS):
+        counted[revision][EPOCH + timedelta(microseconds=at)] = n
+    assert counted == expected
+    wide = quality.sql("SELECT unix_micros(window_start), `dq.test.large` AS n FROM dq_metrics_{t}")
+    assert {EPOCH + timedelta(microseconds=at): n for at, n in wide if n} == {shared: 10}
+    # A table that the new revision brought is told of without a restart.
+    keys = dq_table("keys", pipeline.name)
+    told = {r.revisions[0]: keys in r.snapshots for r in pipeline.ledger("quality")}
+    assert told == {first: False, planned.revision: True}
     seen = view(run, store.newest_batches(quality.job, 60), None, 0.5, utc_now())
     last = seen.last[-1]
     assert getattr(last, "revision", None) == planned.revision[:12]
     assert "0:" in str(getattr(last, "offsets", ""))
 
 
+def windows_of(sent: Sequence[Sent]) -> dict[datetime, int]:
+    times = [datetime.fromisoformat(json.loads(one.value or b"")["at"]) for one in sent]
+    return dict(Counter(window_of(at) for at in times))
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WINDOWS = (
+    "SELECT unix_micros(window_start), revision, sum(n) FROM lake.dq.partials_{t}"
+    " WHERE kind = 'rows' GROUP BY 1, 2"
+)
 BY_REVISION = "SELECT revision, count(*) AS n FROM lake.dq.results_{t} GROUP BY 1"

@@ -55,12 +55,17 @@ class QualityTarget(TopicTarget):
                 why=f"{results.snapshot.added} rows in {self.table}, but {dict(outcomes)} with its partials",
                 fix="compare the two commits: headgate ledger show",
             )
-        others = (self._snapshot(session, name, intent) for name in self.before)
+        others = (self._snapshot(session, name, intent) for name in self._beside(session))
         snapshots = {self.table: results.snapshot.id, **{n: i for n, i in others if i is not None}}
         judged = Partials(session, self.partials).judged(intent) if partials else None
         return Result(
             sum(outcomes.values()), outcomes, snapshots, results.marker.revisions, judged=judged
         )
+
+    def _beside(self, session: SparkSession) -> tuple[str, ...]:
+        """With the keys of a stream that has taken over its first rule of uniqueness since it began."""
+        keys = not self.has_keys and ManagedTable(session, self.keys).exists()
+        return (*self.before, *([self.keys] if keys else []))
 
     def _snapshot(self, session: SparkSession, name: str, intent: Intent) -> tuple[str, int | None]:
         found = ManagedTable(session, name).commit_of(intent)
