@@ -81,7 +81,7 @@ def _placed(judged: JudgedTable, bits: str, more: Sequence[str] = ()) -> str:
 
 def _newest(source: Source) -> str:
     key = spark_identifier(source.pk)
-    order = f"{source.at()} DESC, kafka_partition DESC, kafka_offset DESC"
+    order = ", ".join(f"{column} DESC" for column in _order(source))
     numbered = select(
         ["*", f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS _nth"],
         f"FROM {source.names.rows}",
@@ -89,6 +89,15 @@ def _newest(source: Source) -> str:
     words = "The newest row of each key."
     query = f"SELECT * EXCEPT (_nth)\nFROM {nested(numbered)}\nWHERE _nth = 1"
     return view(source.names.newest, words, query)
+
+
+def _order(source: Source) -> list[str]:
+    """What makes a row newer. A table has no offsets: there the values decide, so that it is always
+    the same row; one without an event time comes last."""
+    if source.declared.topic is not None:
+        return [source.at(), "kafka_partition", "kafka_offset"]
+    said = [source.declared.event_time] if source.declared.event_time else []
+    return [spark_identifier(name) for name in dict.fromkeys([*said, *source.types])]
 
 
 def _pairs(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
@@ -99,7 +108,7 @@ def _pairs(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
         f"CAST(coalesce({one}, {two}) AS STRING) AS _pk",
         f"{action_of(onprem, first)} AS _action",
         *_hashes(judged.table, first, second),
-        f"coalesce({onprem.at(onprem.declared.alias)}, {cloud.at(cloud.declared.alias)}) AS _at",
+        f"IF({one} IS NULL, {cloud.at(cloud.declared.alias)}, {onprem.at(onprem.declared.alias)}) AS _at",
         *(f"IF({one} IS NULL, {second}.{name}, {first}.{name}) AS {name}" for name in PLACE),
         *(f"{_struct(source)} AS _{source.declared.alias}" for source in sources),
         *mask_columns(judged.rules),

@@ -17,6 +17,7 @@ from headgate.compile.rules.statement import nested, select, statement
 from headgate.expr.literals import spark_identifier
 
 _LETTER = ("kafka_key", "kafka_value", "kafka_headers")
+_CODE, _IS_DEAD = "concat('dq_', get(dq_rules, 0))", f"dq_outcome = '{DEAD_LETTER}'"
 _HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 
@@ -24,7 +25,7 @@ def refuse_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
     names = Names(judged.table.name)
     queries = [_unreadable(source, names.job) for source in sources]
     if any(rule.on_fail == DEAD_LETTER for rule in judged.rules):
-        queries += [_by_rule(source, names) for source in sources]
+        queries += _by_rule(sources, names)
     words = "What could not be judged, and what a rule refuses, with the original bytes."
     query = "\nUNION ALL\n".join(queries)
     return statement("refuse", words, f"INSERT INTO {DEAD_LETTERS} BY NAME\n{query}")
@@ -58,24 +59,32 @@ def _letter(job: str, code: str, reason: str, value: str) -> list[str]:
     ]
 
 
-def _by_rule(source: Source, names: Names) -> str:
-    """By the results as they were staged: judged again, a part of a batch could come out otherwise."""
-    code, dead = "concat('dq_', get(dq_rules, 0))", f"dq_outcome = '{DEAD_LETTER}'"
-    if source.declared.topic is None:
-        return select(
-            _letter(names.job, code, "dq_reason", "row"), f"FROM {names.committed}", f"WHERE {dead}"
-        )
+def _by_rule(sources: tuple[Source, ...], names: Names) -> list[str]:
+    """One letter for each: the record at the result's place, or where it has none, the row as JSON.
+
+    By the results as they were staged: judged again, a part of a batch could come out otherwise.
+    """
+    topics = {source.declared.topic: source for source in sources if source.declared.topic}
+    found = [_record(source, names) for source in topics.values()]
+    if any(source.declared.topic is None for source in sources):
+        letter = _letter(names.job, _CODE, "dq_reason", "row")
+        dead = f"WHERE {_IS_DEAD} AND kafka_offset IS NULL"
+        found.append(select(letter, f"FROM {names.committed}", dead))
+    return found
+
+
+def _record(source: Source, names: Names) -> str:
     return select(
         [
             f"'{names.job}' AS job",
             "session.batch_revision AS revision",
-            f"{code} AS reason_code",
+            f"{_CODE} AS reason_code",
             "dq_reason AS reason",
             *(f"record.{name}" for name in (*PLACE, *_LETTER)),
             "session.batch_time AS refused_at",
         ],
         f"FROM {source.names.parsed} AS record",
-        f"JOIN {nested(_dead(names, dead), 'dead')}",
+        f"JOIN {nested(_dead(names), 'dead')}",
         *(
             f"  {'ON' if at == 0 else 'AND'} record.{name} = dead.{name}"
             for at, name in enumerate(PLACE[:3])
@@ -83,8 +92,9 @@ def _by_rule(source: Source, names: Names) -> str:
     )
 
 
-def _dead(names: Names, dead: str) -> str:
-    return select(["dq_rules", "dq_reason", *PLACE[:3]], f"FROM {names.committed}", f"WHERE {dead}")
+def _dead(names: Names) -> str:
+    columns = ["dq_rules", "dq_reason", *PLACE[:3]]
+    return select(columns, f"FROM {names.committed}", f"WHERE {_IS_DEAD}")
 
 
 def outcomes_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:

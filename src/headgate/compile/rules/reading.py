@@ -6,6 +6,7 @@ from headgate.compile.rules.aggregates import verdict_query
 from headgate.compile.rules.metrics import dimensions, metric_columns
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import VIEWS, Names
+from headgate.compile.rules.source import sources_of
 from headgate.compile.rules.statement import select, statement
 from headgate.compile.rules.tables import RESULTS
 
@@ -26,7 +27,8 @@ def reading_statements(judged: JudgedTable) -> list[str]:
     ]
     if judged.aggregates:
         words = "The verdicts over all windows."
-        found.append(_view(names.aggregates, words, verdict_query(judged, names.partials_table)))
+        query = verdict_query(judged, sources_of(judged)[0], names.partials_table)
+        found.append(_view(names.aggregates, words, query))
     return found
 
 

@@ -87,9 +87,17 @@ def _unruled(judged: JudgedTable, row: Mapping[str, Value]) -> RowVerdict:
 def judge_rows(
     judged: JudgedTable, rows: Sequence[Mapping[str, Value]], batch_time: datetime
 ) -> tuple[RowVerdict, ...]:
-    """What is said of rows that come one after another."""
-    seen = Seen()
-    return tuple(judge_row(judged, row, batch_time, seen) for row in rows)
+    """What is said of rows that come one after another; those of a table in the order of time."""
+    seen, places = Seen(), list(range(len(rows)))
+    if judged.table.first.topic is None:
+        places.sort(key=lambda place: _time(judged, rows[place], batch_time))
+    found = {place: judge_row(judged, rows[place], batch_time, seen) for place in places}
+    return tuple(found[place] for place in range(len(rows)))
+
+
+def _time(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime) -> datetime:
+    time = row.get(judged.table.first.event_time or "")
+    return time if isinstance(time, datetime) else batch_time
 
 
 def pair_verdict(judged: JudgedTable, row: Mapping[str, Value]) -> str:
@@ -123,5 +131,4 @@ def _holds(
         return evaluate(rule.condition, row, batch_time) is True
     if seen is None:
         return False
-    time = row.get(judged.table.first.event_time or "")
-    return seen.again(rule, row, time if isinstance(time, datetime) else batch_time)
+    return seen.again(rule, row, _time(judged, row, batch_time))

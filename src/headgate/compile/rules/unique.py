@@ -1,14 +1,19 @@
 """Uniqueness: the key of each row, and whether it was met before within the rule's horizon.
 
-Met before means: by a row of an earlier batch whose event time is at most the horizon away, or by
-a row of this batch that stands before it in the order of event time, partition and offset. Keys of
-the batch itself may stand in the key table already, when the batch is done again: they are left
-out by its time.
+Met before means: by a row of an earlier batch, or by one that stands before it in this batch in the
+order of partition and offset, whose event time is at most the horizon away. So the rows of a partition
+are judged alike wherever a batch is cut. A table has no such order: its rows are taken in the order of
+event time.
+
+Time is cut into stretches as long as the horizon. A row that is not the first of its key in a stretch is
+one too many; for the first, the nearest of the rows before it in the stretches beside its own decide. Both
+are running figures, so a key that comes a million times costs no more than a million keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from headgate.compile.fragments import call
 from headgate.compile.rules.masks import again
@@ -19,7 +24,8 @@ from headgate.compile.rules.statement import nested, select, statement, view
 from headgate.expr.literals import spark_identifier, spark_literal
 
 Placed = tuple[int, JudgedRule, Unique]
-_ORDER = "_at, kafka_partition, kafka_offset"
+_MICROS = "unix_micros(_at)"
+_OWN = "_apart, _near, _side, _before, _below, _above"
 TIME_OPTIONS = r"map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')"
 
 
@@ -52,35 +58,106 @@ def key_of(fields: Sequence[str], source: Source) -> str:
 
 
 def _met(judged: JudgedTable, names: Names, rules: Sequence[Placed]) -> str:
-    columns = [_again(judged, at, unique) for at, _, unique in rules]
-    joins = [_join(names, at, rule) for at, rule, _ in rules] if has_key_table(judged) else []
-    words = (
-        "Whether the key was met before: in this batch, or within the horizon in an earlier one."
-    )
-    query = select([f"{names.keyed}.*", *columns], f"FROM {names.keyed}", *joins)
+    words = "Whether the key was met before: by a row before it, or within the horizon in an earlier batch."
+    if not has_key_table(judged):
+        columns = [_in_table(judged, at, unique) for at, _, unique in rules]
+        return view(names.rows, words, select(["*", *columns], f"FROM {names.keyed}"))
+    query = ""
+    for at, rule, unique in rules:
+        start = nested(query) if query else names.keyed
+        query = _again(names, start, at, rule, unique)
     return view(names.rows, words, query)
 
 
-def _again(judged: JudgedTable, at: int, unique: Unique) -> str:
-    micros = int(unique.horizon.total_seconds()) * 1_000_000
-    window = f"OVER (PARTITION BY {_key(at)} ORDER BY {_ORDER})"
-    here = f"unix_micros(_at) - unix_micros(lag(_at) {window}) <= {micros}L"
-    tests = [f"coalesce({here}, FALSE)"]
-    if has_key_table(judged):
-        near = f"at -> abs(at - unix_micros(_at)) <= {micros}L"
-        tests.append(f"coalesce(exists(_seen_{at}.times, {near}), FALSE)")
+def _in_table(judged: JudgedTable, at: int, unique: Unique) -> str:
+    """In the order of event time the row before is the nearest; equal times are told apart by values."""
+    columns = ", ".join(spark_identifier(name) for name in judged.types)
+    apart = f"{_key(at)}, IF({_key(at)} IS NULL, xxhash64({columns}), NULL)"
+    before = f"lag({_MICROS}) OVER (PARTITION BY {apart} ORDER BY _at, {columns})"
+    here = _within(_MICROS, before, unique)
+    return f"{_key(at)} IS NOT NULL AND {here} AS {again(at)}"
+
+
+def _again(names: Names, start: str, at: int, rule: JudgedRule, unique: Unique) -> str:
+    tests = [
+        "_before > 0",
+        _within(_MICROS, "_below", unique),
+        _within("_above", _MICROS, unique),
+        f"coalesce(exists(_seen_{at}.times, seen -> {_seen_near(unique)}), FALSE)",
+    ]
     either = "\n    OR ".join(tests)
-    return f"{_key(at)} IS NOT NULL\n  AND (\n    {either}\n  ) AS {again(at)}"
+    return select(
+        [f"here.* EXCEPT ({_OWN})",
+         f"{_key(at)} IS NOT NULL\n  AND (\n    {either}\n  ) AS {again(at)}"],
+        f"FROM {nested(_beside(start, at, unique), 'here')}",
+        _join(names, at, rule, unique),
+        "WHERE _side = 0",
+    )  # fmt: skip
 
 
-def _join(names: Names, at: int, rule: JudgedRule) -> str:
-    seen = select(
-        ["key", "collect_list(unix_micros(event_time)) AS times"],
+def _beside(start: str, at: int, unique: Unique) -> str:
+    """Each row with what stands before it: in its stretch, and nearest in those below and above.
+
+    A row that has another of its key near it is told to the stretches beside its own as well.
+    """
+    apart = f"coalesce({_key(at)}, CAST(kafka_offset AS STRING))"
+    near = select(
+        ["*",
+         f"{_within(_MICROS, f'lag({_MICROS}) OVER near', unique)}\n"
+         f"OR {_within(f'lead({_MICROS}) OVER near', _MICROS, unique)} AS _near"],
+        f"FROM {nested(select(['*', f'{apart} AS _apart'], f'FROM {start}'))}",
+        "WINDOW near AS (PARTITION BY _apart ORDER BY _at)",
+    )  # fmt: skip
+    return select(
+        ["*",
+         "count_if(_side = 0) OVER earlier AS _before",
+         f"max(IF(_side = -1, {_MICROS}, NULL)) OVER earlier AS _below",
+         f"min(IF(_side = 1, {_MICROS}, NULL)) OVER earlier AS _above"],
+        f"FROM {nested(near)}",
+        "LATERAL VIEW explode(IF(_near, array(-1, 0, 1), array(0))) sides AS _side",
+        f"""WINDOW earlier AS (
+  PARTITION BY _apart, {_stretch(_MICROS, unique)} - _side
+  ORDER BY kafka_partition, kafka_offset
+  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+)""",
+    )  # fmt: skip
+
+
+def _micros(unique: Unique) -> int:
+    return unique.horizon // timedelta(microseconds=1)
+
+
+def _within(later: str, earlier: str, unique: Unique) -> str:
+    """Whether two times are at most the horizon apart; times that are ages apart are not."""
+    return f"coalesce(try_subtract({later}, {earlier}) <= {_micros(unique)}L, FALSE)"
+
+
+def _stretch(micros: str, unique: Unique) -> str:
+    length = f"{_micros(unique)}L"
+    return f"try_subtract({micros}, pmod({micros}, {length})) DIV {length}"
+
+
+def _seen_near(unique: Unique) -> str:
+    low = f"try_subtract(seen.first, {_MICROS}) <= {_micros(unique)}L"
+    return f"{low} AND try_subtract({_MICROS}, seen.last) <= {_micros(unique)}L"
+
+
+def _join(names: Names, at: int, rule: JudgedRule, unique: Unique) -> str:
+    """Of each key the first and the last time in a stretch: what lies between them is as near."""
+    times = select(
+        ["key", "unix_micros(event_time) AS micros"],
         f"FROM {names.keys_table}",
         f"WHERE rule = {spark_literal(rule.name)} AND batch_time <> session.batch_time",
-        "GROUP BY key",
     )
-    return f"LEFT JOIN {nested(seen, f'_seen_{at}')}\n  ON _seen_{at}.key = {_key(at)}"
+    stretches = select(
+        ["key", "struct(min(micros) AS first, max(micros) AS last) AS times"],
+        f"FROM {nested(times)}",
+        f"GROUP BY key, {_stretch('micros', unique)}",
+    )
+    seen = select(
+        ["key", "collect_list(times) AS times"], f"FROM {nested(stretches)}", "GROUP BY key"
+    )
+    return f"LEFT JOIN {nested(seen, f'_seen_{at}')}\n  ON _seen_{at}.key = here._apart"
 
 
 def keys_statement(judged: JudgedTable) -> str:

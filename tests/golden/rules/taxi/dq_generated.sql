@@ -1,5 +1,5 @@
 -- Data quality of taxi: topic taxi.raw_trips, judged by 23 rules.
--- Compiled from rules/taxi.yml, revision 6af2a613dfe4, by Headgate 0.1.0.
+-- Compiled from rules/taxi.yml, revision 8407ae7a3df5, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_taxi, SELECT * FROM dq_metrics_taxi.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '6af2a613dfe425933ca3227318d068019efa0dcca0004c620577dccec6fe31af';
+DEFAULT '8407ae7a3df5433a812283e7ff090fb77e90bfdc7ada2f38f0c1d860dcbace4b';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -506,26 +506,65 @@ SELECT
   ) AS _key_7
 FROM taxi_trips;
 
--- Whether the key was met before: in this batch, or within the horizon in an earlier one.
+-- Whether the key was met before: by a row before it, or within the horizon in an earlier batch.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_rows_taxi AS
 SELECT
-  dq_keyed_taxi.*,
+  here.* EXCEPT (_apart, _near, _side, _before, _below, _above),
   _key_7 IS NOT NULL
     AND (
-      coalesce(unix_micros(_at) - unix_micros(lag(_at) OVER (PARTITION BY _key_7 ORDER BY _at, kafka_partition, kafka_offset)) <= 86400000000L, FALSE)
-      OR coalesce(exists(_seen_7.times, at -> abs(at - unix_micros(_at)) <= 86400000000L), FALSE)
+      _before > 0
+      OR coalesce(try_subtract(unix_micros(_at), _below) <= 86400000000L, FALSE)
+      OR coalesce(try_subtract(_above, unix_micros(_at)) <= 86400000000L, FALSE)
+      OR coalesce(exists(_seen_7.times, seen -> try_subtract(seen.first, unix_micros(_at)) <= 86400000000L AND try_subtract(unix_micros(_at), seen.last) <= 86400000000L), FALSE)
     ) AS _again_7
-FROM dq_keyed_taxi
+FROM (
+  SELECT
+    *,
+    count_if(_side = 0) OVER earlier AS _before,
+    max(IF(_side = -1, unix_micros(_at), NULL)) OVER earlier AS _below,
+    min(IF(_side = 1, unix_micros(_at), NULL)) OVER earlier AS _above
+  FROM (
+    SELECT
+      *,
+      coalesce(try_subtract(unix_micros(_at), lag(unix_micros(_at)) OVER near) <= 86400000000L, FALSE)
+      OR coalesce(try_subtract(lead(unix_micros(_at)) OVER near, unix_micros(_at)) <= 86400000000L, FALSE) AS _near
+    FROM (
+      SELECT
+        *,
+        coalesce(_key_7, CAST(kafka_offset AS STRING)) AS _apart
+      FROM dq_keyed_taxi
+    )
+    WINDOW near AS (PARTITION BY _apart ORDER BY _at)
+  )
+  LATERAL VIEW explode(IF(_near, array(-1, 0, 1), array(0))) sides AS _side
+  WINDOW earlier AS (
+    PARTITION BY _apart, try_subtract(unix_micros(_at), pmod(unix_micros(_at), 86400000000L)) DIV 86400000000L - _side
+    ORDER BY kafka_partition, kafka_offset
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  )
+) here
 LEFT JOIN (
   SELECT
     key,
-    collect_list(unix_micros(event_time)) AS times
-  FROM lake.dq.keys_taxi
-  WHERE rule = 'duplicate' AND batch_time <> session.batch_time
+    collect_list(times) AS times
+  FROM (
+    SELECT
+      key,
+      struct(min(micros) AS first, max(micros) AS last) AS times
+    FROM (
+      SELECT
+        key,
+        unix_micros(event_time) AS micros
+      FROM lake.dq.keys_taxi
+      WHERE rule = 'duplicate' AND batch_time <> session.batch_time
+    )
+    GROUP BY key, try_subtract(micros, pmod(micros, 86400000000L)) DIV 86400000000L
+  )
   GROUP BY key
 ) _seen_7
-  ON _seen_7.key = _key_7;
+  ON _seen_7.key = here._apart
+WHERE _side = 0;
 
 -- Which rules hold on each row: a bit each, in masks that are made in one pass. A row on which one
 -- holds is kept as text.
@@ -742,7 +781,7 @@ SELECT
   'taxi.raw_trips' AS topic_name,
   'aggregate' AS kind,
   name,
-  CAST(NULL AS STRING) AS metric,
+  metric,
   severity,
   grp,
   n,
@@ -764,6 +803,7 @@ FROM (
     array(
       named_struct(
         'name', 'trips_a_day',
+        'metric', 'row_count()',
         'severity', 'ERROR',
         'total', CAST(NULL AS DOUBLE),
         'nulls', CAST(NULL AS BIGINT),
@@ -771,6 +811,7 @@ FROM (
       ),
       named_struct(
         'name', 'passengers_not_entered',
+        'metric', 'null_rate(passenger_count)',
         'severity', 'WARN',
         'total', CAST(NULL AS DOUBLE),
         'nulls', count_if(passenger_count IS NULL),
@@ -778,6 +819,7 @@ FROM (
       ),
       named_struct(
         'name', 'zones_seen',
+        'metric', 'distinct_count(PULocationID BIGINT)',
         'severity', 'INFO',
         'total', CAST(NULL AS DOUBLE),
         'nulls', CAST(NULL AS BIGINT),
@@ -785,6 +827,7 @@ FROM (
       ),
       named_struct(
         'name', 'revenue',
+        'metric', 'sum(total_amount)',
         'severity', 'ERROR',
         'total', sum(CAST(total_amount AS DOUBLE)),
         'nulls', CAST(NULL AS BIGINT),
@@ -792,6 +835,7 @@ FROM (
       ),
       named_struct(
         'name', 'usual_distance',
+        'metric', 'quantile(trip_distance)',
         'severity', 'WARN',
         'total', CAST(NULL AS DOUBLE),
         'nulls', CAST(NULL AS BIGINT),
@@ -799,6 +843,7 @@ FROM (
       ),
       named_struct(
         'name', 'newest_trip',
+        'metric', 'freshness(tpep_pickup_datetime)',
         'severity', 'INFO',
         'total', CAST(max(unix_micros(tpep_pickup_datetime)) AS DOUBLE) / 1000000,
         'nulls', CAST(NULL AS BIGINT),
@@ -814,7 +859,7 @@ FROM (
   )
   GROUP BY window_start
 )
-LATERAL VIEW inline(_measures) measure AS name, severity, total, nulls, sketch
+LATERAL VIEW inline(_measures) measure AS name, metric, severity, total, nulls, sketch
 UNION ALL
 SELECT
   window_start,
@@ -824,7 +869,7 @@ SELECT
   'taxi.raw_trips' AS topic_name,
   'aggregate' AS kind,
   name,
-  CAST(NULL AS STRING) AS metric,
+  metric,
   severity,
   grp,
   n,
@@ -849,6 +894,7 @@ FROM (
     array(
       named_struct(
         'name', 'trips_of_a_vendor',
+        'metric', 'row_count() by VendorID',
         'severity', 'INFO',
         'total', CAST(NULL AS DOUBLE),
         'nulls', CAST(NULL AS BIGINT),
@@ -864,7 +910,7 @@ FROM (
   )
   GROUP BY window_start, VendorID
 )
-LATERAL VIEW inline(_measures) measure AS name, severity, total, nulls, sketch;
+LATERAL VIEW inline(_measures) measure AS name, metric, severity, total, nulls, sketch;
 
 -- The measures held against their limits, one row for each verdict.
 -- step: view
@@ -933,15 +979,15 @@ FROM (
       JOIN (
         SELECT *
         FROM VALUES
-          ('trips_a_day', 'row_count', 'ERROR', 1.0D, CAST(NULL AS DOUBLE)),
-          ('trips_of_a_vendor', 'row_count', 'INFO', 1.0D, CAST(NULL AS DOUBLE)),
-          ('passengers_not_entered', 'null_rate', 'WARN', CAST(NULL AS DOUBLE), 0.1D),
-          ('zones_seen', 'distinct_count', 'INFO', 5.0D, CAST(NULL AS DOUBLE)),
-          ('revenue', 'sum', 'ERROR', 0.0D, CAST(NULL AS DOUBLE)),
-          ('usual_distance', 'quantile', 'WARN', CAST(NULL AS DOUBLE), 30.0D),
-          ('newest_trip', 'freshness', 'INFO', CAST(NULL AS DOUBLE), 315360000.0D)
-        AS limits (name, measure, severity, min, max)
-      ) limits ON limits.name = partial.name
+          ('trips_a_day', 'row_count()', 'row_count', 'ERROR', 1.0D, CAST(NULL AS DOUBLE)),
+          ('trips_of_a_vendor', 'row_count() by VendorID', 'row_count', 'INFO', 1.0D, CAST(NULL AS DOUBLE)),
+          ('passengers_not_entered', 'null_rate(passenger_count)', 'null_rate', 'WARN', CAST(NULL AS DOUBLE), 0.1D),
+          ('zones_seen', 'distinct_count(PULocationID BIGINT)', 'distinct_count', 'INFO', 5.0D, CAST(NULL AS DOUBLE)),
+          ('revenue', 'sum(total_amount)', 'sum', 'ERROR', 0.0D, CAST(NULL AS DOUBLE)),
+          ('usual_distance', 'quantile(trip_distance)', 'quantile', 'WARN', CAST(NULL AS DOUBLE), 30.0D),
+          ('newest_trip', 'freshness(tpep_pickup_datetime)', 'freshness', 'INFO', CAST(NULL AS DOUBLE), 315360000.0D)
+        AS limits (name, measured, measure, severity, min, max)
+      ) limits ON limits.name = partial.name AND limits.measured = partial.metric
       WHERE kind = 'aggregate'
     )
     GROUP BY window_start, env, dc, table_name, topic_name, name, measure, grp, severity, min, max
@@ -1255,15 +1301,15 @@ FROM (
       JOIN (
         SELECT *
         FROM VALUES
-          ('trips_a_day', 'row_count', 'ERROR', 1.0D, CAST(NULL AS DOUBLE)),
-          ('trips_of_a_vendor', 'row_count', 'INFO', 1.0D, CAST(NULL AS DOUBLE)),
-          ('passengers_not_entered', 'null_rate', 'WARN', CAST(NULL AS DOUBLE), 0.1D),
-          ('zones_seen', 'distinct_count', 'INFO', 5.0D, CAST(NULL AS DOUBLE)),
-          ('revenue', 'sum', 'ERROR', 0.0D, CAST(NULL AS DOUBLE)),
-          ('usual_distance', 'quantile', 'WARN', CAST(NULL AS DOUBLE), 30.0D),
-          ('newest_trip', 'freshness', 'INFO', CAST(NULL AS DOUBLE), 315360000.0D)
-        AS limits (name, measure, severity, min, max)
-      ) limits ON limits.name = partial.name
+          ('trips_a_day', 'row_count()', 'row_count', 'ERROR', 1.0D, CAST(NULL AS DOUBLE)),
+          ('trips_of_a_vendor', 'row_count() by VendorID', 'row_count', 'INFO', 1.0D, CAST(NULL AS DOUBLE)),
+          ('passengers_not_entered', 'null_rate(passenger_count)', 'null_rate', 'WARN', CAST(NULL AS DOUBLE), 0.1D),
+          ('zones_seen', 'distinct_count(PULocationID BIGINT)', 'distinct_count', 'INFO', 5.0D, CAST(NULL AS DOUBLE)),
+          ('revenue', 'sum(total_amount)', 'sum', 'ERROR', 0.0D, CAST(NULL AS DOUBLE)),
+          ('usual_distance', 'quantile(trip_distance)', 'quantile', 'WARN', CAST(NULL AS DOUBLE), 30.0D),
+          ('newest_trip', 'freshness(tpep_pickup_datetime)', 'freshness', 'INFO', CAST(NULL AS DOUBLE), 315360000.0D)
+        AS limits (name, measured, measure, severity, min, max)
+      ) limits ON limits.name = partial.name AND limits.measured = partial.metric
       WHERE kind = 'aggregate'
     )
     GROUP BY window_start, env, dc, table_name, topic_name, name, measure, grp, severity, min, max

@@ -51,6 +51,19 @@ def test_a_key_within_the_horizon_is_a_duplicate(tmp_path: Path) -> None:
     assert judge_row(one, rows[0], NOW, Seen()).status == "VALID"
 
 
+def test_rows_of_a_topic_count_as_they_come_and_those_of_a_table_by_time(tmp_path: Path) -> None:
+    text = ONE + "      - {name: a, type: unique, field: email, horizon: 5 MINUTES}\n"
+    lake = text.replace("topic: orders.raw", "iceberg: silver.orders")
+    rows: list[dict[str, Value]] = [
+        {"email": "x", "at": NOW + timedelta(minutes=minutes)} for minutes in (0, 8, 4)
+    ]
+    said = [
+        [verdict.status for verdict in judge_rows(load(tmp_path, form).tables[0], rows, NOW)]
+        for form in (text, lake)
+    ]
+    assert said == [["VALID", "VALID", "INVALID"], ["VALID", "INVALID", "INVALID"]]
+
+
 @pytest.mark.parametrize(
     ("pair", "status"),
     [

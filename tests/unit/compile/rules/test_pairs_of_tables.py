@@ -1,0 +1,66 @@
+"""Two tables of the lake as a pair: each dead letter once, and the same row is always the newest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.compile.rules.rule_sets import load
+from tests.unit.compile.rules.tables import script
+
+from headgate.compile.rules.model import JudgedTable
+
+PAIR = """\
+version: 2
+tables:
+  - name: both
+    pk: id
+    sources:
+      onprem: {%s, table: t_a, event_time: at,
+               columns: {id: BIGINT, action: STRING, h1: STRING, at: TIMESTAMP(3)}}
+      cloud: {%s, table: t_b, event_time: at, columns: {id: BIGINT, h2: STRING, at: TIMESTAMP(3)}}
+    hash: {onprem_field: h1, cloud_field: h2}
+    rules:
+      - {name: gone, when: "{t1}.action = 'DELETE'", on_fail: dead_letter}
+"""
+TABLES, TOPICS = ("iceberg: a.a", "iceberg: a.b"), ("topic: a", "topic: b")
+
+
+def pair(folder: Path, onprem: str, cloud: str) -> JudgedTable:
+    return load(folder, PAIR % (onprem, cloud)).tables[0]
+
+
+@pytest.mark.parametrize(
+    ("sources", "records", "rows"),
+    [
+        (TABLES, 0, 1),
+        (TOPICS, 2, 0),
+        ((TOPICS[0], TABLES[1]), 1, 1),
+        ((TABLES[0], TOPICS[1]), 1, 1),
+    ],
+)
+def test_a_pair_has_one_letter_as_a_record_or_as_a_row(
+    tmp_path: Path, sources: tuple[str, str], records: int, rows: int
+) -> None:
+    refuse = script(pair(tmp_path, *sources)).one("refuse")
+    of_rule = [part for part in refuse.split("UNION ALL") if "dq_committed_both" in part]
+    by_place = [part for part in of_rule if "record.kafka_offset = dead.kafka_offset" in part]
+    as_row = [part for part in of_rule if "AND kafka_offset IS NULL" in part]
+    assert (len(by_place), len(as_row), len(of_rule)) == (records, rows, records + rows)
+
+
+def view(judged: JudgedTable, name: str) -> str:
+    (found,) = [sql for sql in script(judged).named("view") if f"VIEW {name} AS" in sql]
+    return found
+
+
+def test_a_pair_without_a_row_on_prem_has_the_clouds_time(tmp_path: Path) -> None:
+    at = "IF(t1.id IS NULL, coalesce(t2.`at`, session.batch_time), coalesce(t1.`at`, session.batch_time))"
+    assert f"{at} AS _at" in view(pair(tmp_path, *TABLES), "dq_judged_both")
+
+
+def test_the_newest_row_of_a_table_is_told_by_its_values(tmp_path: Path) -> None:
+    newest = view(pair(tmp_path, *TABLES), "t_a_newest")
+    assert "ORDER BY `at` DESC, id DESC, action DESC, h1 DESC)" in newest
+    of_topic = view(pair(tmp_path, *TOPICS), "t_a_newest")
+    assert "kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC)" in of_topic
