@@ -10,6 +10,7 @@ import pytest
 from tests.integration.quality import Quality, declare
 from tests.integration.spark import Pipeline, Sent, StruckError, create_topic, strike
 
+from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
 from headgate.errors import UsageError
 
@@ -115,6 +116,11 @@ def test_two_topics_are_joined_by_key_and_every_record_has_an_outcome(pair: Qual
     assert pair.letters() == letters
     assert [row.outcomes for row in pair.pipeline.ledger("quality")] == [OUTCOMES, OUTCOMES]
     assert {w.sequence for w in pair.pipeline.store.windows(pair.job)} == {1}
+    certificate = pair.pipeline.certify()
+    assert broken(certificate) == ()
+    (account,) = certificate.rules
+    said = {line.name: line.words for line in account.lines}
+    assert said["dead letters"] == "dead letters of all evaluations 2, the last refused 2"
 
 
 @pytest.mark.slow
