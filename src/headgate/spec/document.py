@@ -15,6 +15,7 @@ from headgate.spec.refusal import suggestion
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 
 WHOLE_FILE = "(whole file)"
+_HALF = re.compile(r"[\ud800-\udfff]")
 _VARIABLE = re.compile(r"\$(\$)?\{([^{}]*)\}")
 
 
@@ -64,13 +65,14 @@ def _plain(document: Document, node: yaml.YamlNode, pointer: str) -> Plain:
 def _mapping(document: Document, node: yaml.Mapping, pointer: str) -> dict[str, Plain]:
     result: dict[str, Plain] = {}
     for key, value in node.pairs:
-        inner = f"{pointer}.{key.text}" if pointer else key.text
-        if key.text in result:
-            what = f"`{key.text}` is given twice, first on line {document.lines[inner]}"
+        name = _whole(document, key.text, f"{pointer}.{key.text}".lstrip("."), key.line)
+        inner = f"{pointer}.{name}" if pointer else name
+        if name in result:
+            what = f"`{name}` is given twice, first on line {document.lines[inner]}"
             document.add(inner, what, "Keep one.", line=key.line)
             continue
         document.lines[inner] = key.line
-        result[key.text] = _plain(document, value, inner)
+        result[name] = _plain(document, value, inner)
     return result
 
 
@@ -81,7 +83,16 @@ def _scalar(document: Document, node: yaml.Scalar, pointer: str) -> Plain:
         return node.text.lower() == "true"
     if node.kind in {"int", "float"}:
         return _number(node.text)
-    return _filled(document, node.text, pointer)
+    return _filled(document, _whole(document, node.text, pointer, node.line), pointer)
+
+
+def _whole(document: Document, text: str, pointer: str, line: int) -> str:
+    """The text without halves of characters, which no file and no validator can hold."""
+    if _HALF.search(text) is None:
+        return text
+    what = "the text has half of a character in it"
+    document.add(_HALF.sub("?", pointer), what, "Write the character itself.", line=line)
+    return _HALF.sub("?", text)
 
 
 def _number(text: str) -> Plain:

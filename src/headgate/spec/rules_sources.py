@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 from headgate.spec.checks import is_odd_name
@@ -91,17 +91,20 @@ def _alias(place: str, side: str, alias: str) -> Found:
 def _columns(place: str, source: RuleSource) -> Found:
     seen: set[str] = set()
     for name in source.columns:
-        pointer, folded = f"{place}.columns.{name}", name.lower()
-        if folded in _TAKEN_COLUMNS or folded.startswith(_TAKEN_BEGINNINGS):
-            what = f"`{name}` is a name that Headgate uses itself"
-            yield pointer, what, "Rename the field where the event is made."
-        elif is_odd_name(name):
-            what = f"{name!r} has a dot, a quote, `${{` or a control character"
-            yield pointer, what, "Rename the field where the event is made."
-        elif folded in seen:
-            # Spark compares names of columns without regard to case.
-            yield pointer, f"`{name}` differs from another column in case only", "Keep one."
-        seen.add(folded)
+        fix = "Rename the field where the event is made."
+        yield from _column(f"{place}.columns.{name}", name, seen, fix)
+        seen.add(name.lower())
+
+
+def _column(pointer: str, name: str, seen: Collection[str], fix: str) -> Found:
+    folded = name.lower()
+    if folded in _TAKEN_COLUMNS or folded.startswith(_TAKEN_BEGINNINGS):
+        yield pointer, f"`{name}` is a name that Headgate uses itself", fix
+    elif is_odd_name(name):
+        yield pointer, f"{name!r} has a dot, a quote, `${{` or a control character", fix
+    elif folded in seen:
+        # Spark compares names of columns without regard to case.
+        yield pointer, f"`{name}` differs from another column in case only", "Keep one."
 
 
 def _event_time(pointer: str, source: RuleSource, name: str) -> Found:
@@ -119,10 +122,13 @@ def _key(source_place: str, place: str, table: RuleTable, source: RuleSource) ->
         near = suggestion(table.pk, source.columns, "columns")
         what = f"there is no column `{table.pk}` in the source `{side}`"
         yield f"{place}.pk", what, f"{near} Where the key is inside a field, write `pk_path`."
-    elif kind is not None and kind.name in {"FLOAT", "DOUBLE"}:
+    elif kind is None:
+        seen = {name.lower() for name in source.columns}
+        yield from _column(f"{place}.pk", table.pk, seen, "Give the key another name.")
+    elif kind.name in {"FLOAT", "DOUBLE"}:
         fix = "Declare it as STRING or DECIMAL."
         yield f"{source_place}.columns.{table.pk}", f"{kind} is not exact enough for a key", fix
-    elif kind is not None and source.pk_path is not None and kind.name != "STRING":
+    elif source.pk_path is not None and kind.name != "STRING":
         fix = "Declare it as STRING, or leave it out of the columns."
         yield f"{source_place}.columns.{table.pk}", "a key from a path is text", fix
 
