@@ -147,8 +147,9 @@ class Pipeline:
         run = self.ask_for(kind, **options)
         try:
             self.carry_out(run, faults)
-        except Exception:
-            self.store.move(run.job, run.number, RunState.FAILED)
+        except Exception as error:
+            code = getattr(error, "code", None)
+            self.store.move(run.job, run.number, RunState.FAILED, code)
             raise
         return self.store.move(run.job, run.number, RunState.FINISHED)
 

@@ -25,7 +25,7 @@ from headgate.jobs.quality_partials import Partials
 from headgate.jobs.quality_target import ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE, QualityTarget
 from headgate.jobs.refusals import publish_letters, publish_once, stage
 from headgate.jobs.rules_revision import RulesRevision
-from headgate.metrics.times import earlier
+from headgate.metrics.times import earlier, later
 from headgate.store.canonical import canonical
 from headgate.store.model import Intent
 
@@ -176,8 +176,17 @@ def set_batch(session: SparkSession, intent: Intent, closed: datetime | None) ->
 def closed_before(
     protocol: BatchProtocol, session: SparkSession, rules: RulesRevision, intent: Intent
 ) -> datetime | None:
-    """Windows that end by then were closed before this batch: the same however often it is tried."""
-    greatest = protocol.store.greatest_event_time(intent.job)
+    """Windows that end by then were closed before this batch: the same however often it is tried.
+
+    The watermark has passed them, or there was silence, or a run's end: no window closes while a batch
+    is under way. Those that lie ahead of event time say nothing of the others.
+    """
+    store = protocol.store
+    greatest = store.greatest_event_time(intent.job, intent.batch_time)
     if greatest is None:  # the ops store may have been lost since
         greatest = Partials(session, rules.partials).greatest_event_time(intent.batch_time)
-    return earlier(greatest, rules.first.watermark) if greatest else None
+    if greatest is None:
+        return None
+    passed = earlier(greatest, rules.first.watermark)
+    last = store.last_closed_window(intent.job, greatest)
+    return passed if last is None else max(passed, later(last, rules.window))

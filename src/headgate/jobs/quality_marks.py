@@ -6,8 +6,3 @@ from __future__ import annotations
 def running_mark(job: str) -> str:
     """The revision by which the job judges now."""
     return f"rules-running:{job}"
-
-
-def stopped_mark(job: str) -> str:
-    """The ledger row for which a rule stopped the job last."""
-    return f"rules-stopped:{job}"

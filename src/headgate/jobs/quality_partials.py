@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.jobs.rules_revision import RulesRevision
-from headgate.metrics.times import moment
+from headgate.metrics.times import FIRST, LAST, moment
 from headgate.metrics.windows import AggregateVerdict, WindowSums
 from headgate.store.model import Intent, Judged, RuleCount, TouchedWindow
 
@@ -34,20 +34,22 @@ class Partials:
             for r in rows
             if r["name"] is not None
         )
-        touched = [r for r in rows if r["name"] is None]
-        windows = (
-            TouchedWindow(start, passed(_instant(r["newest"]), intent.batch_time))
-            for start, r in {moment(int(r["start"])): r for r in touched}.items()
+        touched = (
+            TouchedWindow(moment(int(r["start"])), _instant(r["newest"]))
+            for r in rows
+            if r["name"] is None
         )
+        # Those that the calendar does not have are one: its first, or its last.
+        windows = {window.start: window for window in touched}.values()
         judged = sum(int(r["n"] or 0) for r in rows if r["name"] is None)
         anew = intent.range.starts_anew
         return Judged(tuple(sorted(counts)), tuple(sorted(windows)), anew, judged)
 
     def greatest_event_time(self, before: datetime) -> datetime | None:
-        """The greatest event time of the batches before a time."""
-        earlier = f"batch_time < {spark_literal(before)}"
-        newest = "unix_micros(max(least(newest, batch_time)))"
-        query = f"SELECT {newest} AS newest FROM {self._table} WHERE {earlier}"
+        """How far event time had come in the batches before a time."""
+        now = spark_literal(before)
+        earlier = f"batch_time < {now} AND newest <= {now}"
+        query = f"SELECT unix_micros(max(newest)) AS newest FROM {self._table} WHERE {earlier}"
         (row,) = sql(self._session, query).collect()
         return _instant(row["newest"])
 
@@ -55,7 +57,7 @@ class Partials:
         self, rules: RulesRevision, starts: Sequence[datetime]
     ) -> Mapping[datetime, WindowSums]:
         """All that is counted into these windows, by the window's start."""
-        inside = f"window_start IN ({', '.join(spark_literal(start) for start in starts)})"
+        inside = _inside(starts)
         found: defaultdict[datetime, list[Row]] = defaultdict(list)
         for row in sql(self._session, _OF_WINDOWS.format(table=self._table, at=inside)).collect():
             found[moment(int(row["start"]))].append(row)
@@ -71,9 +73,9 @@ class Partials:
         limits = {aggregate.name: aggregate for aggregate in rules.aggregates}
         view = f"{VIEWS}.dq_aggregates_{rules.name}"
         for row in sql(self._session, _VERDICTS.format(view=view, at=inside)).collect():
-            declared = limits.get(str(row["name"]))
-            if declared is None:
-                continue  # of a revision before
+            start, declared = moment(int(row["start"])), limits.get(str(row["name"]))
+            if declared is None or start in (FIRST, LAST):
+                continue  # of a revision before, or of one of many windows that are told as one
             verdict = AggregateVerdict(
                 name=declared.name,
                 measure=declared.measure,
@@ -84,7 +86,7 @@ class Partials:
                 min=declared.min,
                 max=declared.max,
             )
-            found[moment(int(row["start"]))].append(verdict)
+            found[start].append(verdict)
         return found
 
 
@@ -132,9 +134,12 @@ def _sums(rows: Sequence[Row], verdicts: Sequence[AggregateVerdict]) -> WindowSu
     return WindowSums(total, metrics, severities, tuple(verdicts), str(newest["revision"] or ""))
 
 
-def passed(newest: datetime | None, batch_time: datetime) -> datetime | None:
-    """How far event time has come: a row from the future does not carry it along."""
-    return newest if newest is None else min(newest, batch_time)
+def _inside(starts: Sequence[datetime]) -> str:
+    """Of the first and the last window that there can be, all beyond them are part."""
+    found = [f"window_start IN ({', '.join(spark_literal(start) for start in starts)})"]
+    found += [f"window_start < {spark_literal(FIRST)}"] if FIRST in starts else []
+    found += [f"window_start > {spark_literal(LAST)}"] if LAST in starts else []
+    return f"({' OR '.join(found)})"
 
 
 def _instant(micros: object) -> datetime | None:

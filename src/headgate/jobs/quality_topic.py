@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.statements import create
 from headgate.engine.stream import Pace
@@ -14,12 +15,12 @@ from headgate.engine.topics import TopicState
 from headgate.errors import OperationError
 from headgate.jobs.quality_batch import QualityBatch
 from headgate.jobs.quality_keys import SeenKeys
-from headgate.jobs.quality_marks import running_mark, stopped_mark
+from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.quality_target import QualityTarget
 from headgate.jobs.quality_windows import emitter_of
 from headgate.jobs.rules_revision import STOP, RuleRevision, RulesRevision, deployed
 from headgate.jobs.topic_run import TopicRun
-from headgate.store.model import LedgerRow, Range
+from headgate.store.model import LedgerRow, Range, Run, RunState
 
 
 class StoppedByRuleError(OperationError):
@@ -76,7 +77,7 @@ class QualityRun(TopicRun):
             return
         try:
             self._emitter.close_due()
-            greatest = self._context.store.greatest_event_time(row.job)
+            greatest = self._context.store.greatest_event_time(row.job, row.batch_time)
             self._keys.let_go(self.rules, greatest, row.batch_time)
             self._keys.tell(self.rules)
         finally:
@@ -84,21 +85,36 @@ class QualityRun(TopicRun):
 
     def follow(self, topic: TopicState) -> None:
         """Batch or stream; the end of a batch run closes all windows, as silence does."""
-        for row in self._context.store.newest_batches(self._target.job, 1):
-            self._stop_if_asked(row)  # its run may have been killed before it could stop
         super().follow(topic)
-        self._emitter.close_due(everything=self._context.run.mode == "batch")
+        ended = self._context.run.mode == "batch" and not self._context.stop.is_set()
+        self._emitter.close_due(everything=ended)
+
+    def read(self, topic: TopicState, checkpoint: Checkpoint) -> None:
+        """Behind a stop that was told; one that a kill kept from being told comes first."""
+        store = self._context.store
+        for row in store.newest_batches(self._target.job, 1):
+            failed = store.runs(row.job, states=(RunState.FAILED,))
+            if not was_told(row, failed) and store.revision(row.revisions[0]) is not None:
+                self._stop_if_asked(row)
+        super().read(topic, checkpoint)
 
     def _stop_if_asked(self, row: LedgerRow) -> None:
-        """Stop once for a batch: the next start goes on behind it."""
-        store, told = self._context.store, stopped_mark(row.job)
-        found = store.newest_rule_counts(row.job, 1).get(row.id or 0, ())
-        held = {count.rule: count.held for count in found}
         rules = self._quality.revisions.of(row.revisions[0])
-        before = store.read_mark(told)
-        if stopping(rules, held) and (before is None or before.value != str(row.id)):
-            store.mark(told, str(row.id))
-            stop_if_held(row.job, rules, held)
+        found = self._context.store.newest_rule_counts(row.job, 1).get(row.id or 0, ())
+        stop_if_held(row.job, rules, {count.rule: count.held for count in found})
+
+
+def was_told(row: LedgerRow, failed: Iterable[Run]) -> bool:
+    """Whether a run has ended by the stop that this batch asked for, or by one behind it.
+
+    The run's end tells it, and nothing before it: a mark could be set by a run that is killed then.
+    """
+    stops = [run for run in failed if run.error_code == StoppedByRuleError.code]
+    # By time too: after a rebuild the ledger has numbers of runs that the store does not know.
+    return any(
+        run.number >= row.run or (run.ended_at is not None and run.ended_at >= row.committed_at)
+        for run in stops
+    )
 
 
 def stopping(rules: RulesRevision, held: Mapping[str, int]) -> list[RuleRevision]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 from headgate.errors import ConflictError
 from headgate.jobs.quality_keys import kept_for
 from headgate.jobs.quality_letters import new_letters
-from headgate.jobs.quality_partials import passed
-from headgate.jobs.quality_topic import StoppedByRuleError, stop_if_held
+from headgate.jobs.quality_topic import StoppedByRuleError, stop_if_held, was_told
 from headgate.jobs.rules_deploy import changes, refuse_other_source
 from headgate.jobs.rules_revision import RuleRevision, RulesRevision, SourceRevision
-from headgate.store.model import Run
+from headgate.store.model import LedgerRow, Range, Run, RunState
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def source(
@@ -105,8 +107,17 @@ def test_keys_are_kept_so_long_that_a_row_a_horizon_late_meets_them() -> None:
     assert kept_for(hour, wait) == timedelta(hours=2, seconds=5)
 
 
-def test_a_row_from_the_future_does_not_carry_the_clock_along() -> None:
-    now = datetime(2024, 1, 1, tzinfo=UTC)
-    assert passed(now + timedelta(days=9), now) == now
-    assert passed(now - timedelta(days=9), now) == now - timedelta(days=9)
-    assert passed(None, now) is None
+def test_a_stop_is_told_by_the_run_that_ended_with_it_and_by_nothing_else() -> None:
+    range_ = Range("kafka:t", "id", {"0": 0}, {"0": 1})
+    row = LedgerRow(1, "quality-x", 3, range_, ("r",), NOON, 0, 1, 1, 0, {}, {}, NOON)
+
+    def ended(number: int, code: str | None, at: datetime | None = None) -> Run:
+        run = Run("quality-x", number, "quality", "x", "batch", "r", {}, RunState.FAILED, 0, NOON)
+        return replace(run, error_code=code, ended_at=at)
+
+    code = StoppedByRuleError.code
+    assert not was_told(row, [])
+    assert not was_told(row, [ended(3, "HG-1001"), ended(2, code, NOON - timedelta(seconds=1))])
+    assert was_told(row, [ended(3, code)])
+    assert was_told(row, [ended(4, code)]), "a later run was stopped for it"
+    assert was_told(row, [ended(1, code, NOON)]), "the runs are numbered anew"

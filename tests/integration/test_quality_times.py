@@ -1,0 +1,163 @@
+"""Windows of a quality job whatever its records say of time, and whoever broke it off."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from tests.integration.quality import RULES, UNIQUE, Quality, declare, row
+from tests.integration.spark import Pipeline, Sent, StruckError, create_topic, strike
+from tests.integration.test_quality_stream import QualityStream
+
+from headgate.checks.certificate import broken
+from headgate.engine.faults import Point
+from headgate.engine.topics import Topics
+from headgate.jobs.quality_idle import LeftOpen
+from headgate.jobs.quality_topic import StoppedByRuleError
+from headgate.local.process import wait_until
+from headgate.store.model import Intent, Judged, LedgerRow, RunState
+from headgate.store.ops import OpsStore, utc_now
+
+FAR = (
+    "0001-01-01T00:00:00Z",
+    "2098-01-01T00:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "+12345-01-01T00:00:00Z",
+    "+12345-01-01T00:00:30Z",
+)
+SILENCE = timedelta(seconds=2)
+
+
+@pytest.fixture
+def quality(pipeline: Pipeline) -> Quality:
+    pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.5})
+    return Quality(pipeline)
+
+
+def far(number: int, at: str) -> Sent:
+    value = {"id": f"far{number}", "action": "UPSERT", "amount": 1.0, "at": at}
+    return Sent(json.dumps(value).encode(), partition=0)
+
+
+def said_rows(quality: Quality) -> int:
+    """The rows in the records of all windows."""
+    found = quality.pipeline.store.windows(quality.job)
+    return sum(window.record["rows"] for window in found if window.record)
+
+
+def late_rows(quality: Quality) -> dict[bool, int]:
+    query = "SELECT late, sum(n) FROM lake.dq.partials_{t} WHERE kind = 'rows' GROUP BY late"
+    return {bool(late): int(n) for late, n in quality.sql(query)}
+
+
+@pytest.mark.slow
+def test_far_times_break_no_stream_and_silence_closes_what_is_open(
+    quality: Quality, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, store = quality.pipeline, quality.pipeline.store
+    monkeypatch.setattr("headgate.metrics.windows.IDLE", SILENCE)
+    declare(pipeline, RULES + UNIQUE)
+    odd = [far(n, at) for n, at in enumerate(FAR)]
+    pipeline.produce([*odd, row(1, key="k", second=1, partition=0)])
+    run = pipeline.ask_for("quality", "streaming")
+    stream = QualityStream(pipeline, pipeline.context(run))
+    try:
+        stream.until_judged(6)
+        # Nothing was carried into the future: the key is known, its window is open.
+        pipeline.produce([row(2, key="k", second=2, partition=0)])
+        stream.until_judged(7)
+        assert quality.statuses() == {"VALID": 6, "INVALID": 1}
+        assert wait_until(lambda: not store.pending_windows(quality.job), 30)
+        assert stream.alive
+        assert said_rows(quality) == 7
+        before = late_rows(quality)
+        pipeline.produce([row(3, second=3, partition=0)])
+        stream.until_judged(8)
+        assert late_rows(quality).get(True, 0) == before.get(True, 0) + 1
+    finally:
+        stream.end()
+    # What the stopped stream left open is closed by the engine, and not before its time.
+    idle = LeftOpen(pipeline.session, store, pipeline.settings)
+    assert idle.look() == 0
+    left = len(store.pending_windows(quality.job))
+    later = LeftOpen(
+        pipeline.session, store, pipeline.settings, lambda: utc_now() + timedelta(hours=1)
+    )
+    assert later.look() == left
+    assert (store.pending_windows(quality.job), said_rows(quality)) == ((), 8)
+
+
+def test_a_batch_of_far_times_that_was_broken_off_is_finished(quality: Quality) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline, RULES + UNIQUE)
+    pipeline.produce(far(n, at) for n, at in enumerate(FAR))
+    with pytest.raises(StruckError):
+        pipeline.process("quality", strike(Point.BEFORE_OUTCOME))
+    pipeline.process("quality")
+    assert pipeline.outcomes("quality") == {"accepted": 5}
+    assert pipeline.store.pending_windows(quality.job) == ()
+    assert said_rows(quality) == 5
+
+
+def test_a_stop_is_not_lost_by_a_kill_behind_the_settled_batch(
+    quality: Quality, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, store = quality.pipeline, quality.pipeline.store
+    declare(pipeline, on_fail="stop")
+    pipeline.produce([row(1, amount=-5, partition=0)])
+    settle = OpsStore.settle
+
+    def killed(
+        self: OpsStore, intent: Intent, row: LedgerRow, judged: Judged | None = None
+    ) -> LedgerRow:
+        settle(self, intent, row, judged)
+        raise StruckError
+
+    run = pipeline.ask_for("quality")
+    with monkeypatch.context() as patch:
+        patch.setattr(OpsStore, "settle", killed)
+        with pytest.raises(StruckError):
+            pipeline.carry_out(run)
+    pipeline.produce([row(2, partition=0)])
+    # As often as it is killed before its end is written down.
+    for _ in range(2):
+        with pytest.raises(StoppedByRuleError, match="negative on 1 rows"):
+            pipeline.carry_out(run)
+    assert pipeline.outcomes("quality") == {"accepted": 1}
+    store.move(run.job, run.number, RunState.FAILED, StoppedByRuleError.code)
+    pipeline.process("quality")
+    assert pipeline.outcomes("quality") == {"accepted": 2}
+
+
+@pytest.mark.slow
+def test_a_half_published_batch_of_a_topic_that_is_gone_is_taken_back(quality: Quality) -> None:
+    pipeline = quality.pipeline
+    declare(pipeline, RULES + UNIQUE)
+    pipeline.produce([row(n, second=n, partition=0) for n in range(5)])
+    pipeline.process("quality")
+    pipeline.produce([row(n, second=n, partition=0) for n in range(5, 9)])
+    with pytest.raises(StruckError):
+        pipeline.process("quality", strike(Point.AFTER_KEYS))
+    assert counted(quality) == (5, 9, 9)
+    bootstrap = str(pipeline.settings.bootstrap_servers)
+    Topics(bootstrap).delete([pipeline.topic])
+    create_topic(bootstrap, pipeline.topic, 2, 1_048_588)
+    pipeline.produce([row(7, second=7, partition=0)])
+    assert "goes on at" in pipeline.process("quality", form="repair").progress.words
+    assert counted(quality) == (5, 5, 5)
+    pipeline.process("quality")
+    assert counted(quality) == (6, 6, 6)
+    # Its key was seen only by the batch that was given up.
+    assert quality.statuses() == {"VALID": 6}
+    assert broken(pipeline.certify()) == ()
+
+
+def counted(quality: Quality) -> tuple[int, int, int]:
+    """Rows in the results, rows counted into windows, and keys."""
+    (found,) = quality.sql(
+        "SELECT (SELECT count(*) FROM lake.dq.results_{t}),"
+        " (SELECT sum(n) FROM lake.dq.partials_{t} WHERE kind = 'rows'),"
+        " (SELECT count(*) FROM lake.dq.keys_{t})"
+    )
+    return int(found[0]), int(found[1]), int(found[2])
