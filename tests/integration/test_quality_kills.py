@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,9 @@ from headgate.engine.faults import Point
 
 # A restarted engine finishes the broken batch first and passes most points in doing so: the second
 # time is in the batch that is new to it.
-CHAIN = (
-    (Point.AFTER_INTENT, 1),
-    (Point.AFTER_STAGING, 2),
-    (Point.AFTER_DEAD_LETTERS, 2),
-    (Point.AFTER_PARTIALS, 2),
+EARLY = ((Point.AFTER_INTENT, 1), (Point.AFTER_STAGING, 2), (Point.AFTER_DEAD_LETTERS, 2))
+LATE = (
+    (Point.AFTER_PARTIALS, 1),
     (Point.AFTER_KEYS, 2),
     (Point.AFTER_PUBLISH, 2),
     (Point.BEFORE_OUTCOME, 2),
@@ -27,19 +26,20 @@ EACH = 40
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("chain", [EARLY, LATE], ids=["early", "late"])
 def test_an_engine_killed_in_the_middle_of_windows_counts_every_row_once(
-    pipeline: Pipeline, tmp_path: Path
+    pipeline: Pipeline, tmp_path: Path, chain: Sequence[tuple[Point, int]]
 ) -> None:
     quality = Quality(pipeline)
     declare(pipeline, RULES + UNIQUE, on_fail="dead_letter")
-    for number, (point, time) in enumerate(CHAIN):
+    for number, (point, time) in enumerate(chain):
         produce(pipeline, number)
         kill(pipeline, point, time, tmp_path / str(point))
     run = pipeline.command("job", "run", quality.job)
     _, talk = run.communicate(timeout=120)
     assert run.returncode == 0, talk
 
-    rounds = len(CHAIN)
+    rounds = len(chain)
     judged = rounds * EACH
     assert pipeline.outcomes("quality") == {
         "accepted": judged - rounds, "dead_letter": rounds, "refused": rounds, "tombstone": rounds
