@@ -68,16 +68,17 @@ def moment(draft: Draft, name: str) -> str:
 
 def _presence(draft: Draft, place: Place) -> Iterator[Suggestion]:
     rows = draft.profile.looked.rows
-    times = (place.event_time,) if place.event_time not in (None, place.pk) else ()
-    needed = [place.pk, *(name for name in times if name)]
-    always = [c.name for c in draft.profile.columns if not c.nulls and c.name not in needed]
-    nulls = " OR ".join(f"{at(draft, name)} IS NULL" for name in needed)
-    yield Suggestion(
-        "key_or_time_missing",
-        {"type": "required", "fields": tuple(needed), "severity": "ERROR"},
-        "a row without its key or its time cannot be placed",
-        flags=nulls,
-    )
+    time = None if place.event_time == place.pk else place.event_time
+    # No rule sees a row without its key: that record is a dead letter.
+    placed = (place.pk, time)
+    always = [c.name for c in draft.profile.columns if not c.nulls and c.name not in placed]
+    if time:
+        yield Suggestion(
+            "time_missing",
+            {"type": "required", "field": time, "severity": "ERROR"},
+            "a row without its time counts into the window in which its record came",
+            flags=f"{at(draft, time)} IS NULL",
+        )
     if always and rows >= ENOUGH_ROWS:
         yield Suggestion(
             "field_missing",
@@ -246,7 +247,7 @@ def _shares(profile: Profile) -> Iterator[Suggestion]:
     for column in profile.columns:
         share = column.nulls / rows if rows else 0
         if 0 < share <= 0.5 and rows >= ENOUGH_ROWS:
-            most = min(1.0, rounded_up(1.5 * share))
+            most = min(0.9, rounded_up(1.5 * share))
             yield Suggestion(
                 f"{column.name}_often_missing",
                 {
@@ -277,13 +278,15 @@ def _stream(draft: Draft, place: Place) -> Iterator[Suggestion]:
             why,
             off=True,
         )
-        yield Suggestion(
-            f"{name}_stands_still",
-            {"measure": "freshness", "field": name, "max": DAY, "severity": "WARN"},
-            why,
-            part="aggregates",
-            off=True,
-        )
+        # What is measured of a sensitive column would be told to every sink.
+        if name not in place.sensitive:
+            yield Suggestion(
+                f"{name}_stands_still",
+                {"measure": "freshness", "field": name, "max": DAY, "severity": "WARN"},
+                why,
+                part="aggregates",
+                off=True,
+            )
     yield Suggestion(
         "fields_changed",
         {"type": "schema", "severity": "INFO"},
@@ -292,8 +295,8 @@ def _stream(draft: Draft, place: Place) -> Iterator[Suggestion]:
     )
     yield Suggestion(
         "few_rows",
-        {"measure": "row_count", "min": 1, "severity": "WARN"},
-        "a file has no windows: say how many rows a window must have",
+        {"measure": "row_count", "min": 10, "severity": "WARN"},
+        "a file has no windows: say how many rows one must have; one without any has no verdict",
         part="aggregates",
         off=True,
     )

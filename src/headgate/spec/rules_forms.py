@@ -116,13 +116,17 @@ def _values(place: str, rule: Rule) -> _Found:
     if rule.op is not None and operator(rule.op) not in OPERATORS:
         fix = f"Write one of {', '.join(OPERATORS)}."
         yield f"{place}.op", f"`{rule.op}` is not an operator", fix
-    for key in ("min", "max"):
-        value = getattr(rule, key)
-        if isinstance(value, float) and not isfinite(value):
-            yield f"{place}.{key}", "the number is too large", "Write a smaller one, or none."
+    yield from _finite(place, rule)
     yield from _ordered(place, rule.min, rule.max)
     if len(set(rule.fields)) < len(rule.fields):
         yield f"{place}.fields", "a field is listed twice", "Keep one."
+
+
+def _finite(place: str, part: Rule | Aggregate) -> _Found:
+    for key in ("min", "max"):
+        value = getattr(part, key)
+        if isinstance(value, float) and not isfinite(value):
+            yield f"{place}.{key}", "the number is too large", "Write a smaller one, or none."
 
 
 def _ordered(place: str, low: object, high: object) -> _Found:
@@ -134,6 +138,7 @@ def _aggregate(place: str, aggregate: Aggregate) -> _Found:
     measure = aggregate.measure
     if aggregate.min is None and aggregate.max is None:
         yield place, "it has neither `min` nor `max`", "Say which values are good."
+    yield from _finite(place, aggregate)
     yield from _ordered(place, aggregate.min, aggregate.max)
     if measure in _WITH_FIELD and aggregate.field is None:
         yield place, f"{measure} lacks `field`", "Name the column that is measured."

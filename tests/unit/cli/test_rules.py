@@ -88,7 +88,7 @@ def test_notes_are_faults_only_when_strict(project: Path) -> None:
 
 def test_an_old_file_passes_with_a_line_that_says_so(project: Path) -> None:
     (project / "rules" / "old.yml").write_text(
-        "topic: a\npk: id\nrules:\n  - {id: r1, type: required, field: id, severity: fail}\n"
+        "topic: a\npk: id\nrules:\n  - {id: r1, type: required, fields: [id, name], severity: fail}\n"
     )
     result = run("check", "rules/old.yml")
     assert result.exit_code == 0

@@ -34,7 +34,9 @@ def checked(found: Suggested, folder: Path) -> JudgedTable:
     """What `rules check` would do with the text."""
     path = folder / "looked.yml"
     path.write_text(suggested_text(found))
-    return load_judged(path, {}).tables[0]
+    judged = load_judged(path, {})
+    assert not [note for note in judged.notes if "decides nothing" in note.what]
+    return judged.tables[0]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def test_what_is_suggested_is_a_rule_set_without_faults(found: Suggested, tmp_pa
     judged = checked(found, tmp_path)
     names = {rule.name for rule in judged.rules}
     assert names >= {
-        "key_or_time_missing",
+        "time_missing",
         "field_missing",
         "seen_before",
         "amount_out_of_range",
@@ -126,7 +128,9 @@ def test_what_only_a_stream_can_tell_is_there_as_a_comment(
     )
     path = tmp_path / "on.yml"
     path.write_text(on)
-    assert {rule.name for rule in load_judged(path, {}).tables[0].rules} > {"placed_at_too_old"}
+    judged = load_judged(path, {}).tables[0]
+    assert {rule.name for rule in judged.rules} > {"placed_at_too_old"}
+    assert {one.name for one in judged.aggregates} > {"placed_at_stands_still", "few_rows"}
 
 
 def _is_off(line: str) -> bool:
@@ -146,6 +150,8 @@ def test_no_value_of_a_column_named_sensitive_is_written(shop: Path) -> None:
     text = suggested_text(found)
     assert not any(value in text for value in ("paid", "SO-", "2024-03-0"))
     assert "state_unknown" not in named(found)
+    assert "placed_at_too_old" in named(found)
+    assert "placed_at_stands_still" not in named(found)
 
 
 def test_an_unknown_sensitive_column_is_refused_with_a_suggestion(shop: Path) -> None:
@@ -160,6 +166,20 @@ def test_real_tables_give_valid_rules(table: str, tmp_path: Path) -> None:
     assert checked(of(file), tmp_path).rules
 
 
+def test_a_share_that_is_often_missing_has_a_limit_that_can_be_passed(tmp_path: Path) -> None:
+    values = [None if n % 2 else n for n in range(ROWS)]
+    file = tmp_path / "half.parquet"
+    pq.write_table(pa.table({"no": list(range(ROWS)), "half": values}), file)
+    (limit,) = [a.max for a in checked(of(file), tmp_path).aggregates]
+    assert limit == 0.9
+
+
+def test_no_rule_asks_for_the_key(found: Suggested) -> None:
+    asked = [one.settings for one in found.found if one.settings.get("type") == "required"]
+    assert asked
+    assert not any(found.place.pk in (s.get("field"), *s.get("fields", ())) for s in asked)
+
+
 def test_the_trips_give_valid_rules(tmp_path: Path) -> None:
     assert len(checked(of(TAXI), tmp_path).rules) > 5
 
@@ -167,7 +187,8 @@ def test_the_trips_give_valid_rules(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 300])
 def test_a_file_of_every_kind_gives_valid_rules(rows: int, tmp_path: Path) -> None:
     file = odd_files.write(tmp_path / "kinds.parquet", odd_files.every_kind(rows))
-    assert checked(of(file), tmp_path).rules
+    # A file without rows tells nothing of which a rule could be made.
+    assert bool(checked(of(file), tmp_path).rules) == (rows > 0)
 
 
 def test_the_same_file_gives_the_same_text(found: Suggested, shop: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from headgate.compile.rules.columns import RuleColumns
-from headgate.compile.rules.measures import KeyRefusal, checked_aggregate
+from headgate.compile.rules.measures import KeyRefusal, checked_aggregate, idle_limits
 from headgate.compile.rules.model import JudgedRule, JudgedTable, Unique
 from headgate.compile.rules.typed import Lowering
 from headgate.errors import Fault
@@ -21,6 +21,7 @@ from headgate.spec.ruleset import HORIZON, Aggregate, OnFail, Rule, RuleSet, Rul
 Part = TypeVar("Part", Rule, Aggregate)
 STATUSES: dict[Severity, str] = {"ERROR": "INVALID", "WARN": "QUARANTINE", "INFO": "INFO"}
 # Nothing is accepted and then never fires; what else analysis finds may be meant.
+_KEY_WORDS = "a record without its key is a dead letter, dq_missing_pk, before any rule sees it"
 _FATAL: tuple[Kind, ...] = ("never_true", "impossible")
 
 
@@ -51,7 +52,7 @@ class Judging:
             for pointer, aggregate in self._placed(at, shared, own, "aggregates")
             if (checked := self._aggregate(columns, pointer, aggregate)) is not None
         ]
-        self._analyse(rules)
+        self._analyse(table, rules)
         return JudgedTable(rule_set, table, tuple(rules.values()), tuple(aggregates), columns.types)
 
     def _placed(
@@ -66,11 +67,22 @@ class Judging:
         self, columns: RuleColumns, pointer: str, aggregate: Aggregate
     ) -> Aggregate | None:
         try:
-            return checked_aggregate(columns, aggregate)
+            found = checked_aggregate(columns, aggregate)
         except KeyRefusal as refused:
             refusal = refused.refusal
             self._refuse(f"{pointer}.{refused.key}", refusal.what, refusal.why, refusal.fix)
-        return None
+            return None
+        self._limits(columns, pointer, found)
+        return found
+
+    def _limits(self, columns: RuleColumns, pointer: str, aggregate: Aggregate) -> None:
+        """Limits that no value can pass: a fault where there is no other, else a note."""
+        given = [limit for limit in (aggregate.min, aggregate.max) if limit is not None]
+        idle = idle_limits(columns, aggregate)
+        for key, words in idle:
+            fix = "Write one that can be passed, or leave it out."
+            fault = self.declared.fault(f"{pointer}.{key}", f"it can never fail: {words}", "", fix)
+            (self.faults if len(idle) == len(given) else self.notes).append(fault)
 
     def _rule(self, columns: RuleColumns, pointer: str, rule: Rule) -> JudgedRule | None:
         if rule.when is not None:
@@ -96,11 +108,13 @@ class Judging:
                 self._refuse(pointer, fault.what, fault.why, fault.fix, fault.position)
         return None
 
-    def _analyse(self, rules: dict[str, JudgedRule]) -> None:
+    def _analyse(self, table: RuleTable, rules: dict[str, JudgedRule]) -> None:
         """What the conditions say of each other, at the rule that it is said of."""
+        # Of a pair either side may be missing, and its key with it.
+        known = {} if table.is_pair else {table.pk: _KEY_WORDS}
         places = {rule.name: pointer for pointer, rule in rules.items()}
         named = [Named(r.name, r.condition) for r in rules.values() if r.condition is not None]
-        for finding in analyse(named):
+        for finding in analyse(named, known):
             pointer = places.get(finding.name, "rules")
             fault = self.declared.fault(pointer, finding.words, "", finding.fix)
             (self.faults if finding.kind in _FATAL else self.notes).append(fault)

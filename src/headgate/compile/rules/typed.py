@@ -22,6 +22,8 @@ from headgate.spec.ruleset import Constant, Limit, Rule, RuleType
 from headgate.spec.types import BOOLEAN, STRING
 
 MAX_AGE_SECONDS = 86_400
+# Two thousand years: nobody writes an earlier time down.
+MOST_AGE_SECONDS = 2_000 * 365 * 86_400
 MISSING, EXTRA = "_missing", "_extra"
 Made = TypeVar("Made")
 
@@ -124,6 +126,10 @@ def _freshness(low: Lowering) -> Expr | None:
         low.faults.append(("field", ExprFault(what, "", fix, None)))
         return None
     age = low.rule.max_age_seconds or MAX_AGE_SECONDS
+    if age >= MOST_AGE_SECONDS:
+        what, fix = f"it could never hold: no time is {age} seconds ago", "Write a smaller number."
+        low.faults.append(("max_age_seconds", ExprFault(what, "", fix, None)))
+        return None
     late = low.attempt("field", lambda: _older(low.columns, column, age))
     return None if late is None else low.bad(late, of=[column])
 

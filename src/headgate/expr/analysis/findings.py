@@ -7,15 +7,16 @@ beyond a budget, are left out; what is left out for the budget is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
 
 from headgate.expr.analysis.compare import Index, Region, covering, implies
 from headgate.expr.analysis.read import Reader
 from headgate.expr.spark import to_spark
-from headgate.expr.tree import Expr, In
+from headgate.expr.tree import Column, Expr, In, IsNull
 
 Kind: TypeAlias = OneOf[
     "never_true",
@@ -28,6 +29,7 @@ Kind: TypeAlias = OneOf[
     "skipped",
 ]
 MOST_PAIRS = 200_000
+NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
 _MOST_BEHIND = 60
 _SHOWN = 60
 
@@ -54,15 +56,21 @@ class Finding:
     fix: str
 
 
-def analyse(conditions: Sequence[Named]) -> tuple[Finding, ...]:
-    """All findings, in the order of the conditions; the first that holds is the one that counts."""
-    return tuple(_Analysis(conditions).findings())
+def analyse(
+    conditions: Sequence[Named], known: Mapping[str, str] = NO_COLUMNS
+) -> tuple[Finding, ...]:
+    """All findings, in the order of the conditions; the first that holds is the one that counts.
+
+    `known` are columns that are never NULL, each with the words that say why.
+    """
+    return tuple(_Analysis(conditions, known).findings())
 
 
 class _Analysis:
-    def __init__(self, conditions: Sequence[Named]) -> None:
+    def __init__(self, conditions: Sequence[Named], known: Mapping[str, str]) -> None:
         self.conditions = conditions
-        self.readers = [Reader() for _ in conditions]
+        self.known = known
+        self.readers = [Reader(known) for _ in conditions]
         self.regions = [
             Region(reader.read(named.condition))
             for reader, named in zip(self.readers, conditions, strict=True)
@@ -88,7 +96,8 @@ class _Analysis:
     def _alone(self, number: int, region: Region) -> Iterator[Finding]:
         name = self.conditions[number].name
         if region.is_never:
-            why = next((_odd_words(part, holds) for part, holds in self.readers[number].odd), "")
+            odd = self.readers[number].odd
+            why = next((self._odd_words(part, holds) for part, holds in odd), "")
             yield Finding(
                 "never_true",
                 name,
@@ -108,10 +117,11 @@ class _Analysis:
             return
         for part, holds in self.readers[number].odd:
             yield Finding(
-                "no_effect" if holds else "impossible",
+                # A question for NULL that is always answered with no may be asked to be sure.
+                "no_effect" if holds or isinstance(part, IsNull) else "impossible",
                 name,
                 None,
-                f"a part of `{name}` decides nothing: {_odd_words(part, holds)}",
+                f"a part of `{name}` decides nothing: {self._odd_words(part, holds)}",
                 "Correct that part, or remove it.",
             )
 
@@ -176,6 +186,18 @@ class _Analysis:
             f"Put `{name}` before them, or narrow them.",
         )
 
+    def _odd_words(self, part: Expr, holds: bool) -> str:
+        text = to_spark(part)
+        shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        if holds:
+            return f"`{shown}` is true of every value there can be"
+        if isinstance(part, In):
+            return f"`{shown}` lists no value that there can be"
+        if isinstance(part, IsNull):
+            column = part.item.key if isinstance(part.item, Column) else ""
+            return f"`{shown}` is true of no row: {self.known.get(column, 'there is a value')}"
+        return f"`{shown}` is true of no value there can be"
+
 
 def _duplicate(name: str, other: str) -> Finding:
     return Finding(
@@ -185,13 +207,3 @@ def _duplicate(name: str, other: str) -> Finding:
         f"`{name}` holds on exactly the rows on which `{other}` holds",
         f"Remove `{name}`, or correct its condition.",
     )
-
-
-def _odd_words(part: Expr, holds: bool) -> str:
-    text = to_spark(part)
-    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-    if holds:
-        return f"`{shown}` is true of every value there can be"
-    if isinstance(part, In):
-        return f"`{shown}` lists no value that there can be"
-    return f"`{shown}` is true of no value there can be"

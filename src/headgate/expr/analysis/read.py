@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from headgate.expr.analysis.terms import Term, opaque, term_of
@@ -27,6 +27,7 @@ from headgate.expr.tree import (
     And,
     Between,
     Case,
+    Column,
     Compare,
     Comparison,
     Expr,
@@ -59,8 +60,12 @@ _PLAIN = (Compare, In, Between, Like)
 
 @dataclass
 class Reader:
-    """Reads conditions; `odd` gathers the parts that can never, or must always, be true."""
+    """Reads conditions; `odd` gathers the parts that can never, or must always, be true.
 
+    `known` are the keys of columns that are never NULL.
+    """
+
+    known: Collection[str] = ()
     odd: list[tuple[Expr, bool]] = field(default_factory=list[tuple[Expr, bool]])
 
     def read(self, expr: Expr) -> Truth:
@@ -110,7 +115,22 @@ class Reader:
             return Truth(found.null, opposite(found.null))
         if isinstance(item, Literal):
             return _constant(item.value is None)
+        if self._is_known(item):
+            self.odd.append((IsNull(item), False))
+            return _constant(False)
         return is_null(term_of(item))
+
+    def _is_known(self, item: Expr) -> bool:
+        """Whether it is never NULL, as far as can be seen."""
+        match item:
+            case Literal():
+                return item.value is not None
+            case Column():
+                return item.key in self.known
+            case Function() if item.name == "coalesce":
+                return any(self._is_known(argument) for argument in item.arguments)
+            case _:
+                return False
 
     def _compare(self, expr: Compare) -> Truth:
         left, right, operator = expr.left, expr.right, expr.operator
@@ -120,6 +140,8 @@ class Reader:
             return _ordered(left, right, operator)
         if left.type == BOOLEAN and isinstance(right.value, bool) and children_decide(left):
             return self._is(left, right.value, operator)
+        if right.value is None and operator == "<=>":
+            return self._is_null(left)
         return _with_constant(left, operator, right)
 
     def _is(self, item: Expr, wanted: bool, operator: Comparison) -> Truth:
@@ -237,9 +259,7 @@ def _instead(item: Expr) -> tuple[Expr, Literal] | None:
 def _with_constant(left: Expr, operator: Comparison, right: Literal) -> Truth:
     value = right.value
     if value is None:
-        if operator != "<=>":
-            return Truth(NEVER, NEVER)
-        return is_null(term_of(left))
+        return Truth(NEVER, NEVER)
     if operator == "<=>":
         term = term_of(left, right.type)
         return certain(term, term.points([value]))

@@ -142,7 +142,18 @@ def _domain(expr: Expr, kind: SqlType) -> Values:
         least, most = _CALENDAR.get(expr.name, (_LEAST.get(expr.name), None))
         low = low if least is None else before(least)
         high = high if most is None else before(most + 1)
+    rest = _divisor(expr)
+    if rest:
+        low, high = before(1 - rest), before(rest)
     return Values(((low, high),), null=True)
+
+
+def _divisor(expr: Expr) -> int:
+    """The whole number by which whole numbers are divided for their rest; 0 where it is none."""
+    if not isinstance(expr, Arithmetic) or expr.operator != "%" or not expr.type.is_integral:
+        return 0
+    by = expr.right.value if isinstance(expr.right, Literal) else None
+    return abs(by) if isinstance(by, int) else 0
 
 
 def _type_limits(kind: SqlType) -> Span:

@@ -140,6 +140,51 @@ def test_a_part_that_its_type_makes_impossible_is_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    "rule",
+    [
+        "type: required, field: order_id",
+        "when: '{pk} IS NULL'",
+        "when: '{pk} IS NULL AND total > 5'",
+        "when: 'coalesce(order_id, email) IS NULL'",
+        "when: 'coalesce(items, 0) IS NULL'",
+        "when: 'items % 2 = 3'",
+        "when: 'items % -2 < -1'",
+        "type: timestamp_freshness, field: at, max_age_seconds: 999999999999999",
+    ],
+)
+def test_a_rule_that_no_row_can_fail_is_refused(tmp_path: Path, rule: str) -> None:
+    (fault,) = faults(tmp_path, f"{{name: a, {rule}}}")
+    assert "can hold on no row" in fault.what or "could never hold" in fault.what
+    if "order_id" in rule or "pk" in rule:
+        assert "dq_missing_pk" in fault.what or "there is a value" in fault.what
+
+
+def test_the_key_of_a_table_of_the_lake_is_never_missing_either(tmp_path: Path) -> None:
+    text = ONE.replace("topic: orders.raw", "iceberg: silver.orders")
+    with pytest.raises(DeclarationError) as caught:
+        load(tmp_path, f"{text}      - {{name: a, type: required, field: order_id}}\n")
+    assert "dq_missing_pk" in caught.value.faults[0].what
+
+
+def test_a_key_of_a_pair_may_be_missing(tmp_path: Path) -> None:
+    assert condition(tmp_path, '{name: a, when: "{pk} IS NULL"}', pair=True)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "type: required, fields: [order_id, total]",
+        "type: lookup_in, field: order_id, values: [a], null_handling: fail",
+        "when: '{pk} IS NOT NULL AND total > 5'",
+    ],
+)
+def test_a_question_for_the_key_beside_others_is_a_note(tmp_path: Path, rule: str) -> None:
+    (note,) = load(tmp_path, f"{ONE}      - {{name: a, {rule}}}\n").notes
+    assert "`order_id IS NULL` is true of no row" in note.what
+    assert "dq_missing_pk" in note.what
+
+
+@pytest.mark.parametrize(
     ("rules", "said"),
     [
         (["total > 5", "total > 5"], "exactly the rows"),
@@ -162,7 +207,19 @@ def test_what_is_hardly_meant_is_a_note(tmp_path: Path, rules: list[str], said: 
         ("measure: sum, field: email, min: 1", "field", "needs numbers"),
         ("measure: quantile, quantile: 0.5, field: at, min: 1", "field", "needs numbers"),
         ("measure: freshness, field: total, max: 1", "field", "needs a time"),
-        ("measure: row_count, min: 1, group_by: [itms]", "group_by[0]", "no column `itms`"),
+        ("measure: row_count, min: 2, group_by: [itms]", "group_by[0]", "no column `itms`"),
+        ("measure: row_count, min: 1", "min", "a window without rows has no verdict"),
+        ("measure: row_count, min: 1, group_by: [items]", "min", "never below 1"),
+        ("measure: row_count, min: 0", "min", "never below 1"),
+        ("measure: null_rate, field: total, max: 1", "max", "never above 1"),
+        ("measure: null_rate, field: total, min: 0", "min", "never below 0"),
+        ("measure: null_rate, field: total, min: 0, max: 1", "min", "never below 0"),
+        ("measure: distinct_count, field: total, min: -3", "min", "never below 0"),
+        ("measure: freshness, field: at, min: -9.0e+10", "min", "never below"),
+        ("measure: freshness, max: 9.0e+15", "max", "never above"),
+        ("measure: quantile, quantile: 0.5, field: items, max: 3000000000", "max", "`items`"),
+        ("measure: quantile, quantile: 0.5, field: price, min: -1.0e+9", "min", "`price`"),
+        ("measure: sum, field: total, min: -1.0e+999", "min", "too large"),
     ],
 )
 def test_aggregates_are_held_against_columns(
@@ -175,19 +232,74 @@ def test_aggregates_are_held_against_columns(
     assert what in caught.value.faults[0].what
 
 
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "measure: row_count, min: 2",
+        "measure: row_count, max: 0",
+        "measure: null_rate, field: total, max: 0.99",
+        "measure: distinct_count, field: total, min: 1",
+        "measure: freshness, max: 315360000",
+        "measure: freshness, min: -60, max: 60",
+        "measure: quantile, quantile: 0.5, field: items, max: 2000000000",
+        "measure: sum, field: items, min: 0",
+    ],
+)
+def test_limits_that_a_value_can_pass_are_accepted(tmp_path: Path, aggregate: str) -> None:
+    text = f"{ONE.replace('    rules:', '    aggregates:')}      - {{name: a, {aggregate}}}\n"
+    found = load(tmp_path, text)
+    assert len(found.tables[0].aggregates) == 1
+    assert found.notes == ()
+
+
+def test_an_idle_limit_beside_another_is_a_note(tmp_path: Path) -> None:
+    aggregate = "{name: a, measure: null_rate, field: total, min: 0, max: 0.5}"
+    found = load(tmp_path, f"{ONE.replace('    rules:', '    aggregates:')}      - {aggregate}\n")
+    assert [note.field for note in found.notes] == ["tables[0].aggregates[0].min"]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "key"),
+    [
+        ("measure: sum, field: total, min: 1", "field"),
+        ("measure: quantile, quantile: 0.5, field: total, max: 1", "field"),
+        ("measure: distinct_count, field: total, min: 1", "field"),
+        ("measure: freshness, field: at, max: 60", "field"),
+        ("measure: freshness, max: 60", "measure"),
+        ("measure: null_rate, field: total, max: 0.5", ""),
+        ("measure: freshness, field: until, max: 60", ""),
+    ],
+)
+def test_what_is_sensitive_is_told_to_no_sink(tmp_path: Path, aggregate: str, key: str) -> None:
+    text = ONE.replace("    rules:", "    aggregates:").replace(
+        "total: DOUBLE", "total: {type: DOUBLE, sensitive: true}"
+    )
+    text = text.replace("at: TIMESTAMP(3),", "at: {type: TIMESTAMP(3), sensitive: true},")
+    text += f"      - {{name: a, {aggregate}}}\n"
+    if not key:
+        assert len(load(tmp_path, text).tables[0].aggregates) == 1
+        return
+    with pytest.raises(DeclarationError) as caught:
+        load(tmp_path, text)
+    (fault,) = caught.value.faults
+    assert fault.field == f"tables[0].aggregates[0].{key}"
+    assert "sensitive" in fault.what
+    assert "null_rate" in fault.fix
+
+
 def test_groups_are_no_sensitive_columns(tmp_path: Path) -> None:
     text = ONE.replace("email: STRING", "email: {type: STRING, sensitive: true}")
     text = text.replace("    rules:", "    aggregates:")
     with pytest.raises(DeclarationError, match="one fault"):
         load(
-            tmp_path, f"{text}      - {{name: a, measure: row_count, min: 1, group_by: [email]}}\n"
+            tmp_path, f"{text}      - {{name: a, measure: row_count, min: 2, group_by: [email]}}\n"
         )
 
 
 def test_an_aggregate_is_of_one_source(tmp_path: Path) -> None:
     text = PAIR.replace("rules:", "aggregates:")
     with pytest.raises(DeclarationError, match="one fault"):
-        load(tmp_path, f"{text}  - {{name: a, measure: row_count, min: 1}}\n")
+        load(tmp_path, f"{text}  - {{name: a, measure: row_count, min: 2}}\n")
 
 
 def test_a_key_by_a_path_is_a_column_of_text(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ TABLE = """\
 version: 2
 tables:
   - name: example
-    pk: s
+    pk: k
     sources:
       onprem:
         topic: t
         table: rows_of_t
-        columns: {a: INT, b: INT, s: STRING, day: DATE, ts: TIMESTAMP(3)}
+        columns: {k: STRING, a: INT, b: INT, s: STRING, day: DATE, ts: TIMESTAMP(3)}
     rules:
       - {name: one, %s}
 """
