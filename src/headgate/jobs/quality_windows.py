@@ -29,6 +29,7 @@ def shape_of(job: str, rules: RulesRevision, settings: Settings) -> WindowShape:
         window=rules.window,
         watermark=first.watermark,
         metrics=tuple(dict.fromkeys(rule.metric for rule in rules.rules)),
+        anew=not rules.follows_a_topic,
     )
 
 

@@ -61,7 +61,11 @@ WINDOWS_CLOSED = _metric(
     "dq_windows_closed_total", "counter", "windows", "job", "Windows that have closed."
 )
 WINDOWS_LATE = _metric(
-    "dq_windows_late_total", "counter", "windows", "job", "Closings again, after late rows."
+    "dq_windows_late_total",
+    "counter",
+    "windows",
+    "job",
+    "Closings again: after late rows, or of other sources.",
 )
 UNIQUE_KEYS = _metric(
     "dq_unique_keys", "gauge", "keys", "job", "Keys that `unique` rules remember."

@@ -19,7 +19,8 @@ SeverityName = Literal["ERROR", "WARN", "INFO"]
 class WindowShape:
     """What all windows of a job have in common: their dimensions, width, and metrics.
 
-    `metrics` are the names as the rule set has them; each is said of every window, be it 0.
+    `metrics` are the names as the rule set has them; each is said of every window, be it 0. Where all
+    is judged `anew` each time, a window whose sums changed got no late row: its source is another.
     """
 
     job: str
@@ -31,6 +32,7 @@ class WindowShape:
     window: timedelta
     watermark: timedelta
     metrics: tuple[str, ...] = ()
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ class WindowSums:
 
 @dataclass(frozen=True)
 class WindowRecord:
-    """What is said of a closed window; `id` tells a record that comes twice from a new one."""
+    """What is said of a closed window; `id` tells a record that comes twice from a new one.
+
+    `late`: rows came to it after it was closed.
+    """
 
     job: str
     table_name: str
@@ -81,6 +86,11 @@ class WindowRecord:
     @property
     def id(self) -> str:
         return f"{self.job}/{instant(self.window_start)}/{self.sequence}"
+
+    @property
+    def again(self) -> bool:
+        """Whether it was closed before, with other sums: by late rows, or by other sources."""
+        return self.sequence > 1
 
     @property
     def clean(self) -> int:
@@ -125,7 +135,7 @@ def record_of(shape: WindowShape, start: datetime, sums: WindowSums, sequence: i
         window_start=start,
         window_end=later(start, shape.window),
         sequence=sequence,
-        late=sequence > 1,
+        late=sequence > 1 and not shape.anew,
         revision=sums.revision,
         rows=sums.rows,
         metrics={**dict.fromkeys(shape.metrics, 0), **sums.metrics},
@@ -234,6 +244,7 @@ def _origin(record: WindowRecord, suffix: str = "") -> dict[str, Any]:
         "window_end": instant(record.window_end),
         "job": record.job,
         "sequence": record.sequence,
+        "again": record.again,
         "late": record.late,
         "revision": record.revision,
         "id": f"{record.id}{suffix}",

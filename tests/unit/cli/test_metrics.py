@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.unit.metrics.window_rows import JOB, SHAPE, at, batch
+from tests.unit.metrics.window_rows import JOB, NOW, SHAPE, at, batch
 from tests.unit.store.conftest import clock, made, store
 
 from headgate.cli.main import cli
@@ -32,7 +32,7 @@ def run(store: OpsStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     sums = WindowSums(10, {"negative": 3}, {"ERROR": 3}, (), "r1")
     store.register_sink("http")
     batch(store, 0, {0: at(0), 20: at(20)}, counts, rows=10)
-    Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums), lambda: at(1)).close_due()
+    Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums), lambda: NOW).close_due()
     return lambda *words: CliRunner().invoke(cli, ["-o", "json", "metrics", *words])
 
 

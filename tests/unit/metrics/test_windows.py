@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import orjson
+import pytest
 from tests.unit.metrics.window_rows import FEW_ROWS, JOB, NOON, RECORD, SHAPE, at
 
 from headgate.metrics.windows import (
@@ -49,7 +50,15 @@ def test_a_record_names_every_metric_of_its_table() -> None:
     )
     assert (record.clean, record.late, record.window_end) == (7, False, at(10))
     assert record.id == "quality-orders/2026-01-01T12:00:00.000Z/1"
-    assert record_of(SHAPE, NOON, SUMS, 2).late
+    assert not record.again
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_window_closed_again_is_late_unless_all_was_judged_anew(anew: bool) -> None:
+    record = record_of(replace(SHAPE, anew=anew), NOON, SUMS, 2)
+    assert (record.again, record.late) == (True, not anew)
+    (message, *_) = messages(record)
+    assert (message["sequence"], message["again"], message["late"]) == (2, True, not anew)
 
 
 def test_a_record_comes_back_from_the_store_as_it_was() -> None:
@@ -92,6 +101,7 @@ def test_a_window_as_json() -> None:
         "window_end": "2026-01-01T12:00:10.000Z",
         "job": JOB,
         "sequence": 1,
+        "again": False,
         "late": False,
         "revision": "r1",
         "id": "quality-orders/2026-01-01T12:00:00.000Z/1",
