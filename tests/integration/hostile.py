@@ -128,6 +128,11 @@ REFUSALS: tuple[tuple[str, str, Make], ...] = (
     ("a structure 900 deep for text", "wrong_type", written("name", nested(900))),
     ("a structure for a number", "wrong_type", of("id", {}, {"id": 1}, [1])),
     ("another pattern of time", "wrong_type", of("at", "2024-01-01 10:00:00", "10:00", "now", "")),
+    (
+        "a time of day for a time with a zone",
+        "wrong_type",
+        of("seen", "12:30", "T12:30", "12:30:00"),
+    ),
     ("a day that is not", "wrong_type", of("at", "2024-02-30T10:00:00", "2024-01-01T25:00:00")),
     ("a number for a time", "wrong_type", of("at", 1_704_103_200, 1.5)),
     ("a number for a time with a zone", "wrong_type", of("seen", 1_704_103_200, 0)),
@@ -138,6 +143,25 @@ REFUSALS: tuple[tuple[str, str, Make], ...] = (
     ("too many digits for a DECIMAL", "wrong_type", written("price", b"123456789.01", b"1e20")),
     ("text for a DECIMAL", "wrong_type", of("price", "1.50", "x", "")),
     ("too fine for a DECIMAL", "wrong_type", written("price", b"0.005", b"1.999", b"1e-9")),
+    (
+        "an exponent that no DECIMAL needs",
+        "out_of_range",
+        written("price", b"1e-9000000", b"1e9000000", b"1e-2147483647", b"-1.5E-400", b"1e005"),
+    ),
+    (
+        "such an exponent in a text for a DECIMAL",
+        "out_of_range",
+        written("price", b'"1e-9000000"', b'"1e2147483647"', '"١e-٩٠٠٠٠٠٠"'.encode()),
+    ),
+    (
+        "such an exponent, its field or digits escaped",
+        "out_of_range",
+        any_of(
+            b'{"id":1,"pri\\u0063e" : 1e-9000000}',
+            b'{"\\u0070\\u0072\\u0069\\u0063\\u0065":"1e-9000000"}',
+            b'{"price":"\\u0031e-9000000"}',
+        ),
+    ),
     ("a number past the largest DOUBLE", "out_of_range", written("amount", b"1e999", b"-1e309")),
 )
 ACCEPTANCES: tuple[tuple[str, Make], ...] = (
@@ -154,6 +178,11 @@ ACCEPTANCES: tuple[tuple[str, Make], ...] = (
     ("whole surrogate pairs, escaped", lambda rng: json.dumps(sound(rng, name="😀😀")).encode()),
     ("text that looks like an escape", of("name", "\\ud800", "\\\\ud800\\n")),
     ("extreme numbers", of("amount", 1.7976931348623157e308, 5e-324, -0.0)),
+    (
+        "text that looks like such an exponent",
+        of("name", "1e-9000000", '"price":1e-9000000', '{"price" : 1e-2147483647}', "9e12345"),
+    ),
+    ("a DECIMAL with an exponent", written("price", b"1.5e2", b"12E-1", b"0e00", b"-1e+07")),
     ("extreme whole numbers", of("id", 2**63 - 1, -(2**63))),
     (
         "quotes, markup, commands",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from headgate.compile import drift
+from headgate.compile import drift, far
+from headgate.compile.casts import tried
 from headgate.compile.fragments import (
     TABLE_PROPERTIES,
     branch,
@@ -124,6 +125,7 @@ def refusals(dataset: Records, evolved: Collection[str] = ()) -> str:
         (f"{keys} IS NULL", "not_an_object"),
         (f"{one_in_list}\nOR {one_in_object}", "trailing_text"),
         ("\n".join(("kafka_text RLIKE", *_HALF_PAIR)), "half_surrogate"),
+        *((far.condition(fields), far.CODE) for fields in [far.names(dataset)] if fields),
         (f"{UNPARSED} IS NOT NULL", "wrong_type"),
         *((condition, "wrong_type") for condition in _mistyped(dataset)),
         *((condition, "out_of_range") for condition in _infinite(dataset)),
@@ -187,7 +189,7 @@ def bronze_value(column: Column) -> str:
         return f"nullif(to_json({name}), 'null')"
     if json_type(column) == column.bronze_type:
         return name
-    return f"try_cast({name} AS {column.bronze_type.spark})"
+    return tried(column.name, column.kafka_type, column.bronze_type)
 
 
 def bronze_values(dataset: Records, evolved: Collection[str] = ()) -> str:
@@ -243,5 +245,7 @@ def reason_words(dataset: Records) -> str:
     words = {code: spark_literal(said) for code, said in REASONS.items()}
     words["wrong_type"] = call("concat_ws", ["'; '", words["wrong_type"], fields])
     words |= drift.words(dataset)
+    if far.names(dataset):
+        words[far.CODE] = spark_literal(far.WORDS)
     branches = "\n".join(branch(f"'{code}'", said) for code, said in words.items())
     return f"CASE _reason_code\n  {hanging(branches)}\nEND"

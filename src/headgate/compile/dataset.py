@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import jinja2
 
-from headgate.compile import backfill, bronze, drift, fragments, silver, staging
+from headgate.compile import backfill, bronze, drift, far, fragments, silver, staging
 from headgate.compile.checks import check_dataset
 from headgate.compile.render import Template
 from headgate.compile.seal import seal
@@ -162,6 +162,7 @@ def _pieces(dataset: Dataset, revision: str, evolved: Sequence[Column] = ()) -> 
         "bronze_columns": bronze.bronze_columns(wide),
         "bronze_properties": bronze.bronze_properties(wide),
         "bronze_values": bronze.bronze_values(wide, names),
+        "json_text": far.readable_text(wide),
         "json_schema": bronze.json_schema(wide),
         "json_options": fragments.options(bronze.read_options(wide)),
         "shape": bronze.shape(wide, names),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from headgate.compile.casts import tried
 from headgate.compile.fragments import call, fits, hanging, lines, table_name, view_stem
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.parse import parse_condition, parse_value
@@ -27,7 +28,7 @@ def silver_value(column: Column) -> str:
     name = spark_identifier(column.name)
     if column.bronze_type == column.silver_type:
         return name
-    return f"try_cast({name} AS {column.silver_type.spark})"
+    return tried(column.name, column.bronze_type, column.silver_type)
 
 
 def silver_names(dataset: Dataset) -> tuple[str, ...]:

@@ -25,9 +25,13 @@ class TextForm:
         return compiled(self.pattern).search(text) is not None
 
 
+# No DECIMAL needs more: it has 38 digits at most.
+EXPONENT_DIGITS = 3
 _MINUTE = "[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?"
 NUMBER = TextForm(
-    canonical("^ *[-+]?(?:[0-9]+(?:[.][0-9]*)?|[.][0-9]+)(?:[Ee][-+]?[0-9]{1,3})? *$"),
+    canonical(
+        f"^ *[-+]?(?:[0-9]+(?:[.][0-9]*)?|[.][0-9]+)(?:[Ee][-+]?[0-9]{{1,{EXPONENT_DIGITS}}})? *$"
+    ),
     "a number, with an exponent of at most three digits",
 )
 _CLOCK = TextForm(canonical(f"^ *{_MINUTE})?)? *$"), "2024-01-31 12:30:00.123456")

@@ -10,6 +10,8 @@ from tests.unit.compile.manifests import ORDERS, compiled, declare, selected
 from headgate.compile.bronze import REASONS, json_schema, json_type, refusals, unread_fields
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
 from headgate.compile.script import Script, parse_script
+from headgate.expr.forms import FORMS
+from headgate.expr.literals import spark_literal
 
 HOSTILE = "it's x; -- step: accept"
 
@@ -75,8 +77,11 @@ def test_a_value_of_another_bronze_type_is_tried_and_refused_when_it_does_not_fi
     tmp_path: Path,
 ) -> None:
     script = bronze(tmp_path, with_type("STRING", '"DECIMAL(10, 2)"'))
-    assert "try_cast(total_amount AS DECIMAL(10, 2)) AS total_amount" in script.one("accept")
-    lost = "total_amount IS NOT NULL AND try_cast(total_amount AS DECIMAL(10, 2)) IS NULL"
+    form = spark_literal(FORMS["DECIMAL"].pattern)
+    number = f"CASE WHEN regexp_like(total_amount, {form}) THEN total_amount END"
+    value = f"try_cast({number} AS DECIMAL(10, 2))"
+    assert f"{value} AS total_amount" in script.one("accept")
+    lost = f"total_amount IS NOT NULL AND {value} IS NULL"
     assert lost in script.named("view")[1]
 
 
