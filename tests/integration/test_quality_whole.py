@@ -173,7 +173,9 @@ def test_a_table_is_judged_as_a_whole_and_anew_when_it_has_grown(pipeline: Pipel
     assert quality.statuses() == {"VALID": 1, "DELETE_EVENT": 1}
     assert pipeline.outcomes("quality") == {"accepted": 2, "refused": 1}
 
-    quality.sql("INSERT INTO lake.given.{t} VALUES ('c', 'UPSERT', -1, NULL)")
+    quality.sql(
+        "INSERT INTO lake.given.{t} VALUES ('c', 'UPSERT', -1, TIMESTAMP '2024-01-01 10:00:01Z')"
+    )
     pipeline.process("quality")
     assert quality.statuses() == {"VALID": 1, "DELETE_EVENT": 1, "NEGATIVE": 1}
     assert pipeline.ledger("quality")[-1].outcomes == {
@@ -183,3 +185,6 @@ def test_a_table_is_judged_as_a_whole_and_anew_when_it_has_grown(pipeline: Pipel
     }
     codes = Counter(code for code, _, _ in quality.letters().elements())
     assert codes == {"dq_missing_pk": 1, "dq_negative": 1}
+    said = {w.sequence: w.record for w in pipeline.store.windows(quality.job) if w.record}
+    assert said[2]["late"] is False
+    assert broken(pipeline.certify()) == ()
