@@ -25,8 +25,9 @@ HORIZON = timedelta(seconds=5)
 RULE = "{name: twice, type: unique, fields: [amount], horizon: 5 SECONDS}"
 KEYS = "rule STRING, key STRING, event_time TIMESTAMP, batch_time TIMESTAMP"
 KAFKA = (
-    "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, "
-    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+    "'t' AS topic, 0 AS partition, CAST(at AS BIGINT) AS offset, TIMESTAMP '2024-01-01' AS timestamp,"
+    " CAST(NULL AS BINARY) AS key, CAST(value AS BINARY) AS value,"
+    " CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"
 )
 Row = tuple[float | None, float]  # the amount, which is the key, and the second
 
@@ -85,9 +86,9 @@ class Batches:
 
     def judge(self, rows: Sequence[Row], first: int) -> list[bool]:
         sent = [(first + place, row) for place, row in enumerate(rows)]
-        records = [("t", 0, at, START, None, _value(at, row), None) for at, row in sent]
+        records = ", ".join(f"({at}, '{_value(at, row)}')" for at, row in sent)
         self.session.createDataFrame(self.keys, KEYS).createOrReplaceTempView("earlier_keys")
-        source = self.session.createDataFrame(records, KAFKA)
+        source = self.session.sql(f"SELECT {KAFKA} FROM VALUES {records} AS sent (at, value)")
         found = bound(self.session, self.judged, source, START + timedelta(days=first + 1))
         query = "SELECT kafka_offset, dq_rules FROM dq_results_things"
         said = {row[0]: bool(row[1]) for row in self.session.sql(query).collect()}
@@ -99,8 +100,8 @@ class Batches:
         return [said[at] for at, _ in sent]
 
 
-def _value(at: int, row: Row) -> bytes:
-    return json.dumps({"id": f"k{at}", "amount": row[0], "at": time_of(row).isoformat()}).encode()
+def _value(at: int, row: Row) -> str:
+    return json.dumps({"id": f"k{at}", "amount": row[0], "at": time_of(row).isoformat()})
 
 
 SLOW = pytest.mark.slow

@@ -16,13 +16,14 @@ from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import Result
 from headgate.engine.reach import Reached
 from headgate.engine.statements import create, sql
+from headgate.errors import OperationError
 from headgate.jobs.binding import bind
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.quality_batch import bind_committed, kept, set_batch
 from headgate.jobs.quality_letters import new_letters
 from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.quality_sources import WholeSources
-from headgate.jobs.quality_target import QualityTarget
+from headgate.jobs.quality_target import DEAD_LETTER, REFUSED, QualityTarget
 from headgate.jobs.quality_topic import stop_if_held
 from headgate.jobs.quality_windows import emitter_of
 from headgate.jobs.refusals import publish_once, stage
@@ -42,6 +43,7 @@ class WholeRun:
     def evaluate(self) -> None:
         """What a killed run announced, then all that is there now, unless that is the same."""
         context, script = self._context, self._target.revisions.script(self._revision)
+        self._sources.check()
         create(context.session, script.named("reading"))
         context.store.mark(running_mark(context.run.job), self._revision)
         done = self._finish_open_intent()
@@ -122,7 +124,7 @@ class WholeWork:
             rows = self._session.read.format("iceberg").option("versionAsOf", str(staged.id))
             bind_committed(self._session, script, rules, rows.load(self._results.name))
             outcomes = self._outcomes(script)
-            self._refuse(intent, script)
+            self._refuse(intent, script, outcomes)
             self._publish_partials(intent, script, outcomes)
         return self._protocol.published(self, intent, lambda: self._results.fast_forward(staged))
 
@@ -157,12 +159,18 @@ class WholeWork:
             self._partials.fast_forward(staged)
         self._protocol.faults.at(Point.AFTER_PARTIALS)
 
-    def _refuse(self, intent: Intent, script: Script) -> None:
+    def _refuse(self, intent: Intent, script: Script, outcomes: Mapping[str, int]) -> None:
         """Dead letters that were not written by an earlier evaluation: a record has one of a reason."""
         statement = new_letters(script.one("refuse"), intent.job)
         table = ManagedTable(self._session, DEAD_LETTERS)
         if table.commit_of(intent) is None:
             staged = stage(table, intent, statement)
+            most = outcomes.get(REFUSED, 0) + outcomes.get(DEAD_LETTER, 0)
+            if staged.added > most:
+                why = f"{staged.added:,} letters, and only {most:,} records that can have one"
+                raise OperationError(
+                    f"{intent.job} made more dead letters than it refused", why=why
+                )
             if not staged.added:
                 return
             self._protocol.still_mine()

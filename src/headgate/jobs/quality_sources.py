@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.compile.fragments import table_name
+from headgate.compile.rules.table_types import misfits
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import IcebergTable
 from headgate.engine.stream import read_range
 from headgate.engine.topics import Topics, TopicState
-from headgate.errors import UnavailableError
+from headgate.errors import DeclarationError, Fault, UnavailableError
 from headgate.jobs.rules_revision import RulesRevision, SourceRevision
 from headgate.settings import Settings
+from headgate.spec.ruleset import RuleTable
+from headgate.spec.types import STRING, SqlType
 from headgate.store.model import SNAPSHOT, WHOLE_SOURCE, Range
 
 # Of a partition whose first records have expired: where it begins.
@@ -26,6 +29,25 @@ class WholeSources:
 
     def __init__(self, session: SparkSession, settings: Settings, rules: RulesRevision) -> None:
         self._session, self._settings, self._rules = session, settings, rules
+
+    def check(self) -> None:
+        """Refuse to begin where a table's columns are not what is declared of them."""
+        table = self._rules.rule_set.table(self._rules.name)
+        tables = [source for source in self._rules.sources if source.iceberg is not None]
+        faults = [
+            fault
+            for source in tables
+            for fault in self._misfits(source, _declared(table, source.side))
+        ]
+        if faults:
+            raise DeclarationError(faults)
+
+    def _misfits(self, source: SourceRevision, declared: Mapping[str, SqlType]) -> Iterator[Fault]:
+        self._table(source)  # says in words when it is not there
+        fields = self._session.table(table_name(str(source.iceberg))).schema.fields
+        found = {field.name: field.dataType.simpleString() for field in fields}
+        place = f"{self._rules.name}: {source.side}"
+        return misfits(str(source.iceberg), place, declared, found)
 
     def range(self) -> Range:
         """All that the sources have now, as an intent keeps it."""
@@ -108,6 +130,12 @@ class WholeSources:
         bootstrap = str(self._settings.need("bootstrap_servers"))
         own = Range(f"kafka:{topic}", "", begins(wanted), offsets(wanted))
         return read_range(self._session, bootstrap, own)
+
+
+def _declared(table: RuleTable, side: str) -> Mapping[str, SqlType]:
+    """The columns that are read, the key among them even where a path was to find it."""
+    source = {str(name): source for name, source in table.sources.items()}[side]
+    return {table.pk: STRING, **source.types}
 
 
 def ends_of(topic: TopicState) -> dict[str, int]:

@@ -75,7 +75,8 @@ def _partials(
         f"FROM {source.names.rows}",
     )
     measured = select(
-        ["window_start", f"{_group_text(group)} AS grp", "count(*) AS n", "max(_at) AS newest",
+        ["window_start", f"{_group_text(group)} AS grp", "count(*) AS n",
+         f"max({'window_start' if source.hides_time else '_at'}) AS newest",
          f"{call('array', [_measured(a, source) for a in found])} AS _measures"],
         f"FROM {nested(started)}",
         f"GROUP BY {', '.join(['window_start', *columns])}",

@@ -6,15 +6,16 @@ from headgate.compile.fragments import DEAD_LETTERS
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.results import DEAD_LETTER
+from headgate.compile.rules.row_text import source_text
 from headgate.compile.rules.source import (
     MISSING_KEY,
     MISSING_KEY_WORDS,
     PLACE,
     Source,
     letter_columns,
+    unlike_words,
 )
-from headgate.compile.rules.statement import nested, select, statement
-from headgate.expr.literals import spark_identifier
+from headgate.compile.rules.statement import case, nested, select, statement
 
 _LETTER = ("kafka_key", "kafka_value", "kafka_headers")
 _CODE, _IS_DEAD = "concat('dq_', get(dq_rules, 0))", f"dq_outcome = '{DEAD_LETTER}'"
@@ -34,15 +35,16 @@ def refuse_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
 def _unreadable(source: Source, job: str) -> str:
     if source.declared.topic is not None:
         return letter_columns(source, job)
+    reasons = [(f"_reason_code = '{MISSING_KEY}'", f"'{MISSING_KEY_WORDS}'")]
     return select(
-        _letter(job, f"'{MISSING_KEY}'", f"'{MISSING_KEY_WORDS}'", "to_json(struct(*))"),
-        f"FROM {source.names.bound}",
-        f"WHERE {spark_identifier(source.pk)} IS NULL",
+        _letter(job, "_reason_code", case(reasons, unlike_words(source)), source_text(source)),
+        f"FROM {source.names.read}",
+        "WHERE _reason_code IS NOT NULL",
     )
 
 
 def _letter(job: str, code: str, reason: str, value: str) -> list[str]:
-    """A row of a table has no bytes of its own: its JSON stands for them."""
+    """A row of a table has no bytes of its own: its JSON stands for them, masked as in results."""
     return [
         f"'{job}' AS job",
         "session.batch_revision AS revision",
@@ -110,14 +112,9 @@ def outcomes_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
 
 def _counts(judged: JudgedTable, source: Source) -> list[str]:
     views = source.names
-    if source.declared.topic is None:
-        missing = f"WHERE {spark_identifier(source.pk)} IS NULL"
-        bad = [_counted("refused", views.bound, missing)]
-    else:
-        bad = [
-            _counted("refused", views.read, "WHERE _reason_code IS NOT NULL"),
-            _counted("tombstone", views.bound, "WHERE value IS NULL"),
-        ]
+    bad = [_counted("refused", views.read, "WHERE _reason_code IS NOT NULL")]
+    if source.declared.topic is not None:
+        bad.append(_counted("tombstone", views.bound, "WHERE value IS NULL"))
     if not judged.table.is_pair:
         return [*bad, _counted("accepted", views.rows)]
     older = f"count(*) - (SELECT count(*) FROM {views.newest})"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 
 from headgate.compile.fragments import call
-from headgate.compile.rules.judged import action_of, all_rules
+from headgate.compile.rules.judged import ACTION, action_of, all_rules
 from headgate.compile.rules.masks import any_of, held_names
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.row_text import row_text
-from headgate.compile.rules.source import PLACE, Source, window_start
+from headgate.compile.rules.source import MASKED, PLACE, Source, window_start
 from headgate.compile.rules.statement import nested, select, statement, view
 from headgate.expr.literals import spark_identifier, spark_literal
 
@@ -22,16 +22,17 @@ def results_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
     """The view of row results; its columns do not depend on the rules."""
     names, rules = Names(judged.table.name), all_rules(judged)
     clean = spark_literal(judged.clean_status)
+    window = window_start("_at", judged.rule_set.metrics.window)
     columns = [
-        *_who(judged, sources[0]),
+        *_who(judged, sources),
         f"coalesce(_rule.status, {clean}) AS dq_status",
         f"coalesce(_rule.reason, '{OK}') AS dq_reason",
         "_rule.severity AS dq_severity",
         f"{_held(judged, rules)} AS dq_rules",
         f"{_outcome(judged.rules)} AS dq_outcome",
-        *_hashes(judged),
-        "_at AS event_time",
-        f"{window_start('_at', judged.rule_set.metrics.window)} AS window_start",
+        *_hashes(judged, sources),
+        f"{window if hides_time(sources) else '_at'} AS event_time",
+        f"{window} AS window_start",
         f"{_row(judged, sources)} AS row",
         "session.batch_revision AS revision",
         "session.batch_time AS processing_time",
@@ -60,16 +61,25 @@ def _looked_up(names: Names, rules: tuple[JudgedRule, ...]) -> str:
     return f"SELECT\n  *,\n  {found}\nFROM {names.judged}"
 
 
-def _who(judged: JudgedTable, source: Source) -> list[str]:
+def hides_time(sources: tuple[Source, ...]) -> bool:
+    """Whether rows tell no nearer time than their window's: windows need that much."""
+    return any(source.hides_time for source in sources)
+
+
+def _who(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
+    source = sources[0]
     if judged.table.is_pair:
-        pk, action = "_pk", "_action AS action"
+        pk, action = "_pk", "_action"
     else:
-        pk = f"CAST({spark_identifier(source.pk)} AS STRING)"
-        action = f"{action_of(source)} AS action"
-    if source.pk in source.declared.sensitive:
+        pk, action = f"CAST({spark_identifier(source.pk)} AS STRING)", action_of(source)
+    if source.pk in source.hidden:
         # Masked, but so that rows of one key can still be told from others.
         pk = f"sha2({pk}, 256)"
-    return [f"{pk} AS pk", action]
+    return [f"{pk} AS pk", f"{_shown(action, ACTION in source.hidden)} AS action"]
+
+
+def _shown(value: str, hidden: bool) -> str:
+    return f"IF({value} IS NULL, NULL, '{MASKED}')" if hidden else value
 
 
 def _held(judged: JudgedTable, rules: tuple[JudgedRule, ...]) -> str:
@@ -89,20 +99,22 @@ def _outcome(rules: tuple[JudgedRule, ...]) -> str:
     return f"CASE WHEN _first IS NULL THEN '{CLEAN}'{middle} ELSE '{FAILED}' END"
 
 
-def _hashes(judged: JudgedTable) -> list[str]:
+def _hashes(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
     hashes = judged.table.hash
     if hashes is None:
         return [f"CAST(NULL AS STRING) AS {name}" for name in ("hash_onprem", "hash_cloud")]
+    fields = {"hash_onprem": hashes.onprem_field, "hash_cloud": hashes.cloud_field}
     if judged.table.is_pair:
-        return ["_hash_onprem AS hash_onprem", "_hash_cloud AS hash_cloud"]
+        return [
+            f"{_shown(f'_{column}', fields[column] in source.hidden)} AS {column}"
+            for column, source in zip(fields, sources, strict=True)
+        ]
+    (source,) = sources
     return [
-        f"{spark_identifier(name)} AS {column}"
-        if name in judged.table.first.columns
+        f"{_shown(spark_identifier(name), name in source.hidden)} AS {column}"
+        if name in source.declared.columns
         else f"CAST(NULL AS STRING) AS {column}"
-        for column, name in (
-            ("hash_onprem", hashes.onprem_field),
-            ("hash_cloud", hashes.cloud_field),
-        )
+        for column, name in fields.items()
     ]
 
 

@@ -11,15 +11,17 @@ from headgate.expr.literals import spark_identifier, spark_literal
 
 def row_text(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
     """The declared columns; of a pair those of both sides."""
-    if judged.table.is_pair:
-        sides = [
-            f"{spark_literal(s.declared.alias)}, {_fields(s, f'_{s.declared.alias}.')}"
-            for s in sources
-        ]
-        fields = call("named_struct", sides)
-    else:
-        fields = _fields(sources[0], "")
-    return call("to_json", [fields, TIME_OPTIONS])
+    if not judged.table.is_pair:
+        return source_text(sources[0])
+    sides = [
+        f"{spark_literal(s.declared.alias)}, {_fields(s, f'_{s.declared.alias}.')}" for s in sources
+    ]
+    return call("to_json", [call("named_struct", sides), TIME_OPTIONS])
+
+
+def source_text(source: Source) -> str:
+    """The declared columns of one source's row."""
+    return call("to_json", [_fields(source, ""), TIME_OPTIONS])
 
 
 def _fields(source: Source, before: str) -> str:
@@ -28,6 +30,6 @@ def _fields(source: Source, before: str) -> str:
 
 
 def _shown(source: Source, name: str, before: str) -> str:
-    if name in source.declared.sensitive:
+    if name in source.hidden:
         return spark_literal(MASKED)
     return f"{before}{spark_identifier(name)}"

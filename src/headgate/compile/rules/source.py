@@ -16,10 +16,11 @@ from headgate.compile.rules.statement import indented, nested, select, statement
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.expr.tree import columns_of
 from headgate.spec.dataset import Column
-from headgate.spec.ruleset import RuleSource
+from headgate.spec.ruleset import RuleSource, RuleTable
 from headgate.spec.types import STRING, SqlType
 
 MISSING_KEY = "dq_missing_pk"
+WRONG_TYPE = "wrong_type"
 MISSING_KEY_WORDS = "the record has no key"
 MASKED = "***"
 PLACE = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp")
@@ -47,6 +48,8 @@ class Source:
     pk: str
     types: dict[str, SqlType]
     tells_fields: bool
+    # Columns of which no value is shown.
+    hidden: frozenset[str] = frozenset()
 
     @property
     def names(self) -> SourceNames:
@@ -68,6 +71,10 @@ class Source:
             times[-1] = "session.batch_time"
         return times[0] if len(times) == 1 else f"coalesce({', '.join(times)})"
 
+    @property
+    def hides_time(self) -> bool:
+        return self.declared.event_time in self.hidden
+
 
 def sources_of(judged: JudgedTable) -> tuple[Source, ...]:
     pair = judged.table.is_pair
@@ -78,9 +85,25 @@ def sources_of(judged: JudgedTable) -> tuple[Source, ...]:
             pk=judged.table.pk,
             types=_types(judged, source, f"{source.alias}." if pair else ""),
             tells_fields=bool(used & {drift.EXTRA, drift.MISSING}),
+            hidden=_hidden(judged.table, source),
         )
         for source in judged.table.sources.values()
     )
+
+
+def _hidden(table: RuleTable, source: RuleSource) -> frozenset[str]:
+    """What is sensitive; the key and the row's hash of a pair if they are so on either side.
+
+    Both sides have the same key, and of a match the same hash: one would tell the other.
+    """
+    found, sides = set(source.sensitive), tuple(table.sources.values())
+    if any(table.pk in side.sensitive for side in sides):
+        found.add(table.pk)
+    if table.hash is not None and table.is_pair:
+        hashes = (table.hash.onprem_field, table.hash.cloud_field)
+        if any(name in side.sensitive for name, side in zip(hashes, sides, strict=True)):
+            found.add(hashes[sides.index(source)])
+    return frozenset(found)
 
 
 def _types(judged: JudgedTable, source: RuleSource, prefix: str) -> dict[str, SqlType]:
@@ -109,7 +132,7 @@ def topic_literal(topic: str) -> str:
 def source_statements(source: Source) -> list[str]:
     """From the source itself to its rows, and what cannot be a row."""
     if source.declared.topic is None:
-        return [_bound_table(source), _table_rows(source)]
+        return [_bound_table(source), _table_read(source), _table_rows(source)]
     return [_bound_topic(source), _parsed(source), _read(source), _rows(source), _refused(source)]
 
 
@@ -138,19 +161,46 @@ def _bound_table(source: Source) -> str:
     return view(source.names.bound, words, query, step="source")
 
 
+def _table_read(source: Source) -> str:
+    columns = [spark_identifier(name) for name in source.types]
+    branches = [branch(f"{spark_identifier(source.pk)} IS NULL", f"'{MISSING_KEY}'")]
+    branches += [branch(unlike, f"'{WRONG_TYPE}'") for unlike in _unlike(source).values()]
+    found = textwrap.indent("\n".join(branches), "  ")
+    words = "Why a row cannot be judged: no key, or a value that is none of the declared type; NULL when it can."
+    query = select([*columns, f"CASE\n{found}\nEND AS _reason_code"], f"FROM {source.names.bound}")
+    return view(source.names.read, words, query)
+
+
+def _unlike(source: Source) -> dict[str, str]:
+    """For each column, when it has a value that is none of its type; a text takes any."""
+    return {
+        name: f"{spark_identifier(name)} IS NOT NULL AND {_cast(name, kind)} IS NULL"
+        for name, kind in source.types.items()
+        if kind != STRING
+    }
+
+
+def unlike_words(source: Source) -> str:
+    """Which columns of a row have values that are none of their types, without the values."""
+    said = [
+        call("IF", [unlike, spark_literal(f"{name} is no {source.types[name]}"), "NULL"])
+        for name, unlike in _unlike(source).items()
+    ]
+    return call("concat_ws", ["'; '", spark_literal(bronze.REASONS[WRONG_TYPE]), *said])
+
+
 def _table_rows(source: Source) -> str:
-    columns = [_cast(name, kind) for name, kind in source.types.items()]
+    columns = [
+        f"{_cast(name, kind)} AS {spark_identifier(name)}" for name, kind in source.types.items()
+    ]
     columns += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _PLACE_TYPES.items()]
-    key = spark_identifier(source.pk)
-    words = "The rows, with the declared types. A row without a key cannot be judged."
-    query = select(columns, f"FROM {source.names.bound}", f"WHERE {key} IS NOT NULL")
-    return view(source.names.rows, words, query)
+    query = select(columns, f"FROM {source.names.read}", "WHERE _reason_code IS NULL")
+    return view(source.names.rows, "The rows, with the declared types.", query)
 
 
 def _cast(name: str, kind: SqlType) -> str:
-    column = spark_identifier(name)
     spark = "TIMESTAMP_LTZ" if kind.name == "TIMESTAMP_LTZ" else kind.spark
-    return f"try_cast({column} AS {spark}) AS {column}"
+    return f"try_cast({spark_identifier(name)} AS {spark})"
 
 
 def _parsed(source: Source) -> str:
@@ -251,7 +301,7 @@ def _refused(source: Source) -> str:
 
 def _unread_fields(source: Source) -> str:
     """Texts of fields, for the words of a dead letter; those that are sensitive are masked."""
-    found, masked = bronze.unread_fields(source.records), sorted(source.declared.sensitive)
+    found, masked = bronze.unread_fields(source.records), sorted(source.hidden)
     if not masked:
         return found
     names = ", ".join(spark_literal(name) for name in masked)

@@ -51,7 +51,7 @@ def key_of(fields: Sequence[str], source: Source) -> str:
     """Values as exact JSON, hashed where one is sensitive; NULL where a value is."""
     pairs = [f"{spark_literal(name)}, {spark_identifier(name)}" for name in fields]
     text = f"to_json({call('named_struct', pairs)}, {TIME_OPTIONS})"
-    if set(fields) & source.declared.sensitive:
+    if set(fields) & source.hidden:
         text = f"sha2({text}, 256)"
     missing = " OR ".join(f"{spark_identifier(name)} IS NULL" for name in fields)
     return call("IF", [missing, "NULL", text])

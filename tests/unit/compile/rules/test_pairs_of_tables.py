@@ -64,3 +64,46 @@ def test_the_newest_row_of_a_table_is_told_by_its_values(tmp_path: Path) -> None
     assert "ORDER BY `at` DESC, id DESC, action DESC, h1 DESC)" in newest
     of_topic = view(pair(tmp_path, *TOPICS), "t_a_newest")
     assert "kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC)" in of_topic
+
+
+def test_a_row_is_refused_by_its_value_as_it_would_be_judged(tmp_path: Path) -> None:
+    judged = pair(tmp_path, *TABLES)
+    read = view(judged, "t_a_read")
+    assert "WHEN id IS NULL THEN 'dq_missing_pk'" in read
+    assert "WHEN id IS NOT NULL AND try_cast(id AS BIGINT) IS NULL THEN 'wrong_type'" in read
+    assert view(judged, "t_a").endswith("FROM t_a_read\nWHERE _reason_code IS NULL")
+    found = script(judged)
+    for step in ("outcomes", "refuse"):
+        assert "FROM t_b_read" in found.one(step)
+    assert "struct(*)" not in found.one("refuse")
+
+
+HIDDEN = "{type: %s, sensitive: true}"
+
+
+@pytest.mark.parametrize("side", ["t_a", "t_b"])
+def test_what_is_sensitive_on_one_side_is_masked_on_both(tmp_path: Path, side: str) -> None:
+    first, _, second = (PAIR % TOPICS).partition("      cloud:")
+    parts = {"t_a": first, "t_b": second}
+    for name, kind in {
+        "id": "BIGINT",
+        "h1": "STRING",
+        "h2": "STRING",
+        "at": "TIMESTAMP(3)",
+    }.items():
+        parts[side] = parts[side].replace(f"{name}: {kind}", f"{name}: {HIDDEN % kind}")
+    text = f"{parts['t_a']}      cloud:{parts['t_b']}"
+    results = view(load(tmp_path, text).tables[0], "dq_results_both")
+    assert "sha2(_pk, 256) AS pk" in results
+    for column in ("hash_onprem", "hash_cloud"):
+        assert f"IF(_{column} IS NULL, NULL, '***') AS {column}" in results
+    assert results.count("'id', '***'") == 2
+    assert "'h1', '***'" in results
+    assert "'h2', '***'" in results
+    assert "_at AS event_time" not in results
+
+
+def test_a_sensitive_action_is_masked(tmp_path: Path) -> None:
+    text = (PAIR % TOPICS).replace("action: STRING", f"action: {HIDDEN % 'STRING'}")
+    results = view(load(tmp_path, text).tables[0], "dq_results_both")
+    assert "IF(_action IS NULL, NULL, '***') AS action" in results
