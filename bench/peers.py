@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -91,16 +92,28 @@ def _values(kind: str, draws: np.random.Generator, bad: np.ndarray) -> pa.Array:
 
 
 def rule(at: int) -> dict[str, Any]:
-    """No two rules are equal, and each is broken by exactly the bad values of its column."""
+    """No two rules are equal: some tools take equal ones for one."""
     again = at // COLUMNS
     told: dict[str, Any] = {"name": f"r{at:03d}", "column": column(at), "kind": KINDS[at % 4]}
-    if told["kind"] == "range":
+    if told["kind"] == "not_null" and again:
+        told |= {"kind": "range", "low": 0.0, "high": 1000.0 + again}
+    elif told["kind"] == "range":
         told |= {"low": 0.0, "high": 100.0 + again}
     elif told["kind"] == "in":
         told["values"] = [*COLOURS, f"shade {again}"]
     elif told["kind"] == "regex":
         told["pattern"] = f"^[A-Z]{{2}}[0-9]{{6,{6 + again}}}$"
     return told
+
+
+def broken(rules: Sequence[dict[str, Any]], bad: Counter[str]) -> dict[str, int]:
+    """How many rows break each rule; a range says nothing of the NULLs in a column of numbers."""
+    found = {
+        told["name"]: bad[told["column"]]
+        for at, told in enumerate(rules)
+        if told["kind"] == KINDS[at % 4]
+    }
+    return {name: n for name, n in found.items() if n}
 
 
 def environment(peer: Peer) -> Path:
@@ -174,7 +187,7 @@ def main() -> None:
         (folder / "warm").mkdir()
         bad = rows(folder / "rows.parquet", chosen.rows)
         (folder / "rules.json").write_bytes(orjson.dumps(rules))
-        planted = {told["name"]: bad[told["column"]] for told in rules if bad[told["column"]]}
+        planted = broken(rules, bad)
         lines: list[dict[str, Any]] = []
         for peer in wanted:
             say(f"{peer.name}: {chosen.rows:,} rows, {chosen.rules} rules")

@@ -22,21 +22,11 @@ def add(check: Check, rule: Rule) -> None:
 
 def counts(session: SparkSession, task: Task, source: DataFrame) -> Mapping[str, int]:
     check = Check(CheckLevel.ERROR, "rules")
-    names: dict[str, list[str]] = {}
     for rule in task.rules:
-        before = set(check._rule)
         add(check, rule)
-        # Equal rules are one rule to it; the count stands for both.
-        for key in set(check._rule) - before:
-            names[key] = [rule.name]
-    keys = list(check._rule)
-    found = check.validate(source).collect()
-    return {
-        name: int(row["violations"])
-        for key, row in zip(keys, sorted(found, key=lambda r: r["id"]), strict=True)
-        for name in names[key]
-        if row["violations"]
-    }
+    found = sorted(check.validate(source).collect(), key=lambda row: row["id"])
+    told = zip(task.rules, found, strict=True)
+    return {rule.name: int(row["violations"]) for rule, row in told if row["violations"]}
 
 
 play("cuallee", counts)

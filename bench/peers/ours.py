@@ -20,7 +20,8 @@ TYPES = {"not_null": "BIGINT", "range": "DOUBLE", "in": "STRING", "regex": "STRI
 
 
 def declared(task: Task) -> Declared[RuleSet]:
-    columns = {rule.column: TYPES[rule.kind] for rule in task.rules}
+    # A column's first rule tells its type.
+    columns = {rule.column: TYPES[rule.kind] for rule in reversed(task.rules)}
     source = {"iceberg": "bench.rows", "table": "rows", "columns": columns}
     # The last column is never NULL: a row without a key would be no row to judge.
     table = {"name": TABLE, "pk": max(columns), "sources": {"onprem": source}}
