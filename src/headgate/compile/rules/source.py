@@ -7,7 +7,8 @@ import textwrap
 from dataclasses import dataclass
 from datetime import timedelta
 
-from headgate.compile import bronze, drift
+from headgate.compile import bronze, drift, far
+from headgate.compile.casts import tried_of_any
 from headgate.compile.fragments import branch, call, options, table_name
 from headgate.compile.rules.key_path import key_value, read_path
 from headgate.compile.rules.model import JudgedTable
@@ -174,7 +175,7 @@ def _table_read(source: Source) -> str:
 def _unlike(source: Source) -> dict[str, str]:
     """For each column, when it has a value that is none of its type; a text takes any."""
     return {
-        name: f"{spark_identifier(name)} IS NOT NULL AND {_cast(name, kind)} IS NULL"
+        name: f"{spark_identifier(name)} IS NOT NULL AND {tried_of_any(name, kind)} IS NULL"
         for name, kind in source.types.items()
         if kind != STRING
     }
@@ -191,20 +192,17 @@ def unlike_words(source: Source) -> str:
 
 def _table_rows(source: Source) -> str:
     columns = [
-        f"{_cast(name, kind)} AS {spark_identifier(name)}" for name, kind in source.types.items()
+        f"{tried_of_any(name, kind)} AS {spark_identifier(name)}"
+        for name, kind in source.types.items()
     ]
     columns += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _PLACE_TYPES.items()]
     query = select(columns, f"FROM {source.names.read}", "WHERE _reason_code IS NULL")
     return view(source.names.rows, "The rows, with the declared types.", query)
 
 
-def _cast(name: str, kind: SqlType) -> str:
-    spark = "TIMESTAMP_LTZ" if kind.name == "TIMESTAMP_LTZ" else kind.spark
-    return f"try_cast({spark_identifier(name)} AS {spark})"
-
-
 def _parsed(source: Source) -> str:
     records = source.records
+    text = textwrap.indent(far.readable_text(records), "  ")
     fields = textwrap.indent(bronze.json_schema(records), "  ")
     how = textwrap.indent(options(bronze.read_options(records)), "  ")
     shape = textwrap.indent(bronze.shape(records), "  ")
@@ -225,7 +223,7 @@ def _parsed(source: Source) -> str:
     query = f"""SELECT *
 FROM {nested(raw)}
 LATERAL VIEW OUTER inline(array(from_json(
-  kafka_text,
+{text},
 {fields},
 {how}
 ))) fields

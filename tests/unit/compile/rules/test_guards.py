@@ -1,0 +1,35 @@
+"""Rule sources: no value can make Spark compute for seconds, raise, or take today's date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.compile.rules.tables import HEAD, LAKE, TOPIC, script
+
+from headgate.compile.casts import tried_of_any
+from headgate.compile.far import condition
+from headgate.compile.rules.judge import judged
+from headgate.spec.rules_loader import load_rules
+from headgate.spec.types import parse_type
+
+RULE = '      - {name: odd, when: "amount > 1"}'
+
+
+def views(folder: Path, source: str) -> str:
+    path = folder / "rules.yml"
+    text = (HEAD % (source, RULE)).replace("amount: DOUBLE", 'amount: "DECIMAL(10, 2)"')
+    path.write_text(text, encoding="utf-8")
+    return "\n".join(script(judged(load_rules(path, {}))[0]).named("view"))
+
+
+def test_a_record_with_a_far_exponent_is_neither_read_nor_a_row(tmp_path: Path) -> None:
+    found = views(tmp_path, TOPIC)
+    for line in condition(["amount"]).splitlines():
+        assert found.count(line.strip()) >= 2
+    assert "THEN kafka_text\n  END,\n" in found
+
+
+def test_texts_of_a_table_are_tried_in_their_forms_alone(tmp_path: Path) -> None:
+    found = "".join(views(tmp_path, LAKE).split())
+    for name, kind in (("amount", "DECIMAL(10, 2)"), ("at", "TIMESTAMP_LTZ(3)")):
+        assert "".join(tried_of_any(name, parse_type(kind)).split()) in found
