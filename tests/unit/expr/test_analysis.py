@@ -50,6 +50,10 @@ NEVER = (
     "coalesce(x, 0) > 5 AND x IS NULL",
     "CASE WHEN x > 5 THEN x < 3 ELSE FALSE END",
     "d > 5e0 AND d <= 5e0",
+    "lower(s) = 'A'",
+    "upper(s) IN ('a', 'Bc')",
+    "x % 3 = 3",
+    "coalesce(x, 0) IS NULL",
     "FALSE",
 )
 ALWAYS = (
@@ -74,7 +78,10 @@ USUAL = (
     "NOT (x > 5 AND y < 3)",
     "s LIKE '%'",
     "m > 99999.98",
-    "lower(s) = 'A'",
+    "trim(s) = ' a'",
+    "lower(s) = 'ä'",
+    "upper(s) IN ('a', 'B')",
+    "x % 3 = -2",
 )
 # Earlier conditions, the last one, what is said of the last.
 BESIDE = {

@@ -1,7 +1,7 @@
 """What a reader should be told of a list of conditions. Each finding is certain; not all are found.
 
 Terms are taken as independent: `a < b AND b < c AND c < a` is not seen to be impossible, nor is
-what depends on how functions work (`lower(s) = 'A'`). Formulas of more than 128 boxes, and pairs
+what depends on how functions work (`trim(s) = ' a'`). Formulas of more than 128 boxes, and pairs
 beyond a budget, are left out; what is left out for the budget is told.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from string import ascii_lowercase, ascii_uppercase
 
 from headgate.expr.analysis.terms import Term, opaque, term_of
 from headgate.expr.analysis.texts import prefix_of_like, prefix_of_regex, prefix_span
@@ -52,6 +53,7 @@ _SIGNS: dict[Comparison, tuple[int, ...]] = {
     ">": (1,),
     ">=": (0, 1),
 }
+_NEVER_LETTERS = {"upper": ascii_lowercase, "lower": ascii_uppercase}
 _TRUE = Values(((before(1), before(2)),))
 _ONE_NULL, _BOTH_NULL = 2, 3
 _ORDERED = Values(((before(-1), before(_ONE_NULL)),))
@@ -154,7 +156,9 @@ class Reader:
         return _chosen(
             expr.item,
             expr.options[0],
-            lambda term: term.points([option.value for option in expr.options]),
+            lambda term: term.points(
+                [option.value for option in expr.options if _can_be(expr.item, option.value)]
+            ),
         )
 
     def _between(self, expr: Between) -> Truth:
@@ -263,7 +267,15 @@ def _with_constant(left: Expr, operator: Comparison, right: Literal) -> Truth:
     if operator == "<=>":
         term = term_of(left, right.type)
         return certain(term, term.points([value]))
+    if operator == "=" and not _can_be(left, value):
+        return _chosen(left, right, lambda _: Values())
     return _chosen(left, right, lambda term: _compared(term, operator, value))
+
+
+def _can_be(item: Expr, value: LiteralValue) -> bool:
+    """Whether the item can have the value, as far as upper and lower case tell."""
+    never = _NEVER_LETTERS.get(item.name, "") if isinstance(item, Function) else ""
+    return not isinstance(value, str) or not any(letter in never for letter in value)
 
 
 def _compared(term: Term, operator: Comparison, value: LiteralValue) -> Values:

@@ -149,6 +149,8 @@ def test_a_part_that_its_type_makes_impossible_is_refused(tmp_path: Path) -> Non
         "when: 'coalesce(items, 0) IS NULL'",
         "when: 'items % 2 = 3'",
         "when: 'items % -2 < -1'",
+        "when: upper(email) = 'abc'",
+        "when: \"lower(email) IN ('A', 'bC') AND total > 1\"",
         "type: timestamp_freshness, field: at, max_age_seconds: 999999999999999",
     ],
 )
