@@ -24,6 +24,8 @@ MISSING_KEY = "dq_missing_pk"
 WRONG_TYPE = "wrong_type"
 MISSING_KEY_WORDS = "the record has no key"
 MASKED = "***"
+_FIRST = "TIMESTAMP_LTZ '0001-01-01 00:00:00Z'"
+_LAST = "TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z'"
 PLACE = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _PLACE_TYPES = dict(zip(PLACE, ("STRING", "INT", "BIGINT", "TIMESTAMP"), strict=True))
 # With T or a blank, to the microsecond, in UTC unless a zone is given.
@@ -65,12 +67,17 @@ class Source:
         )
 
     def at(self, source: str = "") -> str:
-        """When the row happened: what it says itself, else when its record came."""
-        said = self.declared.event_time
-        times = [spark_column(name, source) for name in (said, "kafka_timestamp") if name]
+        """When the row happened: what it says itself, else when its record came.
+
+        A year that no calendar has is no time: sums with it would overflow, and fail every try.
+        """
+        came = spark_column("kafka_timestamp", source)
         if self.declared.topic is None:
-            times[-1] = "session.batch_time"
-        return times[0] if len(times) == 1 else f"coalesce({', '.join(times)})"
+            came = "session.batch_time"
+        if self.declared.event_time is None:
+            return came
+        said = spark_column(self.declared.event_time, source)
+        return f"coalesce(IF({said} BETWEEN {_FIRST} AND {_LAST}, {said}, NULL), {came})"
 
     @property
     def hides_time(self) -> bool:

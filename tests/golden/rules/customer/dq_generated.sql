@@ -1,5 +1,5 @@
 -- Data quality of customer: topic onprem.customer.events and topic cloud.customer.hash, judged by 5 rules.
--- Compiled from rules.yaml, revision 0a916c82ba76, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision 64f74cdb9d47, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_customer, SELECT * FROM dq_metrics_customer.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '0a916c82ba76d1908f079f1b2855ddee36ee504779e881421c66359f323e1782';
+DEFAULT '64f74cdb9d476644d2af79738523891e1f46fcdfef00fcd5e56cacd90befeeda';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -483,7 +483,7 @@ SELECT * EXCEPT (_nth)
 FROM (
   SELECT
     *,
-    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(ts, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
   FROM onprem_customer_events
 )
 WHERE _nth = 1;
@@ -495,7 +495,7 @@ SELECT * EXCEPT (_nth)
 FROM (
   SELECT
     *,
-    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(ts, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
   FROM cloud_customer_hash
 )
 WHERE _nth = 1;
@@ -521,7 +521,7 @@ FROM (
     IF(t1.customer_id IS NULL, NULL, coalesce(CAST(t1.action AS STRING), 'UPSERT')) AS _action,
     t1.hash_onprem AS _hash_onprem,
     t2.hash_cloud AS _hash_cloud,
-    IF(t1.customer_id IS NULL, coalesce(t2.ts, t2.kafka_timestamp), coalesce(t1.ts, t1.kafka_timestamp)) AS _at,
+    IF(t1.customer_id IS NULL, coalesce(IF(t2.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t2.ts, NULL), t2.kafka_timestamp), coalesce(IF(t1.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t1.ts, NULL), t1.kafka_timestamp)) AS _at,
     IF(t1.customer_id IS NULL, t2.kafka_topic, t1.kafka_topic) AS kafka_topic,
     IF(t1.customer_id IS NULL, t2.kafka_partition, t1.kafka_partition) AS kafka_partition,
     IF(t1.customer_id IS NULL, t2.kafka_offset, t1.kafka_offset) AS kafka_offset,

@@ -1,5 +1,5 @@
 -- Data quality of orders: topic onprem.orders.events and topic cloud.orders.hash, judged by 5 rules.
--- Compiled from rules.yaml, revision 86a951275cc9, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision e190d38d7bc4, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_orders, SELECT * FROM dq_metrics_orders.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '86a951275cc911096fa73bd84e5dac0f765b03c00df570e21be3c32915ff9152';
+DEFAULT 'e190d38d7bc476de9e312c575e24d7ced514389b9de9344b49a448b479f9038b';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -483,7 +483,7 @@ SELECT * EXCEPT (_nth)
 FROM (
   SELECT
     *,
-    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(ts, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
   FROM onprem_orders_events
 )
 WHERE _nth = 1;
@@ -495,7 +495,7 @@ SELECT * EXCEPT (_nth)
 FROM (
   SELECT
     *,
-    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(ts, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
   FROM cloud_orders_hash
 )
 WHERE _nth = 1;
@@ -521,7 +521,7 @@ FROM (
     IF(t1.order_id IS NULL, NULL, coalesce(CAST(t1.action AS STRING), 'UPSERT')) AS _action,
     t1.hash_onprem AS _hash_onprem,
     t2.hash_cloud AS _hash_cloud,
-    IF(t1.order_id IS NULL, coalesce(t2.ts, t2.kafka_timestamp), coalesce(t1.ts, t1.kafka_timestamp)) AS _at,
+    IF(t1.order_id IS NULL, coalesce(IF(t2.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t2.ts, NULL), t2.kafka_timestamp), coalesce(IF(t1.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t1.ts, NULL), t1.kafka_timestamp)) AS _at,
     IF(t1.order_id IS NULL, t2.kafka_topic, t1.kafka_topic) AS kafka_topic,
     IF(t1.order_id IS NULL, t2.kafka_partition, t1.kafka_partition) AS kafka_partition,
     IF(t1.order_id IS NULL, t2.kafka_offset, t1.kafka_offset) AS kafka_offset,

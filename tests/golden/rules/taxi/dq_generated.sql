@@ -1,5 +1,5 @@
 -- Data quality of taxi: topic taxi.raw_trips, judged by 23 rules.
--- Compiled from rules/taxi.yml, revision 2c4b628e8b0a, by Headgate 0.1.0.
+-- Compiled from rules/taxi.yml, revision 58a92620b233, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_taxi, SELECT * FROM dq_metrics_taxi.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '2c4b628e8b0aebc32221faf2e7ed5286e7d512b2b133a8a42172db2ce7ef806d';
+DEFAULT '58a92620b233674dcb1f63419f6b53aabe15f9207aca074a0edbdc791c039c06';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -490,7 +490,7 @@ AS rules (place, name, status, metric, severity, on_fail, reason);
 CREATE OR REPLACE TEMPORARY VIEW dq_keyed_taxi AS
 SELECT
   *,
-  coalesce(tpep_pickup_datetime, kafka_timestamp) AS _at,
+  coalesce(IF(tpep_pickup_datetime BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', tpep_pickup_datetime, NULL), kafka_timestamp) AS _at,
   IF(
     VendorID IS NULL OR tpep_pickup_datetime IS NULL OR tpep_dropoff_datetime IS NULL OR PULocationID IS NULL OR DOLocationID IS NULL OR fare_amount IS NULL OR total_amount IS NULL,
     NULL,
@@ -853,7 +853,7 @@ FROM (
   FROM (
     SELECT
       *,
-      coalesce(tpep_pickup_datetime, kafka_timestamp) AS _at,
+      coalesce(IF(tpep_pickup_datetime BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', tpep_pickup_datetime, NULL), kafka_timestamp) AS _at,
       timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 86400)) AS window_start
     FROM taxi_trips
   )
@@ -904,7 +904,7 @@ FROM (
   FROM (
     SELECT
       *,
-      coalesce(tpep_pickup_datetime, kafka_timestamp) AS _at,
+      coalesce(IF(tpep_pickup_datetime BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', tpep_pickup_datetime, NULL), kafka_timestamp) AS _at,
       timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 86400)) AS window_start
     FROM taxi_trips
   )
