@@ -12,6 +12,7 @@ from typing import NoReturn
 import pytest
 
 from headgate.axes import NAMES
+from headgate.cli.console import console
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -50,6 +51,12 @@ def units_touch_nothing_outside(
     monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(os, "fork", refuse, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def output_as_text() -> None:
+    """`-o json` of one test must not reach the next: the console is one for the process."""
+    console.format, console.debug = "text", False
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.fixtures import make_parquet
 from tests.unit.feeds import odd_files
 from tests.unit.feeds.real_tables import write_real_table
 
@@ -23,7 +24,6 @@ from headgate.feeds.suggest_text import suggested_text
 
 ROWS = 2_000
 CANARY = "canary-7f3a"
-TAXI = Path(__file__).parents[2] / "fixtures" / "taxi_fixture.parquet"
 
 
 def of(file: Path, **wishes: object) -> Suggested:
@@ -181,7 +181,8 @@ def test_no_rule_asks_for_the_key(found: Suggested) -> None:
 
 
 def test_the_trips_give_valid_rules(tmp_path: Path) -> None:
-    assert len(checked(of(TAXI), tmp_path).rules) > 5
+    trips = make_parquet.make(tmp_path / "trips.parquet")
+    assert len(checked(of(trips), tmp_path).rules) > 5
 
 
 @pytest.mark.parametrize("rows", [0, 1, 300])
