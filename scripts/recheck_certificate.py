@@ -150,7 +150,7 @@ def check_topic(bootstrap: str, rows: list[dict], lanes: dict[tuple[str, int], l
     say(counted == read, f"{topic}: {counted:,} records counted from its first = ledger {read:,}")
 
 
-def check_dataset(db: duckdb.DuckDBPyConnection, entry: dict, ledger: list, given: object) -> None:
+def check_dataset(db: duckdb.DuckDBPyConnection, entry: dict, ledger: list, given) -> None:
     jobs = [f"{kind}-{entry['dataset']}" for kind in ("bronze", "silver", "backfill")]
     bronze, silver, backfills = ([row for row in ledger if row["job"] == job] for job in jobs)
     silver = silver[max((i for i, r in enumerate(silver) if not r["range"]["start"]), default=0) :]

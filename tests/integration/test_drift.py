@@ -121,7 +121,9 @@ def test_evolve_makes_columns_of_what_is_new_and_keeps_the_rest(new_pipeline: Ne
     assert "name: stops\n    kafka_type: JSON\n    bronze_type: STRING" in told.lines
     first, second = pipeline.ledger()
     assert first.revisions == second.revisions
-    assert first.revisions != (pipeline.store.latest(f"bronze-{pipeline.name}").revision,)
+    latest = pipeline.store.latest(f"bronze-{pipeline.name}")
+    assert latest
+    assert first.revisions != (latest.revision,)
     certified(pipeline)
 
 

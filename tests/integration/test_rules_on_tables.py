@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.unit.compile.rules.rule_sets import load
@@ -98,10 +98,10 @@ class Judged:
             given(self.session, rows, kinds).createOrReplaceTempView(f"{view}_source")
         return bound(self.session, self.table)
 
-    def rows(self, query: str) -> list[tuple[object, ...]]:
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.session.sql(query).collect()]
 
-    def letters(self, found: Script) -> list[tuple[object, ...]]:
+    def letters(self, found: Script) -> list[tuple[Any, ...]]:
         refused = found.one("refuse").partition("BY NAME\n")[2]
         return self.rows(
             f"SELECT reason_code, reason, CAST(kafka_value AS STRING) FROM ({refused})"
@@ -198,13 +198,14 @@ def test_partials_of_a_changed_aggregate_are_not_merged_with_its_new_ones(
     kinds = "id STRING, fare DOUBLE, total DOUBLE, vendor STRING, at TIMESTAMP"
     rows = [("a", 1.0, 10.0, "v", at(1)), ("b", 3.0, 30.0, "w", at(2))]
     given(session, rows, kinds).createOrReplaceTempView("t_s_source")
+    scripts: list[Script] = []
     for number, aggregates in enumerate((BEFORE, AFTER)):
         lines = "\n".join(f"      - {aggregate}" for aggregate in aggregates)
-        found = bound(session, load(tmp_path, AGGREGATED % lines).tables[0])
+        scripts.append(bound(session, load(tmp_path, AGGREGATED % lines).tables[0]))
         partials = session.table("dq_aggregate_partials_summed")
         kept = session.createDataFrame(partials.collect(), partials.schema)
         kept.createOrReplaceTempView(f"kept_{number}")
-    (reading,) = [sql for sql in found.named("reading") if ".dq_aggregates_summed" in sql]
+    (reading,) = [sql for sql in scripts[-1].named("reading") if ".dq_aggregates_summed" in sql]
     both = "(SELECT * FROM kept_0 UNION ALL SELECT * FROM kept_1)"
     query = reading.partition(" AS\n")[2].replace("lake.dq.partials_summed", both)
     said = {row.name: row.value for row in session.sql(query).collect()}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import pytest
 
 from headgate.errors import ConflictError
 from headgate.local import children, supervisor
 from headgate.local.children import Ended, EngineService
+from headgate.local.process import Child
 from headgate.local.state import LocalFiles, Phase, Plan, now
 from headgate.local.supervisor import BACK_OFF, GIVE_UP_AFTER, Watched
 
@@ -168,7 +170,7 @@ def test_an_engine_is_ready_when_its_own_file_says_so_and_its_port_answers(
 ):
     listening = {15002}
     monkeypatch.setattr(children, "port_answers", lambda port: port in listening)
-    files, child = LocalFiles(tmp_path), FakeChild("run")
+    files, child = LocalFiles(tmp_path), cast(Child, FakeChild("run"))
     engine = EngineService(files, plan)
     said = {"pid": 7, "connect_port": 15002, "ui_port": 4040, "state": "ready"}
     said["metrics_port"] = 9249

@@ -110,8 +110,9 @@ def random_value(rng: Random, kind: SqlType) -> Value:
         case _:
             near = timedelta(microseconds=rng.randrange(-(10**13), 10**13))
             plain = rng.choice((BATCH_TIME + near, rng.randrange(-LONG_EDGE, LONG_EDGE)))
-            zoned = kind.name == "TIMESTAMP_LTZ" or isinstance(plain, int)
-            return plain if zoned else plain.replace(tzinfo=None)
+            if kind.name == "TIMESTAMP_LTZ" or isinstance(plain, int):
+                return plain
+            return plain.replace(tzinfo=None)
 
 
 def _any_text(rng: Random) -> str:

@@ -292,7 +292,7 @@ def test_what_every_node_of_the_grammar_writes_is_refused_or_is_ours() -> None:
 
 def node_texts() -> Iterator[str]:
     fillings = (exp.column("a"), exp.column("s"), exp.Literal.string("a"))
-    for kind in sorted(set(_kinds(exp.Expression)), key=lambda kind: kind.__name__):
+    for kind in sorted(set(_kinds(exp.Expr)), key=lambda kind: kind.__name__):
         for filling in fillings:
             text = _written(kind, filling)
             if text is not None:
