@@ -178,11 +178,18 @@ def test_an_agent_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_is_away_is_no_error(agent: socket.socket) -> None:
-    sink = DogStatsd(f"127.0.0.1:{agent.getsockname()[1]}")
+    address = agent.getsockname()
+    sink = DogStatsd(f"127.0.0.1:{address[1]}")
     agent.close()
     sink.ready()
     for _ in range(3):
         sink.send([Change(RECORD, {})])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as back:
+        back.bind(address)
+        back.settimeout(5)
+        sink.send([Change(RECORD, {})])
+        sink.send([Change(RECORD, {})])
+        assert b"|c" in back.recv(65_535)
     sink.close()
 
 

@@ -70,15 +70,20 @@ def java(spark: SparkSession) -> Java:
 
 
 def test_java_answers_as_python_does_and_in_time(java: Java) -> None:
-    _compare(java, Random(SEED), QUICK)
+    differing, longest = _compared(java, Random(SEED), QUICK)
+    assert not differing
+    assert longest <= MOST_SECONDS
 
 
 @pytest.mark.slow
 def test_java_answers_two_thousand_patterns_as_python_does_and_in_time(java: Java) -> None:
-    _compare(java, Random(SEED + 1), FULL)
+    differing, longest = _compared(java, Random(SEED + 1), FULL)
+    assert not differing
+    assert longest <= MOST_SECONDS
 
 
-def _compare(java: Java, random: Random, count: int) -> None:
+def _compared(java: Java, random: Random, count: int) -> tuple[list[tuple[str, str]], float]:
+    """Where the answers differ, and the seconds of the longest one."""
     print("seed", SEED)
     patterns = [*ACCEPTED, *accepted_patterns(random, count)]
     differing, times = [], []
@@ -92,8 +97,7 @@ def _compare(java: Java, random: Random, count: int) -> None:
                 differing.append((pattern, text))
     times.sort(reverse=True)
     print(len(patterns), "patterns; longest, of them Java, Python:", times[:3])
-    assert not differing
-    assert times[0][0] <= MOST_SECONDS, times[:3]
+    return differing, times[0][0]
 
 
 def _search(pattern: str, text: str) -> tuple[bool, float]:
@@ -104,22 +108,27 @@ def _search(pattern: str, text: str) -> tuple[bool, float]:
 
 
 def test_a_long_text_neither_exhausts_the_stack_nor_takes_long(java: Java) -> None:
-    _compare_long(java, [p for p in ACCEPTED if ")*+" in canonical(p) or ")++" in canonical(p)])
+    repeated = [p for p in ACCEPTED if ")*+" in canonical(p) or ")++" in canonical(p)]
+    assert repeated
+    assert _wrong_or_slow(java, repeated) == []
 
 
 @pytest.mark.slow
 def test_no_pattern_needs_a_deep_stack_or_long_for_a_long_text(java: Java) -> None:
-    _compare_long(java, [*ACCEPTED, *accepted_patterns(Random(SEED), MANY)])
+    assert _wrong_or_slow(java, [*ACCEPTED, *accepted_patterns(Random(SEED), MANY)]) == []
 
 
-def _compare_long(java: Java, patterns: list[str]) -> None:
-    random = Random(SEED)
+def _wrong_or_slow(java: Java, patterns: list[str]) -> list[str]:
+    """The patterns that Java answers otherwise than Python, or too late, on long texts."""
+    random, found_bad = Random(SEED), []
     for pattern in patterns:
         asked = java.pattern.compile(canonical(pattern))
         for text in hostile_texts(random, pattern, LONG)[:2]:
             found, spent = java.find(asked, text)
-            assert found == (compiled(pattern).search(text) is not None), pattern
-            assert spent < MOST_SECONDS * LONG / 1_024, pattern
+            right = found == (compiled(pattern).search(text) is not None)
+            if not right or spent >= MOST_SECONDS * LONG / 1_024:
+                found_bad.append(pattern)
+    return found_bad
 
 
 def test_spark_gives_the_same_answers(spark: SparkSession) -> None:
