@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import Progress, console
+from headgate.cli.console import console
+from headgate.cli.parts import Parts
 
 if TYPE_CHECKING:
     from headgate.cli.draft_files import DraftFiles
@@ -84,7 +84,7 @@ def new(
     if not dry_run:
         files.require_free(file, force)
     columns = tuple(part.strip() for part in key.split(",") if part.strip()) if key else ()
-    with _Watcher() as watcher:
+    with Parts() as watcher:
         draft = draw_up(Wishes(name, file, event_time, columns, rows), watcher)
     manifest, schema = files.texts(draft)
     kept = [] if dry_run else files.write(manifest, schema)
@@ -92,28 +92,6 @@ def new(
     listed = f"{drafted.manifest}\n{drafted.schema}"
     console.data(drafted, text=manifest.rstrip() if dry_run else listed)
     _tell(draft, drafted, kept)
-
-
-class _Watcher:
-    """A line of progress for each part of the work."""
-
-    def __init__(self) -> None:
-        self._parts = ExitStack()
-        self._progress: Progress | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._parts.close()
-
-    def begin(self, words: str, total: int | None) -> None:
-        self._parts.close()
-        self._progress = self._parts.enter_context(console.progress(words, total))
-
-    def advance(self, rows: int) -> None:
-        if self._progress:
-            self._progress.advance(rows)
 
 
 def _drafted(settings: Settings, draft: Draft, files: DraftFiles, file: Path, text: str) -> Drafted:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import Progress, console
+from headgate.cli.console import console
+from headgate.cli.parts import Parts
 
 if TYPE_CHECKING:
     from headgate.feeds.suggest import RuleWishes
@@ -87,7 +87,7 @@ def command(
     columns = tuple(part.strip() for part in key.split(",") if part.strip()) if key else ()
     given = _Given(dataset, file, name, topic, event_time, columns, sensitive, rows)
     _require_free(out)
-    with _Watcher() as watcher:
+    with Parts() as watcher:
         found = suggest(_wishes(settings, given), watcher)
     text = suggested_text(found)
     if out is not None:
@@ -96,28 +96,6 @@ def command(
     console.data(_proposals(found, text), text=str(out) if out else text.rstrip("\n"))
     on = sum(not one.off for one in found.found)
     console.done(f"{on} proposed, {len(found.found) - on} more as comments: read each of them")
-
-
-class _Watcher:
-    """A line of progress for each part of the work."""
-
-    def __init__(self) -> None:
-        self._parts = ExitStack()
-        self._progress: Progress | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._parts.close()
-
-    def begin(self, words: str, total: int | None) -> None:
-        self._parts.close()
-        self._progress = self._parts.enter_context(console.progress(words, total))
-
-    def advance(self, rows: int) -> None:
-        if self._progress:
-            self._progress.advance(rows)
 
 
 @dataclass(frozen=True)

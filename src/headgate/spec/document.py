@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
-from headgate.errors import Fault
+from headgate.errors import DeclarationError, Fault
 from headgate.spec import yaml
 from headgate.spec.declared import line_of
 from headgate.spec.refusal import suggestion
@@ -32,6 +33,19 @@ class Document:
     def add(self, pointer: str, what: str, fix: str, line: int | None = None) -> None:
         place = line or line_of(self.lines, pointer)
         self.faults.append(Fault(self.file, place, pointer or WHOLE_FILE, what, fix))
+
+
+def text_of(path: Path) -> str:
+    """The text of a declared file; one that cannot be read is refused in words."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        what, fix = "the file does not exist", "Check its name."
+    except UnicodeDecodeError as error:
+        what, fix = f"byte {error.start} is not UTF-8", "Save the file as UTF-8."
+    except OSError as error:
+        what, fix = f"it cannot be read: {error.strerror}", "Check the path and its permissions."
+    raise DeclarationError([Fault(str(path), None, WHOLE_FILE, what, fix)])
 
 
 def read_document(file: str, text: str, variables: Mapping[str, str]) -> Document:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from headgate.errors import DeclarationError, Fault, UsageError
+from headgate.errors import DeclarationError, UsageError
 from headgate.spec.checks import check_references
 from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
-from headgate.spec.document import WHOLE_FILE, read_document
+from headgate.spec.document import read_document, text_of
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
 
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 def load_dataset(path: Path, variables: Mapping[str, str]) -> Declared[Dataset]:
     """The dataset in `path`; raises DeclarationError with all faults."""
-    document = read_document(str(path), _text(path), variables)
+    document = read_document(str(path), text_of(path), variables)
     dataset = None
     if isinstance(document.data, dict):
         dataset = validate(Dataset, document)
@@ -51,21 +51,6 @@ def find_dataset(root: Path, name: str) -> Path:
         why=f"datasets/{name}/{MANIFEST} does not exist",
         fix=guess if names in guess else f"{guess} Available: {names}.",
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        what, fix = "the file does not exist", "Check the name of the dataset."
-    except UnicodeDecodeError as error:
-        what, fix = f"byte {error.start} is not UTF-8", "Save the file as UTF-8."
-    except OSError as error:
-        what, fix = (
-            f"it cannot be read: {error.strerror}",
-            "Check the path and its permissions.",
-        )
-    raise DeclarationError([Fault(str(path), None, WHOLE_FILE, what, fix)])
 
 
 def _folder(path: Path) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from headgate.errors import DeclarationError, Fault, UsageError
+from headgate.errors import DeclarationError, UsageError
 from headgate.spec.declared import Declared
-from headgate.spec.document import WHOLE_FILE, read_document
+from headgate.spec.document import read_document, text_of
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
 from headgate.spec.rule_feed import HASH, Change, Defect, RuleFeed
@@ -35,7 +35,7 @@ def find_feed(root: Path, table: str) -> Path:
 
 def load_feed(path: Path) -> Declared[RuleFeed]:
     """The feed in `path`; raises DeclarationError with all faults."""
-    document = read_document(str(path), _text(path), {})
+    document = read_document(str(path), text_of(path), {})
     feed = validate(RuleFeed, document) if isinstance(document.data, dict) else None
     if feed is None and not document.faults:
         document.add("", "the feed is not a mapping", "Write `key: value` lines.", line=1)
@@ -44,14 +44,6 @@ def load_feed(path: Path) -> Declared[RuleFeed]:
     if feed is None or document.faults:
         raise DeclarationError(sorted(document.faults, key=lambda fault: fault.line or 0))
     return Declared(feed, document.file, document.lines)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fault = Fault(str(path), None, WHOLE_FILE, f"it cannot be read: {error}", "Check it.")
-        raise DeclarationError([fault]) from error
 
 
 def faults_of(feed: RuleFeed) -> _Found:

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from headgate.errors import DeclarationError
 from headgate.spec.dataset import Text
 from headgate.spec.declared import Declared
-from headgate.spec.document import read_document
+from headgate.spec.document import read_document, text_of
 from headgate.spec.model import validate
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.ruleset import Severity
@@ -95,7 +95,7 @@ class RuleTests:
 
 def load_tests(path: Path, tables: tuple[str, ...]) -> Declared[RuleTests]:
     """The tests in `path` of a rule set with these tables; raises all faults."""
-    document = read_document(str(path), path.read_text(encoding="utf-8-sig"), {})
+    document = read_document(str(path), text_of(path), {})
     tests = validate(RuleTests, document) if isinstance(document.data, dict) else None
     if tests is None and not document.faults:
         document.add("", "the tests are not a mapping", "Write `tests:` and a list.", line=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headgate.errors import DeclarationError, Fault, UsageError
 from headgate.spec.declared import Declared, line_of
-from headgate.spec.document import WHOLE_FILE, Document, Plain, read_document
+from headgate.spec.document import Document, Plain, read_document, text_of
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
 from headgate.spec.rules_aside import is_within, mended, parts_of
@@ -60,7 +60,7 @@ def load_rules(path: Path, variables: Mapping[str, str]) -> Declared[RuleSet]:
 def read_rules(path: Path, variables: Mapping[str, str]) -> Reading:
     """The rule set in `path` as far as it can be read, with its faults."""
     try:
-        document = read_document(str(path), _text(path), variables)
+        document = read_document(str(path), text_of(path), variables)
     except DeclarationError as error:
         return Reading(None, error.faults)
     if not isinstance(document.data, dict):
@@ -88,7 +88,7 @@ def tables_in(path: Path) -> tuple[str, ...]:
 
 def places_of_tables(path: Path) -> tuple[tuple[str, int | None], ...]:
     """The names of the tables that a file declares, each with its line."""
-    document, _ = converted(read_document(str(path), _text(path), {}))
+    document, _ = converted(read_document(str(path), text_of(path), {}))
     data = document.data if isinstance(document.data, dict) else {}
     listed = data.get("tables")
     tables = [t for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
@@ -139,15 +139,3 @@ def _name_aliases(data: Plain) -> None:
 
 def _sorted(document: Document) -> tuple[Fault, ...]:
     return tuple(sorted(document.faults, key=lambda fault: fault.line or 0))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        what, fix = "the file does not exist", "Check its name."
-    except UnicodeDecodeError as error:
-        what, fix = f"byte {error.start} is not UTF-8", "Save the file as UTF-8."
-    except OSError as error:
-        what, fix = f"it cannot be read: {error.strerror}", "Check the path and its permissions."
-    raise DeclarationError([Fault(str(path), None, WHOLE_FILE, what, fix)])

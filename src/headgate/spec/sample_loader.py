@@ -7,9 +7,9 @@ from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from headgate.errors import DeclarationError, Fault, UsageError
+from headgate.errors import DeclarationError, UsageError
 from headgate.spec.declared import Declared
-from headgate.spec.document import read_document
+from headgate.spec.document import read_document, text_of
 from headgate.spec.loader import find_dataset
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
@@ -45,7 +45,7 @@ def find_sample(root: Path, dataset: str) -> Path:
 
 def load_sample(path: Path) -> Declared[Sample]:
     """The sample in `path`; raises DeclarationError with all faults."""
-    document = read_document(str(path), _text(path), {})
+    document = read_document(str(path), text_of(path), {})
     sample = validate(Sample, document) if isinstance(document.data, dict) else None
     if sample is None and not document.faults:
         document.add("", "the sample is not a mapping", "Write `key: value` lines.", line=1)
@@ -54,14 +54,6 @@ def load_sample(path: Path) -> Declared[Sample]:
     if sample is None or document.faults:
         raise DeclarationError(sorted(document.faults, key=lambda fault: fault.line or 0))
     return Declared(sample, document.file, document.lines)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fault = Fault(str(path), None, "(whole file)", f"it cannot be read: {error}", "Check it.")
-        raise DeclarationError([fault]) from error
 
 
 def faults_of(sample: Sample) -> _Found:
