@@ -15,6 +15,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from headgate.spec.dataset import Text
+from headgate.spec.reconcile import Reconcile
 from headgate.spec.rule_types import ColumnType, Constant, Duration, Exact, Limit, Number, written
 from headgate.spec.types import SqlType
 
@@ -89,6 +90,13 @@ class RuleSource:
     pk_path: Annotated[
         Text | None, Field(description="The key inside the value, as a[type='PK'].value.")
     ] = None
+    pk_view: Annotated[
+        Text | None, Field(description="Another name of the view of rows with their key.")
+    ] = None
+    framed: Annotated[
+        StrictBool,
+        Field(description="Values carry a schema registry's five bytes before the JSON."),
+    ] = False
 
     @property
     def types(self) -> dict[str, SqlType]:
@@ -180,6 +188,10 @@ class RuleTable:
         Field(min_length=1, description="onprem, and cloud where there are two."),
     ]
     hash: HashFields | None = None
+    reconcile: Annotated[
+        Reconcile | None,
+        Field(description="Two sources as a stream of verdicts; without it they are judged whole."),
+    ] = None
     rules: tuple[Rule, ...] = ()
     aggregates: tuple[Aggregate, ...] = ()
     on_fail: Annotated[

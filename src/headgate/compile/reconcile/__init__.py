@@ -1,0 +1,1 @@
+"""Two sources → states and verdicts as SQL, and the same as pure functions."""
