@@ -1,0 +1,113 @@
+"""What is known of one key: maxima and minima over its messages, so that no order can change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import Literal
+
+Side = Literal["onprem", "cloud"]
+SIDES: tuple[Side, ...] = ("onprem", "cloud")
+DELETE, UPSERT = "DELETE", "UPSERT"
+# What a message of the first side may say was done; what says nothing is an upsert.
+ACTIONS = ("CREATE", "UPDATE", UPSERT, DELETE)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One message of one side, as the state keeps it."""
+
+    version: datetime
+    partition: int
+    offset: int
+    hash: str | None
+    hash_version: int | None
+    action: str | None
+    read_at: datetime
+    row: str | None = None
+
+    @property
+    def rank(self) -> tuple[datetime, int, int]:
+        return self.version, self.partition, self.offset
+
+
+@dataclass(frozen=True)
+class First:
+    """The first arrival of the newest version: verdicts take their times from it.
+
+    So a replay neither delays a verdict nor makes it older.
+    """
+
+    version: datetime
+    read_at: datetime
+    partition: int
+    offset: int
+    hash: str | None
+
+    def comes_before(self, other: First) -> bool:
+        """Of a newer version, or of the same one earlier."""
+        if self.version != other.version:
+            return self.version > other.version
+        return self._arrival < other._arrival
+
+    @property
+    def _arrival(self) -> tuple[datetime, int, int]:
+        return self.read_at, self.partition, self.offset
+
+
+@dataclass(frozen=True)
+class SideState:
+    """One side of a key: its newest reading, that version's first, and the ends of what was read."""
+
+    newest: Reading
+    first: First
+    least: datetime
+    end: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class State:
+    """A key as far as it is known; `records` of the fullest part, since parts may overlap."""
+
+    pk: str
+    onprem: SideState | None = None
+    cloud: SideState | None = None
+    records: int = 0
+
+    def side(self, side: Side) -> SideState | None:
+        return self.onprem if side == "onprem" else self.cloud
+
+
+def of_message(side: Side, pk: str, reading: Reading) -> State:
+    """The state of a key of which one message is known."""
+    first = First(reading.version, reading.read_at, reading.partition, reading.offset, reading.hash)
+    found = SideState(reading, first, reading.read_at, (reading.partition, reading.offset))
+    return State(pk, found if side == "onprem" else None, found if side == "cloud" else None, 1)
+
+
+def merge(one: State, other: State) -> State:
+    """Both states of a key in one; in any order, any grouping, any number of times."""
+    return State(
+        one.pk,
+        _merge_side(one.onprem, other.onprem),
+        _merge_side(one.cloud, other.cloud),
+        max(one.records, other.records),
+    )
+
+
+def merge_all(states: Iterable[State]) -> State:
+    """All states of one key in one; there must be at least one."""
+    return reduce(merge, states)
+
+
+def _merge_side(one: SideState | None, other: SideState | None) -> SideState | None:
+    if one is None or other is None:
+        return one or other
+    return SideState(
+        newest=max(one.newest, other.newest, key=lambda reading: reading.rank),
+        first=other.first if other.first.comes_before(one.first) else one.first,
+        least=min(one.least, other.least),
+        end=max(one.end, other.end),
+    )
