@@ -1,0 +1,237 @@
+"""The kinds of difference between two values, in the order in which they are tried.
+
+| kind | the pair is |
+|---|---|
+| null_empty | NULL on one side, an empty text or collection on the other |
+| scale | one number written at two scales, or the same three or more digits with the point moved |
+| zone_shift | two times a whole number of quarter hours apart, at most 14 hours |
+| precision | equal at fewer digits: rounded or cut decimals, float rounding, cut seconds |
+| unicode_form | equal texts after NFC or NFKC |
+| trim | equal texts without blanks at the ends |
+| truncation | the beginning of the other |
+| case | equal texts but for upper and lower case |
+| real | none of these |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import unicodedata
+from collections.abc import Callable, Sized
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from typing import Literal
+
+Kind = Literal[
+    "null_empty",
+    "scale",
+    "zone_shift",
+    "precision",
+    "unicode_form",
+    "trim",
+    "truncation",
+    "case",
+    "real",
+]
+QUARTER, FURTHEST = timedelta(minutes=15), timedelta(hours=14)
+# Fewer equal digits than these with the point moved are chance: 10 against 100 is another number.
+TELLING_DIGITS = 3
+FLOAT_DIGITS = 15
+# The default context would round at 28 digits; no number of a row that is shown has more than these.
+MOST_DIGITS = 300
+EXACT = Context(prec=2 * MOST_DIGITS)
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
+
+
+def same_value(a: object, b: object) -> bool:
+    """Equal as values: NULL is NULL, NaN is NaN, 1.0 is 1.00; a text is never a number."""
+    if a is None or b is None:
+        return a is b
+    if isinstance(a, float) and isinstance(b, float) and math.isnan(a):
+        return math.isnan(b)
+    if isinstance(a, bool) != isinstance(b, bool):
+        return False
+    if isinstance(a, datetime) and isinstance(b, datetime):
+        return _in_utc(a) == _in_utc(b)
+    return a == b
+
+
+def kind_of(a: object, b: object) -> Kind:
+    """Which kind explains a pair of unequal values; the same for (b, a)."""
+    found: list[Kind] = [kind for kind, explains in EXPLAINED if explains(a, b)]
+    return found[0] if found else "real"
+
+
+def _null_against_empty(a: object, b: object) -> bool:
+    other = b if a is None else a
+    if (a is None) == (b is None):
+        return False
+    return isinstance(other, Sized) and len(other) == 0
+
+
+def _at_two_scales(a: object, b: object) -> bool:
+    one, two = _number(a), _number(b)
+    if one is None or two is None:
+        return False
+    if one == two:
+        return True
+    digits = _significant(one)
+    return digits == _significant(two) and len(digits[1]) >= TELLING_DIGITS
+
+
+def _zones_apart(a: object, b: object) -> bool:
+    one, two = _moment(a), _moment(b)
+    if one is None or two is None:
+        return False
+    apart = abs(one - two)
+    return timedelta(0) < apart <= FURTHEST and not apart % QUARTER
+
+
+def _at_fewer_digits(a: object, b: object) -> bool:
+    if _cut_time(a, b) or _cut_time(b, a):
+        return True
+    one, two = _number(a), _number(b)
+    if one is None or two is None:
+        return False
+    return _rounded(one, two) or _rounded(two, one) or _float_rounding(float(one), float(two))
+
+
+def _other_unicode_form(a: object, b: object) -> bool:
+    return _texts(a, b, lambda text: unicodedata.normalize("NFC", text)) or _texts(a, b, _folded)
+
+
+def _blanks_at_ends(a: object, b: object) -> bool:
+    return _texts(a, b, lambda text: _folded(text).strip())
+
+
+def _beginning(a: object, b: object) -> bool:
+    if isinstance(a, str) and isinstance(b, str):
+        return _starts(a, b) or _starts(_folded(a).rstrip(), _folded(b).rstrip())
+    return isinstance(a, bytes) and isinstance(b, bytes) and _starts(a, b)
+
+
+def _upper_and_lower(a: object, b: object) -> bool:
+    return _texts(a, b, lambda text: _folded(_folded(text).strip().casefold()))
+
+
+EXPLAINED: tuple[tuple[Kind, Callable[[object, object], bool]], ...] = (
+    ("null_empty", _null_against_empty),
+    ("scale", _at_two_scales),
+    ("zone_shift", _zones_apart),
+    ("precision", _at_fewer_digits),
+    ("unicode_form", _other_unicode_form),
+    ("trim", _blanks_at_ends),
+    ("truncation", _beginning),
+    ("case", _upper_and_lower),
+)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def _texts(a: object, b: object, form: Callable[[str], str]) -> bool:
+    return isinstance(a, str) and isinstance(b, str) and form(a) == form(b)
+
+
+def _starts(a: str | bytes, b: str | bytes) -> bool:
+    short, long = sorted((a, b), key=len)
+    return 0 < len(short) < len(long) and long[: len(short)] == short
+
+
+def _number(value: object) -> Decimal | None:
+    """A finite number, also one that is written as text; a leading zero makes it no number."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return Decimal(repr(value)) if math.isfinite(value) else None
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, str):
+        return Decimal(value) if len(value) < 100 and _NUMBER.fullmatch(value) else None
+    return value if isinstance(value, Decimal) and value.is_finite() else None
+
+
+def _significant(number: Decimal) -> tuple[int, tuple[int, ...]]:
+    """Sign and digits without zeros at either end."""
+    sign, digits, _ = number.as_tuple()
+    text = "".join(map(str, digits)).strip("0")
+    return sign, tuple(map(int, text))
+
+
+def _decimals(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) and exponent < 0 else 0
+
+
+def _rounded(short: Decimal, long: Decimal) -> bool:
+    """Whether the one is the other at fewer decimals, rounded or cut; never if nothing is left."""
+    places = _decimals(short)
+    if not short or places >= _decimals(long) or len(long.as_tuple().digits) > MOST_DIGITS:
+        return False
+    step = Decimal(1).scaleb(-places)
+    modes = (ROUND_HALF_UP, ROUND_HALF_EVEN, ROUND_DOWN)
+    return any(long.quantize(step, mode, context=EXACT) == short for mode in modes)
+
+
+def _float_rounding(a: float, b: float) -> bool:
+    """Whether the one is the other in single precision, or both agree in fifteen digits."""
+    if not (math.isfinite(a) and math.isfinite(b)) or not a or not b:
+        return False
+    if _single(a) == b or _single(b) == a:
+        return True
+    return f"{a:.{FLOAT_DIGITS - 1}e}" == f"{b:.{FLOAT_DIGITS - 1}e}"
+
+
+def _single(value: float) -> float:
+    try:
+        found: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.inf
+    return found
+
+
+def _moment(value: object) -> datetime | None:
+    """A point in time, in UTC; a time without a zone is taken as UTC, as everywhere."""
+    if isinstance(value, datetime):
+        return _in_utc(value)
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        try:
+            return _in_utc(datetime.fromisoformat(value))
+        except ValueError:
+            return None
+    return None
+
+
+def _in_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _cut_time(short: object, long: object) -> bool:
+    """Whether the one is the other without its milliseconds, seconds or time of day."""
+    whole = _moment(long)
+    if whole is None:
+        return False
+    if isinstance(short, date) and not isinstance(short, datetime):
+        return datetime.combine(short, time(), UTC) == whole.replace(
+            hour=0, minute=0, second=0, microsecond=0
+        )
+    cut = _moment(short)
+    return cut is not None and cut != whole and cut in _coarser(whole)
+
+
+def _coarser(whole: datetime) -> tuple[datetime, ...]:
+    """The moment in milliseconds, seconds and minutes, cut, and to the nearest where it is usual."""
+    millis = whole.replace(microsecond=whole.microsecond // 1000 * 1000)
+    second = whole.replace(microsecond=0)
+    nearest = (whole + timedelta(microseconds=500), whole + timedelta(microseconds=500_000))
+    return (
+        millis,
+        second,
+        second.replace(second=0),
+        nearest[0].replace(microsecond=nearest[0].microsecond // 1000 * 1000),
+        nearest[1].replace(microsecond=0),
+    )
