@@ -131,7 +131,8 @@ def look_for_bundles(store: Path) -> list[Diagnosis]:
     for name, bundle in read_lock().items():
         missing = len(faulty(bundle.artifacts, store))
         words = f"{len(bundle.artifacts) - missing} of {len(bundle.artifacts)} jars"
-        verdict = Verdict.WARN if missing else Verdict.PASS
+        words += ", fetched when it is first used" if missing and bundle.optional else ""
+        verdict = Verdict.WARN if missing and not bundle.optional else Verdict.PASS
         fix = "they are fetched on first use, which needs the network once"
         found.append(diagnosis(f"{name} bundle", verdict, words, fix))
     return found

@@ -6,6 +6,7 @@ import fcntl
 import functools
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -73,6 +74,7 @@ class Bundle:
     name: str
     note: str
     artifacts: tuple[Artifact, ...]
+    optional: bool = False
 
 
 def bundle(name: str, environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
@@ -98,7 +100,12 @@ def read_lock(path: Path = LOCK_FILE) -> Mapping[str, Bundle]:
     """Every bundle of the lock file."""
     content = json.loads(path.read_text())
     return {
-        name: Bundle(name, entry["note"], tuple(Artifact(**item) for item in entry["artifacts"]))
+        name: Bundle(
+            name,
+            entry["note"],
+            tuple(Artifact(**item) for item in entry["artifacts"]),
+            entry.get("optional", False),
+        )
         for name, entry in content["bundles"].items()
     }
 
@@ -200,16 +207,25 @@ def ivy_xml(artifacts: Sequence[Artifact]) -> str:
         '  <info organisation="headgate" module="bundle"/>',
         "  <dependencies>",
     ]
-    for a in artifacts:
-        classifier = f" m:classifier={quoteattr(a.classifier)}" if a.classifier else ""
+    for module, parts in itertools.groupby(sorted(artifacts, key=_module), key=_module):
+        org, name, version = map(quoteattr, module)
         lines += [
-            f"    <dependency org={quoteattr(a.org)} name={quoteattr(a.name)}"
-            f' rev={quoteattr(a.version)} transitive="false">',
-            f"      <artifact name={quoteattr(a.name)} type={quoteattr(a.ext)}"
-            f" ext={quoteattr(a.ext)}{classifier}/>",
+            f'    <dependency org={org} name={name} rev={version} transitive="false">',
+            *(f"      {_artifact_xml(part)}" for part in parts),
             "    </dependency>",
         ]
     return "\n".join([*lines, "  </dependencies>", "</ivy-module>", ""])
+
+
+def _module(artifact: Artifact) -> tuple[str, str, str]:
+    """Ivy takes one dependency for each module, with all its files."""
+    return artifact.org, artifact.name, artifact.version
+
+
+def _artifact_xml(a: Artifact) -> str:
+    classifier = f" m:classifier={quoteattr(a.classifier)}" if a.classifier else ""
+    ext = quoteattr(a.ext)
+    return f"<artifact name={quoteattr(a.name)} type={ext} ext={ext}{classifier}/>"
 
 
 def _ivy_command(

