@@ -1,0 +1,83 @@
+"""Plants keys with every kind of defect, from a seed, and knows what must come of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import numpy as np
+
+from headgate.feeds.pairs.model import BusinessRow, Expected, Message, Phase, Planned
+from headgate.feeds.pairs.roles import ROLES, SOUND, Role, sound
+from headgate.feeds.pairs.rows import SoundRows
+from headgate.feeds.pairs.sayings import HashOf, Key
+
+FEWEST = 2 * len(ROLES)
+_SOUND = Role(SOUND, 0, Expected("MATCH"), sound)
+
+
+@dataclass(frozen=True)
+class Order:
+    """How many keys, from which seed, with event times from when on."""
+
+    keys: int
+    seed: int
+    start: datetime
+
+
+class Planting:
+    """All keys of one order; what is said and stored of each does not depend on the clock."""
+
+    def __init__(self, order: Order, hash_of: HashOf) -> None:
+        self.order, self._hash_of = order, hash_of
+        self._rows = SoundRows(order.seed, order.keys, order.start)
+        self._roles = roles_of(order)
+
+    def keys(self) -> Iterator[Planned]:
+        for number, at in enumerate(self._roles):
+            role = ROLES[at] if at >= 0 else _SOUND
+            row, whole = self._rows.drawn(number), self._rows.whole(number)
+            plan = role.plan(Key(number, row, whole, self._hash_of))
+            yield Planned(row.pk, role.name, role.expected, plan)
+
+    @cached_property
+    def planned(self) -> tuple[Planned, ...]:
+        return tuple(self.keys())
+
+    def messages(self, phase: Phase) -> list[Message]:
+        return [m for key in self.planned for m in key.plan.messages if m.phase == phase]
+
+    def writes(self, phase: Phase, at: datetime) -> list[BusinessRow]:
+        """What the cloud is to hold from now on; what it learns after the first wave is as new as that."""
+        rows = [w.row for key in self.planned for w in key.plan.writes if w.phase == phase]
+        if phase == "first":
+            return rows
+        first = at - timedelta(milliseconds=len(rows))
+        return [
+            replace(row, last_updated=first + timedelta(milliseconds=number))
+            for number, row in enumerate(rows)
+        ]
+
+    def onprem(self) -> list[BusinessRow]:
+        """The table on-prem, as it is in the end."""
+        return [key.plan.onprem for key in self.planned if key.plan.onprem is not None]
+
+    def counts(self) -> Mapping[str, int]:
+        """Keys by role, the sound ones first."""
+        counted = Counter(key.role for key in self.planned)
+        return {name: counted[name] for name in (SOUND, *(role.name for role in ROLES))}
+
+
+def roles_of(order: Order) -> list[int]:
+    """The role of each key by its number, -1 for sound ones; each role at least once."""
+    roles = np.full(order.keys, -1)
+    chosen = np.random.default_rng([order.seed, 2]).permutation(order.keys)
+    begin = 0
+    for at, role in enumerate(ROLES):
+        end = begin + max(1, order.keys * role.per_mille // 1000)
+        roles[chosen[begin:end]] = at
+        begin = end
+    return [int(role) for role in roles]
