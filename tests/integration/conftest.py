@@ -11,7 +11,9 @@ import pytest
 
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.local import kafka
+from headgate.local.cassandra import CassandraServer
 from headgate.local.process import Child, any_port, wait_until
+from headgate.local.service import Running
 
 READY_SECONDS = 60
 
@@ -90,3 +92,17 @@ def private_broker(tmp_path: Path) -> Iterator[RunningBroker]:
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[CassandraServer]]:
+    """The session's Cassandra, started by the first test that asks for it."""
+    with Running(CassandraServer(tmp_path_factory.mktemp("cassandra"))) as node:
+        yield node
+
+
+@pytest.fixture
+def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
+    """A Cassandra for one test that kills it."""
+    with Running(CassandraServer(tmp_path / "cassandra")) as node:
+        yield node

@@ -9,8 +9,9 @@ import pytest
 
 from headgate.errors import ConflictError
 from headgate.local import children, supervisor
-from headgate.local.children import Ended, EngineService
+from headgate.local.children import EngineService
 from headgate.local.process import Child
+from headgate.local.service import Ended
 from headgate.local.state import LocalFiles, Phase, Plan, now
 from headgate.local.supervisor import BACK_OFF, GIVE_UP_AFTER, Watched
 

@@ -5,44 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
 
 from headgate.errors import ConflictError
 from headgate.local import kafka
 from headgate.local.process import Child, Command, choose_port, port_answers, read_log, runs_ours
+from headgate.local.service import Ended
 from headgate.local.state import BROKER, ENGINE, LocalFiles, Plan
 
 ENGINE_STOP_SECONDS = 60.0
 BROKER_STOP_SECONDS = 20.0
 # Exit codes of our own commands after which the same start would fail the same way.
 FINAL_EXIT_CODES = frozenset({2, 3, 6, 7})
-
-
-@dataclass(frozen=True)
-class Ended:
-    """Why a child is gone, and whether starting it again may help."""
-
-    why: str
-    fix: str
-    retry: bool
-
-
-class Service(Protocol):
-    """One kind of child."""
-
-    name: str
-    address: str | None
-
-    def command(self) -> Command: ...
-
-    def ready(self, child: Child) -> bool: ...
-
-    def explain(self, child: Child) -> Ended: ...
-
-    def endpoints(self) -> Mapping[str, str]: ...
-
-    def stop(self, child: Child) -> None: ...
 
 
 class BrokerService:

@@ -13,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 
 from headgate.errors import HeadgateError
-from headgate.local.children import BrokerService, EngineService, Service
+from headgate.local.children import BrokerService, EngineService
 from headgate.local.process import Child, alive, wait_until
+from headgate.local.service import Service
 from headgate.local.state import (
     BROKER,
     ENGINE,
