@@ -3,9 +3,9 @@
 | kind | the pair is |
 |---|---|
 | null_empty | NULL on one side, an empty text or collection on the other |
-| scale | one number written at two scales, or the same three or more digits with the point moved |
+| scale | one decimal at two scales: equal, rounded or cut, or with the point moved |
 | zone_shift | two times a whole number of quarter hours apart, at most 14 hours |
-| precision | equal at fewer digits: rounded or cut decimals, float rounding, cut seconds |
+| precision | floating numbers that are equal at fewer digits, times with their seconds cut |
 | unicode_form | equal texts after NFC or NFKC |
 | trim | equal texts without blanks at the ends |
 | truncation | the beginning of the other |
@@ -79,7 +79,9 @@ def _at_two_scales(a: object, b: object) -> bool:
     if one == two:
         return True
     digits = _significant(one)
-    return digits == _significant(two) and len(digits[1]) >= TELLING_DIGITS
+    if digits == _significant(two) and len(digits[1]) >= TELLING_DIGITS:
+        return True
+    return not _is_float(a, b) and (_rounded(one, two) or _rounded(two, one))
 
 
 def _zones_apart(a: object, b: object) -> bool:
@@ -94,9 +96,13 @@ def _at_fewer_digits(a: object, b: object) -> bool:
     if _cut_time(a, b) or _cut_time(b, a):
         return True
     one, two = _number(a), _number(b)
-    if one is None or two is None:
+    if one is None or two is None or not _is_float(a, b):
         return False
-    return _rounded(one, two) or _rounded(two, one) or _float_rounding(float(one), float(two))
+    if min(len(_significant(number)[1]) for number in (one, two)) > 1 and (
+        _rounded(one, two) or _rounded(two, one)
+    ):
+        return True
+    return _float_rounding(float(one), float(two))
 
 
 def _other_unicode_form(a: object, b: object) -> bool:
@@ -142,17 +148,26 @@ def _starts(a: str | bytes, b: str | bytes) -> bool:
     return 0 < len(short) < len(long) and long[: len(short)] == short
 
 
+def _is_float(*values: object) -> bool:
+    return any(isinstance(value, float) for value in values)
+
+
 def _number(value: object) -> Decimal | None:
     """A finite number, also one that is written as text; a leading zero makes it no number."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
-        return Decimal(repr(value)) if math.isfinite(value) else None
+        return _of_float(value) if math.isfinite(value) else None
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, str):
         return Decimal(value) if len(value) < 100 and _NUMBER.fullmatch(value) else None
     return value if isinstance(value, Decimal) and value.is_finite() else None
+
+
+def _of_float(value: float) -> Decimal:
+    """The shortest decimal that is this float; 2.0 has no decimals."""
+    return Decimal(int(value)) if value.is_integer() else Decimal(repr(value))
 
 
 def _significant(number: Decimal) -> tuple[int, tuple[int, ...]]:

@@ -43,12 +43,16 @@ EXAMPLES: list[tuple[object, object, Kind]] = [
     (AT, AT + timedelta(hours=14, minutes=15), "real"),
     (AT, AT + timedelta(minutes=7), "real"),
     ("2024-01-01T10:00:00Z", "2024-01-01T10:00:00+02:00", "zone_shift"),
-    (Decimal("12.345"), Decimal("12.35"), "precision"),
-    (Decimal("12.345"), Decimal("12.34"), "precision"),
+    (Decimal("12.345"), Decimal("12.35"), "scale"),
+    (Decimal("12.345"), Decimal("12.34"), "scale"),
+    (Decimal("12.34"), Decimal("12.3"), "scale"),
+    (12.34, 12.3, "precision"),
     (Decimal("0.004"), Decimal(0), "real"),
     (0.1 + 0.2, 0.3, "precision"),
     (0.1, 0.10000000149011612, "precision"),
     (1.5, 1.6, "real"),
+    (1.5, 2.0, "real"),
+    (1234.56, 1235.0, "precision"),
     (float("nan"), 1.0, "real"),
     (float("inf"), 1e308, "real"),
     (AT, AT.replace(microsecond=123000), "precision"),
@@ -115,17 +119,20 @@ def test_any_quarter_hours_up_to_fourteen_hours_are_a_zone_shift(at: datetime, n
 
 
 @given(st.decimals(-(10**9), 10**9, places=6), st.integers(0, 5))
-def test_a_number_cut_or_rounded_is_precision_unless_nothing_is_left(
+def test_a_decimal_that_was_rounded_has_another_scale_unless_nothing_is_left(
     number: Decimal, places: int
 ) -> None:
     short = round(number, places)
-    differs = short != number and short != 0
-    assert not differs or kind_of(number, short) in ("precision", "scale")
-    assert (
-        not differs
-        or number.as_tuple().digits == short.as_tuple().digits
-        or (kind_of(number, short) == "precision")
-    )
+    assert short in (number, 0) or kind_of(number, short) == "scale"
+
+
+@given(st.integers(0, 10**6), st.floats(0.01, 0.4), st.integers(0, 5))
+def test_a_float_that_was_rounded_has_another_precision(
+    whole: int, rest: float, places: int
+) -> None:
+    number = 100 * whole + 11 + rest
+    short = round(number, places)
+    assert short == number or kind_of(number, short) == "precision"
 
 
 @given(TEXTS)
