@@ -34,6 +34,8 @@ NAME = "letters, digits, dots, dashes and underscores"
 SIZE = "a number followed by k, m, g or t"
 ADDRESS = "`host:port` or `unix:///path`"
 PUSH_URL = "`http://…` or `https://…`"
+SERVICES = "any of cassandra, connect, registry and cdc, with commas"
+DURATION = "a length such as `20 SECONDS` or `10 MINUTES`"
 MASTER = "`local[…]`, `spark://…`, `yarn` or `k8s://…`"
 
 Broker = Literal["embedded", "redpanda", "kafka"]
@@ -49,6 +51,11 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Address = Annotated[str, Field(pattern=r"^(unix:///.+|[^/\s]+:[0-9]{1,5})$")]
 PushUrl = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
 Memory = Annotated[str, Field(pattern=r"^[1-9][0-9]*[kmgtKMGT]$")]
+Embedded = Annotated[
+    str,
+    Field(pattern=r"^(cassandra|connect|registry|cdc)(\s*,\s*(cassandra|connect|registry|cdc))*$"),
+]
+Length = Annotated[str, Field(pattern=r"(?i)^[1-9][0-9]{0,8} +(SECOND|MINUTE|HOUR|DAY)S?$")]
 Master = Annotated[str, Field(pattern=r"^(local(\[[^\]]+\])?|spark://.+|yarn|k8s://.+)$")]
 
 
@@ -147,12 +154,61 @@ class Values(BaseModel):
     spark_driver_memory: Annotated[Memory, Variable("Heap of the engine.", form=SIZE)] = "2g"
     spark_java_options: Annotated[str, Variable("More options of the engine's JVM.")] = ""
 
+    local_services: Annotated[
+        Embedded | None,
+        Variable("What `local up` starts besides broker and engine.", form=SERVICES),
+    ] = None
+    cassandra_contact_points: Annotated[
+        str | None, Variable("Cassandra's hosts, with commas; the embedded one sets it.")
+    ] = None
+    cassandra_port: Annotated[
+        Port, Variable("Cassandra's port; the embedded one takes it if free.")
+    ] = 9042
+    cassandra_local_dc: Annotated[
+        str, Variable("The data centre of Cassandra whose nodes are asked.")
+    ] = "datacenter1"
+    cassandra_user: Annotated[str | None, Variable("Leave out where none is asked for.")] = None
+    cassandra_password: Annotated[
+        str | None, Variable("Leave out where none is asked for.", secret=True)
+    ] = None
+    kafka_connect_url: Annotated[
+        PushUrl | None,
+        Variable("Kafka Connect's REST; the embedded one sets it.", form=PUSH_URL),
+    ] = None
+    kafka_connect_metrics_url: Annotated[
+        PushUrl | None,
+        Variable("Its Prometheus text; the embedded one sets it.", form=PUSH_URL),
+    ] = None
+    kafka_connect_port: Annotated[Port, Variable("Port of the embedded Connect, if free.")] = 8083
+    schema_registry_url: Annotated[
+        PushUrl | None,
+        Variable("The registry's Confluent API; the embedded one sets it.", form=PUSH_URL),
+    ] = None
+    schema_registry_port: Annotated[Port, Variable("Port of the embedded registry, if free.")] = (
+        8081
+    )
+
     trigger_seconds: Annotated[
         Seconds, Variable("Seconds between two batches of a stream.", "Streams")
     ] = 10
     max_offsets_per_batch: Annotated[
         int, Field(ge=1), Variable("Offsets that a batch reads at most, so that a backlog fits.")
     ] = 1_000_000
+
+    reconcile_window: Annotated[
+        Length | None,
+        Variable(
+            "Instead of the declared window: how far both sides of a pair may lie apart.",
+            "Reconciliation",
+            form=DURATION,
+        ),
+    ] = None
+    reconcile_grace: Annotated[
+        Length | None, Variable("Instead of the declared grace after the window.", form=DURATION)
+    ] = None
+    reconcile_horizon: Annotated[
+        Length | None, Variable("Instead of the declared horizon of the state.", form=DURATION)
+    ] = None
 
     metrics_topic: Annotated[
         Topic, Variable("The topic that closed windows are sent to.", "Metrics", form=NAME)

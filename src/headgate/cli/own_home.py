@@ -14,9 +14,18 @@ from headgate.errors import ConflictError
 
 # What says how much of this machine the command may use; everything else is its own.
 KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY", "SPARK_JAVA_OPTIONS"})
-PORTS = frozenset({"KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT", "JDBC_PORT"})
+PORTS = frozenset(
+    {
+        *("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT", "JDBC_PORT"),
+        *("CASSANDRA_PORT", "KAFKA_CONNECT_PORT", "SCHEMA_REGISTRY_PORT"),
+    }
+)
 ANNOUNCED = frozenset(
-    {"BOOTSTRAP_SERVERS", "CONNECT_URL", "CONNECT_TOKEN", "SPARK_UI_URL", "METRICS_URL"}
+    {
+        *("BOOTSTRAP_SERVERS", "CONNECT_URL", "CONNECT_TOKEN", "SPARK_UI_URL", "METRICS_URL"),
+        *("CASSANDRA_CONTACT_POINTS", "CASSANDRA_LOCAL_DC"),
+        *("KAFKA_CONNECT_URL", "KAFKA_CONNECT_METRICS_URL", "SCHEMA_REGISTRY_URL"),
+    }
 )
 
 
