@@ -50,6 +50,9 @@ person has looked.
 - `SELECT * FROM dq_results_<table> WHERE array_contains(dq_rules, '<rule>')` shows the rows.
 - Mend the source, or the rule (`headgate rules deploy <table>`).
 - `headgate job start quality-<table>`, or `job run`, goes on behind the batch.""",
+    "HG-1005": """A row cannot be hashed by its contract: it lacks a field that the contract names, or
+has a value of another type. The message names the field, never its value. In a stream such a record
+is a dead letter. [hash_contract.md](../hash_contract.md) says which values each type takes.""",
     "HG-2001": """The command was called wrongly: an unknown dataset, a service that is not run here.
 `headgate <noun> <verb> --help` shows what it takes.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each

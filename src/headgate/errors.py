@@ -2,7 +2,8 @@
 
 HeadgateError
 ├── OperationError         it ran and failed                                 (exit 1, no retry)
-│   └── BatchRefusedError  a batch does not join up with what is committed   (exit 1, no retry)
+│   ├── BatchRefusedError  a batch does not join up with what is committed   (exit 1, no retry)
+│   └── RowRefusedError    a row does not fit its hash contract              (exit 1, no retry)
 ├── UsageError             the command was called wrongly                    (exit 2, no retry)
 ├── DeclarationError       a manifest, rule set or filter is not valid       (exit 3, no retry)
 ├── SettingsError          a variable is missing or contradicts another      (exit 3, no retry)
@@ -70,6 +71,12 @@ class BatchRefusedError(OperationError):
     """A batch neither follows nor repeats what its table has committed."""
 
     code = "HG-1002"
+
+
+class RowRefusedError(OperationError):
+    """A row lacks a field of its hash contract, or has a value of another type."""
+
+    code = "HG-1005"
 
 
 class UsageError(HeadgateError):

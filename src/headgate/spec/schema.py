@@ -8,12 +8,14 @@ import orjson
 from pydantic import TypeAdapter
 
 from headgate.spec.dataset import Dataset
+from headgate.spec.hash_contract import HashContract
 from headgate.spec.rule_tests import RuleTests
 from headgate.spec.ruleset import RuleSet
 
 SCHEMA_FILE = Path("schemas/dataset.schema.json")
 RULES_SCHEMA_FILE = Path("schemas/rules.schema.json")
 TESTS_SCHEMA_FILE = Path("schemas/rules.tests.schema.json")
+HASH_SCHEMA_FILE = Path("schemas/hash_contract.schema.json")
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -30,6 +32,11 @@ def rules_schema() -> str:
 def rule_tests_schema() -> str:
     """The schema of the tests of a rule set."""
     return _text(RuleTests)
+
+
+def hash_contract_schema() -> str:
+    """The schema of a hash contract."""
+    return _text(HashContract)
 
 
 def _text(model: type[object]) -> str:

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from headgate.spec.schema import (
+    HASH_SCHEMA_FILE,
     RULES_SCHEMA_FILE,
     SCHEMA_FILE,
     TESTS_SCHEMA_FILE,
     dataset_schema,
+    hash_contract_schema,
     rule_tests_schema,
     rules_schema,
 )
@@ -23,6 +25,7 @@ ROOT = Path(__file__).parents[3]
         (SCHEMA_FILE, dataset_schema),
         (RULES_SCHEMA_FILE, rules_schema),
         (TESTS_SCHEMA_FILE, rule_tests_schema),
+        (HASH_SCHEMA_FILE, hash_contract_schema),
     ],
 )
 def test_the_schema_file_is_what_the_model_says(file: Path, schema: Callable[[], str]) -> None:

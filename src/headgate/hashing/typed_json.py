@@ -1,0 +1,146 @@
+"""Rows as JSON that loses nothing: long numbers, doubles and times as text, maps as pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from math import isinf, isnan
+from typing import Any, cast
+from uuid import UUID
+
+from headgate.errors import RowRefusedError
+from headgate.hashing.values import UnfitError, Value
+from headgate.spec.hash_contract import HashContract
+from headgate.spec.hash_contract_types import HashType
+
+Plain = Any  # pyright: ignore[reportExplicitAny]  JSON has no closed shape here
+_DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def parse_row(contract: HashContract, text: str | bytes) -> dict[str, Value]:
+    """The row in a JSON object, its values as the contract types them; others are left out."""
+    try:
+        plain: Plain = json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise RowRefusedError(
+            "the row is no JSON", why=str(error), fix="check its quotes"
+        ) from None
+    if type(plain) is not dict:
+        raise RowRefusedError("the row is no JSON object", fix='write {"field": value}')
+    return read_row(contract, cast("dict[str, Plain]", plain))
+
+
+def read_row(contract: HashContract, plain: Mapping[str, Plain]) -> dict[str, Value]:
+    """Values from JSON; what a field cannot be is refused with its name."""
+    found = dict[str, Value]()
+    for field in contract.fields:
+        if field.name in plain:
+            try:
+                found[field.name] = read_value(field.kind, plain[field.name])
+            except UnfitError as unfit:
+                raise RowRefusedError(
+                    f"`{field.name}` is no {field.kind}",
+                    why=str(unfit),
+                    fix="docs/hash_contract.md shows how each type is written in JSON",
+                ) from None
+    return found
+
+
+def read_value(kind: HashType, plain: Plain) -> Value:
+    """One value from JSON: text as in the vectors, or a JSON number where that is exact."""
+    if plain is None or kind.name in ("string", "boolean", "uuid"):
+        return plain
+    try:
+        return _READERS[kind.name](kind, plain)
+    except (ValueError, InvalidOperation, TypeError, AttributeError):
+        raise UnfitError(f"JSON of this form is no {kind.name}") from None
+
+
+def write_value(kind: HashType, value: Value) -> Plain:
+    """One value as the vectors have it."""
+    if value is None:
+        return None
+    return _WRITERS[kind.name](kind, value)
+
+
+def _read_number(_: HashType, plain: Plain, made: type[int] | type[Decimal]) -> Value:
+    if isinstance(plain, bool):
+        raise UnfitError("it is no number")
+    if isinstance(plain, str) and not plain.isascii():
+        raise UnfitError("it has other signs than digits")
+    return made(plain) if isinstance(plain, str) else plain
+
+
+def _read_double(_: HashType, plain: Plain) -> Value:
+    if isinstance(plain, str):
+        return _DOUBLES[plain] if plain in _DOUBLES else float(plain)
+    return plain
+
+
+def _read_time(_: HashType, plain: Plain) -> Value:
+    found = datetime.fromisoformat(plain)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _read_list(kind: HashType, plain: Plain) -> Value:
+    if type(plain) is not list:
+        raise UnfitError("it is no JSON array")
+    return [read_value(kind.items[0], item) for item in cast("list[Plain]", plain)]
+
+
+def _read_map(kind: HashType, plain: Plain) -> Value:
+    key, item = kind.items
+    pairs: Plain = plain.items() if hasattr(plain, "items") else plain
+    return {_hashable(read_value(key, one)): read_value(item, other) for one, other in pairs}
+
+
+def _hashable(value: Value) -> Value:
+    return tuple(cast("list[Value]", value)) if type(value) is list else value
+
+
+_READERS: dict[str, Callable[[HashType, Plain], Value]] = {
+    "integer": partial(_read_number, made=int),
+    "decimal": partial(_read_number, made=Decimal),
+    "double": _read_double,
+    "date": lambda _, plain: date.fromisoformat(plain),
+    "timestamp": _read_time,
+    "binary": lambda _, plain: bytes.fromhex(plain),
+    "list": _read_list,
+    "set": _read_list,
+    "map": _read_map,
+}
+
+
+def _write_double(_: HashType, given: float | Decimal) -> str:
+    value = float(given)
+    if isnan(value):
+        return "NaN"
+    return f"{'-' if value < 0 else ''}Infinity" if isinf(value) else repr(value)
+
+
+def _write_map(kind: HashType, value: Mapping[Value, Value]) -> Plain:
+    key, item = kind.items
+    return [[write_value(key, one), write_value(item, other)] for one, other in value.items()]
+
+
+def _write_list(kind: HashType, value: Value) -> Plain:
+    return [write_value(kind.items[0], item) for item in value]
+
+
+_WRITERS: dict[str, Callable[[HashType, Value], Plain]] = {
+    "string": lambda _, value: value,
+    "boolean": lambda _, value: value,
+    "uuid": lambda _, value: str(value) if isinstance(value, UUID) else value,
+    "integer": lambda _, value: str(value),
+    "decimal": lambda _, value: str(value),
+    "double": _write_double,
+    "date": lambda _, value: value.isoformat(),
+    "timestamp": lambda _, value: value.isoformat(),
+    "binary": lambda _, value: value.hex(),
+    "list": _write_list,
+    "set": _write_list,
+    "map": _write_map,
+}
