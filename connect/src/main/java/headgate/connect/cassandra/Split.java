@@ -1,0 +1,136 @@
+package headgate.connect.cassandra;
+
+import com.datastax.oss.driver.api.core.cql.Row;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.data.Struct;
+import org.apache.kafka.connect.source.SourceRecord;
+
+/**
+ * One token range and how far it has been read.
+ *
+ * <p>The mark is a time: every row changed before it was emitted. It moves only with the last record
+ * of a whole scan, and never past the scan's start, because a row that is written behind the scan
+ * meanwhile may be older than one that the scan still finds. So a kill repeats a scan and loses
+ * nothing, and one row from the future does not hide those of the present.
+ */
+public final class Split {
+  /** Below every time that Cassandra can hold. */
+  static final long BEGINNING = Long.MIN_VALUE;
+
+  private final TokenRange range;
+  private final PollSettings settings;
+  private final Map<String, String> partition;
+  private final RecentRows recent = new RecentRows();
+  private long mark;
+  private Scan scan;
+
+  public Split(TokenRange range, PollSettings settings, Map<String, Object> offset) {
+    this.range = range;
+    this.settings = settings;
+    partition = range.sourcePartition(settings.tableName());
+    mark = offset != null && offset.get("mark") instanceof Number n ? n.longValue() : BEGINNING;
+  }
+
+  private record Found(List<Object> key, long version, Struct value) {}
+
+  /** A scan under way; {@code held} is its last row so far, which may turn out to be the last. */
+  private static final class Scan {
+    final TableShape shape;
+    final long startedAt;
+    final Iterator<Row> rows;
+    long newest = BEGINNING;
+    Found held;
+
+    Scan(TableShape shape, long startedAt, Iterator<Row> rows) {
+      this.shape = shape;
+      this.startedAt = startedAt;
+      this.rows = rows;
+    }
+  }
+
+  public TokenRange range() {
+    return range;
+  }
+
+  /** The time from which the next scan reads. */
+  public long floor() {
+    return mark < BEGINNING + settings.lagMs() ? BEGINNING : mark - settings.lagMs();
+  }
+
+  public boolean scanning() {
+    return scan != null;
+  }
+
+  /** Forgets a scan that failed; the next begins where it began. */
+  public void abandon() {
+    scan = null;
+  }
+
+  /** The next records of this range; {@link #scanning} says whether there may be more. */
+  public List<SourceRecord> next(TableReader reader, long now) {
+    if (scan == null) {
+      scan = new Scan(reader.shape(), now, reader.rows(range, floor()));
+    }
+    List<Found> found = read();
+    boolean whole = !scan.rows.hasNext();
+    // Cassandra is not asked any more below: what is marked as emitted will be.
+    if (scan.held != null) {
+      found.add(0, scan.held);
+    }
+    scan.held = whole || found.isEmpty() ? null : found.remove(found.size() - 1);
+    return whole ? finish(found) : records(found, mark);
+  }
+
+  private List<Found> read() {
+    List<Found> found = new ArrayList<>();
+    for (int n = 0; n < settings.batchSize() && scan.rows.hasNext(); n++) {
+      Row row = scan.rows.next();
+      long version = scan.shape.version(row);
+      List<Object> key = scan.shape.primaryKey(row);
+      scan.newest = Math.max(scan.newest, version);
+      if (!recent.has(key, version)) {
+        found.add(new Found(key, version, scan.shape.value(row)));
+      }
+    }
+    return found;
+  }
+
+  private List<SourceRecord> finish(List<Found> found) {
+    long reached = Math.max(mark, Math.min(scan.newest, scan.startedAt));
+    List<SourceRecord> records = records(found.subList(0, Math.max(0, found.size() - 1)), mark);
+    if (!found.isEmpty()) {
+      records.addAll(records(found.subList(found.size() - 1, found.size()), reached));
+    }
+    mark = reached;
+    recent.forgetBefore(floor());
+    scan = null;
+    return records;
+  }
+
+  private List<SourceRecord> records(List<Found> found, long reached) {
+    List<SourceRecord> records = new ArrayList<>();
+    for (Found row : found) {
+      recent.add(row.key(), row.version(), keptFrom());
+      records.add(record(row.value(), reached));
+    }
+    return records;
+  }
+
+  /** Rows before this are below the next scan's floor at the least. */
+  private long keptFrom() {
+    long reached = Math.min(scan.newest, scan.startedAt);
+    return reached < BEGINNING + settings.lagMs() ? BEGINNING : reached - settings.lagMs();
+  }
+
+  private SourceRecord record(Struct value, long reached) {
+    Map<String, Object> offset =
+        Map.of("mark", reached, "columns", String.join(",", scan.shape.known()));
+    String key = value.getString(settings.pkColumn());
+    return new SourceRecord(
+        partition, offset, settings.topic(), null, Schema.STRING_SCHEMA, key, value.schema(), value);
+  }
+}
