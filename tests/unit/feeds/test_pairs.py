@@ -13,11 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate.checks.differences import row_difference
+from headgate.feeds.pairs.hashes import hash_by
 from headgate.feeds.pairs.model import COLUMNS, PHASES, Cell, Planned
 from headgate.feeds.pairs.oracle import ONPREM_FILE, read_keys, read_sums, write_oracle
 from headgate.feeds.pairs.planting import Order, Planting
 from headgate.feeds.pairs.roles import ROLES
+from headgate.spec.hash_contract_loader import load_contract
 
+ROOT = Path(__file__).parents[3]
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = START + timedelta(hours=1)
 
@@ -121,3 +124,21 @@ def test_what_was_planted_is_read_back_from_its_files(tmp_path: Path, planted: P
     }
     assert sum(sums.statuses.values()) + sum(sums.letters.values()) == sums.keys
     assert pq.read_table(tmp_path / ONPREM_FILE).num_rows == len(planted.onprem())
+
+
+def test_by_the_shipped_contract_the_newest_hash_differs_where_a_mismatch_is_expected() -> None:
+    contract = load_contract(ROOT / "contracts" / "business_table.hash.yml").value
+    hashed = hash_by(contract)
+    seen: Counter[str | None] = Counter()
+    for key in Planting(Order(5_000, 3, START), hashed).planned:
+        if not key.plan.onprem or not key.plan.writes or not key.plan.messages:
+            continue
+        said = [json.loads(m.value or b"") for m in key.plan.messages]
+        newest = max(said, key=lambda body: body["event_ts"])
+        last = [body for body in said if body["event_ts"] == newest["event_ts"]][-1]
+        cloud = hashed(key.plan.writes[-1].row.values(), 2)
+        status = key.expected.status
+        assert (last.get("hash_onprem") == cloud) == (status in ("MATCH", "LATE_MATCH")), key
+        seen[status] += 1
+    compared = {"MATCH", "LATE_MATCH", "MISMATCH", "LATE_MISMATCH"}
+    assert set(seen) == {*compared, "VERSION_SKEW", "INVALID_HASH"}

@@ -1,0 +1,197 @@
+"""`headgate feed pairs`: keys with every kind of defect on both sides, and what must come of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from headgate.feeds.pairs.model import Phase
+    from headgate.feeds.pairs.oracle import Sums
+    from headgate.feeds.pairs.planting import Planting
+    from headgate.settings import Settings
+    from headgate.spec.ruleset import RuleTable
+
+KEYS = 20_000
+PHASES = ("first", "soon", "late")
+# All versions of the first wave lie before the moment of planting.
+BEFORE = timedelta(minutes=10)
+ONPREM_TABLE = """\
+CREATE OR REPLACE TABLE lake.{table} USING iceberg
+AS SELECT * FROM parquet.`{file}`"""
+
+
+@dataclass(frozen=True)
+class PairsPlan:
+    """Where the two sides of the table are."""
+
+    topics: Mapping[Literal["onprem", "cloud"], str]
+    cassandra: str
+    iceberg: str | None
+    contract: Path
+
+
+@dataclass(frozen=True)
+class Fed:
+    """One wave: what was written, and what must be found in the end."""
+
+    table: str
+    phase: str
+    rows: int
+    messages: Mapping[str, int]
+    folder: str
+    elapsed_seconds: float
+    planted: Sums
+
+
+@click.command("pairs")
+@click.option("--table", default="business", show_default=True, help="A rule table with rows.")
+@click.option("--keys", type=click.IntRange(min=100), default=KEYS, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=42, show_default=True)
+@click.option("--phase", type=click.Choice(PHASES), default="first", show_default=True)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where to note it.")
+@click.option("--dry-run", is_flag=True, help="Write down what would be planted; send nothing.")
+def feed_pairs(
+    table: str, keys: int, seed: int, phase: str, out: Path | None, dry_run: bool
+) -> None:
+    """Plant keys on both sides of a reconciliation: rows, messages, and every kind of defect.
+
+    Rows go into Cassandra and into the on-prem table of the lake, messages to the topics. The later
+    waves belong to the first: `soon` brings what comes within the window, `late` what comes after
+    it. keys.parquet says of each key what must come of it.
+
+    \b
+    Examples:
+      headgate feed pairs
+      headgate feed pairs --keys 500 --seed 7
+      headgate feed pairs --phase late
+      headgate -o json feed pairs --dry-run
+    """
+    done = fed(table, cast("Phase", phase), keys, seed, out=out, dry_run=dry_run)
+    console.data(done, text(done, dry_run=dry_run))
+
+
+def fed(
+    table: str,
+    phase: Phase,
+    keys: int = KEYS,
+    seed: int = 42,
+    *,
+    out: Path | None = None,
+    dry_run: bool = False,
+) -> Fed:
+    """One wave under the settings in force."""
+    from headgate.feeds.pairs.oracle import sums_of, write_oracle
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    begun = time.monotonic()
+    folder = out or settings.home / "data" / "pairs"
+    plan = plan_of(settings, table)
+    planting = planting_of(plan, phase, keys, seed, folder)
+    sums = write_oracle(folder, planting) if phase == "first" else sums_of(planting)
+    rows, messages = (0, {}) if dry_run else sent(settings, plan, planting, phase, folder)
+    seconds = round(time.monotonic() - begun, 2)
+    return Fed(table, phase, rows, messages, str(folder), seconds, sums)
+
+
+def plan_of(settings: Settings, table: str) -> PairsPlan:
+    """Both sides as the rule set declares them."""
+    from headgate.cli.feed_rules import open_rules
+
+    declared: RuleTable = open_rules(settings, table).table
+    reconcile = declared.reconcile
+    cloud = reconcile.rows.cloud if reconcile else None
+    if reconcile is None or reconcile.contract is None or cloud is None or not cloud.cassandra:
+        raise UsageError(
+            f"pairs of {table} cannot be planted",
+            why="it needs `reconcile` with a contract and `rows: {cloud: {cassandra: …}}`",
+            fix="take the table business of rules/topic1.yml",
+        )
+    onprem = reconcile.rows.onprem
+    topics = {side: str(source.topic) for side, source in declared.sources.items()}
+    return PairsPlan(
+        topics=cast("Mapping[Literal['onprem', 'cloud'], str]", topics),
+        cassandra=cloud.cassandra,
+        iceberg=onprem.iceberg if onprem else None,
+        contract=settings.root / reconcile.contract,
+    )
+
+
+def planting_of(plan: PairsPlan, phase: Phase, keys: int, seed: int, folder: Path) -> Planting:
+    """A first wave is ordered here; a later one belongs to what was noted."""
+    from headgate.feeds.pairs.hashes import hash_by
+    from headgate.feeds.pairs.oracle import read_sums
+    from headgate.feeds.pairs.planting import Order, Planting
+    from headgate.spec.hash_contract_loader import load_contract
+
+    order = Order(keys, seed, begin()) if phase == "first" else read_sums(folder).order
+    return Planting(order, hash_by(load_contract(plan.contract).value))
+
+
+def begin() -> datetime:
+    """Whole milliseconds, as Cassandra keeps them."""
+    from headgate.store.ops import utc_now
+
+    now = utc_now() - BEFORE
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def sent(
+    settings: Settings, plan: PairsPlan, planting: Planting, phase: Phase, folder: Path
+) -> tuple[int, dict[str, int]]:
+    """The rows first, so that whoever hears a message finds the row."""
+    from headgate.cli.feed import bootstrap_of
+    from headgate.feeds.cassandra import open_session
+    from headgate.feeds.pairs import sending
+    from headgate.feeds.topic_writer import TopicWriter
+
+    writer = TopicWriter(bootstrap_of(settings))
+    writer.require(plan.topics.values())
+    with open_session(settings) as cassandra:
+        if phase == "first":
+            sending.prepare(cassandra, plan.cassandra)
+            console.say("rows into the on-prem table …")
+            onprem_table(settings, plan, folder)
+        console.say(f"rows into {plan.cassandra} …")
+        rows = sending.write_rows(cassandra, plan.cassandra, planting, phase)
+    return rows, sending.send_messages(writer, plan.topics, planting, phase)
+
+
+def onprem_table(settings: Settings, plan: PairsPlan, folder: Path) -> None:
+    """The rows on-prem as a table of the lake, made by the running engine."""
+    from headgate.engine.connect import connect
+    from headgate.engine.statements import sql
+    from headgate.feeds.pairs.oracle import ONPREM_FILE
+
+    if plan.iceberg is None:
+        return
+    schema = plan.iceberg.partition(".")[0]
+    file = (folder / ONPREM_FILE).resolve()
+    with connect(settings) as session:
+        sql(session, f"CREATE NAMESPACE IF NOT EXISTS lake.{schema}").collect()
+        sql(session, ONPREM_TABLE.format(table=plan.iceberg, file=file)).collect()
+
+
+def text(done: Fed, *, dry_run: bool) -> str:
+    """The report for a person."""
+    p = done.planted
+    told = ", ".join(f"{n:,} to {topic}" for topic, n in done.messages.items()) or "no messages"
+    head = f"Wave `{done.phase}` of {p.keys:,} keys, seed {p.seed}: {done.rows:,} rows, {told}"
+    if dry_run:
+        head = f"{p.keys:,} keys, seed {p.seed}; nothing was sent"
+    counts = {"Planted": p.roles, "To be found": p.statuses, "Dead letters": p.letters}
+    blocks = [
+        f"{title}\n" + "\n".join(f"  {name:<18}{n:>9,}" for name, n in found.items())
+        for title, found in counts.items()
+    ]
+    return "\n\n".join([head, *blocks, f"Each key stands in {done.folder}/keys.parquet"])
