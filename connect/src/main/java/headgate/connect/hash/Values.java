@@ -70,11 +70,20 @@ final class Values {
   }
 
   static double real(Object value) {
-    boolean number = value instanceof Double || value instanceof Float || isWhole(value);
-    if (number || value instanceof BigDecimal || value instanceof BigInteger) {
+    if (value instanceof Double || value instanceof Float || isWhole(value)) {
       return ((Number) value).doubleValue();
     }
+    if (value instanceof BigDecimal || value instanceof BigInteger) {
+      return finite(((Number) value).doubleValue());
+    }
     throw refused("double", value);
+  }
+
+  private static double finite(double nearest) {
+    if (Double.isInfinite(nearest)) {
+      throw new IllegalArgumentException("no double is so large");
+    }
+    return nearest;
   }
 
   private static boolean isWhole(Object value) {
@@ -157,6 +166,6 @@ final class Values {
   static IllegalArgumentException refused(String type, Object value) {
     String found = value == null ? "null" : value.getClass().getSimpleName();
     String words = value instanceof String ? "a text that is none" : "a " + found;
-    return new IllegalArgumentException("a " + type + " is wanted, but there is " + words);
+    return new IllegalArgumentException(type + " is wanted, but there is " + words);
   }
 }
