@@ -1,4 +1,4 @@
-"""`headgate feed`: make sample data, send a Parquet file, send rows of a rule table."""
+"""`headgate feed`: make sample data, send a Parquet file, rows of a rule table, hashes of rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from headgate.cli.console import Progress, console
+from headgate.cli.feed_hasher import feed_hasher
 from headgate.cli.feed_rules import feed_rules
 from headgate.errors import UnavailableError
 
@@ -32,10 +33,12 @@ def group() -> None:
       headgate feed sample --rows 50000
       headgate feed generate --max-events 10000
       headgate feed rules customer --rows 10000
+      headgate feed hasher business --once
     """
 
 
 group.add_command(feed_rules)
+group.add_command(feed_hasher)
 
 
 @group.command()

@@ -7,10 +7,8 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +19,7 @@ import pyarrow as pa
 
 from headgate.errors import InterruptedByUserError
 from headgate.feeds.contract import RowContract, envelope
+from headgate.feeds.interruption import interruption
 from headgate.feeds.json_rows import JsonRows, keys
 from headgate.feeds.source import ParquetSource, require_fit
 from headgate.feeds.topic_writer import TopicWriter
@@ -206,25 +205,3 @@ def write_metrics(generated: Generated, file: Path) -> None:
     """Leave the figures where validation looks for them, whole or not at all."""
     with whole_file(file) as part:
         part.write_bytes(orjson.dumps(asdict(generated), option=orjson.OPT_INDENT_2) + b"\n")
-
-
-@contextmanager
-def interruption() -> Generator[Callable[[], bool]]:
-    """Whether Ctrl-C or a termination came; the second one ends at once."""
-    came: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        came.append(number)
-        signal.signal(number, before[number])
-
-    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
-    before = {int(number): signal.getsignal(number) for number in numbers}
-    with suppress(ValueError):  # only the main thread may listen
-        for number in numbers:
-            signal.signal(number, note)
-    try:
-        yield lambda: bool(came)
-    finally:
-        with suppress(ValueError):
-            for number in numbers:
-                signal.signal(number, before[number])

@@ -1,0 +1,181 @@
+"""What a record of Topic-1 asks the hasher for: which key, at which version, and what it expects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, cast
+
+from headgate.compile.rules.key_path import Step
+from headgate.feeds.hasher.key_path import key_of, text_of
+from headgate.spec.reconcile import Reconcile
+from headgate.spec.ruleset import RuleTable
+
+ACTIONS = frozenset({"CREATE", "UPDATE", "UPSERT", "DELETE"})
+DELETE = "DELETE"
+Why = Literal["not_json", "missing_pk", "unknown_action"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record as it stands on its topic; `epoch` tells one assignment of a partition from the next."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    epoch: int = 0
+
+
+class Known(NamedTuple):
+    """What was read of a key before."""
+
+    hash: str | None
+    version: datetime
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A key to look up; `hash` is what on-prem has, `deleted` that it has the row no more.
+
+    `expects` says that the reading should agree with it; `before` that this is the second look.
+    """
+
+    key: str
+    version: datetime
+    record: Record
+    deleted: bool = False
+    hash: str | None = None
+    hash_version: int | None = None
+    expects: bool = False
+    before: Known | None = None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A record that the job makes a dead letter of; the hasher leaves it alone."""
+
+    why: Why
+
+
+@dataclass(frozen=True)
+class EventForm:
+    """Where in a record the key, the action, the hash and the version stand."""
+
+    pk: str
+    path: tuple[Step, ...]
+    action: str
+    hash: str | None
+    hash_version: str | None
+    event_time: str | None
+
+
+def reread_topic(onprem_topic: str) -> str:
+    """The topic by which others ask for keys to be read again, as after a repair."""
+    return f"{onprem_topic}.reread"
+
+
+def event_form(table: RuleTable, reconcile: Reconcile, path: tuple[Step, ...]) -> EventForm:
+    source = table.sources["onprem"]
+    return EventForm(
+        pk=table.pk,
+        path=path,
+        action=reconcile.action,
+        hash=table.hash.onprem_field if table.hash else None,
+        hash_version=reconcile.hash_version,
+        event_time=source.event_time,
+    )
+
+
+def asked_of(record: Record, form: EventForm) -> Asked | Skipped:
+    """What an event of Topic-1 asks for; a tombstone asks whether its key is gone."""
+    if record.value is None:
+        return _tombstone(record)
+    data = fields_of(record.value)
+    if data is None:
+        return Skipped("not_json")
+    key = key_of(data, form.path) if form.path else text_of(data.get(form.pk))
+    if key is None:
+        return Skipped("missing_pk")
+    action = data.get(form.action)
+    if action is not None and action not in ACTIONS:
+        return Skipped("unknown_action")
+    version = version_of(data, form.event_time, record)
+    return _event(record, data, form, key, version) if version else Skipped("not_json")
+
+
+def _event(
+    record: Record, data: Mapping[str, Any], form: EventForm, key: str, version: datetime
+) -> Asked:
+    return Asked(
+        key=key,
+        version=version,
+        record=record,
+        deleted=data.get(form.action) == DELETE,
+        hash=text_of(data.get(form.hash)) if form.hash else None,
+        hash_version=_whole(data.get(form.hash_version)) if form.hash_version else None,
+        expects=True,
+    )
+
+
+def _tombstone(record: Record) -> Asked | Skipped:
+    key = bare_key(record)
+    if key is None:
+        return Skipped("missing_pk")
+    return Asked(key, record.timestamp, record, deleted=True, expects=True)
+
+
+def request_of(record: Record) -> Asked | Skipped:
+    """A request to read a key again: `{pk, event_ts, reason}`, or the key alone."""
+    data = fields_of(record.value or b"{}")
+    if data is None:
+        return Skipped("not_json")
+    key = text_of(data.get("pk")) or bare_key(record)
+    version = version_of(data, "event_ts", record)
+    if key is None:
+        return Skipped("missing_pk")
+    return Asked(key, version, record) if version else Skipped("not_json")
+
+
+def bare_key(record: Record) -> str | None:
+    try:
+        return record.key.decode() if record.key else None
+    except UnicodeDecodeError:
+        return None
+
+
+def fields_of(value: bytes) -> Mapping[str, Any] | None:
+    """The fields of a JSON object, numbers as they are written; None when it is none."""
+    try:
+        data = json.loads(value.decode(), parse_int=str, parse_float=str, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Mapping[str, Any]", data) if isinstance(data, dict) else None
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+def version_of(data: Mapping[str, Any], field: str | None, record: Record) -> datetime | None:
+    """The version: the field, else when the record came; None for a text that is no time."""
+    text = data.get(field) if field else None
+    if text is None:
+        return record.timestamp
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (ValueError, TypeError):
+        return None

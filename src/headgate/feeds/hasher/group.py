@@ -1,0 +1,171 @@
+"""A consumer group over the topics that ask for readings: shared by all hashers of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Protocol, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from headgate.errors import OperationError
+from headgate.feeds.hasher.asked import Record
+from headgate.feeds.hasher.offsets import Offsets, Partition
+
+# So long after a kill the others take over.
+SESSION_SECONDS = 10
+COMMIT_SECONDS = 10.0
+AT_ONCE = 500
+
+
+class _Message(Protocol):
+    """The calls used here; the library's own annotations leave their types open."""
+
+    def error(self) -> KafkaError | None: ...
+    def topic(self) -> str: ...
+    def partition(self) -> int: ...
+    def offset(self) -> int: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+
+
+class Group:
+    """One member. `leaving` is called before partitions are given away: publish no more of them."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        topics: Sequence[str],
+        offsets: Offsets,
+        leaving: Callable[[], None],
+    ) -> None:
+        self.name, self._offsets, self._leaving = group, offsets, leaving
+        self._consumer: Any = Consumer(_settings(bootstrap, group))
+        self._paused = False
+        self._consumer.subscribe(
+            list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def records(self, most: int, timeout: float) -> Iterator[Record]:
+        """What has come, at most so many; waits that long for the first."""
+        first = cast("_Message | None", self._consumer.poll(timeout))
+        if first is None:
+            return
+        more = cast("list[_Message]", self._consumer.consume(min(most, AT_ONCE), 0))
+        for message in (first, *more):
+            if message.error() is not None:
+                self._note(message)
+            elif (message.topic(), message.partition()) in self._offsets.partitions:
+                yield self._record(message)
+
+    def pause(self, on: bool) -> None:
+        """Stay in the group without being given records, or go on."""
+        if on == self._paused:
+            return
+        here = [TopicPartition(topic, number) for topic, number in self._offsets.partitions]
+        with suppress(KafkaException):  # partitions that are just being given away
+            (self._consumer.pause if on else self._consumer.resume)(here)
+            self._paused = on
+
+    def commit(self, wait: bool = False) -> None:
+        """Write to the group what is settled; what cannot be written now is written next time."""
+        offsets = self._offsets.untold()
+        if not offsets:
+            return
+        wanted = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
+        try:
+            self._consumer.commit(offsets=wanted, asynchronous=not wait)
+        except KafkaException:
+            return
+        self._offsets.told(offsets)
+
+    def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int]:
+        """Where the whole group stands."""
+        if not partitions:
+            return {}
+        asked = [TopicPartition(topic, number) for topic, number in partitions]
+        try:
+            found = self._consumer.committed(asked, timeout=COMMIT_SECONDS)
+        except KafkaException:
+            return {}
+        return {(f.topic, f.partition): f.offset for f in found if f.offset >= 0}
+
+    def lags(self) -> Mapping[Partition, int]:
+        """Records of each of its partitions that are not settled, as far as it knows."""
+        settled, found = self._offsets.settled(), dict[Partition, int]()
+        for topic, number in self._offsets.partitions:
+            with suppress(KafkaException):
+                _, end = self._consumer.get_watermark_offsets(
+                    TopicPartition(topic, number), cached=True
+                )
+                at = settled.get((topic, number))
+                if end >= 0 and at is not None:
+                    found[topic, number] = max(0, end - at)
+        return found
+
+    def close(self) -> None:
+        """Leave the group, so that the others take over at once."""
+        self._consumer.close()
+
+    def _record(self, message: _Message) -> Record:
+        topic, partition = message.topic(), message.partition()
+        self._offsets.begin((topic, partition), message.offset())
+        return Record(
+            topic,
+            partition,
+            message.offset(),
+            datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
+            message.key(),
+            message.value(),
+            tuple(message.headers() or ()),
+            self._offsets.epoch((topic, partition)),
+        )
+
+    def _note(self, message: _Message) -> None:
+        error = cast("KafkaError", message.error())
+        if error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]  # librdkafka's public name
+            self._offsets.passed((message.topic(), message.partition()), message.offset())
+        elif error.fatal():
+            raise OperationError(
+                f"the consumer group {self.name} cannot go on",
+                why=error.str(),
+                fix="start the hasher again; it goes on where the group stands",
+            )
+
+    def _assigned(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._offsets.assign(_pairs(partitions))
+        self._paused = False  # the new ones are not paused; the next round pauses all
+
+    def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._leaving()
+        self.commit(wait=True)
+        self._offsets.revoke(_pairs(partitions))
+
+    def _lost(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        """Others have them already: what was settled since is theirs to do again."""
+        self._offsets.revoke(_pairs(partitions))
+
+
+def _pairs(partitions: list[TopicPartition]) -> list[Partition]:
+    return [(partition.topic, partition.partition) for partition in partitions]
+
+
+def _settings(bootstrap: str, group: str) -> dict[str, str | int | float | bool]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": SESSION_SECONDS * 1000,
+        "heartbeat.interval.ms": 1000,
+        "fetch.wait.max.ms": 100,
+        "reconnect.backoff.max.ms": 1000,
+        "log_level": 0,  # it would write refused connections to stderr
+    }

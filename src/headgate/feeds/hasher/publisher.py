@@ -1,0 +1,161 @@
+"""Readings to Topic-2 and dead letters to their topic: acknowledged by all replicas, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol, cast
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from headgate.errors import OperationError, UnavailableError
+from headgate.feeds.hasher.asked import Record
+
+# A broker that restarts comes back within it; what is queued then arrives, once and in order.
+SECONDS_TO_DELIVER = 300.0
+AWAY = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
+TOO_LARGE = frozenset({"MSG_SIZE_TOO_LARGE"})
+Headers = list[tuple[str, bytes | None]]
+Done = Callable[[], None]
+
+
+class _Producer(Protocol):
+    """The calls used here; the library's own annotations leave their types open."""
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        *,
+        headers: Headers,
+        on_delivery: Callable[[KafkaError | None, object], None],
+    ) -> None: ...
+
+    def poll(self, timeout: float) -> int: ...
+
+    def flush(self, timeout: float) -> int: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Letter:
+    """Why a record got no reading."""
+
+    stage: str
+    code: str
+    words: str
+
+
+class Publisher:
+    """One producer. A record that could not be delivered is raised at the next call."""
+
+    def __init__(self, bootstrap: str, job: str, seconds: float = SECONDS_TO_DELIVER) -> None:
+        self._bootstrap, self._job, self._seconds = bootstrap, job, seconds
+        self._producer = _producer(bootstrap, seconds)
+        self._failure: KafkaError | None = None
+
+    @property
+    def unacknowledged(self) -> int:
+        return len(self._producer)
+
+    def send(
+        self, topic: str, key: str, value: bytes | None, origin: Sequence[Record], done: Done
+    ) -> None:
+        """Queue a reading, None as a tombstone; `done` is called once it is acknowledged."""
+        newest = origin[-1] if origin else None
+        headers = self._origin(newest) if newest else self._job_header()
+        self._queue(topic, value, key.encode(), headers, done)
+
+    def dead_letter(self, topic: str, record: Record, letter: Letter, done: Done) -> None:
+        """Queue a dead letter: the original bytes, and in headers where it was and why."""
+        facts = {
+            "headgate.stage": letter.stage,
+            "headgate.reason_code": letter.code,
+            "headgate.reason": letter.words,
+            "headgate.refused_at": datetime.now(UTC).isoformat(),
+        }
+        headers = [*record.headers, *self._origin(record)]
+        headers += [(name, fact.encode()) for name, fact in facts.items()]
+        self._queue(topic, record.value, record.key, headers, done)
+
+    def poll(self) -> None:
+        """Hear what was acknowledged."""
+        self._producer.poll(0)
+        self._raise_failure()
+
+    def flush(self, seconds: float | None = None) -> None:
+        """Wait until everything queued is acknowledged."""
+        left = self._producer.flush(self._seconds + 1 if seconds is None else seconds)
+        self._raise_failure()
+        if left:
+            raise self._away("it did not acknowledge all records in time")
+
+    def _origin(self, record: Record) -> Headers:
+        facts = {
+            "headgate.topic": record.topic,
+            "headgate.partition": str(record.partition),
+            "headgate.offset": str(record.offset),
+            "headgate.timestamp": record.timestamp.isoformat(),
+        }
+        return [*((n, fact.encode()) for n, fact in facts.items()), *self._job_header()]
+
+    def _job_header(self) -> Headers:
+        return [("headgate.job", self._job.encode())]
+
+    def _queue(
+        self, topic: str, value: bytes | None, key: bytes | None, headers: Headers, done: Done
+    ) -> None:
+        def delivered(error: KafkaError | None, _message: object) -> None:
+            if error is None:
+                done()
+            else:
+                self._failure = self._failure or error
+
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=headers, on_delivery=delivered)
+                return
+            except BufferError:
+                self._producer.poll(0.05)
+                self._raise_failure()
+            except KafkaException as error:
+                raise self._refused(cast("KafkaError", error.args[0])) from error
+
+    def _raise_failure(self) -> None:
+        if self._failure is None:
+            return
+        if self._failure.retriable() or self._failure.name() in AWAY:
+            raise self._away(self._failure.str())
+        raise self._refused(self._failure)
+
+    def _away(self, why: str) -> UnavailableError:
+        return UnavailableError(
+            f"the broker at {self._bootstrap} is away",
+            why=f"{why}; the group's offsets stand before what it did not take",
+            fix="start it with `headgate local up`, then start the hasher again",
+        )
+
+    def _refused(self, error: KafkaError) -> OperationError:
+        return OperationError(
+            f"the broker at {self._bootstrap} refused a record",
+            why=error.str(),
+            fix="check the topics' settings, as max.message.bytes, and the broker's log",
+        )
+
+
+def _producer(bootstrap: str, seconds: float) -> _Producer:
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "enable.idempotence": True,
+        "acks": "all",
+        "compression.type": "lz4",
+        "linger.ms": 10,
+        "partitioner": "murmur2_random",  # as Java clients: a key has one partition for all
+        "message.timeout.ms": int(seconds * 1000),
+        "reconnect.backoff.max.ms": 1000,
+        "log_level": 0,  # it would write refused connections to stderr
+    }
+    return cast("_Producer", cast("object", Producer(settings)))

@@ -1,0 +1,90 @@
+"""What the cloud has of a key: its row's hash and version, as Topic-2 carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import orjson
+
+from headgate.feeds.cassandra_rows import Row
+from headgate.feeds.hasher.asked import Asked, Known
+
+RowHash = Callable[[Mapping[str, object]], str]
+ONE_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One answer: `hash` is None when there is no row; its version is then the one asked for."""
+
+    key: str
+    hash: str | None
+    version: datetime
+    partial: bool = False
+
+    @property
+    def absent(self) -> bool:
+        return self.hash is None
+
+    @property
+    def known(self) -> Known:
+        return Known(self.hash, self.version)
+
+
+@dataclass(frozen=True)
+class CloudForm:
+    """The names of Topic-2's fields, and the version of the hash."""
+
+    pk: str
+    hash: str
+    hash_version: str | None
+    event_time: str
+    number: int
+
+    def value(self, reading: Reading) -> bytes:
+        """The message: key, hash, its version, and the row's version."""
+        fields: dict[str, object] = {self.pk: reading.key, self.hash: reading.hash}
+        if self.hash_version:
+            fields[self.hash_version] = self.number
+        fields[self.event_time] = written(reading.version)
+        return orjson.dumps(fields)
+
+
+def written(moment: datetime) -> str:
+    """ISO 8601 in UTC, to the microsecond where there is one."""
+    utc = moment.astimezone(UTC)
+    precision = "microseconds" if utc.microsecond % 1000 else "milliseconds"
+    return utc.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def newest(asked: tuple[Asked, ...]) -> Asked:
+    """Of those who asked for one key, the one with the newest version; the last of equals."""
+    return max(reversed(asked), key=lambda one: one.version)
+
+
+def reading_of(asked: Asked, row: Row | None, row_hash: RowHash, there: frozenset[str]) -> Reading:
+    """The answer; `there` are the hashed columns that the table has: a null in one is partial."""
+    if row is None:
+        return Reading(asked.key, None, asked.version)
+    partial = any(row.values.get(name) is None for name in there)
+    return Reading(asked.key, row_hash(row.values), row.cloud_ts or asked.version, partial)
+
+
+def differs(asked: Asked, reading: Reading, number: int) -> bool:
+    """Whether it is not (yet) what on-prem has: it is then read once more before the deadline."""
+    if not asked.expects:
+        return False
+    if asked.deleted:
+        return not reading.absent
+    if reading.absent or is_older(reading.version, asked.version):
+        return True
+    if asked.hash is None or (asked.hash_version or number) != number:
+        return False  # nothing to compare with: reading it again would tell nothing
+    return reading.hash != asked.hash
+
+
+def is_older(cloud: datetime, onprem: datetime) -> bool:
+    """By milliseconds: Cassandra's timestamps have no more."""
+    return onprem - cloud >= ONE_MILLISECOND

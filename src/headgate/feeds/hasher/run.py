@@ -1,0 +1,159 @@
+"""Opens what a hasher needs, runs it until it is stopped or through, and says what it did."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from headgate.engine.topics import Topics, TopicSpec
+from headgate.feeds.cassandra import Cassandra, Place, session_at
+from headgate.feeds.hasher.asked import Asked, Record, Skipped, asked_of, request_of, reread_topic
+from headgate.feeds.hasher.cdc import changed_of
+from headgate.feeds.hasher.counts import Counts, HasherMetrics
+from headgate.feeds.hasher.drift import Drift
+from headgate.feeds.hasher.lookups import Lookups
+from headgate.feeds.hasher.metering import metering
+from headgate.feeds.hasher.plan import HasherPlan
+from headgate.feeds.hasher.polling import Poller
+from headgate.feeds.hasher.publisher import Publisher
+from headgate.feeds.hasher.service import Ends, Hasher, Watcher
+from headgate.feeds.hasher.table import HashedTable
+from headgate.feeds.interruption import interruption
+
+CLOUD_PARTITIONS, LETTER_PARTITIONS = 6, 3
+TOPIC_DAYS, LETTER_DAYS = 3, 7
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """What a run did."""
+
+    table: str
+    mode: str
+    records: int
+    readings: int
+    not_found: int
+    tombstones: int
+    partial: int
+    skipped: dict[str, int]
+    dead_letters: int
+    rereads: int
+    changed: int
+    rereads_left: int
+    lookups: int
+    elapsed_seconds: float
+    stopped: bool
+    new_columns: int = 0
+    removed_columns: int = 0
+    pauses: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def per_second(self) -> float:
+        return self.lookups / self.elapsed_seconds if self.elapsed_seconds else 0.0
+
+
+def run_hasher(
+    plan: HasherPlan, place: Place, watcher: Watcher, dogstatsd: str | None = None
+) -> Hashed:
+    """Look rows up until stopped (or, with `--once`, through); everything counted is acknowledged."""
+    begun = time.monotonic()
+    ends = _ready(plan)
+    counts = Counts()
+    with session_at(place, plan.given.timeout) as cassandra, interruption() as stopped:
+        table = _table(plan, cassandra, counts, watcher)
+        publisher = Publisher(plan.bootstrap, plan.job)
+        if plan.given.mode == "poll":
+            poller = Poller(plan, cassandra, table, publisher, counts, watcher)
+            polled = HasherMetrics(plan.table, plan.job, counts)
+            with metering(polled, plan.given, dogstatsd, watcher):
+                poller.run(stopped)
+            return _summed(plan, counts, None, 0, begun, stopped=stopped())
+        lookups = Lookups(table, plan.limits)
+        asked = partial(_asked, plan)
+        hasher = Hasher(plan, table, lookups, publisher, counts, watcher, asked)
+        metrics = HasherMetrics(
+            plan.table, plan.job, counts, lookups, hasher.rereads, partial(_lags, hasher)
+        )
+        with metering(metrics, plan.given, dogstatsd, watcher):
+            hasher.run(stopped, ends if plan.given.once else None)
+        return _summed(plan, counts, lookups, len(hasher.rereads), begun, stopped=stopped())
+
+
+def _asked(plan: HasherPlan, record: Record) -> Asked | Skipped:
+    if plan.given.mode == "cdc":
+        return changed_of(record, plan.key)
+    if record.topic == reread_topic(plan.topic):
+        return request_of(record)
+    return asked_of(record, plan.events)
+
+
+def _ready(plan: HasherPlan) -> Ends:
+    """Make the topics that are missing, and note where those that are read end."""
+    topics = Topics(plan.bootstrap)
+    topics.need()
+    wanted = [
+        TopicSpec(plan.cloud_topic, CLOUD_PARTITIONS, TOPIC_DAYS),
+        TopicSpec(plan.letters_topic, LETTER_PARTITIONS, LETTER_DAYS),
+    ]
+    if plan.given.mode == "poll":
+        topics.create(wanted)
+        return Ends({})
+    partitions = topics.found(plan.topic).partitions
+    more = [TopicSpec(name, partitions, TOPIC_DAYS) for name in plan.topics if name != plan.topic]
+    topics.create([*wanted, *more])
+    found = [topics.found(name) for name in plan.topics]
+    return Ends({(state.name, p): end for state in found for p, end in state.end.items()})
+
+
+def _table(plan: HasherPlan, cassandra: Cassandra, counts: Counts, watcher: Watcher) -> HashedTable:
+    def note(drift: Drift) -> None:
+        counts.new_columns += len(drift.new)
+        counts.removed_columns += len(drift.removed)
+        for line in drift.lines(plan.cassandra_table):
+            watcher.say(line)
+
+    name, fields = plan.cassandra_table, plan.fields
+    return HashedTable(cassandra, name, plan.key, fields, plan.version, note)
+
+
+def _lags(hasher: Hasher) -> Mapping[str, int]:
+    found: Counter[str] = Counter()
+    for (topic, _), records in hasher.group.lags().items():
+        found[topic] += records
+    return found
+
+
+def _summed(
+    plan: HasherPlan,
+    counts: Counts,
+    lookups: Lookups | None,
+    left: int,
+    begun: float,
+    *,
+    stopped: bool,
+) -> Hashed:
+    return Hashed(
+        table=plan.table,
+        mode=plan.given.mode,
+        records=counts.read,
+        readings=counts.readings,
+        not_found=counts.not_found,
+        tombstones=counts.tombstones,
+        partial=counts.partial,
+        skipped=dict(counts.skipped),
+        dead_letters=counts.records["dead_letter"],
+        rereads=counts.rereads,
+        changed=counts.changed,
+        rereads_left=left,
+        lookups=lookups.timing.lookups if lookups else counts.readings,
+        elapsed_seconds=round(time.monotonic() - begun, 2),
+        stopped=stopped,
+        new_columns=counts.new_columns,
+        removed_columns=counts.removed_columns,
+        pauses=counts.pauses,
+        outcomes=dict(counts.records),
+    )

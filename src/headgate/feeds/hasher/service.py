@@ -1,0 +1,246 @@
+"""The hasher: events ask for keys, rows are looked up and hashed, readings go to Topic-2.
+
+At least once: a group's offset passes a record only when what came of it is acknowledged. So a
+killed hasher loses nothing; what it had not finished is done again, by itself or by another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from headgate.errors import ForbiddenError, RowRefusedError, UnavailableError
+from headgate.feeds.hasher.asked import Asked, Record, Skipped
+from headgate.feeds.hasher.counts import DEAD_LETTER, PUBLISHED, SKIPPED, Counts
+from headgate.feeds.hasher.group import Group
+from headgate.feeds.hasher.lookups import Found, Lookups, Lost
+from headgate.feeds.hasher.offsets import Offsets, Partition
+from headgate.feeds.hasher.plan import HasherPlan
+from headgate.feeds.hasher.publisher import Letter, Publisher
+from headgate.feeds.hasher.reading import Reading, differs, newest, reading_of
+from headgate.feeds.hasher.rereads import Rereads
+from headgate.feeds.hasher.table import HashedTable
+
+IDLE_SECONDS, BUSY_SECONDS = 0.1, 0.02
+COMMIT_EVERY, LOOK_EVERY, SHAPE_EVERY = 1.0, 0.5, 60.0
+# What may wait for its answer or its acknowledgement before no more is read.
+QUEUED = 20
+SECONDS_TO_FINISH = 30.0
+
+
+class Watcher(Protocol):
+    """Sees how far the hasher is, and hears what it has to say."""
+
+    def advance(self, records: int) -> None: ...
+
+    def say(self, words: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where the topics ended when the hasher started; with `--once` it goes so far."""
+
+    offsets: dict[Partition, int]
+
+
+class Hasher:
+    """One run over the events of a table; single-threaded but for the driver's answers."""
+
+    def __init__(
+        self,
+        plan: HasherPlan,
+        table: HashedTable,
+        lookups: Lookups,
+        publisher: Publisher,
+        counts: Counts,
+        watcher: Watcher,
+        asked: Callable[[Record], Asked | Skipped],
+    ) -> None:
+        self._plan, self._table, self._lookups, self._publisher = plan, table, lookups, publisher
+        self.counts, self._watcher, self._asked = counts, watcher, asked
+        self.rereads = Rereads(plan.reread_after)
+        self._offsets = Offsets()
+        self.group = Group(plan.bootstrap, plan.group, plan.topics, self._offsets, self._leaving)
+        self._next = {"commit": 0.0, "look": 0.0, "shape": time.monotonic() + SHAPE_EVERY}
+        self._told_paused = False
+
+    def run(self, stopped: Callable[[], bool], ends: Ends | None) -> None:
+        """Until stopped, or with `ends` until the group has come so far."""
+        try:
+            while not stopped() and not self._is_through(ends):
+                self._round()
+            self._finish(now=ends is not None and not stopped())
+        finally:
+            self.group.close()
+
+    def _round(self) -> None:
+        self._take()
+        for answer in self._lookups.answers(self._patience()):
+            self._settle(answer)
+        self._publisher.poll()
+        self._tick(time.monotonic())
+
+    def _take(self) -> None:
+        """Read as much as there is room for; while Cassandra is away, stay in the group only."""
+        self._tell_pause()
+        self.group.pause(self._lookups.paused)
+        room = QUEUED * self._plan.given.in_flight - self._offsets.under_way
+        if room <= 0 and not self._lookups.paused:
+            return
+        idle = not self._lookups.outstanding and not self._publisher.unacknowledged
+        for record in self.group.records(max(room, 1), IDLE_SECONDS if idle else 0):
+            self._ask(record)
+
+    def _patience(self) -> float:
+        return BUSY_SECONDS if self._lookups.outstanding else 0
+
+    def _ask(self, record: Record) -> None:
+        asked = self._asked(record)
+        if isinstance(asked, Skipped):
+            self.counts.skipped[asked.why] += 1
+            self._done(SKIPPED, [record])
+        else:
+            self._lookups.ask(asked)
+
+    def _settle(self, answer: Found | Lost) -> None:
+        mine = tuple(asked for asked in answer.asked if self._is_mine(asked))
+        if not mine:
+            return
+        if isinstance(answer, Lost):
+            if answer.failure.kind == "refused":
+                raise _refused(answer)
+            self._lose(mine, answer)
+            return
+        try:
+            self._publish(mine, answer)
+        except RowRefusedError as error:
+            self._letters(mine, Letter("Hash", "dq_hash_refused", error.one_line))
+
+    def _is_mine(self, asked: Asked) -> bool:
+        """Whether its partition is still this process's; a second reading may always be sent."""
+        record, second = asked.record, asked.before is not None
+        return second or self._offsets.has((record.topic, record.partition), record.epoch)
+
+    def _publish(self, mine: tuple[Asked, ...], answer: Found) -> None:
+        asked = newest(mine)
+        reading = reading_of(asked, answer.row, self._plan.row_hash, self._table.there)
+        records = [one.record for one in mine if one.before is None]
+        if not records and asked.before == reading.known:
+            return  # nothing new: sent again, it would only count as a duplicate
+        self._count(reading, asked, changed=not records)
+        self._plan_reread(mine, reading)
+        value = self._value(reading, asked)
+        done = partial(self._done, PUBLISHED, records)
+        self._publisher.send(self._plan.cloud_topic, asked.key, value, [asked.record], done)
+
+    def _value(self, reading: Reading, asked: Asked) -> bytes | None:
+        if self._plan.tombstones and reading.absent and asked.deleted:
+            self.counts.tombstones += 1
+            return None
+        return self._plan.cloud.value(reading)
+
+    def _count(self, reading: Reading, asked: Asked, *, changed: bool) -> None:
+        self.counts.readings += 1
+        self.counts.partial += reading.partial
+        self.counts.changed += changed
+        self.counts.not_found += reading.absent and not asked.deleted
+
+    def _plan_reread(self, mine: Sequence[Asked], reading: Reading) -> None:
+        asking = tuple(one for one in mine if one.expects)
+        if not asking:
+            return
+        asked = newest(asking)
+        if differs(asked, reading, self._plan.cloud.number):
+            self.rereads.plan(asked, reading, time.monotonic())
+        else:
+            self.rereads.settle(asked.key)
+
+    def _lose(self, mine: tuple[Asked, ...], lost: Lost) -> None:
+        self.counts.timeouts += len(mine)
+        words = f"no answer after {lost.tries} tries: {lost.failure.words}"
+        self._letters(mine, Letter("Cassandra", "dq_cassandra_timeout", words))
+
+    def _letters(self, mine: tuple[Asked, ...], letter: Letter) -> None:
+        for asked in mine:
+            if asked.before is not None:
+                continue  # its event had a reading: the job settles it by its deadline
+            done = partial(self._done, DEAD_LETTER, [asked.record])
+            topic = self._plan.letters_topic
+            self._publisher.dead_letter(topic, asked.record, letter, done)
+
+    def _done(self, outcome: str, records: Sequence[Record]) -> None:
+        for record in records:
+            self._offsets.done((record.topic, record.partition), record.offset, record.epoch)
+        self.counts.records[outcome] += len(records)
+        self._watcher.advance(len(records))
+
+    def _tick(self, now: float) -> None:
+        for asked in self.rereads.due(now):
+            self._read_again(asked)
+        if now >= self._next["commit"]:
+            self._next["commit"] = now + COMMIT_EVERY
+            self.group.commit()
+        if now >= self._next["shape"] and not self._lookups.paused:
+            self._next["shape"] = now + SHAPE_EVERY
+            self._look_at_shape()
+
+    def _read_again(self, asked: Asked) -> None:
+        self.counts.rereads += 1
+        self._lookups.ask(asked)
+
+    def _look_at_shape(self) -> None:
+        try:
+            self._table.renew()
+        except UnavailableError as error:
+            self._watcher.say(f"the table's columns could not be read: {error.why}")
+
+    def _tell_pause(self) -> None:
+        paused = self._lookups.paused
+        if paused == self._told_paused:
+            return
+        self._told_paused = paused
+        self.counts.pauses += paused
+        waiting = f"{self._lookups.outstanding:,} keys wait, nothing is lost"
+        away = f"Cassandra is away ({self._lookups.why_paused}): {waiting}; asking it every second"
+        self._watcher.say(away if paused else "Cassandra answers again: going on")
+
+    def _is_through(self, ends: Ends | None) -> bool:
+        """Whether the whole group has settled all that was there at the start."""
+        now = time.monotonic()
+        if ends is None or now < self._next["look"]:
+            return False
+        self._next["look"] = now + LOOK_EVERY
+        settled = self._offsets.settled()
+        mine = [p for p in ends.offsets if p in self._offsets.partitions]
+        if any(settled.get(p, 0) < ends.offsets[p] for p in mine):
+            return False
+        self.group.commit(wait=True)
+        others = [p for p, end in ends.offsets.items() if p not in mine and end > 0]
+        found = self.group.committed(others)
+        return all(found.get(p, 0) >= ends.offsets[p] for p in others)
+
+    def _finish(self, *, now: bool) -> None:
+        """Answer what is under way, then write to the group how far it came."""
+        for asked in self.rereads.all_now() if now else ():
+            self._read_again(asked)
+        limit = time.monotonic() + SECONDS_TO_FINISH
+        while self._lookups.outstanding and not self._lookups.paused and time.monotonic() < limit:
+            for answer in self._lookups.answers(BUSY_SECONDS):
+                self._settle(answer)
+        self._publisher.flush()
+        self.group.commit(wait=True)
+
+    def _leaving(self) -> None:
+        """Another hasher goes on with some partitions: what was sent must be there before it does."""
+        self._publisher.flush()
+
+
+def _refused(answer: Lost) -> ForbiddenError:
+    return ForbiddenError(
+        "Cassandra refuses to be read",
+        why=answer.failure.words,
+        fix="check CASSANDRA_USER and what that user may read",
+    )

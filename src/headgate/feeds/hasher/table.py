@@ -1,0 +1,78 @@
+"""The table that is hashed: rows by key, and how its shape moves away from the contract."""
+
+# The driver ships no types, so what comes from it is unknown to the checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headgate.feeds.cassandra import Cassandra, Failure, TableShape
+from headgate.feeds.cassandra_rows import Row, RowReader
+from headgate.feeds.hasher.drift import NOTHING, Drift, drift_of
+
+
+class HashedTable:
+    """Reads the contract's columns; `note` hears of each column that came or went, once."""
+
+    def __init__(
+        self,
+        cassandra: Cassandra,
+        name: str,
+        key: tuple[str, ...],
+        fields: tuple[str, ...],
+        version: str | None,
+        note: Callable[[Drift], None] = lambda _: None,
+    ) -> None:
+        self.name, self.key, self._fields, self._version = name, key, fields, version
+        self._cassandra, self._note, self._known = cassandra, note, NOTHING
+        self._reader = self._opened(cassandra.shape(name))
+
+    @property
+    def there(self) -> frozenset[str]:
+        """The hashed columns that the table has."""
+        return frozenset(self._fields) & frozenset(self._reader.shape.columns)
+
+    @property
+    def shape(self) -> TableShape:
+        return self._reader.shape
+
+    def start(
+        self,
+        key: str,
+        when_row: Callable[[Row | None], None],
+        when_failed: Callable[[Failure], None],
+    ) -> None:
+        self._reader.start(key, when_row, when_failed)
+
+    def probe(self, when_known: Callable[[bool], None]) -> None:
+        """Whether a row can be read now, whichever it is."""
+        try:
+            future = self._cassandra.session.execute_async(
+                f"SELECT * FROM {self.shape.quoted} LIMIT 1"
+            )
+        except Exception:
+            when_known(False)
+            return
+
+        def answered(_rows: Any) -> None:
+            when_known(True)
+
+        def failed(_error: Exception) -> None:
+            when_known(False)
+
+        future.add_callbacks(answered, failed)
+
+    def renew(self) -> None:
+        """Look at the table's columns again, and read those that it has."""
+        shape = self._cassandra.shape(self.name)
+        if shape != self.shape:
+            self._reader.forget()
+            self._reader = self._opened(shape)
+
+    def _opened(self, shape: TableShape) -> RowReader:
+        drift = drift_of(shape, self._fields, self._version)
+        self._note(drift.since(self._known))
+        self._known = drift
+        return RowReader(self._cassandra, shape, self.key, self._fields, self._version)

@@ -1,0 +1,278 @@
+"""A table in Cassandra, its topics, and hashers of it: what the tests of the hasher share."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from headgate.compile.rules.key_path import read_path
+from headgate.engine.topics import TopicSpec
+from headgate.feeds.cassandra import Cassandra, Place
+from headgate.feeds.hasher.asked import EventForm
+from headgate.feeds.hasher.plan import Given, HasherPlan
+from headgate.feeds.hasher.reading import CloudForm
+from headgate.feeds.hasher.run import Hashed, run_hasher
+from headgate.hashing.rows import row_hash
+from headgate.spec.hash_contract import contract_of
+from headgate.spec.hash_contract_loader import load_contract
+
+ROOT = Path(__file__).parents[2]
+CONTRACT = load_contract(ROOT / "contracts/business_table.hash.yml").value
+COLUMNS = (
+    "pk text PRIMARY KEY, col1 text, col2 decimal, col3 timestamp, col4 double,"
+    " last_updated timestamp"
+)
+AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
+_numbers = itertools.count()
+
+
+@dataclass
+class Heard:
+    """A watcher that remembers."""
+
+    advanced: int = 0
+
+    def __post_init__(self) -> None:
+        self.said: list[str] = []
+
+    def advance(self, records: int) -> None:
+        self.advanced += records
+
+    def say(self, words: str) -> None:
+        self.said.append(words)
+
+
+class Lab:
+    """One table, its topics, and what the test put there."""
+
+    def __init__(self, broker: Any, cassandra: Cassandra, folder: Path, columns: str = COLUMNS):
+        self.broker, self.cassandra, self.folder = broker, cassandra, folder
+        number = next(_numbers)
+        self.keyspace, self.name = "hasher_lab", f"business_{os.getpid()}_{number}"
+        cassandra.session.execute(
+            f"CREATE KEYSPACE IF NOT EXISTS {self.keyspace} WITH replication ="
+            " {'class': 'SimpleStrategy', 'replication_factor': 1}"
+        )
+        cassandra.session.execute(f"CREATE TABLE {self.table} ({columns})")
+        self.topic = broker.new_topic(3, f"t1-{number}")
+        self.cloud, self.letters = f"t2-{self.topic}", f"dlq-{self.topic}"
+        broker.topics.create([TopicSpec(self.cloud, 6, 1), TopicSpec(self.letters, 3, 1)])
+
+    @property
+    def table(self) -> str:
+        return f"{self.keyspace}.{self.name}"
+
+    def plan(self, **given: Any) -> HasherPlan:
+        chosen = Given(**{"once": True, **given})
+        return HasherPlan(
+            table="business",
+            given=chosen,
+            bootstrap=self.broker.bootstrap,
+            topic=chosen.topic or self.topic,
+            cloud_topic=self.cloud,
+            letters_topic=self.letters,
+            cassandra_table=self.table,
+            key=("pk",),
+            version="last_updated",
+            fields=tuple(field.name for field in CONTRACT.fields),
+            row_hash=lambda row: row_hash(CONTRACT, row),
+            events=EventForm(
+                "pk",
+                read_path("partitionColumns[type='PK'].value"),
+                "action",
+                "hash_onprem",
+                "hash_version",
+                "event_ts",
+            ),
+            cloud=CloudForm("pk", "hash_cloud", "hash_version", "cloud_ts", 2),
+            reread_after=chosen.reread_after or 450.0,
+            state_file=self.folder / "poll.json",
+        )
+
+    def run(self, plan: HasherPlan | None = None, heard: Heard | None = None) -> Hashed:
+        return run_hasher(plan or self.plan(), self.cassandra.place, heard or Heard())
+
+    def write(self, rows: Iterable[Mapping[str, object]]) -> None:
+        """Rows into Cassandra."""
+        found = [{**row_of(str(row["pk"])), **row} for row in rows]
+        names = list(found[0])
+        marks = ", ".join("?" for _ in names)
+        cql = f"INSERT INTO {self.table} ({', '.join(names)}) VALUES ({marks})"
+        self.cassandra.write_many(cql, [tuple(row[name] for name in names) for row in found])
+
+    def send(self, values: Iterable[tuple[str | None, object]], topic: str = "") -> None:
+        """Records: key, and a value that is JSON unless it is bytes or None."""
+        producer: Any = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
+        for key, value in values:
+            body = value if value is None or isinstance(value, bytes) else json.dumps(value)
+            producer.produce(topic or self.topic, body, key and key.encode())
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def readings(self) -> list[dict[str, Any]]:
+        """What Topic-2 holds, in the order of each partition; a tombstone has only its key."""
+        return [
+            {"pk": r.key.decode()} if r.value is None else json.loads(r.value)
+            for r in self.records(self.cloud)
+        ]
+
+    def records(self, topic: str) -> list[Got]:
+        state = self.broker.topics.found(topic)
+        consumer: Any = Consumer(
+            {"bootstrap.servers": self.broker.bootstrap, "group.id": "t", "log_level": 0}
+        )
+        consumer.assign([TopicPartition(topic, p, state.begin[p]) for p in state.begin])
+        found: list[Got] = []
+        limit = time.monotonic() + 30
+        while len(found) < state.span and time.monotonic() < limit:
+            for m in consumer.consume(500, 1.0):
+                assert m.error() is None
+                headers = {k: v.decode() for k, v in m.headers() or ()}
+                found.append(Got(m.key(), m.value(), headers, m.partition(), m.offset()))
+        consumer.close()
+        return sorted(found, key=lambda got: (got.partition, got.offset))
+
+
+@dataclass(frozen=True)
+class Got:
+    """A record that was found on a topic."""
+
+    key: bytes
+    value: bytes | None
+    headers: dict[str, str]
+    partition: int
+    offset: int
+
+
+def row_of(key: str) -> dict[str, object]:
+    """A row of the table; another key has other values."""
+    return {
+        "pk": key,
+        "col1": f"text of {key}",
+        "col2": Decimal("12.50"),
+        "col3": AT,
+        "col4": 0.1 + len(key),
+        "last_updated": AT,
+    }
+
+
+def hash_of(key: str, **changes: object) -> str:
+    return row_hash(CONTRACT, {**row_of(key), **changes})
+
+
+def event(key: str, **changes: object) -> tuple[str, dict[str, object]]:
+    """A record of Topic-1 for a row that is as on-prem has it."""
+    fields: dict[str, object] = {
+        "event_id": f"e-{key}",
+        "hash_onprem": hash_of(key),
+        "hash_version": 2,
+        "partitionColumns": [{"type": "PK", "value": key}],
+        "event_ts": AT.isoformat().replace("+00:00", "Z"),
+    }
+    return key, {name: v for name, v in {**fields, **changes}.items() if v is not None}
+
+
+class Started:
+    """A hasher in a process of its own, through the command line."""
+
+    def __init__(self, lab: Lab, *options: str, home: Path | None = None) -> None:
+        place: Place = lab.cassandra.place
+        self.log = (home or lab.folder) / f"hasher-{next(_numbers)}.log"
+        environ = {
+            **os.environ,
+            "BOOTSTRAP_SERVERS": lab.broker.bootstrap,
+            "CASSANDRA_CONTACT_POINTS": ",".join(place.contact_points),
+            "CASSANDRA_PORT": str(place.port),
+            "HEADGATE_HOME": str(lab.folder / "home"),
+            "TOPIC": lab.topic,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "headgate", "feed", "hasher", "business", *options],
+            cwd=project_of(lab),
+            env=environ,
+            stdout=self.log.open("wb"),
+            stderr=subprocess.STDOUT,
+        )
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            self.kill()
+
+
+def project_of(lab: Lab) -> Path:
+    """A project whose rule table `business` is this lab's."""
+    folder = lab.folder / "project"
+    (folder / "rules").mkdir(parents=True, exist_ok=True)
+    (folder / "env").mkdir(exist_ok=True)
+    for profile in (ROOT / "env").glob("*.env"):
+        (folder / "env" / profile.name).write_bytes(profile.read_bytes())
+    (folder / "contracts").mkdir(exist_ok=True)
+    contract = "contracts/business_table.hash.yml"
+    (folder / contract).write_bytes((ROOT / contract).read_bytes())
+    text = (ROOT / "rules/topic1.yml").read_text()
+    text = text.replace("topic: topic1\n", f"topic: {lab.topic}\n")
+    text = text.replace("topic: topic2\n", f"topic: {lab.cloud}\n")
+    text = text.replace("cloud_keyspace.business_table", lab.table)
+    (folder / "rules" / "topic1.yml").write_text(text)
+    (folder / "pyproject.toml").touch()
+    return folder
+
+
+def eventually(true: Callable[[], bool], seconds: float = 30.0) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if true():
+            return True
+        time.sleep(0.1)
+    return true()
+
+
+def in_background(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+__all__ = [
+    "AT",
+    "CONTRACT",
+    "Heard",
+    "Lab",
+    "Started",
+    "contract_of",
+    "event",
+    "eventually",
+    "hash_of",
+    "in_background",
+    "replace",
+    "row_of",
+]
