@@ -93,8 +93,16 @@ def _is_skewed(known: Known) -> bool:
 
 
 def _is_older(known: Known) -> bool:
+    """Cassandra's times have milliseconds, so a version may come back without what is finer."""
     pair = known.pair
-    return pair is not None and pair[1].newest.version < pair[0].newest.version
+    if pair is None:
+        return False
+    onprem, cloud = (_milliseconds(side.newest.version) for side in pair)
+    return cloud < onprem
+
+
+def _milliseconds(time: datetime) -> datetime:
+    return time.replace(microsecond=time.microsecond // 1_000 * 1_000)
 
 
 def _is_late(known: Known) -> bool:
@@ -198,9 +206,11 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact(
         "cloud_older",
-        "the cloud's newest version is older than on-prem's",
+        "the cloud's newest version is older than on-prem's, in whole milliseconds",
         _is_older,
-        "coalesce(cloud.version < onprem.version, FALSE)",
+        "coalesce(\n"
+        "  date_trunc('MILLISECOND', cloud.version) < date_trunc('MILLISECOND', onprem.version),\n"
+        "  FALSE\n)",
     ),
     Fact(
         "late",

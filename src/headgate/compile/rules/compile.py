@@ -12,13 +12,14 @@ from pydantic import TypeAdapter
 
 from headgate import __version__
 from headgate.compile.fragments import comment
+from headgate.compile.reconcile.body import reconcile_body
 from headgate.compile.rules.aggregates import aggregate_statements
 from headgate.compile.rules.judged import all_rules, judged_statements, rules_view
 from headgate.compile.rules.letters import outcomes_statement, refuse_statement
 from headgate.compile.rules.masks import Bit, bits_of
 from headgate.compile.rules.metrics import metrics_statements
 from headgate.compile.rules.model import JudgedRule, JudgedTable
-from headgate.compile.rules.names import FILE, Names
+from headgate.compile.rules.names import FILE, Names, names_of
 from headgate.compile.rules.partials import partials_statements
 from headgate.compile.rules.reading import reading_statements
 from headgate.compile.rules.results import accept_statement, results_statement
@@ -88,7 +89,7 @@ def _without_comments(text: str) -> str:
 
 def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
     """The table's SQL file; `file` is the rule set's, for the header."""
-    names, body = Names(judged.table.name), _body(judged, sources_of(judged))
+    names, body = names_of(judged.table), _body(judged, sources_of(judged))
     revision = revision_of(judged, (CLOCK, *body))
     parts = [_header(judged, file, revision), CLOCK, _revision(revision), *body]
     return CompiledRules(
@@ -104,6 +105,12 @@ def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
 
 
 def _body(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
+    if judged.table.reconcile is not None:
+        return reconcile_body(judged)
+    return _quality_body(judged, sources)
+
+
+def _quality_body(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
     """Declarations first, then views, then what writes: a person reads it in the order of the data."""
     reads = [part for source in sources for part in source_statements(source)]
     writes = [accept_statement(judged), *partials_statements(judged)]

@@ -13,7 +13,7 @@ from headgate.compile.rules.row_text import row_text
 from headgate.compile.rules.source import PLACE, Source
 from headgate.compile.rules.statement import case, nested, select, view
 from headgate.compile.rules.unique import unique_rules, unique_statements
-from headgate.compile.rules.verdicts import verdict_branches, verdict_rules
+from headgate.compile.rules.verdicts import settled_rules, verdict_branches, verdict_rules
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.spec.ruleset import RuleTable
 
@@ -22,6 +22,8 @@ ACTION, UPSERT = "action", "UPSERT"
 
 def all_rules(judged: JudgedTable) -> tuple[JudgedRule, ...]:
     """The rules in their order, and behind them the verdicts where there are two sources."""
+    if judged.table.reconcile is not None:
+        return (*judged.rules, *settled_rules())
     verdicts = verdict_rules(judged.table.hash) if judged.table.is_pair else ()
     return (*judged.rules, *verdicts)
 

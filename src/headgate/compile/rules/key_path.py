@@ -41,8 +41,22 @@ def read_path(path: str) -> tuple[Step, ...]:
 
 def key_value(text: str, path: str) -> str:
     """The key as a STRING; of several items that match, the JSON list of their keys."""
+    return _value(f"from_json({text}, {spark_literal(root_schema(path))})", read_path(path))
+
+
+def root_schema(path: str) -> str:
+    """The field in which the key stands, as the JSON reader is asked for it."""
+    return _schema(read_path(path))
+
+
+def value_in_root(path: str) -> str:
+    """The key, where the field in which it stands is a column."""
     steps = read_path(path)
-    found, many = f"from_json({text}, {spark_literal(_schema(steps))})", False
+    return _value(f"struct({spark_identifier(steps[0].name)})", steps)
+
+
+def _value(found: str, steps: tuple[Step, ...]) -> str:
+    many = False
     for step in steps:
         found, many = _taken(found, many, step)
     if not many:

@@ -49,6 +49,7 @@ def metrics_statements(judged: JudgedTable) -> list[str]:
     counted = select(
         ["window_start", "get(dq_rules, 0) AS name", "count(*) AS n"],
         f"FROM {names.results}",
+        *(["WHERE settled"] if judged.table.reconcile else []),
         "GROUP BY window_start, get(dq_rules, 0)",
     )
     told = [f"{literal} AS {name}" for name, literal in dimensions(judged).items()]

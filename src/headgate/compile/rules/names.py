@@ -6,22 +6,25 @@ from dataclasses import dataclass
 
 from headgate.compile.fragments import job_name, table_name
 from headgate.expr.literals import spark_identifier
+from headgate.spec.ruleset import RuleTable
 
 FILE = "dq_generated.sql"
 NAMESPACE = "dq"
+QUALITY, RECONCILE = "quality", "reconcile"
 # Where permanent views stand: what any client of the driver sees.
 VIEWS = "spark_catalog.default"
 
 
 @dataclass(frozen=True)
 class Names:
-    """Views and tables of the rule table `table`."""
+    """Views and tables of the rule table `table`, and the kind of its job."""
 
     table: str
+    kind: str = QUALITY
 
     @property
     def job(self) -> str:
-        return job_name("quality", self.table)
+        return job_name(self.kind, self.table)
 
     @property
     def rules(self) -> str:
@@ -68,6 +71,39 @@ class Names:
         return self._view("aggregates")
 
     @property
+    def messages(self) -> str:
+        return self._view("messages")
+
+    @property
+    def timed(self) -> str:
+        """The messages with the time that decides in which window their state is kept."""
+        return f"{self.messages}_timed"
+
+    @property
+    def batch_states(self) -> str:
+        return self._view("batch_states")
+
+    @property
+    def states(self) -> str:
+        return self._view("states")
+
+    @property
+    def verdicts(self) -> str:
+        return self._view("verdicts")
+
+    @property
+    def audit(self) -> str:
+        return self._view("audit")
+
+    @property
+    def status(self) -> str:
+        return self._view("status")
+
+    @property
+    def states_table(self) -> str:
+        return table_name(f"{NAMESPACE}.states_{self.table}")
+
+    @property
     def results_table(self) -> str:
         return table_name(f"{NAMESPACE}.results_{self.table}")
 
@@ -81,6 +117,11 @@ class Names:
 
     def _view(self, kind: str) -> str:
         return f"dq_{kind}_{self.table}"
+
+
+def names_of(table: RuleTable) -> Names:
+    """With the kind of job that the declaration asks for."""
+    return Names(table.name, RECONCILE if table.reconcile is not None else QUALITY)
 
 
 @dataclass(frozen=True)

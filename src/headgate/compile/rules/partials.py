@@ -12,11 +12,12 @@ from headgate.compile.rules.statement import nested, select, statement, view
 _HELD = "posexplode(concat(array(CAST(NULL AS STRING)), coalesce(dq_rules, array())))"
 
 
-def partials_statements(judged: JudgedTable) -> list[str]:
+def partials_statements(judged: JudgedTable, results: str = "") -> list[str]:
+    """What `results` add to windows: those of the view of results, or what else is to be counted."""
     names = Names(judged.table.name)
     words = "The results to be counted; the engine binds this view to those that it has staged."
     return [
-        view(names.committed, words, f"SELECT *\nFROM {names.results}"),
+        view(names.committed, words, results or f"SELECT *\nFROM {names.results}"),
         _partials(judged, names),
         _insert(judged, names),
     ]
@@ -28,6 +29,7 @@ def _partials(judged: JudgedTable, names: Names) -> str:
          "max(event_time) AS newest"],
         f"FROM {names.committed}",
         f"LATERAL VIEW {_HELD} held AS place, rule",
+        *(["WHERE settled"] if judged.table.reconcile else []),
         "GROUP BY window_start, rule",
     )  # fmt: skip
     told = [f"{literal} AS {name}" for name, literal in dimensions(judged).items()]

@@ -10,7 +10,7 @@ from datetime import timedelta
 from headgate.compile import bronze, drift, far
 from headgate.compile.casts import tried_of_any
 from headgate.compile.fragments import branch, call, options, table_name
-from headgate.compile.rules.key_path import key_value, read_path
+from headgate.compile.rules.key_path import key_value, read_path, root_schema, value_in_root
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import SourceNames
 from headgate.compile.rules.statement import indented, nested, select, statement, view
@@ -21,6 +21,8 @@ from headgate.spec.ruleset import RuleSource, RuleTable
 from headgate.spec.types import STRING, SqlType
 
 MISSING_KEY = "dq_missing_pk"
+UNKNOWN_ACTION = "dq_unknown_action"
+UNKNOWN_ACTION_WORDS = "the action is none of those there are"
 WRONG_TYPE = "wrong_type"
 MISSING_KEY_WORDS = "the record has no key"
 MASKED = "***"
@@ -53,6 +55,11 @@ class Source:
     tells_fields: bool
     # Columns of which no value is shown.
     hidden: frozenset[str] = frozenset()
+    # A tombstone is read too, as the delete of the key in the record's key.
+    reads_tombstones: bool = False
+    # The column with the action and what it may say, where the record takes no part otherwise.
+    action: str | None = None
+    actions: tuple[str, ...] = ()
 
     @property
     def names(self) -> SourceNames:
@@ -65,6 +72,14 @@ class Source:
         return TopicRecords(
             tuple(_field(name, kind) for name, kind in self.types.items() if name != by_path)
         )
+
+    @property
+    def root(self) -> str | None:
+        """The field in which the key stands, where it is a column of its own beside the others."""
+        if not (self.declared.pk_path and self.reads_tombstones):
+            return None
+        name = read_path(self.declared.pk_path)[0].name
+        return None if name.lower() in {known.lower() for known in self.types} else name
 
     def at(self, source: str = "") -> str:
         """When the row happened: what it says itself, else when its record came.
@@ -225,7 +240,7 @@ def _parsed(source: Source) -> str:
             "CAST(value AS STRING) AS kafka_text",
         ],
         f"FROM {source.names.bound}",
-        "WHERE value IS NOT NULL",
+        *(() if source.reads_tombstones else ("WHERE value IS NOT NULL",)),
     )
     query = f"""SELECT *
 FROM {nested(raw)}
@@ -239,7 +254,9 @@ LATERAL VIEW inline(array(named_struct(
   '_shape',
 {shape}
 ))) shape{_key_view(source)}"""
-    words = "Each record with its fields, parsed once. A tombstone has no fields: it is counted, not judged."
+    words = "Each record with its fields, parsed once. A tombstone has no fields: it is " + (
+        "the delete of its key." if source.reads_tombstones else "counted, not judged."
+    )
     return view(source.names.parsed, words, query)
 
 
@@ -247,6 +264,14 @@ def _key_view(source: Source) -> str:
     path = source.declared.pk_path
     if path is None:
         return ""
+    if source.root is not None:
+        return f"""
+-- The key stands inside this field.
+LATERAL VIEW OUTER inline(array(from_json(kafka_text, {spark_literal(root_schema(path))}))) root
+LATERAL VIEW inline(array(named_struct(
+  {spark_literal(source.pk)},
+  {value_in_root(path)}
+))) key"""
     value = key_value("kafka_text", path)
     return f"""
 -- The key stands inside the record.
@@ -257,11 +282,14 @@ LATERAL VIEW inline(array(named_struct(
 
 
 def _read(source: Source) -> str:
-    no_key = f"{_value(source, source.pk)} IS NULL"
+    no_key = f"{read_value(source, source.pk)} IS NULL"
     branches = [
+        *_tombstones(source),
         branch(f"_shape IS NOT NULL AND {no_key}", f"'{MISSING_KEY}'"),
+        *(branch(f"_shape IS NOT NULL AND {odd}", f"'{UNKNOWN_ACTION}'") for odd in _odd(source)),
         bronze.judgement(source.records),
         branch(no_key, f"'{MISSING_KEY}'"),
+        *(branch(odd, f"'{UNKNOWN_ACTION}'") for odd in _odd(source)),
     ]
     found = textwrap.indent("\n".join(branches), "    ")
     words = "Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked."
@@ -269,7 +297,26 @@ def _read(source: Source) -> str:
     return view(source.names.read, words, query)
 
 
-def _value(source: Source, name: str) -> str:
+def _tombstones(source: Source) -> list[str]:
+    if not source.reads_tombstones:
+        return []
+    no_key = "kafka_key IS NULL OR NOT is_valid_utf8(CAST(kafka_key AS STRING))"
+    return [
+        branch(f"kafka_value IS NULL AND ({no_key})", f"'{MISSING_KEY}'"),
+        branch("kafka_value IS NULL", "NULL"),
+    ]
+
+
+def _odd(source: Source) -> list[str]:
+    """Whether the action is none that is known; where it is not asked for, nothing."""
+    if source.action is None:
+        return []
+    known = ", ".join(spark_literal(action) for action in source.actions)
+    return [f"{read_value(source, source.action)} NOT IN ({known})"]
+
+
+def read_value(source: Source, name: str) -> str:
+    """A declared column over the view of records that were read."""
     if name == source.pk and source.declared.pk_path:
         return spark_identifier(name)
     return bronze.bronze_value(_field(name, source.types[name]))
@@ -278,11 +325,16 @@ def _value(source: Source, name: str) -> str:
 def _rows(source: Source) -> str:
     columns: list[str] = []
     for name in source.types:
-        value, plain = _value(source, name), spark_identifier(name)
+        value, plain = read_value(source, name), spark_identifier(name)
         columns.append(value if value == plain else f"{value} AS {plain}")
     if source.tells_fields:
         columns += _other_fields(source)
-    query = select([*columns, *PLACE], f"FROM {source.names.read}", "WHERE _reason_code IS NULL")
+    if source.root is not None:
+        columns.append(spark_identifier(source.root))
+    alive = " AND kafka_value IS NOT NULL" if source.reads_tombstones else ""
+    query = select(
+        [*columns, *PLACE], f"FROM {source.names.read}", f"WHERE _reason_code IS NULL{alive}"
+    )
     return view(source.names.rows, "The rows that the rules see.", query)
 
 
@@ -316,9 +368,12 @@ def _unread_fields(source: Source) -> str:
 
 def letter_columns(source: Source, job: str) -> str:
     """The dead letters of this source's unreadable records."""
+    own = {MISSING_KEY: MISSING_KEY_WORDS}
+    if source.action is not None:
+        own[UNKNOWN_ACTION] = UNKNOWN_ACTION_WORDS
+    told = "".join(f"  WHEN '{code}' THEN '{words}'\n" for code, words in own.items())
     said = bronze.reason_words(source.records).replace(
-        "CASE _reason_code\n",
-        f"CASE _reason_code\n  WHEN '{MISSING_KEY}' THEN '{MISSING_KEY_WORDS}'\n",
+        "CASE _reason_code\n", f"CASE _reason_code\n{told}"
     )
     return (
         "SELECT\n"

@@ -66,15 +66,16 @@ def table_statements(judged: JudgedTable) -> list[str]:
     found = [
         "-- The tables; their columns do not depend on the rules, so that new rules change none.\n"
         f"-- step: table\nCREATE NAMESPACE IF NOT EXISTS {CATALOG}.{NAMESPACE};",
-        _table(names.results_table, RESULTS),
-        _table(names.partials_table, PARTIALS),
+        table_statement(names.results_table, RESULTS),
+        table_statement(names.partials_table, PARTIALS),
     ]
     if has_key_table(judged):
-        found.append(_table(names.keys_table, KEYS))
+        found.append(table_statement(names.keys_table, KEYS))
     return [*found, dead_letter_table()]
 
 
-def _table(name: str, columns: dict[str, str]) -> str:
+def table_statement(name: str, columns: dict[str, str]) -> str:
+    """The statement that makes one table of ours."""
     listed = ",\n".join(f"  {column} {kind}" for column, kind in columns.items())
     given = textwrap.indent(properties(), "  ")
     return (

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from headgate.compile.reconcile.decisions import statuses
 from headgate.compile.rules.model import MATCH, JudgedRule
-from headgate.spec.ruleset import HashFields, Severity
+from headgate.spec.ruleset import HashFields
 
 HASH = r"\\A[0-9a-f]{64}\\z"
-_REASONS = {
-    "DELETE_EVENT": "the row was deleted on-prem",
-    "INVALID_HASH": "a hash is not 64 lower-case hexadecimal digits",
-    "MISSING_CLOUD": "the cloud has no row, or no hash, for the key",
-    "MISSING_ONPREM": "on-prem has no row, or no hash, for the key",
-    "MISMATCH": "both sides have the row, and their hashes differ",
-}
-_METRICS = {"DELETE_EVENT": "delete_count", "MISMATCH": "hash_mismatch"}
+# Judged whole, a row on-prem without a hash counts as none.
+_OTHERWISE = {"MISSING_ONPREM": "on-prem has no row, or no hash, for the key"}
 _CONDITIONS = {
     "DELETE_EVENT": "_action = 'DELETE'",
     "INVALID_HASH": f"NOT _hash_onprem RLIKE '{HASH}' OR NOT _hash_cloud RLIKE '{HASH}'",
@@ -28,13 +25,26 @@ def verdict_rules(hashes: HashFields | None) -> tuple[JudgedRule, ...]:
     """The verdicts other than MATCH, as if they were rules; they hold only where no rule does."""
     if hashes is None:
         return ()
-    return tuple(_rule(status) for status in _CONDITIONS if status != MATCH)
+    found = (_rule(status) for status in _CONDITIONS if status != MATCH)
+    return tuple(replace(rule, reason=_OTHERWISE.get(rule.status, rule.reason)) for rule in found)
+
+
+def settled_rules() -> tuple[JudgedRule, ...]:
+    """Every verdict that a key can end with, as if it were a rule: so they are counted as rules are."""
+    return tuple(_rule(status) for status, said in statuses().items() if said.metric)
 
 
 def _rule(status: str) -> JudgedRule:
-    severity: Severity = "INFO" if status == "DELETE_EVENT" else "ERROR"
-    metric = _METRICS.get(status, status.lower())
-    return JudgedRule(PREFIX + status.lower(), _REASONS[status], status, metric, severity, "keep")
+    """As the decision table says it: status, reason, metric and severity stand there alone."""
+    said = statuses()[status]
+    return JudgedRule(
+        name=PREFIX + status.lower(),
+        reason=said.reason,
+        status=status,
+        metric=said.metric or status.lower(),
+        severity=said.severity or "INFO",
+        on_fail="keep",
+    )
 
 
 def verdict_branches(first: int) -> list[tuple[str, str]]:

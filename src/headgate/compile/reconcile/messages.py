@@ -1,0 +1,90 @@
+"""The messages of both topics in one shape: what each says of a key, and when it was read."""
+
+from __future__ import annotations
+
+from headgate.compile.fragments import call
+from headgate.compile.reconcile.state import DELETE, UPSERT
+from headgate.compile.rules.names import Names
+from headgate.compile.rules.source import Source, read_value
+from headgate.compile.rules.statement import select, view
+from headgate.compile.rules.unique import TIME_OPTIONS
+from headgate.expr.literals import spark_literal
+from headgate.spec.ruleset import RuleTable
+
+_GONE = "kafka_value IS NULL"
+
+
+def hash_field(table: RuleTable, side: str) -> str:
+    """The column with one side's hash; the rule set's check has let it pass."""
+    assert table.hash is not None
+    return table.hash.onprem_field if side == "onprem" else table.hash.cloud_field
+
+
+def other_columns(table: RuleTable, side: str, source: Source) -> tuple[str, ...]:
+    """The declared columns that no field of the state holds already."""
+    assert table.reconcile is not None
+    known = {table.pk, hash_field(table, side), table.reconcile.hash_version}
+    known |= {source.declared.event_time, source.action}
+    return tuple(name for name in source.declared.columns if name not in known)
+
+
+def message_statements(table: RuleTable, names: Names, sources: dict[str, Source]) -> list[str]:
+    queries = [_side(table, side, source) for side, source in sources.items()]
+    words = (
+        "The messages of both sides in one shape. The version is the event time, of a tombstone the"
+        " record's; the time of reading is always the record's."
+    )
+    timed = (
+        "When a message counts as read: a clock that runs ahead must not carry the others with it."
+        " The engine binds this view with a watermark on seen_at."
+    )
+    return [
+        view(names.messages, words, "\nUNION ALL\n".join(queries)),
+        view(
+            names.timed,
+            timed,
+            select(
+                ["*", "least(read_at, session.batch_time) AS seen_at"], f"FROM {names.messages}"
+            ),
+            step="timed view",
+        ),
+    ]
+
+
+def _side(table: RuleTable, side: str, source: Source) -> str:
+    key = f"CAST({read_value(source, table.pk)} AS STRING)"
+    return select(
+        [
+            f"'{side}' AS side",
+            f"IF({_GONE}, CAST(kafka_key AS STRING), {key}) AS pk",
+            f"IF({_GONE}, kafka_timestamp, {source.at()}) AS version",
+            "kafka_partition AS partition",
+            "kafka_offset AS offset",
+            f"{read_value(source, hash_field(table, side))} AS hash",
+            f"{_hash_version(table, source)} AS hash_version",
+            f"IF({_GONE}, '{DELETE}', {_action(source)}) AS action",
+            "kafka_timestamp AS read_at",
+            f"{_row(other_columns(table, side, source), source)} AS row",
+        ],
+        f"FROM {source.names.read}",
+        "WHERE _reason_code IS NULL",
+    )
+
+
+def _hash_version(table: RuleTable, source: Source) -> str:
+    name = table.reconcile.hash_version if table.reconcile else None
+    return read_value(source, name) if name in source.types else "CAST(NULL AS INT)"
+
+
+def _action(source: Source) -> str:
+    if source.action is None:
+        return "CAST(NULL AS STRING)"
+    return f"coalesce({read_value(source, source.action)}, '{UPSERT}')"
+
+
+def _row(others: tuple[str, ...], source: Source) -> str:
+    """What else the message says, for rules and for whoever looks at it."""
+    if not others:
+        return "CAST(NULL AS STRING)"
+    pairs = [f"{spark_literal(name)}, {read_value(source, name)}" for name in others]
+    return call("IF", [_GONE, "NULL", f"to_json({call('named_struct', pairs)}, {TIME_OPTIONS})"])

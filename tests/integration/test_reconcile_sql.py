@@ -1,0 +1,112 @@
+"""The SQL of a reconciled pair says of every key what the pure function says, in both ANSI modes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.integration.reconcile_messages import (
+    RECORD,
+    START,
+    Message,
+    drawn,
+    records_of,
+    states_of,
+)
+
+from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.reconcile.state import SIDES, Side
+from headgate.compile.reconcile.verdict import Limits, Verdict, judge
+from headgate.compile.rules.compile import compile_table
+from headgate.compile.rules.judge import load_judged
+from headgate.compile.script import Script, parse_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+ANSI = "spark.sql.ansi.enabled"
+LIMITS = Limits()
+VIEWS: dict[Side, str] = {"onprem": "topic1_onprem_source", "cloud": "topic2_cloud_source"}
+MADE = ("view", "timed view", "states view", "bound states", "verdict view", "partial view")
+COLUMNS = (
+    "pk verdict provisional settled rollup dq_reason deadline onprem_version cloud_version"
+    " onprem_read_at cloud_read_at hash_onprem hash_cloud late stale conflict id"
+).split()
+
+
+@pytest.fixture(scope="module")
+def script() -> Script:
+    judged = load_judged(ROOT / "rules" / "topic1.yml", PLACEHOLDERS).tables[0]
+    return parse_script("business", compile_table(judged, "rules/topic1.yml").text)
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session whose views and settings no other test sees."""
+    yield spark.newSession()
+
+
+def run(session: SparkSession, script: Script, messages: Sequence[Message], at: datetime) -> None:
+    """All views of the file over these messages, at a time."""
+    for step in (*script.named("clock"), *script.named("revision")):
+        session.sql(step)
+    session.sql(f"SET VARIABLE batch_time = TIMESTAMP_LTZ '{at.isoformat()}'")
+    for side in SIDES:
+        frame = session.createDataFrame(records_of(messages, side), RECORD)
+        frame.createOrReplaceTempView(VIEWS[side])
+    for step in script.steps:
+        if step.name in MADE:
+            session.sql(step.sql)
+
+
+def told(verdict: Verdict) -> tuple[Any, ...]:
+    found = {
+        **{name: getattr(verdict, name) for name in COLUMNS if hasattr(verdict, name)},
+        "verdict": verdict.status,
+        "dq_reason": verdict.reason,
+    }
+    return tuple(_plain(found[name]) for name in COLUMNS)
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, datetime):
+        return value
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def found_in(session: SparkSession, view: str) -> dict[str, tuple[Any, ...]]:
+    times = {"deadline", *(name for name in COLUMNS if name.endswith(("version", "read_at")))}
+    columns = [f"unix_micros({name}) AS {name}" if name in times else name for name in COLUMNS]
+    rows = session.sql(f"SELECT {', '.join(columns)} FROM {view}").collect()
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return {
+        row["pk"]: tuple(
+            epoch + timedelta(microseconds=row[name])
+            if name in times and row[name] is not None
+            else row[name]
+            for name in COLUMNS
+        )
+        for row in rows
+    }
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_sql_and_python_say_the_same_of_random_keys(
+    session: SparkSession, script: Script, ansi: str
+) -> None:
+    messages = drawn(Random(7), 1_500)
+    session.conf.set(ANSI, ansi)
+    seen: Counter[str] = Counter()
+    for minutes in (15, 240):
+        at = START + timedelta(minutes=minutes)
+        run(session, script, messages, at)
+        expected = {pk: told(judge(state, at, LIMITS)) for pk, state in states_of(messages).items()}
+        assert found_in(session, "dq_verdicts_business") == expected
+        seen.update(row[1] for row in expected.values())
+    assert len(seen) == 12, f"not every status was met: {seen}"
