@@ -11,6 +11,7 @@ import click
 
 from headgate.cli.console import Progress, console
 from headgate.cli.feed_hasher import feed_hasher
+from headgate.cli.feed_pairs import feed_pairs
 from headgate.cli.feed_rules import feed_rules
 from headgate.errors import UnavailableError
 
@@ -33,11 +34,13 @@ def group() -> None:
       headgate feed sample --rows 50000
       headgate feed generate --max-events 10000
       headgate feed rules customer --rows 10000
+      headgate feed pairs --keys 20000
       headgate feed hasher business --once
     """
 
 
 group.add_command(feed_rules)
+group.add_command(feed_pairs)
 group.add_command(feed_hasher)
 
 
