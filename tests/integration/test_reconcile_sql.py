@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -47,9 +47,9 @@ def script() -> Script:
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
+def session(spark: SparkSession) -> SparkSession:
     """A session whose views and settings no other test sees."""
-    yield spark.newSession()
+    return spark.newSession()
 
 
 def run(session: SparkSession, script: Script, messages: Sequence[Message], at: datetime) -> None:
