@@ -1,22 +1,27 @@
 """The checkpoint's offset log: which offsets a batch has, and whether the log can be trusted.
 
-Layout of Spark 4.1: `metadata`, `offsets/<batch>`, `commits/<batch>`, `sources/0/0` (where it all began).
+Layout of Spark 4.1: `metadata`, `offsets/<batch>`, `commits/<batch>`, `sources/<n>/0` (where it all began).
+An entry of the offset log has a version, the batch's metadata, and a line for each source.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
 from pyspark.sql import SparkSession
 
+from headgate.engine.followed import ALONE, key_of
 from headgate.engine.jvm import Files
 from headgate.errors import BatchRefusedError
 
 START = "headgate-start.json"
+# What an entry has in the place of a source that has said nothing yet.
+SILENT = "-"
+HEAD = 2
 Offsets = Mapping[str, int]
 
 
@@ -29,11 +34,13 @@ class Start:
 
 
 class Checkpoint:
-    """One query's checkpoint; `topic` is the one topic it reads."""
+    """One query's checkpoint; `topics` is the one topic it reads, or its topics by side."""
 
-    def __init__(self, session: SparkSession, location: str, topic: str) -> None:
+    def __init__(
+        self, session: SparkSession, location: str, topics: str | Mapping[str, str]
+    ) -> None:
         self.location = location
-        self._topic = topic
+        self._topics = {ALONE: topics} if isinstance(topics, str) else dict(topics)
         self._files = Files(session, location)
 
     @property
@@ -47,7 +54,8 @@ class Checkpoint:
 
     def begin(self, start: Start) -> None:
         """Note where the first batch starts, before Spark makes the checkpoint its own."""
-        content = {"topic": self._topic, "topic_id": start.topic_id, "offsets": dict(start.offsets)}
+        told = {"topic": ",".join(self._topics.values()), "topic_id": start.topic_id}
+        content = {**told, "offsets": dict(start.offsets)}
         self._files.write(START, json.dumps(content, sort_keys=True).encode())
 
     def start(self) -> Start | None:
@@ -66,9 +74,17 @@ class Checkpoint:
         return {key: before.get(key, 0) for key in end}, end
 
     def end_of(self, batch_id: int) -> Offsets:
-        """The end offsets of a batch, from the last line of its entry."""
+        """The end offsets of a batch, from the lines of its sources."""
         name = f"offsets/{batch_id}"
-        return self._of_topic(name, self._entry(name, lines=3)[-1])
+        return self._of_topics(name, self._entry(name, lines=HEAD + len(self._topics))[HEAD:])
+
+    def watermark_of(self, batch_id: int) -> int:
+        """The watermark that a batch had, in milliseconds; 0 before there is one."""
+        if batch_id < 0:
+            return 0
+        name = f"offsets/{batch_id}"
+        head = self._json(name, self._entry(name, lines=HEAD + len(self._topics))[1])
+        return int(cast("int", head.get("batchWatermarkMs", 0)))
 
     def verify(self) -> Offsets | None:
         """The end of the last announced batch; raises when the log contradicts itself."""
@@ -106,23 +122,33 @@ class Checkpoint:
         return target
 
     def _initial(self) -> Offsets:
-        name = "sources/0/0"
-        if self._files.exists(name):
-            text = self._text(name)
-            return self._of_topic(name, text[text.find("{") :])
+        names = [f"sources/{n}/0" for n in range(len(self._topics))]
+        missing = [name for name in names if not self._files.exists(name)]
+        if not missing:
+            texts = (self._text(name) for name in names)
+            return self._of_topics("sources", [text[text.find("{") :] for text in texts])
         start = self.start()
         if start is None:
-            raise self._damaged(f"{name} is missing")
+            raise self._damaged(f"{missing[0]} is missing")
         return start.offsets
 
     def _batches(self, folder: str) -> list[int]:
         return [int(name) for name in self._files.names(folder) if name.isdigit()]
 
-    def _of_topic(self, name: str, text: str) -> Offsets:
+    def _of_topics(self, name: str, lines: Sequence[str]) -> Offsets:
+        """The offsets in these lines, each of which holds those of one topic."""
+        told = [self._json(name, line) for line in lines if line != SILENT]
+        return {
+            key_of(side, partition): offset
+            for side, topic in self._topics.items()
+            for partition, offset in self._of_topic(name, topic, told).items()
+        }
+
+    def _of_topic(self, name: str, topic: str, told: Sequence[Mapping[str, object]]) -> Offsets:
         try:
-            return _numbers(json.loads(text)[self._topic])
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._damaged(f"{name} does not hold the offsets of {self._topic}") from None
+            return _numbers(next(line[topic] for line in told if topic in line))
+        except (StopIteration, ValueError, TypeError, AttributeError):
+            raise self._damaged(f"{name} does not hold the offsets of {topic}") from None
 
     def _entry(self, name: str, lines: int) -> list[str]:
         """The lines of a log entry, which Spark would otherwise stumble over in its own words."""
@@ -130,7 +156,8 @@ class Checkpoint:
         if len(found) < lines or found[0] != "v1":
             raise self._damaged(f"{name} is not a log entry of Spark")
         for line in found[1:]:
-            self._json(name, line)
+            if line != SILENT:
+                self._json(name, line)
         return found
 
     def _text(self, name: str) -> str:

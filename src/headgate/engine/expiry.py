@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.engine.topics import TopicState
+from headgate.engine.followed import Followed
 from headgate.errors import BatchRefusedError
 
 # What Spark says when offsets that it was to read are gone.
@@ -17,16 +17,16 @@ class ExpiredError(BatchRefusedError):
     code = "HG-1003"
 
 
-def expired(topic: TopicState, start: Mapping[str, int]) -> dict[int, int]:
+def expired(topic: Followed, start: Mapping[str, int]) -> dict[str, int]:
     """Offsets by partition that are gone from the topic, though the next batch starts before them.
 
     A partition that `start` lacks was added later, and begins at 0.
     """
-    behind = {p: begin - start.get(str(p), 0) for p, begin in topic.begin.items()}
+    behind = {p: begin - start.get(p, 0) for p, begin in topic.begin.items()}
     return {p: count for p, count in behind.items() if count > 0}
 
 
-def refuse_expired(topic: TopicState, start: Mapping[str, int], job: str) -> None:
+def refuse_expired(topic: Followed, start: Mapping[str, int], job: str) -> None:
     """Raise when the next batch of this job would have to skip records."""
     gone = expired(topic, start)
     if gone:
@@ -39,9 +39,9 @@ def refuse_expired(topic: TopicState, start: Mapping[str, int], job: str) -> Non
         )
 
 
-def refuse_shorter(topic: TopicState, start: Mapping[str, int], job: str) -> None:
+def refuse_shorter(topic: Followed, start: Mapping[str, int], job: str) -> None:
     """Raise when the topic ends before what was read: its offsets would be given out again."""
-    short = {p: end for p, end in topic.end.items() if end < start.get(str(p), 0)}
+    short = {p: end for p, end in topic.end.items() if end < start.get(p, 0)}
     if short:
         raise BatchRefusedError(
             f"topic {topic.name} ends before what {job} has read from it",
@@ -51,7 +51,7 @@ def refuse_shorter(topic: TopicState, start: Mapping[str, int], job: str) -> Non
         )
 
 
-def _offsets(topic: TopicState, partition: int, count: int) -> str:
+def _offsets(topic: Followed, partition: str, count: int) -> str:
     begin = topic.begin[partition]
     return f"offsets {begin - count:,} to {begin - 1:,}"
 

@@ -20,6 +20,7 @@ class Point(StrEnum):
     MID_WRITE = "mid-write"
     AFTER_STAGING = "after-staging"
     AFTER_DEAD_LETTERS = "after-dead-letters"
+    AFTER_STATES = "after-states"
     AFTER_PARTIALS = "after-partials"
     AFTER_KEYS = "after-keys"
     AFTER_PUBLISH = "after-publish"

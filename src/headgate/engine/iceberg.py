@@ -185,12 +185,13 @@ class Staging:
         session: SparkSession,
         intent: Intent,
         outcomes: Mapping[str, int] | None = None,
+        counters: Mapping[str, int] | None = None,
         *,
         as_fence: bool = False,
     ) -> None:
         self._session = session
         self._attempt = uuid.uuid4().hex
-        told = properties(intent, self._attempt, outcomes)
+        told = properties(intent, self._attempt, outcomes, counters)
         told = fence_properties(told) if as_fence else told
         summary = {SUMMARY + name: value for name, value in told.items()}
         self._options = {WAP: wap_id(intent), **summary}

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,19 @@ def session_id(session: SparkSession) -> str:
     """Which session it is: a stream clones one with its settings and views, not its variables."""
     java: Any = session._jsparkSession
     return str(java.sessionUUID())
+
+
+def observed(query: StreamingQuery, name: str) -> tuple[int, ...] | None:
+    """The whole numbers that the query's last execution has observed under a name."""
+    java: Any = query._jsq
+    execution = java.streamingQuery().lastExecution()
+    if execution is None:
+        return None
+    found = execution.observedMetrics().get(name)
+    if found.isEmpty():
+        return None
+    row = found.get()
+    return tuple(int(row.getLong(place)) for place in range(row.length()))
 
 
 class IcebergTable:

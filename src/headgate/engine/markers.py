@@ -16,7 +16,10 @@ FENCE = "fence-"
 
 @dataclass(frozen=True)
 class Marker:
-    """The provenance of one commit; `outcomes` stands where not every record was accepted."""
+    """The provenance of one commit; `outcomes` stands where not every record was accepted.
+
+    `counters` are what else a batch has counted of its records: one record may be in several.
+    """
 
     job: str
     run: int
@@ -26,6 +29,7 @@ class Marker:
     range: Range
     outcomes: Mapping[str, int] | None = None
     attempt: str = ""
+    counters: Mapping[str, int] | None = None
 
 
 def wap_id(intent: Intent) -> str:
@@ -38,7 +42,10 @@ def wap_id(intent: Intent) -> str:
 
 
 def properties(
-    intent: Intent, attempt: str, outcomes: Mapping[str, int] | None = None
+    intent: Intent,
+    attempt: str,
+    outcomes: Mapping[str, int] | None = None,
+    counters: Mapping[str, int] | None = None,
 ) -> dict[str, str]:
     """The summary properties of a commit made for this intent."""
     values = {
@@ -56,6 +63,8 @@ def properties(
     if outcomes is not None:
         values["outcomes"] = _text(outcomes)
         values["read"] = str(sum(outcomes.values()))
+    if counters is not None:
+        values["counters"] = _text(counters)
     return {PREFIX + name: value for name, value in values.items()}
 
 
@@ -74,7 +83,7 @@ def marker(summary: Mapping[str, str]) -> Marker | None:
     own = {k.removeprefix(PREFIX): v for k, v in summary.items() if k.startswith(PREFIX)}
     if "job" not in own:
         return None
-    outcomes = own.get("outcomes")
+    outcomes, counters = own.get("outcomes"), own.get("counters")
     return Marker(
         job=own["job"],
         run=int(own["run"]),
@@ -84,6 +93,7 @@ def marker(summary: Mapping[str, str]) -> Marker | None:
         range=Range(own["source"], own["source-id"], _numbers(own["start"]), _numbers(own["end"])),
         outcomes=_numbers(outcomes) if outcomes else None,
         attempt=own.get("attempt", ""),
+        counters=_numbers(counters) if counters else None,
     )
 
 

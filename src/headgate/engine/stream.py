@@ -1,18 +1,21 @@
-"""One stateless query over a topic; batch and streaming differ in the trigger alone."""
+"""One query over a topic, or over a pair of them; batch and streaming differ in the trigger alone."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.engine.broker_watch import BrokerWatch
 from headgate.engine.checkpoint import Checkpoint
+from headgate.engine.followed import Followed, own_offsets, topic_ranges
+from headgate.engine.jvm import observed
 from headgate.engine.topics import Topics, TopicState
 from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
 from headgate.store.model import Range
@@ -27,7 +30,10 @@ AWAY = (
 )
 SHORT = 160
 TICK_SECONDS = 1.0
+STARTING_SECONDS = 30.0
 Handle = Callable[[DataFrame, Range, int], None]
+# What is handed on of the sources, which come by side: for one topic, its records.
+Shape = Callable[[Mapping[str, DataFrame]], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -38,19 +44,31 @@ class Pace:
     max_offsets: int
 
 
+def only(sources: Mapping[str, DataFrame]) -> DataFrame:
+    """The records of the only topic, as they are."""
+    (frame,) = sources.values()
+    return frame
+
+
 class TopicQuery:
-    """Hands each micro-batch with its offset range to `handle`, until the end or until stopped."""
+    """Hands each micro-batch with its offset range to `handle`, until the end or until stopped.
+
+    A `shape` that keeps state must be carried out by `handle` exactly once for each batch.
+    """
 
     def __init__(
         self,
         session: SparkSession,
         bootstrap: str,
-        topic: TopicState,
+        topic: Followed,
         checkpoint: Checkpoint,
         pace: Pace,
+        shape: Shape = only,
     ) -> None:
         self._session, self._bootstrap, self._topic = session, bootstrap, topic
-        self._checkpoint, self._pace = checkpoint, pace
+        self._checkpoint, self._pace, self._shape = checkpoint, pace, shape
+        self._query: StreamingQuery | None = None
+        self._started = threading.Event()
         self._topics = Topics(bootstrap)
         self._between_batches = threading.Lock()
         self._under_way = threading.Lock()
@@ -73,7 +91,8 @@ class TopicQuery:
         now and then while no batch is under way.
         """
         watch, began = BrokerWatch(self._topics, waits, goes_on), time.monotonic()
-        query = self._start(handle, mode)
+        query = self._query = self._start(handle, mode)
+        self._started.set()
         try:
             while not _ended(query, 0.3):
                 if stop.is_set():
@@ -101,8 +120,19 @@ class TopicQuery:
                 self._under_way.release()
             self._next_tick = now + TICK_SECONDS
 
+    def observed(self, name: str) -> tuple[int, ...] | None:
+        """What the batch under way has counted so far; a task that was tried twice counts twice."""
+        self._started.wait(STARTING_SECONDS)
+        return observed(self._query, name) if self._query is not None else None
+
+    def progress(self) -> Mapping[str, Any]:
+        """What Spark says of the last batch that is done; empty before the first."""
+        found = self._query.lastProgress if self._query is not None else None
+        return json.loads(found.json) if found is not None else {}
+
     def _start(self, handle: Handle, mode: str) -> StreamingQuery:
         writer = self._frame().writeStream.foreachBatch(self._callback(handle))
+        writer = writer.outputMode("update")
         writer = writer.option("checkpointLocation", self._checkpoint.location)
         if mode == "batch":
             writer = writer.trigger(availableNow=True)
@@ -115,13 +145,21 @@ class TopicQuery:
         start = self._checkpoint.start()
         if start is None:
             raise OperationError("the checkpoint does not say where it starts")
-        first = {str(partition): offset for partition, offset in self._topic.begin.items()}
-        offsets = json.dumps({self._topic.name: {**first, **start.offsets}})
+        first = {**self._topic.begin, **start.offsets}
+        return self._shape(
+            {
+                side: self._source(topic, own_offsets(first, side))
+                for side, topic in self._topic.topics.items()
+            }
+        )
+
+    def _source(self, topic: TopicState, first: Mapping[str, int]) -> DataFrame:
+        most = max(1, self._pace.max_offsets // len(self._topic.topics))
         reader = self._session.readStream.format("kafka").options(**source_options(self._bootstrap))
         return reader.options(
-            subscribe=self._topic.name,
-            startingOffsets=offsets,
-            maxOffsetsPerTrigger=str(self._pace.max_offsets),
+            subscribe=topic.name,
+            startingOffsets=json.dumps({topic.name: first}),
+            maxOffsetsPerTrigger=str(most),
         ).load()
 
     def _callback(self, handle: Handle) -> Callable[[DataFrame, int], None]:
@@ -143,9 +181,9 @@ class TopicQuery:
         return process
 
     def _range(self, batch_id: int) -> Range:
-        refuse_another_topic(self._topics, self._topic)
-        start, end = self._checkpoint.range_of(batch_id)
-        return Range(f"kafka:{self._topic.name}", self._topic.topic_id, start, end)
+        for topic in self._topic.topics.values():
+            refuse_another_topic(self._topics, topic)
+        return self._topic.range(*self._checkpoint.range_of(batch_id))
 
     def _stop(self, query: StreamingQuery) -> None:
         with self._between_batches:
@@ -172,8 +210,13 @@ def source_options(bootstrap: str) -> dict[str, str]:
     }
 
 
+def read_ranges(session: SparkSession, bootstrap: str, range_: Range) -> dict[str, DataFrame]:
+    """The records of a range of one topic or of a pair, read again, by side."""
+    return {side: read_range(session, bootstrap, own) for side, own in topic_ranges(range_).items()}
+
+
 def read_range(session: SparkSession, bootstrap: str, range_: Range) -> DataFrame:
-    """The records of a range, read again."""
+    """The records of a topic's range, read again."""
     topic = range_.source.removeprefix("kafka:")
     start = {key: range_.start.get(key, 0) for key in range_.end}
     return (

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
 from headgate.compile.fragments import table_name, view_stem
 from headgate.engine.context import RunContext
+from headgate.engine.followed import Followed
 from headgate.engine.statements import create
 from headgate.engine.stream import Pace
-from headgate.engine.topics import Topics, TopicState
+from headgate.engine.topics import Topics
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget
 from headgate.jobs.evolve import Evolution
@@ -32,14 +33,14 @@ def run_bronze(context: RunContext) -> None:
     BronzeRun(context, target).follow(topic)
 
 
-def bronze_target(context: RunContext) -> tuple[BronzeTarget, TopicState]:
+def bronze_target(context: RunContext) -> tuple[BronzeTarget, Followed]:
     """Where this run reads and writes."""
     settings, run = context.settings, context.run
     revision = declaration.fetch(context.store, run.revision)
     reads = Reading.of(run, revision, settings)
     name = reads.topic
     bootstrap = settings.need("bootstrap_servers")
-    topic = Topics(bootstrap).found(name)
+    topic = Followed.one(Topics(bootstrap).found(name))
     target = BronzeTarget(
         job=run.job,
         scripts=declaration.Scripts(context.store, settings),

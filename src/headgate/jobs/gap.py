@@ -15,10 +15,10 @@ from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.expiry import expired
 from headgate.engine.faults import Point
+from headgate.engine.followed import Followed
 from headgate.engine.iceberg import ManagedTable, nothing
 from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached, topic_reached
-from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError, UsageError
 from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
@@ -31,7 +31,7 @@ ACCEPT_GAP = "accept-gap"
 
 
 def accept_gap(
-    context: RunContext, target: TopicTarget, topic: TopicState, checkpoint: Checkpoint
+    context: RunContext, target: TopicTarget, topic: Followed, checkpoint: Checkpoint
 ) -> None:
     """Settle what expired as a batch without a record, and go on behind it."""
     run, table = context.run, ManagedTable(context.session, target.table)
@@ -47,7 +47,7 @@ def accept_gap(
         group.catch_up(topic)
 
 
-def gap_range(topic: TopicState, next_: Mapping[str, int] | None, job: str) -> Range:
+def gap_range(topic: Followed, next_: Mapping[str, int] | None, job: str) -> Range:
     """From where the job goes on to the topic's first offsets, where those are further."""
     if next_ is None or not expired(topic, next_):
         raise UsageError(
@@ -55,9 +55,8 @@ def gap_range(topic: TopicState, next_: Mapping[str, int] | None, job: str) -> R
             why="the topic still has all that the table lacks",
             fix=f"headgate job run {job}",
         )
-    start = {str(p): next_.get(str(p), 0) for p in topic.begin}
-    behind = {str(p): max(start[str(p)], begin) for p, begin in topic.begin.items()}
-    return Range(f"kafka:{topic.name}", topic.topic_id, start, behind)
+    start = {p: next_.get(p, 0) for p in topic.begin}
+    return topic.range(start, {p: max(start[p], begin) for p, begin in topic.begin.items()})
 
 
 class ExpiredGap:
@@ -68,7 +67,7 @@ class ExpiredGap:
         self._table = ManagedTable(session, target.table)
         self._before = [ManagedTable(session, name) for name in target.before]
 
-    def withdraw_unreadable(self, topic: TopicState) -> None:
+    def withdraw_unreadable(self, topic: Followed) -> None:
         """Give up announced batches of which nothing is written and no longer all can be read."""
         for intent in self._protocol.store.open_intents(self._target.job):
             if intent.is_accepted_gap or intent.range.source_id != topic.topic_id:

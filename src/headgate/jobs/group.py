@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 from headgate.engine.context import RunContext
+from headgate.engine.followed import Followed, topic_ranges
 from headgate.engine.groups import GroupOffsets, group_of
-from headgate.engine.topics import TopicState
 from headgate.errors import HeadgateError
 from headgate.jobs.topic_target import TopicTarget
-from headgate.store.model import Range
+from headgate.store.model import TOPIC_SOURCE, Range
 
 # A group that cannot be written holds a batch for seconds: so long it is then left alone.
 PAUSE_SECONDS = 60.0
@@ -27,11 +27,11 @@ class GroupOffsetsOf:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._context, self._target, self._clock = context, target, clock
-        self._group: GroupOffsets | None = None
+        self._groups: dict[str, GroupOffsets] = {}
         self._failing = False
         self._not_before = 0.0
 
-    def catch_up(self, topic: TopicState) -> None:
+    def catch_up(self, topic: Followed) -> None:
         """As far as this topic is settled; offsets of one that was made again say nothing of it."""
         settled = self._context.store.settled_range(self._target.job)
         if settled is not None and settled.source_id == topic.topic_id:
@@ -42,7 +42,8 @@ class GroupOffsetsOf:
         if self._clock() < self._not_before:
             return
         try:
-            self._of(range_).write(range_.end)
+            for own in topic_ranges(range_).values():
+                self._of(own).write(own.end)
         except HeadgateError as error:
             self._note(error.one_line)
         except Exception as error:  # others read these offsets, we do not
@@ -51,16 +52,15 @@ class GroupOffsetsOf:
             self._note("")
 
     def close(self) -> None:
-        if self._group is not None:
-            self._group.close()
-            self._group = None
+        while self._groups:
+            self._groups.popitem()[1].close()
 
     def _of(self, range_: Range) -> GroupOffsets:
-        if self._group is None:
-            topic = range_.source.removeprefix("kafka:")
+        topic = range_.source.removeprefix(TOPIC_SOURCE)
+        if topic not in self._groups:
             group = group_of(self._target.job)
-            self._group = GroupOffsets(self._target.bootstrap, group, topic)
-        return self._group
+            self._groups[topic] = GroupOffsets(self._target.bootstrap, group, topic)
+        return self._groups[topic]
 
     def _note(self, words: str) -> None:
         """Say it once, and keep it for whoever looks at the job."""

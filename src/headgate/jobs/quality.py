@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.engine.context import RunContext
+from headgate.engine.followed import Followed
 from headgate.engine.statements import create
 from headgate.engine.stream import Pace
 from headgate.engine.topics import Topics
@@ -29,7 +30,8 @@ def run_quality(context: RunContext) -> None:
     if not rules.follows_a_topic:
         WholeRun(context, target).evaluate()
         return
-    topic = Topics(target.bootstrap).found(context.run.options.get(TOPIC) or _topic(context, rules))
+    name = context.run.options.get(TOPIC) or _topic(context, rules)
+    topic = Followed.one(Topics(target.bootstrap).found(name))
     if context.run.options.get("form") == REPAIR:
         done = repair_topic(context, target, topic)
         words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from headgate.compile.fragments import DEAD_LETTERS, job_name
-from headgate.engine.iceberg import ManagedTable
+from headgate.engine.iceberg import Committed, ManagedTable
 from headgate.engine.protocol import Result
 from headgate.errors import BatchRefusedError
 from headgate.jobs.quality_partials import Partials
 from headgate.jobs.rules_revision import Revisions, dq_table
 from headgate.jobs.topic_target import TopicTarget
 from headgate.settings import Settings
-from headgate.store.model import Intent
+from headgate.store.model import Intent, Judged
 from headgate.store.ops import OpsStore
 
 ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE = "accepted", "dead_letter", "refused", "tombstone"
@@ -55,12 +55,21 @@ class QualityTarget(TopicTarget):
                 why=f"{results.snapshot.added} rows in {self.table}, but {dict(outcomes)} with its partials",
                 fix="compare the two commits: headgate ledger show",
             )
-        others = (self._snapshot(session, name, intent) for name in self._beside(session))
-        snapshots = {self.table: results.snapshot.id, **{n: i for n, i in others if i is not None}}
-        judged = Partials(session, self.partials).judged(intent) if partials else None
+        snapshots = self._snapshots(session, intent, results)
+        judged = self._judged(session, intent) if partials else None
         return Result(
             sum(outcomes.values()), outcomes, snapshots, results.marker.revisions, judged=judged
         )
+
+    def _judged(self, session: SparkSession, intent: Intent) -> Judged:
+        return Partials(session, self.partials).judged(intent)
+
+    def _snapshots(
+        self, session: SparkSession, intent: Intent, results: Committed
+    ) -> dict[str, int]:
+        """The batch's commits, in its table and beside it."""
+        others = (self._snapshot(session, name, intent) for name in self._beside(session))
+        return {self.table: results.snapshot.id, **{n: i for n, i in others if i is not None}}
 
     def _beside(self, session: SparkSession) -> tuple[str, ...]:
         """With the keys of a stream that has taken over its first rule of uniqueness since it began."""

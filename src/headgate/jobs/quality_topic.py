@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
+from headgate.engine.followed import Followed
 from headgate.engine.statements import create
 from headgate.engine.stream import Pace
-from headgate.engine.topics import TopicState
 from headgate.errors import OperationError
 from headgate.jobs.quality_batch import QualityBatch
 from headgate.jobs.quality_keys import SeenKeys
@@ -83,13 +83,13 @@ class QualityRun(TopicRun):
         finally:
             self._stop_if_asked(row)
 
-    def follow(self, topic: TopicState) -> None:
+    def follow(self, topic: Followed) -> None:
         """Batch or stream; the end of a batch run closes all windows, as silence does."""
         super().follow(topic)
         ended = self._context.run.mode == "batch" and not self._context.stop.is_set()
         self._emitter.close_due(everything=ended)
 
-    def read(self, topic: TopicState, checkpoint: Checkpoint) -> None:
+    def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """Behind a stop that was told; one that a kill kept from being told comes first."""
         store = self._context.store
         for row in store.newest_batches(self._target.job, 1):

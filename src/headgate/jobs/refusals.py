@@ -22,9 +22,10 @@ def stage(
     intent: Intent,
     statement: str,
     outcomes: Mapping[str, int] | None = None,
+    counters: Mapping[str, int] | None = None,
 ) -> Snapshot:
     """The statement's commit to this table, under the batch's marker and not yet published."""
-    staging = Staging(table.session, intent, outcomes)
+    staging = Staging(table.session, intent, outcomes, counters)
     with staging.open():
         sql(table.session, statement)
     return staging.staged(table)

@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 from headgate.compile.fragments import DEAD_LETTERS, table_name
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
+from headgate.engine.followed import Followed
 from headgate.engine.iceberg import SUMMARY, ManagedTable
 from headgate.engine.markers import fence_properties, properties
 from headgate.engine.protocol import Result, ledger_row
 from headgate.engine.reach import topic_reached
 from headgate.engine.statements import sql
-from headgate.engine.topics import Topics, TopicState
+from headgate.engine.topics import Topics
 from headgate.expr.literals import spark_literal
 from headgate.jobs import declaration
 from headgate.jobs.bronze_batch import account_bronze
@@ -72,14 +73,14 @@ def repair_bronze(
     """Begin a new checkpoint at the table's committed end, on this topic or the declared one."""
     revision = declaration.declared_revision(settings, dataset)
     name = name or revision.topic_names(settings)[0]
-    topic = Topics(settings.need("bootstrap_servers")).found(name)
+    topic = Followed.one(Topics(settings.need("bootstrap_servers")).found(name))
     table = ManagedTable(session, table_name(revision.bronze_table))
     letters = ManagedTable(session, DEAD_LETTERS)
     place = Place(session, settings, store, job_name("bronze", dataset))
     return repaired(place, table, topic, lambda intent: account_bronze(table, letters, intent))
 
 
-def repair_topic(context: RunContext, target: TopicTarget, topic: TopicState) -> Repaired:
+def repair_topic(context: RunContext, target: TopicTarget, topic: Followed) -> Repaired:
     """The same for any job that follows a topic."""
     session = context.session
     place = Place(session, context.settings, context.store, target.job)
@@ -95,7 +96,7 @@ def repair_topic(context: RunContext, target: TopicTarget, topic: TopicState) ->
 def repaired(
     place: Place,
     table: ManagedTable,
-    topic: TopicState,
+    topic: Followed,
     account: Account,
     give_up: GiveUp = lambda _: None,
 ) -> Repaired:
@@ -106,7 +107,7 @@ def repaired(
         else:
             _close(table, place.store, intent, account, give_up)
     location = f"{place.settings.checkpoints.rstrip('/')}/{place.job}"
-    checkpoint = Checkpoint(place.session, location, topic.name)
+    checkpoint = Checkpoint(place.session, location, topic.names)
     reached = topic_reached(table, place.store, place.job)
     aside, offsets = repair_checkpoint(checkpoint, topic, reached, announced)
     return Repaired(place.job, aside, offsets)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from headgate.engine.checkpoint import Checkpoint, Start
 from headgate.engine.expiry import refuse_expired, refuse_shorter
+from headgate.engine.followed import Followed
 from headgate.engine.reach import Reached
-from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError
 from headgate.store.model import Intent
 
 
 def prepare_checkpoint(
-    checkpoint: Checkpoint, topic: TopicState, reached: Reached | None, job: str
+    checkpoint: Checkpoint, topic: Followed, reached: Reached | None, job: str
 ) -> None:
     """Begin a new checkpoint, or refuse one that would repeat or skip records."""
     fix = f"headgate job repair {job}: it goes on from what the table has committed"
@@ -33,7 +33,7 @@ def prepare_checkpoint(
                 why=f"the table has commits up to {dict(reached.end)}, the checkpoint is empty",
                 fix=fix,
             )
-        checkpoint.begin(Start(topic.topic_id, first_offsets(topic)))
+        checkpoint.begin(Start(topic.topic_id, topic.begin))
         return
     known = [checkpoint.last_committed(), *([announced] if announced else [])]
     end = reached.end if reached and reached.source_id == topic.topic_id else start.offsets
@@ -50,7 +50,7 @@ def prepare_checkpoint(
 
 
 def goes_on_at(
-    topic: TopicState, reached: Reached | None, start: Start | None
+    topic: Followed, reached: Reached | None, start: Start | None
 ) -> Mapping[str, int] | None:
     """Where the next batch on this topic begins; None when none of it was ever to be read."""
     if reached is not None and reached.source_id == topic.topic_id:
@@ -60,7 +60,7 @@ def goes_on_at(
 
 def repair_checkpoint(
     checkpoint: Checkpoint,
-    topic: TopicState,
+    topic: Followed,
     reached: Reached | None,
     announced: Iterable[Intent] = (),
 ) -> tuple[str, Mapping[str, int]]:
@@ -69,17 +69,13 @@ def repair_checkpoint(
     What is announced and not committed is finished from its intent, before the topic is read.
     """
     aside = checkpoint.set_aside()
-    offsets = first_offsets(topic)
+    offsets = topic.begin
     if reached is not None and reached.source_id == topic.topic_id:
         offsets = {**offsets, **reached.end}
     for intent in announced:
         offsets = {**offsets, **intent.range.end}
     checkpoint.begin(Start(topic.topic_id, offsets))
     return aside, offsets
-
-
-def first_offsets(topic: TopicState) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in topic.begin.items()}
 
 
 def _same(end: Mapping[str, int], offsets: Mapping[str, int]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import table_name
+from headgate.compile.reconcile.limits import Limits, limits_of
 from headgate.compile.render import Template
 from headgate.compile.rules.compile import CompiledRules, compile_table, declaration_of
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.names import QUALITY, RECONCILE, Names
 from headgate.compile.script import Script, parse_script
 from headgate.errors import OperationError
 from headgate.jobs.declaration import render_values
@@ -80,11 +83,23 @@ class RulesRevision(BaseModel):
     env: str
     # The rule set as it was declared, for whoever compares two revisions.
     declared: dict[str, Any]
+    # How long the sides of a reconciled pair wait for each other; the SQL has them in its text.
+    limits: Limits | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of the job that runs it."""
+        return RECONCILE if self.limits is not None else QUALITY
+
+    @property
+    def names(self) -> Names:
+        return Names(self.name, self.kind)
 
     @property
     def follows_a_topic(self) -> bool:
-        """Whether batches of one topic are judged one by one; otherwise all is judged anew."""
-        return len(self.sources) == 1 and self.sources[0].topic is not None
+        """Whether batches of its topics are judged one by one; otherwise all is judged anew."""
+        alone = len(self.sources) == 1 and self.sources[0].topic is not None
+        return alone or self.limits is not None
 
     @property
     def first(self) -> SourceRevision:
@@ -145,10 +160,25 @@ def declared_table(root: Path, name: str) -> JudgedTable:
 
 
 def declared_rules(settings: Settings, name: str) -> RulesRevision:
-    """What the quality job of this table runs, if it starts now."""
-    judged = declared_table(settings.root, name)
+    """What the job of this table runs, if it starts now."""
+    judged = with_limits(declared_table(settings.root, name), settings)
     file = find_table(settings.root, name).relative_to(settings.root).as_posix()
     return revision_from(judged, compile_table(judged, file))
+
+
+def with_limits(judged: JudgedTable, settings: Settings) -> JudgedTable:
+    """The table under the times of the settings, where those are given for a reconciliation."""
+    given = {
+        "window": settings.reconcile_window,
+        "grace": settings.reconcile_grace,
+        "horizon": settings.reconcile_horizon,
+    }
+    changed = {name: value for name, value in given.items() if value is not None}
+    if judged.table.reconcile is None or not changed:
+        return judged
+    table = replace(judged.table, reconcile=replace(judged.table.reconcile, **changed))
+    tables = tuple(table if t.name == table.name else t for t in judged.rule_set.tables)
+    return replace(judged, table=table, rule_set=replace(judged.rule_set, tables=tables))
 
 
 def revision_from(judged: JudgedTable, compiled: CompiledRules) -> RulesRevision:
@@ -165,6 +195,7 @@ def revision_from(judged: JudgedTable, compiled: CompiledRules) -> RulesRevision
         namespace=rule_set.metrics.namespace,
         env=rule_set.metadata.env,
         declared=declaration_of(judged),
+        limits=limits_of(table.reconcile) if table.reconcile is not None else None,
     )
 
 

@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.expiry import is_data_loss, refuse_expired, refuse_shorter
+from headgate.engine.followed import Followed
 from headgate.engine.iceberg import ManagedTable, precedes
 from headgate.engine.markers import intent_of
 from headgate.engine.protocol import Work, span
 from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.stream import Pace, TopicQuery, read_range
-from headgate.engine.topics import Topics, TopicState
+from headgate.engine.topics import Topics
 from headgate.jobs.gap import ACCEPT_GAP, ExpiredGap, accept_gap
 from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
@@ -50,11 +51,11 @@ class TopicRun(ABC):
         """A batch has its outcome; None when it had one already."""
         self._progress.batch(row)
 
-    def follow(self, topic: TopicState) -> None:
+    def follow(self, topic: Followed) -> None:
         """The whole run: what is half done, a gap that was accepted, then the topic."""
         context, target = self._context, self._target
         location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
-        checkpoint = Checkpoint(context.session, location, topic.name)
+        checkpoint = Checkpoint(context.session, location, topic.names)
         self.adopt_half_done(topic)
         if context.run.options.get("form") == ACCEPT_GAP:
             accept_gap(context, target, topic, checkpoint)
@@ -63,35 +64,40 @@ class TopicRun(ABC):
             self.read(topic, checkpoint)
         except Exception as error:
             if is_data_loss(error):
-                self.refuse_what_is_gone(topic.name, checkpoint)
+                self.refuse_what_is_gone(topic, checkpoint)
             raise
         finally:
             self._group.close()
 
-    def read(self, topic: TopicState, checkpoint: Checkpoint) -> None:
+    def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """What a killed run left open, then the topic, to its end or until stopped."""
         context, target = self._context, self._target
         self.finish_open_intents(topic)
         prepare_checkpoint(checkpoint, topic, self._reached(), target.job)
         self._group.catch_up(topic)
-        query = TopicQuery(context.session, target.bootstrap, topic, checkpoint, self._pace)
+        query = self._query(topic, checkpoint)
         query.run(
             self.handle, context.run.mode, context.stop, context.waits, context.goes_on, self.tick
         )
+
+    def _query(self, topic: Followed, checkpoint: Checkpoint) -> TopicQuery:
+        """The query whose batches are handled; of one topic, its records as they are."""
+        context, target = self._context, self._target
+        return TopicQuery(context.session, target.bootstrap, topic, checkpoint, self._pace)
 
     def _reached(self) -> Reached | None:
         table = ManagedTable(self._context.session, self._target.table)
         return topic_reached(table, self._context.store, self._target.job)
 
-    def refuse_what_is_gone(self, name: str, checkpoint: Checkpoint) -> None:
+    def refuse_what_is_gone(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """Spark missed records: say which have left the topic since it was last looked at."""
-        topic = Topics(self._target.bootstrap).found(name)
+        topic = topic.now(Topics(self._target.bootstrap))
         next_ = goes_on_at(topic, self._reached(), checkpoint.start())
         if next_ is not None:
             refuse_shorter(topic, next_, self._target.job)
             refuse_expired(topic, next_, self._target.job)
 
-    def adopt_half_done(self, topic: TopicState) -> None:
+    def adopt_half_done(self, topic: Followed) -> None:
         """A batch that stands beside the table but not in it, announced again if that was lost."""
         session, job = self._context.session, self._target.job
         rows = ManagedTable(session, self._target.table).committed(job)
@@ -103,7 +109,7 @@ class TopicRun(ABC):
                 self._context.store.begin(intent_of(found.marker))
                 return
 
-    def finish_open_intents(self, topic: TopicState) -> None:
+    def finish_open_intents(self, topic: Followed) -> None:
         """What a killed run announced is done first, with exactly its range."""
         for found in self._context.store.open_intents(self._target.job):
             if found.range.source_id != topic.topic_id:

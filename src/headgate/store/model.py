@@ -8,6 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+TOPIC_SOURCE = "kafka:"
+# Two topics that one query reads; keys are `<side>:<partition>`.
+PAIR_SOURCE = "pair:"
 TABLE_SOURCE = "table:"
 # Several sources, or one, that are read to their end and judged as a whole.
 WHOLE_SOURCE = "whole:"
@@ -41,8 +44,9 @@ TRANSITIONS: Mapping[RunState, frozenset[RunState]] = {
 class Range:
     """A piece of a source: offsets per partition of a topic, or the snapshots of a table.
 
-    A topic is `kafka:<topic>` with partition numbers as keys; a table is `table:<name>` with the
-    one key `snapshot`. Sources that are judged as a whole are `whole:<name>,<name>`, with keys as
+    A topic is `kafka:<topic>` with partition numbers as keys; a pair of topics is
+    `pair:<topic>,<topic>` with keys as `<side>:<partition>`; a table is `table:<name>` with the one key
+    `snapshot`. Sources that are judged as a whole are `whole:<name>,<name>`, with keys as
     `<side>:<partition>` or `<side>:snapshot`, and have no start. `source_id` tells a recreated topic
     or table from the old one. A key that `start` lacks means from the beginning.
     """
@@ -56,6 +60,11 @@ class Range:
     def is_table(self) -> bool:
         """Whether it has no offsets that a later range could go on from."""
         return self.source.startswith((TABLE_SOURCE, WHOLE_SOURCE))
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two topics are read together, each at its own offsets."""
+        return self.source.startswith(PAIR_SOURCE)
 
     @property
     def starts_anew(self) -> bool:

@@ -9,19 +9,22 @@ from headgate.engine.expiry import (
     refuse_expired,
     refuse_shorter,
 )
+from headgate.engine.followed import Followed
 from headgate.engine.topics import TopicState
 from headgate.errors import BatchRefusedError
 
-TOPIC = TopicState("orders", "id1", begin={0: 10, 1: 0, 2: 4}, end={0: 20, 1: 5, 2: 9})
+TOPIC = Followed.one(
+    TopicState("orders", "id1", begin={0: 10, 1: 0, 2: 4}, end={0: 20, 1: 5, 2: 9})
+)
 
 
 def test_what_the_topic_has_no_more_is_counted_by_partition() -> None:
-    assert expired(TOPIC, {"0": 7, "1": 5, "2": 4}) == {0: 3}
+    assert expired(TOPIC, {"0": 7, "1": 5, "2": 4}) == {"0": 3}
     assert expired(TOPIC, {"0": 15, "1": 0, "2": 9}) == {}
 
 
 def test_a_partition_that_was_never_read_begins_at_nought() -> None:
-    assert expired(TOPIC, {"0": 10, "1": 0}) == {2: 4}
+    assert expired(TOPIC, {"0": 10, "1": 0}) == {"2": 4}
 
 
 def test_the_refusal_names_the_offsets_and_the_decision() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.engine.topics import TopicState
+from headgate.engine.followed import Followed
 from headgate.errors import UnavailableError
 from headgate.jobs import group as module
 from headgate.jobs.group import PAUSE_SECONDS, GroupOffsetsOf
@@ -54,8 +54,8 @@ def following(clock: Clock) -> GroupOffsetsOf:
     return GroupOffsetsOf(context, cast("Any", target), clock)
 
 
-def topic(topic_id: str) -> TopicState:
-    return cast("TopicState", SimpleNamespace(name="orders", topic_id=topic_id))
+def topic(topic_id: str) -> Followed:
+    return cast("Followed", SimpleNamespace(name="orders", topic_id=topic_id))
 
 
 def test_offsets_of_a_topic_that_was_made_again_are_not_written_to_the_new_one(
