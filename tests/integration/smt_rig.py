@@ -1,0 +1,221 @@
+"""A Connect worker with our plugins, a Cassandra table and the topics around them, for tests."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from http.client import HTTPException
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from headgate.engine.topics import Topics, TopicSpec
+from headgate.feeds.cassandra import Cassandra, Place, session_at
+from headgate.feeds.connect.connectors import (
+    CloudTable,
+    Cluster,
+    Connector,
+    Pace,
+    own_connector,
+)
+from headgate.hashing.rows import row_hash
+from headgate.local.cassandra import LOCAL_DC, CassandraServer
+from headgate.local.connect import ConnectServer
+from headgate.local.service import Running
+from headgate.spec.hash_contract import HashContract
+from headgate.spec.hash_contract_loader import load_contract
+
+ROOT = Path(__file__).parents[2]
+CONTRACT: HashContract = load_contract(ROOT / "contracts/business_table.hash.yml").value
+COLUMNS = ("pk", "col1", "col2", "col3", "col4", "last_updated")
+Row = Mapping[str, object]
+
+
+@dataclass
+class Rig:
+    """One keyspace, one pair of topics and the worker that stands between them."""
+
+    bootstrap: str
+    node: Running[CassandraServer]
+    worker: Running[ConnectServer]
+    cql: Cassandra
+    keyspace: str
+    deployed: list[str] = field(default_factory=list)
+
+    @property
+    def topic(self) -> str:
+        return f"{self.keyspace}.topic2"
+
+    @property
+    def letters_topic(self) -> str:
+        return f"{self.keyspace}.dlq"
+
+    @property
+    def table(self) -> CloudTable:
+        return CloudTable(self.keyspace, "business_table", CONTRACT, self.topic)
+
+    def prepare(self) -> None:
+        """The table and the topics, new and empty."""
+        self.cql.execute(
+            f"CREATE KEYSPACE {self.keyspace} WITH replication ="
+            " {'class': 'SimpleStrategy', 'replication_factor': 1}"
+        )
+        self.cql.execute(
+            f"CREATE TABLE {self.keyspace}.business_table (pk text PRIMARY KEY, col1 text,"
+            " col2 decimal, col3 timestamp, col4 double, last_updated timestamp)"
+        )
+        Topics(self.bootstrap).create(
+            [
+                TopicSpec(self.topic, 6, retention_days=1),
+                TopicSpec(self.letters_topic, 3, retention_days=1),
+            ]
+        )
+
+    def write(self, rows: Sequence[Row]) -> None:
+        marks = ", ".join("?" for _ in COLUMNS)
+        self.cql.write_many(
+            f"INSERT INTO {self.keyspace}.business_table ({', '.join(COLUMNS)}) VALUES ({marks})",
+            [[row.get(column) for column in COLUMNS] for row in rows],
+        )
+
+    def connector(self, pace: Pace | None = None, **changes: str) -> Connector:
+        """Our connector for this rig; `changes` are settings with `__` for a point."""
+        node = self.node.service
+        cluster = Cluster(node.contact_points, node.port, LOCAL_DC, self.bootstrap)
+        made = own_connector(
+            self.table, cluster, pace or Pace(poll_ms=300, lag_ms=2_000), f"{self.keyspace}-source"
+        )
+        letters = {key: self.letters_topic for key in made.config if key.endswith("dlq.topic")}
+        given = {key.replace("__", "."): value for key, value in changes.items()}
+        return replace(made, config={**made.config, **letters, **given})
+
+    def deploy(self, connector: Connector) -> tuple[int, str]:
+        """PUT its configuration: status and answer."""
+        status, text = self.call("PUT", f"/connectors/{connector.name}/config", connector.config)
+        if status < 300:
+            self.deployed.append(connector.name)
+        return status, text
+
+    def call(self, method: str, path: str, body: object = None) -> tuple[int, str]:
+        request = Request(
+            self.worker.service.url + path,
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            with urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def tasks(self, connector: Connector) -> list[dict[str, str]]:
+        status, text = self.call("GET", f"/connectors/{connector.name}/status")
+        return json.loads(text)["tasks"] if status == 200 else []
+
+    def counter(self, connector: Connector, bean: str, name: str) -> float:
+        """A counter as Prometheus gets it; 0 while it is not told."""
+        wanted = f'headgate_connect_{bean}_{name}_total{{connector="{connector.name}"'
+        try:
+            with urlopen(self.worker.service.metrics_url, timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+        except (URLError, HTTPException, OSError):
+            return 0
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(wanted))
+
+    def remove(self) -> None:
+        for name in set(self.deployed):
+            self.call("DELETE", f"/connectors/{name}")
+
+    def messages(
+        self, topic: str, enough: Callable[[list[Message]], bool], seconds: float = 30
+    ) -> list[Message]:
+        """Everything on the topic, read until it is enough or time is up."""
+        found: list[Message] = []
+        limit = time.monotonic() + seconds
+        with _reading(self.bootstrap, topic) as consumer:
+            while not enough(found) and time.monotonic() < limit:
+                found += [m for m in consumer.consume(1_000, 0.2) if m.error() is None]
+        return found
+
+
+@contextmanager
+def _reading(bootstrap: str, topic: str) -> Iterator[Consumer]:
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "smt-tests",
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer(settings)
+    try:
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+        yield consumer
+    finally:
+        consumer.close()
+
+
+@contextmanager
+def rig(
+    bootstrap: str, node: Running[CassandraServer], worker: Running[ConnectServer], keyspace: str
+) -> Iterator[Rig]:
+    """A rig of its own for one test; its connectors are gone at the end."""
+    place = Place((node.service.contact_points,), node.service.port, LOCAL_DC)
+    with session_at(place) as cql:
+        made = Rig(bootstrap, node, worker, cql, keyspace)
+        made.prepare()
+        try:
+            yield made
+        finally:
+            made.remove()
+
+
+def row(number: int, **changes: object) -> dict[str, object]:
+    """A row that is like no other."""
+    made: dict[str, object] = {
+        "pk": f"k{number:06d}",
+        "col1": f"name|{number} é",
+        "col2": Decimal(number) / 8,
+        "col3": datetime(2024, 1, 31, 12, 30, 0, 123_000, UTC),
+        "col4": number / 3,
+        "last_updated": datetime.now(UTC),
+    }
+    return {**made, **changes}
+
+
+def hash_of(values: Row) -> str:
+    """What the cloud's hash must be, by our Python."""
+    return row_hash(CONTRACT, values)
+
+
+def value_of(message: Message) -> dict[str, object]:
+    return json.loads(message.value() or b"null")
+
+
+def key_of(message: Message) -> str:
+    return (message.key() or b"").decode()
+
+
+def headers_of(message: Message) -> dict[str, str]:
+    return {name: value.decode() for name, value in message.headers() or []}
+
+
+def keys(messages: Sequence[Message]) -> set[str]:
+    return {key_of(message) for message in messages}
+
+
+def until(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    limit = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.1)
+    return True
