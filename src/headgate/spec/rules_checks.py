@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from headgate.spec.metric_names import TAKEN_METRICS
 from headgate.spec.rules_forms import form_faults
+from headgate.spec.rules_reconcile import reconcile_faults
 from headgate.spec.rules_sources import LOWER, LOWER_FIX, PREFIX, Found, source_faults
 from headgate.spec.ruleset import Aggregate, Emit, Rule, RuleSet, RuleTable
 
@@ -29,6 +30,7 @@ def faults_of(rule_set: RuleSet) -> Found:
         yield from _table(f"tables[{at}]", table)
         yield from _shared_names(f"tables[{at}]", rule_set, table)
         yield from _clean_statuses(f"tables[{at}]", rule_set, table)
+    yield from reconcile_faults(rule_set)
 
 
 def _metric_settings(rule_set: RuleSet) -> Found:

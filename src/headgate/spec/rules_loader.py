@@ -14,6 +14,7 @@ from headgate.spec.refusal import suggestion
 from headgate.spec.rules_aside import is_within, mended, parts_of
 from headgate.spec.rules_checks import faults_of
 from headgate.spec.rules_old import converted
+from headgate.spec.rules_reconcile import contract_faults
 from headgate.spec.rules_values import fill_values
 from headgate.spec.ruleset import RuleSet
 
@@ -70,7 +71,13 @@ def read_rules(path: Path, variables: Mapping[str, str]) -> Reading:
     document, notes = converted(document)
     _name_aliases(document.data)
     fill_values(document, path.parent)
-    return _checked(document, notes)
+    return _checked(document, notes, root_of(path))
+
+
+def root_of(path: Path) -> Path:
+    """The project's root, by where its rule sets stand."""
+    folder = path.parent
+    return folder.parent if folder.name == FOLDER else folder
 
 
 def rule_files(root: Path) -> tuple[Path, ...]:
@@ -112,7 +119,7 @@ def find_table(root: Path, name: str) -> Path:
     )
 
 
-def _checked(document: Document, notes: tuple[str, ...]) -> Reading:
+def _checked(document: Document, notes: tuple[str, ...], root: Path) -> Reading:
     """First the shape of every part, then what must hold between those that have it."""
     rule_set = validate(RuleSet, document)
     aside = parts_of(document.faults)
@@ -120,7 +127,7 @@ def _checked(document: Document, notes: tuple[str, ...]) -> Reading:
         rule_set = validate(RuleSet, mended(document, aside))
     if rule_set is None:
         return Reading(None, _sorted(document))
-    for pointer, what, fix in faults_of(rule_set):
+    for pointer, what, fix in (*faults_of(rule_set), *contract_faults(rule_set, root)):
         if not is_within(pointer, aside):
             document.add(pointer, what, fix)
     declared = Declared(rule_set, document.file, document.lines, notes)

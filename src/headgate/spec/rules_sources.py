@@ -17,9 +17,11 @@ Found: TypeAlias = Iterator[tuple[str, str, str]]
 PREFIX = "dq_"
 LOWER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 LOWER_FIX = "Use lower-case letters, digits and underscores, beginning with a letter."
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+IDENTIFIER_FIX = "Use letters, digits and underscores, not beginning with a digit."
 # A placeholder stays one where the rule set is kept: it is filled when it runs.
-_TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\}){1,249}")
+TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\}){1,249}")
+TOPIC_FIX = "Use up to 249 letters, digits, dots, underscores and hyphens."
 _LAKE_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
 _PATH_STEP = r"[A-Za-z_][A-Za-z0-9_]*(?:\[(?:[0-9]{1,9}|[A-Za-z_][A-Za-z0-9_]*='[^'\[\]]*')\])?"
 _PATH = re.compile(rf"{_PATH_STEP}(?:\.{_PATH_STEP})*")
@@ -40,9 +42,8 @@ def source_faults(place: str, table: RuleTable) -> Found:
 
 
 def _source(place: str, side: str, source: RuleSource) -> Found:
-    if not _IDENTIFIER.fullmatch(source.table):
-        fix = "Use letters, digits and underscores, not beginning with a digit."
-        yield f"{place}.table", f"`{source.table}` is not a name for a view", fix
+    if not IDENTIFIER.fullmatch(source.table):
+        yield f"{place}.table", f"`{source.table}` is not a name for a view", IDENTIFIER_FIX
     elif source.table.lower().startswith(PREFIX):
         what = f"names that begin with `{PREFIX}` are those of compiled views"
         yield f"{place}.table", what, "Use another."
@@ -69,9 +70,8 @@ def _origin(place: str, source: RuleSource) -> Found:
         both = "both a topic and a table of the lake" if source.topic else "no topic and no table"
         yield place, f"the source has {both}", "Write `topic` or `iceberg`, one of them."
     for key, topic in (("topic", source.topic), ("dlq_topic", source.dlq_topic)):
-        if topic is not None and (not _TOPIC.fullmatch(topic) or topic in {".", ".."}):
-            fix = "Use up to 249 letters, digits, dots, underscores and hyphens."
-            yield f"{place}.{key}", f"`{topic}` is not a topic name", fix
+        if topic is not None and (not TOPIC.fullmatch(topic) or topic in {".", ".."}):
+            yield f"{place}.{key}", f"`{topic}` is not a topic name", TOPIC_FIX
     if source.topic is not None and source.topic == source.dlq_topic:
         yield f"{place}.dlq_topic", "dead letters would go back to the topic", "Use another topic."
     if source.iceberg is not None and not _LAKE_TABLE.fullmatch(source.iceberg):

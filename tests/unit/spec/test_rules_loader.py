@@ -363,7 +363,7 @@ def test_a_list_of_values_that_is_none_is_refused(
 
 def test_rule_files_are_those_in_the_root_and_in_the_folder() -> None:
     names = [path.relative_to(ROOT).as_posix() for path in rule_files(ROOT)]
-    assert names == ["rules.yaml", "rules/taxi.yml"]
+    assert names == ["rules.yaml", "rules/taxi.yml", "rules/topic1.yml"]
 
 
 def test_a_table_is_found_by_its_name() -> None:

@@ -112,6 +112,14 @@ def _is_late(known: Known) -> bool:
     return abs(pair[0].first.read_at - pair[1].first.read_at) > known.limits.window
 
 
+def _is_within(known: Known) -> bool:
+    pair = known.pair
+    if pair is None:
+        return _is_deleted(known.state.onprem)
+    near = abs(pair[0].first.read_at - pair[1].first.read_at) <= known.limits.wait
+    return near or _is_deleted(known.state.onprem)
+
+
 def _is_due(known: Known) -> bool:
     return known.at >= known.deadline and (known.whole or known.pair is not None)
 
@@ -228,6 +236,16 @@ FACTS: tuple[Fact, ...] = (
         " of one side alone only where nothing of the key can stand elsewhere",
         _is_due,
         f"{{at}} >= {DEADLINE}\n  AND (whole OR (onprem IS NOT NULL AND cloud IS NOT NULL))",
+    ),
+    Fact(
+        "within_grace",
+        "both sides were heard, no further apart than window and grace; or the row is deleted",
+        _is_within,
+        "onprem_deleted_ OR coalesce(\n"
+        "  greatest(onprem_first.read_at, cloud_first.read_at)\n"
+        "    <= least(onprem_first.read_at, cloud_first.read_at) + {wait}\n"
+        "    AND onprem IS NOT NULL AND cloud IS NOT NULL,\n"
+        "  FALSE\n)".replace("onprem_deleted_", _deleted_sql("onprem")),
     ),
     Fact(
         "stale",

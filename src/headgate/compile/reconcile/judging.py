@@ -115,6 +115,7 @@ class Judging:
             "provisional": f"IF(_row.rollup = '{PENDING}', _final_status, NULL)",
             "rollup": "coalesce(_rule.rollup, _row.rollup)",
             "settled": f"_row.rollup <> '{PENDING}'",
+            "within_grace": f"IF(_row.rollup = '{PENDING}', NULL, within_grace)",
             "late": "late",
             "stale": "stale",
             "conflict": "conflict",

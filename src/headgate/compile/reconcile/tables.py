@@ -56,6 +56,7 @@ CHANGES = {
     "provisional": "STRING",
     "rollup": "STRING",
     "settled": "BOOLEAN",
+    "within_grace": "BOOLEAN",
     "late": "BOOLEAN",
     "stale": "BOOLEAN",
     "conflict": "BOOLEAN",

@@ -36,6 +36,7 @@ class Verdict:
     cloud_read_at: datetime | None
     hash_onprem: str | None
     hash_cloud: str | None
+    within_grace: bool | None
     late: bool
     stale: bool
     conflict: bool
@@ -72,6 +73,7 @@ def judge(state: State, at: datetime, limits: Limits, whole: bool = True) -> Ver
         cloud_read_at=cloud.first.read_at if cloud else None,
         hash_onprem=onprem.newest.hash if onprem else None,
         hash_cloud=cloud.newest.hash if cloud else None,
+        within_grace=facts["within_grace"] is True if row.settled else None,
         late=facts["late"] is True,
         stale=facts["stale"] is True,
         conflict=facts["conflict"] is True,

@@ -10,7 +10,6 @@ from headgate.compile.reconcile.messages import other_columns
 from headgate.compile.reconcile.tables import CHANGES
 from headgate.compile.rules.metrics import dimensions, metric_columns
 from headgate.compile.rules.names import VIEWS, Names
-from headgate.compile.rules.source import Source
 from headgate.compile.rules.statement import nested, select, statement, view
 from headgate.expr.literals import spark_column, spark_identifier
 
@@ -20,21 +19,11 @@ _NOW = "current_timestamp()"
 def named_views(judging: Judging, names: Names) -> list[str]:
     """Views under names that the declaration asks for, as the documents have them."""
     table, found = judging.judged.table, list[str]()
-    for source in judging.sources.values():
-        wanted = source.declared.pk_view
-        if wanted is not None:
-            words = "The rows with their key, under the name that is asked for."
-            query = f"SELECT *{_without_root(source)}\nFROM {source.names.rows}"
-            found.append(view(spark_identifier(wanted), words, query))
     if table.reconcile is not None and table.reconcile.view is not None:
         words = "Each key with both hashes and its status."
         query = pairs_query(judging, names.verdicts)
         found.append(view(spark_identifier(table.reconcile.view), words, query, "verdict view"))
     return found
-
-
-def _without_root(source: Source) -> str:
-    return f" EXCEPT ({spark_identifier(source.root)})" if source.root else ""
 
 
 def pairs_query(judging: Judging, verdicts: str) -> str:

@@ -155,8 +155,15 @@ def topic_literal(topic: str) -> str:
 def source_statements(source: Source) -> list[str]:
     """From the source itself to its rows, and what cannot be a row."""
     if source.declared.topic is None:
-        return [_bound_table(source), _table_read(source), _table_rows(source)]
-    return [_bound_topic(source), _parsed(source), _read(source), _rows(source), _refused(source)]
+        return [_bound_table(source), _table_read(source), _table_rows(source), *_named(source)]
+    return [
+        _bound_topic(source),
+        _parsed(source),
+        _read(source),
+        _rows(source),
+        *_named(source),
+        _refused(source),
+    ]
 
 
 def _bound_topic(source: Source) -> str:
@@ -336,6 +343,15 @@ def _rows(source: Source) -> str:
         [*columns, *PLACE], f"FROM {source.names.read}", f"WHERE _reason_code IS NULL{alive}"
     )
     return view(source.names.rows, "The rows that the rules see.", query)
+
+
+def _named(source: Source) -> list[str]:
+    """The rows under another name that is asked for, without the field in which the key stood."""
+    if source.declared.pk_view is None:
+        return []
+    without = f" EXCEPT ({spark_identifier(source.root)})" if source.root else ""
+    query = f"SELECT *{without}\nFROM {source.names.rows}"
+    return [view(spark_identifier(source.declared.pk_view), "The rows with their key.", query)]
 
 
 def _other_fields(source: Source) -> list[str]:

@@ -12,7 +12,7 @@ from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.names import FILE
 
 GOLDEN = ROOT / "tests" / "golden" / "rules"
-TABLES = ("customer", "orders", "taxi")
+TABLES = ("business", "customer", "orders", "taxi")
 VALUES = {"TOPIC": "taxi.raw_trips", "BOOTSTRAP_SERVERS": "127.0.0.1:9092"}
 # HEADGATE_GOLDEN=write pytest tests/unit/compile/rules/test_compile_golden.py
 WRITE = os.environ.get("HEADGATE_GOLDEN") == "write"
