@@ -253,7 +253,7 @@ GROUPS = (
     group("exact decimals", 100, ("decimal", "decimal(38,10)", DECIMAL), ("decimal", "decimal(38,0)", either(one_of(LONG_INTEGERS), integer(120))), ("decimal", "decimal(10,4)", decimal(6, 4))),
     group("doubles at a scale", 220, ("double(0)", "double", DOUBLE), ("double(2)", "double", DOUBLE), ("double(6)", "double", DOUBLE), ("double(15)", "double", DOUBLE)),
     group("exact doubles", 150, ("double", "double", DOUBLE)),
-    group("floats and other numbers as doubles", 80, ("double(3)", "float", as_float(DOUBLE)), ("double", "float", as_float(DOUBLE)), ("double(2)", "bigint", INTEGER), ("double(2)", "decimal(20,4)", decimal(16, 4))),
+    group("floats and other numbers as doubles", 80, ("double(3)", "float", as_float(DOUBLE)), ("double", "float", as_float(DOUBLE)), ("double(2)", "bigint", integer(52)), ("double(2)", "decimal(20,4)", decimal(11, 4))),
     group("zones, offsets, leap days, before 1970", 200, ("timestamp(s)", "timestamp", TIME), ("timestamp(ms)", "timestamp", TIME), ("timestamp(us)", "timestamp", TIME), ("date", "date", DATE)),
     group("times without a zone", 120, ("timestamp(s)", "timestamp_ntz", TIME), ("timestamp(ms)", "timestamp_ntz", TIME), ("timestamp(us)", "timestamp_ntz", TIME)),
     group("uuids and bytes", 60, ("uuid", "string", UUID_TEXT), ("binary", "binary", BINARY)),
