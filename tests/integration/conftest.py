@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from headgate.engine.topics import Topics, TopicSpec
+from headgate.feeds.connect.build import build_plugins
 from headgate.local import kafka
 from headgate.local.cassandra import CassandraServer
+from headgate.local.connect import ConnectServer
 from headgate.local.process import Child, any_port, wait_until
 from headgate.local.service import Running
 
@@ -99,6 +101,17 @@ def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[Cass
     """The session's Cassandra, started by the first test that asks for it."""
     with Running(CassandraServer(tmp_path_factory.mktemp("cassandra"))) as node:
         yield node
+
+
+@pytest.fixture(scope="session")
+def connect(
+    broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running[ConnectServer]]:
+    """The session's Kafka Connect, with our own plugins, on the session's broker."""
+    plugins = build_plugins(Path("connect")).folder
+    folder = tmp_path_factory.mktemp("connect")
+    with Running(ConnectServer(folder, broker.bootstrap, plugins)) as worker:
+        yield worker
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from headgate.checks.stages import Answer, GeneratorMetrics
 from headgate.engine.lease import active_engine
 from headgate.errors import HeadgateError, UnavailableError
+from headgate.local.health import health
 from headgate.local.process import port_answers
-from headgate.local.services import health
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 

@@ -11,12 +11,14 @@ import click
 
 from headgate.cli.asking import confirm
 from headgate.cli.console import console
-from headgate.errors import UnavailableError
+from headgate.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from headgate.local.state import ServiceState
 
 SERVICES = ("broker", "engine")
+EXTRA = ("cassandra", "registry", "connect", "cdc")
+LOGS = (*SERVICES, *EXTRA, "supervisor")
 
 
 @click.group()
@@ -26,26 +28,53 @@ def group() -> None:
     \b
     Examples:
       headgate local up
+      headgate local up --with cassandra,connect
       headgate -o json local status
       headgate local down --remove-data --yes
     """
 
 
 @group.command()
-@click.option("--only", type=click.Choice(SERVICES), help="Start this one alone.")
+@click.option("--only", type=click.Choice((*SERVICES, *EXTRA)), help="Start this one alone.")
+@click.option(
+    "--with",
+    "names",
+    help="Start these too: cassandra, connect, registry, cdc. Default: LOCAL_SERVICES.",
+)
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds until all are ready.")
-def up(only: str | None, timeout: float) -> None:
-    """Start what does not run yet, and wait until it is ready."""
+def up(only: str | None, names: str | None, timeout: float) -> None:
+    """Start what does not run yet, and wait until it is ready.
+
+    `cdc` starts Cassandra with it. Its health port listens on all addresses of this machine.
+
+    \b
+    Examples:
+      headgate local up
+      headgate local up --with cassandra,connect
+      headgate local up --only broker --with cassandra
+    """
     from headgate.local import services
     from headgate.settings import load_settings
 
-    settings = load_settings()
+    settings, extra = load_settings(), _listed(names)
     if settings.broker != "embedded":
         console.say(f"BROKER is {settings.broker}: no embedded broker is started")
-    state = services.up(settings, only=only, timeout=timeout, tell=console.say)
+    state = services.up(settings, only=only, extra=extra, timeout=timeout, tell=console.say)
     console.done(f"up; addresses are in {settings.running_file}")
     found = state.services
     console.data([*_rows(found), *_metrics_row(found, load_settings().metrics_url)])
+
+
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    """The services of a list with commas, in their order; a name that is none is refused."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if wrong := [name for name in names if name not in EXTRA]:
+        raise UsageError(
+            f"there is no service {', '.join(wrong)}", fix=f"choose from {', '.join(EXTRA)}"
+        )
+    return tuple(name for name in EXTRA if name in names)
 
 
 @group.command()
@@ -94,12 +123,16 @@ def _metrics_row(
 
 
 def _rows(found: Sequence[ServiceState]) -> list[dict[str, object]]:
+    from headgate.local.memory import processes, resident
+
+    running = processes()
     return [
         {
             "service": s.service,
             "state": str(s.state),
             "address": s.address,
             "pid": s.pid,
+            "memory_mb": resident(s.pid, running) // 1_000_000 if s.pid in running else None,
             "restarts": s.restarts,
             "since": s.since.isoformat(timespec="seconds") if s.since else None,
             "words": s.why or None,
@@ -111,10 +144,10 @@ def _rows(found: Sequence[ServiceState]) -> list[dict[str, object]]:
 @group.command()
 def health() -> None:
     """Ask each service; exit code 8 when one is away."""
-    from headgate.local import services
+    from headgate.local.health import health as ask
     from headgate.settings import load_settings
 
-    answers = services.health(load_settings())
+    answers = ask(load_settings())
     console.data(list(answers))
     away = [answer.service for answer in answers if not answer.healthy]
     if away:
@@ -126,7 +159,7 @@ def health() -> None:
 
 
 @group.command()
-@click.option("--service", type=click.Choice([*SERVICES, "supervisor"]), help="One log alone.")
+@click.option("--service", type=click.Choice(LOGS), help="One log alone.")
 @click.option("-n", "--lines", default=50, show_default=True, help="How many lines of each.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as they grow, until Ctrl-C.")
 def logs(service: str | None, lines: int, follow: bool) -> None:
@@ -135,7 +168,7 @@ def logs(service: str | None, lines: int, follow: bool) -> None:
     from headgate.settings import load_settings
 
     files = LocalFiles(load_settings().home)
-    names = [service] if service else [*SERVICES, "supervisor"]
+    names = [service] if service else [*LOGS]
     paths = {n: files.log(n) for n in names if files.log(n).is_file()}
     if not paths:
         raise UnavailableError(

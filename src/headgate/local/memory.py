@@ -73,6 +73,8 @@ def family(pid: int, found: Iterable[Process]) -> frozenset[int]:
 
 def processes() -> dict[int, Process]:
     """Every process that can be read now; those that end meanwhile are left out."""
+    if not PROC.is_dir():
+        return {}
     read = (_process(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
     return {process.pid: process for process in read if process is not None}
 

@@ -55,7 +55,7 @@ class RegistryServer:
         """Java and the program, fetched when first needed."""
         if self._runtime is None:
             java = find_java()
-            jars = tuple(sorted(bundle_folder("apicurio").glob("*-runner.jar")))
+            jars = (program(),)
             self._runtime = Runtime(java, jars, archive_of(NAME, java, [*map(str, jars), *JVM]))
         return self._runtime
 
@@ -102,3 +102,9 @@ class RegistryServer:
 
     def stop(self, child: Child) -> None:
         java_server.stop(self.runtime, self.folder, child, STOP_SECONDS)
+
+
+def program() -> Path:
+    """The jar that starts it, fetched and unpacked when missing."""
+    (found,) = bundle_folder("apicurio").glob("*-runner.jar")
+    return found

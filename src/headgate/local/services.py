@@ -9,14 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from headgate.engine.bundles import bundle
 from headgate.engine.java import find_java
 from headgate.errors import HeadgateError, OperationError, UnavailableError, UsageError
-from headgate.local.process import alive, port_answers, read_log, wait_until
+from headgate.local.embedded import EXTRA, with_what_they_need
+from headgate.local.embedded import fetch as fetch_extra
+from headgate.local.process import alive, read_log, wait_until
 from headgate.local.state import (
     BROKER,
     ENGINE,
@@ -34,47 +35,51 @@ from headgate.settings import Settings
 UP_SECONDS = 120.0
 DOWN_SECONDS = 100.0
 DISK_NEEDED = 300_000_000
-DISK_FULL = 1_000_000
 # Everything embedded services and jobs keep under the home; the demo's own home stays.
 EMBEDDED_DATA = (
+    *("cassandra", "registry", "connect", "cdc"),
     *("kafka", "warehouse*", "checkpoints", "metrics", "logs", "scratch", "dbt*", "certificates"),
     *("catalog.db*", "ops.db*", "engine*", "local.plan.json", "local.json", "endpoints.env"),
 )
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Health:
-    """What one service answered."""
-
-    service: str
-    healthy: bool
-    address: str | None
-    words: str
-
-
-def wanted_services(settings: Settings, only: str | None = None) -> tuple[str, ...]:
+def wanted_services(
+    settings: Settings, only: str | None = None, extra: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """The services to run here: no broker of ours when the profile names another."""
     own = (BROKER, ENGINE) if settings.broker == "embedded" else (ENGINE,)
+    added = extra_services(settings) if extra is None else tuple(extra)
+    available = (*own, *EXTRA)
     if only is None:
-        return own
-    if only not in own:
+        return with_what_they_need((*own, *added), available)
+    if only not in available:
         raise UsageError(
             f"no embedded {only} is run here",
             why=f"BROKER is {settings.broker}",
             fix="use env/embedded.env, or start that service by its own means",
         )
-    return (only,)
+    return with_what_they_need((only, *(extra or ())), available)
+
+
+def extra_services(settings: Settings) -> tuple[str, ...]:
+    """What LOCAL_SERVICES asks for."""
+    return tuple(name.strip() for name in (settings.local_services or "").split(",") if name)
 
 
 def up(
-    settings: Settings, *, only: str | None = None, timeout: float = UP_SECONDS, tell: Tell = print
+    settings: Settings,
+    *,
+    only: str | None = None,
+    extra: Sequence[str] | None = None,
+    timeout: float = UP_SECONDS,
+    tell: Tell = print,
 ) -> LocalState:
     """Start what does not run yet and wait until all of it is ready."""
     files = LocalFiles(settings.home)
-    wanted = wanted_services(settings, only)
+    wanted = wanted_services(settings, only, extra)
     _need_disk(settings.home)
-    _fetch(wanted)
+    _fetch(wanted, settings.root)
     with files.asking():
         asked_at, ours = _ask(files, settings, wanted)
     try:
@@ -99,6 +104,11 @@ def _ask(
         kafka_port=settings.kafka_port,
         exact_port=settings.origin("kafka_port") == "environment",
         asked_at=now(),
+        bootstrap=settings.bootstrap_servers if settings.broker != "embedded" else None,
+        cassandra_port=settings.cassandra_port,
+        exact_cassandra_port=settings.origin("cassandra_port") == "environment",
+        connect_port=settings.kafka_connect_port,
+        registry_port=settings.schema_registry_port,
     )
     write_record(files.plan, plan)
     if running:
@@ -247,41 +257,6 @@ def _known(state: LocalState | None) -> tuple[str, ...]:
     return tuple(s.service for s in state.services) if state else ()
 
 
-def health(settings: Settings) -> tuple[Health, ...]:
-    """Ask each service itself; after `up --only` those that were asked for."""
-    files = LocalFiles(settings.home)
-    plan = files.read_plan() if files.supervisor_pid() is not None else None
-    asked = {*plan.services} if plan else {BROKER, ENGINE}
-    answers = [_broker_health(settings)]
-    if ENGINE in asked:
-        answers.append(_engine_health(files))
-    return tuple(answers)
-
-
-def _broker_health(settings: Settings) -> Health:
-    from headgate.engine.topics import Topics
-
-    address = settings.bootstrap_servers
-    if not address:
-        return Health(BROKER, False, None, "not running: headgate local up")
-    count = Topics(address, timeout=settings.http_timeout).brokers()
-    if not count and shutil.disk_usage(settings.home).free < DISK_FULL:
-        return Health(BROKER, False, address, "does not answer; the disk is full")
-    words = "answers" if count == 1 else f"{count} brokers answer" if count else "does not answer"
-    return Health(BROKER, count > 0, address, words)
-
-
-def _engine_health(files: LocalFiles) -> Health:
-    found = files.read_engine()
-    if found is None or not alive(found.pid):
-        return Health(ENGINE, False, None, "not running: headgate local up")
-    address = f"sc://localhost:{found.connect_port}"
-    if found.state != "ready":
-        return Health(ENGINE, False, address, found.state)
-    answers = port_answers(found.connect_port)
-    return Health(ENGINE, answers, address, "ready" if answers else "its port does not answer")
-
-
 def _need_disk(home: Path) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -300,9 +275,10 @@ def _need_disk(home: Path) -> None:
         )
 
 
-def _fetch(services: Sequence[str]) -> None:
+def _fetch(services: Sequence[str], root: Path) -> None:
     """Java and the jars are found before anything starts, where a person sees the progress."""
     find_java()
+    fetch_extra(services, root)
     for name, needed in ((BROKER, "kafka"), (ENGINE, "spark")):
         if name in services:
             bundle(needed)

@@ -13,10 +13,14 @@ from typing import IO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headgate.profile import write_atomically
+from headgate.profile import read_running, write_atomically
 
 BROKER = "broker"
 ENGINE = "engine"
+CASSANDRA = "cassandra"
+REGISTRY = "registry"
+CONNECT = "connect"
+CDC = "cdc"
 SUPERVISOR = "supervisor"
 
 
@@ -70,6 +74,11 @@ class Plan(Record):
     kafka_port: int
     exact_port: bool
     asked_at: datetime
+    bootstrap: str | None = None
+    cassandra_port: int = 0
+    exact_cassandra_port: bool = False
+    connect_port: int = 0
+    registry_port: int = 0
 
 
 class EngineFile(Record):
@@ -108,6 +117,10 @@ class LocalFiles:
 
     def read_engine(self) -> EngineFile | None:
         return _read(self.engine, EngineFile)
+
+    def read_endpoints(self) -> dict[str, str]:
+        """Where what runs listens."""
+        return {name: e.value for name, e in read_running(self.endpoints).entries.items()}
 
     def write_endpoints(self, endpoints: Mapping[str, str]) -> None:
         lines = ["# Written by the running local services; removed when they stop."]

@@ -13,12 +13,17 @@ from datetime import datetime
 from pathlib import Path
 
 from headgate.errors import HeadgateError
+from headgate.local import embedded
 from headgate.local.children import BrokerService, EngineService
 from headgate.local.process import Child, alive, wait_until
 from headgate.local.service import Service
 from headgate.local.state import (
     BROKER,
+    CASSANDRA,
+    CDC,
+    CONNECT,
     ENGINE,
+    REGISTRY,
     LocalFiles,
     LocalState,
     Phase,
@@ -36,7 +41,11 @@ BACK_OFF = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 # Also the order they start in; they stop the other way round.
 KINDS: dict[str, Callable[[LocalFiles, Plan], Service]] = {
     BROKER: BrokerService,
+    CASSANDRA: embedded.cassandra_service,
+    REGISTRY: embedded.registry_service,
     ENGINE: EngineService,
+    CONNECT: embedded.connect_service,
+    CDC: embedded.cdc_service,
 }
 
 
@@ -63,12 +72,12 @@ class Watched:
         """Where it listens; a broker that restarts comes back on the same port."""
         return dict(self._service.endpoints()) if self._service else {}
 
-    def tick(self) -> None:
-        """Look once, and do the next thing that is due."""
+    def tick(self, may_start: bool = True) -> None:
+        """Look once, and do the next thing that is due; not a start while what it needs is away."""
         if self.state.state == Phase.FAILED:
             return
         if self._child is None:
-            if time.monotonic() >= self._next_start:
+            if may_start and time.monotonic() >= self._next_start:
                 self._start()
         elif self._child.exit_code is not None:
             self._bury(self._child)
@@ -151,11 +160,15 @@ class Supervisor:
             while not self._stopping:
                 self._follow_plan()
                 for watched in self._watched.values():
-                    watched.tick()
+                    watched.tick(self._may_start(watched.name))
                     self._publish()  # the engine reads where the broker listens
                 time.sleep(TICK_SECONDS)
         finally:
             self._stop_all()
+
+    def _may_start(self, name: str) -> bool:
+        needed = (self._watched.get(n) for n in embedded.NEEDS.get(name, ()))
+        return all(other.state.state == Phase.READY for other in needed if other)
 
     def _ask_to_stop(self, number: int, frame: object) -> None:
         self._stopping = True
@@ -201,8 +214,9 @@ class Supervisor:
 
     def _stop_all(self) -> None:
         """The broker last: what reads from it cannot stop cleanly without it."""
-        for watched in reversed(self._watched.values()):
-            watched.stop()
+        for name in reversed(KINDS):
+            if name in self._watched:
+                self._watched[name].stop()
         self._files.remove_traces()
 
 

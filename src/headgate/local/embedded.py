@@ -1,0 +1,87 @@
+"""The services that `local up --with` adds: how each is made from what is planned and what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headgate.errors import UnavailableError
+from headgate.local import cassandra, cdc, connect, registry
+from headgate.local.cassandra import CassandraServer
+from headgate.local.cdc import CdcServer
+from headgate.local.connect import ConnectServer
+from headgate.local.process import choose_port
+from headgate.local.registry import RegistryServer
+from headgate.local.state import BROKER, CASSANDRA, CDC, CONNECT, REGISTRY, LocalFiles, Plan
+
+EXTRA = (CASSANDRA, REGISTRY, CONNECT, CDC)
+# What has to answer before a service is started.
+NEEDS = {CONNECT: (BROKER,), CDC: (BROKER, CASSANDRA)}
+BUNDLES = {
+    CASSANDRA: (cassandra.NAME,),
+    CONNECT: (connect.NAME, "jmx-exporter"),
+    REGISTRY: ("apicurio",),
+    CDC: (cdc.BUNDLE,),
+}
+PLUGIN_SOURCES = "connect"
+
+
+def cassandra_service(files: LocalFiles, plan: Plan) -> CassandraServer:
+    exact = plan.exact_cassandra_port
+    port = choose_port(plan.cassandra_port, "CASSANDRA_PORT", exact=exact)
+    return CassandraServer(files.home / CASSANDRA, files.log(CASSANDRA), port)
+
+
+def registry_service(files: LocalFiles, plan: Plan) -> RegistryServer:
+    port = choose_port(plan.registry_port, "SCHEMA_REGISTRY_PORT")
+    return RegistryServer(files.home / REGISTRY, files.log(REGISTRY), port)
+
+
+def connect_service(files: LocalFiles, plan: Plan) -> ConnectServer:
+    port = choose_port(plan.connect_port, "KAFKA_CONNECT_PORT")
+    folder = files.home / CONNECT
+    plugins = connect_plugins(plan.root) or folder / "plugins"
+    return ConnectServer(folder, _bootstrap(files, plan), plugins, files.log(CONNECT), port)
+
+
+def cdc_service(files: LocalFiles, plan: Plan) -> CdcServer:
+    bootstrap = _bootstrap(files, plan)
+    port = int(files.read_endpoints()["CASSANDRA_PORT"])
+    return CdcServer(files.home / CDC, bootstrap, files.home / CASSANDRA, port, files.log(CDC))
+
+
+def _bootstrap(files: LocalFiles, plan: Plan) -> str:
+    """The embedded broker's address, else the one that the profile names."""
+    found = files.read_endpoints().get("BOOTSTRAP_SERVERS") or plan.bootstrap
+    if not found:
+        raise UnavailableError("there is no broker", fix="headgate local up")
+    return found
+
+
+def connect_plugins(root: Path) -> Path | None:
+    """Our own plugins, compiled when they have changed; None outside a project that has them."""
+    from headgate.feeds.connect.build import build_plugins
+
+    sources = root / PLUGIN_SOURCES
+    return build_plugins(sources).folder if (sources / "src").is_dir() else None
+
+
+def fetch(services: Sequence[str], root: Path) -> None:
+    """Everything a service needs from elsewhere, before it is started."""
+    from headgate.engine.bundles import bundle
+    from headgate.engine.java import find_java
+
+    if {CASSANDRA, CDC} & {*services}:
+        find_java(versions=cassandra.JAVA)
+    for name in (n for service in services for n in BUNDLES.get(service, ())):
+        bundle(name)
+    if REGISTRY in services:
+        registry.program()
+    if CONNECT in services:
+        connect_plugins(root)
+
+
+def with_what_they_need(services: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+    """These and, before them, whatever of our own has to run for them."""
+    needed = [n for service in services for n in NEEDS.get(service, ()) if n in own]
+    return tuple(dict.fromkeys([*needed, *services]))
