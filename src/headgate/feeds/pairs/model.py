@@ -52,7 +52,7 @@ class Write:
 class Expected:
     """What must come of a key once everything has settled.
 
-    Without a status the key is nowhere. `path` are statuses that must stand in its history, in this
+    Without a status the key is nowhere; `stale` is None where the order of two readers decides. `path` are statuses that must stand in its history, in this
     order; `letter` is the reason of its dead letter; of its on-prem records `again` are repeated and
     `deletes` are deletes.
     """
@@ -60,7 +60,7 @@ class Expected:
     status: str | None
     kind: str | None = None
     column: str | None = None
-    stale: bool = False
+    stale: bool | None = False
     conflict: bool = False
     path: tuple[str, ...] = ()
     letter: str | None = None

@@ -82,7 +82,7 @@ def sums_of(planting: Planting) -> Sums:
         messages=_counted(message.side for key in planned for message in key.plan.messages),
         again=sum(end.again for end in ends),
         deletes=sum(end.deletes for end in ends),
-        stale=sum(end.stale for end in ends),
+        stale=sum(bool(end.stale) for end in ends),
         conflicts=sum(end.conflict for end in ends),
     )
 

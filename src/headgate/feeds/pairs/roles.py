@@ -173,7 +173,7 @@ ROLES: tuple[Role, ...] = (
     Role("deleted_both", 8, Expected("DELETE_EVENT", deletes=1), deleted_both),
     Role("tombstone", 5, Expected("DELETE_EVENT", deletes=1), tombstone),
     Role("zombie_cloud", 8, Expected("ZOMBIE", deletes=1), zombie_cloud),
-    Role("zombie_onprem", 5, Expected("ZOMBIE"), zombie_onprem),
+    Role("zombie_onprem", 5, Expected("ZOMBIE", stale=None), zombie_onprem),
     Role("replayed", 10, Expected("MATCH", again=1), replayed),
     Role("stale", 8, Expected("MATCH", stale=True), stale),
     Role("conflict", 4, Expected("MATCH", conflict=True), conflict),

@@ -1,0 +1,297 @@
+"""What the report is made of, from where it stands: changes of verdicts in the lake, records in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from headgate.checks.differences import RowDifference
+from headgate.checks.lake import Lake, quoted
+from headgate.checks.quality_report_sample import MASK, sensitive_columns
+from headgate.checks.reconcile_report import (
+    Header,
+    Move,
+    Objective,
+    Pending,
+    PendingLine,
+    ReconcileReport,
+    RepairLine,
+    RepairList,
+)
+from headgate.checks.reconcile_report_make import Before, Evidence, Step, make_report, moment
+from headgate.checks.reconcile_report_text import read_before
+from headgate.compile.fragments import job_name
+from headgate.compile.rules.model import JudgedTable
+from headgate.errors import HeadgateError, OperationError
+from headgate.settings import Settings
+from headgate.spec.durations import in_words
+from headgate.spec.reconcile import Reconcile
+from headgate.store.model import LedgerRow
+from headgate.store.ops import OpsStore, utc_now
+
+UNEQUAL = ("MISMATCH", "LATE_MISMATCH")
+REPAIRABLE = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
+MOST_READ, MOST_REPAIRS, MOST_PENDING = 2_000, 100, 25
+LETTERS = "headgate.dead_letters"
+IN_TIME = (
+    "processing_time, onprem_version NULLS FIRST, cloud_version NULLS FIRST, settled, dq_status"
+)
+# Why the sides of these keys differ, as far as both can be read.
+Why = Callable[[Sequence[str]], Sequence[RowDifference]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which report: of this table, held against the one before, its differences explained by `why`."""
+
+    table: JudgedTable
+    reconcile: Reconcile
+    before: Path | None = None
+    why: Why | None = None
+    repairs: int = MOST_REPAIRS
+
+
+def reconcile_report(settings: Settings, store: OpsStore, wanted: Wanted) -> ReconcileReport:
+    """The report as of now."""
+    name = wanted.table.table.name
+    job = job_name("reconcile", name)
+    with Lake.open(settings) as lake:
+        if not lake.exists(f"dq.results_{name}"):
+            raise OperationError(
+                f"{job} has judged nothing yet",
+                why=f"there is no table dq.results_{name}",
+                fix=f"headgate job start {job}",
+            )
+        found = _Changes(lake, name, wanted)
+        evidence = _evidence(found, store.ledger(job), job, wanted)
+        return make_report(_header(store, job, wanted, found), evidence)
+
+
+def _evidence(found: _Changes, ledger: Sequence[LedgerRow], job: str, wanted: Wanted) -> Evidence:
+    before = read_before(wanted.before) if wanted.before else None
+    differing, note = _explained(found, wanted)
+    statuses = found.statuses()
+    outcomes: dict[str, int] = {}
+    for row in ledger:
+        for outcome, n in row.outcomes.items():
+            outcomes[outcome] = outcomes.get(outcome, 0) + n
+    return Evidence(
+        statuses={status: n for status, (_, n) in statuses.items()},
+        severities={s: severity for s, (severity, _) in statuses.items() if severity},
+        steps=found.steps(),
+        flags=found.flags(),
+        pending=found.pending(),
+        letters=found.letters(job),
+        objective=found.objective(wanted.reconcile.slo.within_grace),
+        repair=found.repairs(),
+        outcomes=outcomes,
+        read=sum(row.read for row in ledger),
+        differing=differing,
+        unequal=sum(n for status, (_, n) in statuses.items() if status in UNEQUAL),
+        moves=found.moves(before) if before else (),
+        before=before,
+        kinds_note=note,
+    )
+
+
+def _explained(
+    found: _Changes, wanted: Wanted
+) -> tuple[tuple[tuple[str, RowDifference], ...], str]:
+    """The differing keys that are read, with their status; or why they could not be read."""
+    keys = found.unequal()
+    if not keys:
+        return (), ""
+    if wanted.why is None:
+        return (), "The rule set does not say where whole rows of both sides can be read."
+    try:
+        rows = wanted.why(list(keys))
+    except HeadgateError as error:
+        return (), f"The rows could not be read: {error.what}."
+    return tuple((keys[row.pk], row) for row in rows), ""
+
+
+def _header(store: OpsStore, job: str, wanted: Wanted, found: _Changes) -> Header:
+    run, reconcile = store.latest(job), wanted.reconcile
+    batches = store.ledger(job)
+    first, last, revision = found.ends()
+    return Header(
+        table=wanted.table.table.name,
+        job=job,
+        run=run.number if run else None,
+        state=str(run.state).lower() if run else "never run",
+        revision=revision,
+        sources=tuple(
+            f"{source.topic or source.iceberg} ({source.dc})"
+            for source in wanted.table.table.sources.values()
+        ),
+        window=in_words(reconcile.window),
+        grace=in_words(reconcile.grace),
+        horizon=in_words(reconcile.horizon),
+        batches=len(batches),
+        first_change=first,
+        last_change=last,
+        made_at=moment(utc_now()),
+    )
+
+
+class _Changes:
+    """Questions to the table of changes: one row for each change of a key's verdict."""
+
+    def __init__(self, lake: Lake, table: str, wanted: Wanted) -> None:
+        self._lake, self._wanted = lake, wanted
+        self._scan = lake.scan_sql(f"dq.results_{table}")
+        self._hidden = wanted.table.table.pk in sensitive_columns(wanted.table.table)
+        self._newest = newest_sql(self._scan)
+
+    def _query(self, sql: str) -> list[tuple[object, ...]]:
+        return self._lake.query(sql)
+
+    def statuses(self) -> dict[str, tuple[str | None, int]]:
+        rows = self._query(
+            "SELECT dq_status, any_value(dq_severity), count(*)\n"
+            f"FROM {self._newest}\nGROUP BY dq_status"
+        )
+        return {str(s): (_text(severity), cast("int", n)) for s, severity, n in rows}
+
+    def steps(self) -> tuple[Step, ...]:
+        """How the number of keys with each status changed, and when."""
+        rows = self._query(
+            "WITH changes AS (SELECT dq_status AS status, processing_time AS at,\n"
+            f"  lag(dq_status) OVER (PARTITION BY pk ORDER BY {IN_TIME}) AS before\n"
+            f"  FROM {told_sql(self._scan)})\n"
+            "SELECT at, status, sum(n)::BIGINT FROM (\n"
+            "  SELECT at, status, 1 AS n FROM changes\n"
+            "  UNION ALL SELECT at, before, -1 FROM changes WHERE before IS NOT NULL)\n"
+            "GROUP BY at, status HAVING sum(n) <> 0"
+        )
+        return tuple(Step(_utc(at), str(status), cast("int", n)) for at, status, n in rows)
+
+    def flags(self) -> dict[str, int]:
+        ((stale, conflict, late),) = self._query(
+            f"SELECT count_if(stale), count_if(conflict), count_if(late)\nFROM {self._newest}"
+        )
+        return {
+            "an older version came after a newer one": cast("int", stale),
+            "two hashes for one version": cast("int", conflict),
+            "the sides came further apart than the window": cast("int", late),
+        }
+
+    def ends(self) -> tuple[str, str, str]:
+        ((first, last, revision),) = self._query(
+            "SELECT min(processing_time), max(processing_time), arg_max(revision, processing_time)\n"
+            f"FROM {self._scan}"
+        )
+        return _moment(first), _moment(last), (_text(revision) or "")[:12]
+
+    def pending(self) -> Pending:
+        now = f"TIMESTAMPTZ {quoted(utc_now().isoformat(' '))}"
+        rows = self._query(
+            "SELECT pk, dq_status, provisional, processing_time, deadline, deadline < "
+            f"{now},\n  count(*) OVER (), count_if(deadline < {now}) OVER ()\n"
+            f"FROM {self._newest}\nWHERE NOT settled\nORDER BY deadline, pk LIMIT {MOST_PENDING}"
+        )
+        if not rows:
+            return Pending(0, 0)
+        lines = tuple(
+            PendingLine(
+                self._key(pk), str(s), _text(p) or "", _moment(t), _moment(d), overdue=o is True
+            )
+            for pk, s, p, t, d, o, _, _ in rows
+        )
+        return Pending(cast("int", rows[0][-2]), cast("int", rows[0][-1]), lines)
+
+    def objective(self, target: float) -> Objective:
+        """Settled keys of which both sides were heard, or the delete was confirmed, in time."""
+        ((settled, within),) = self._query(
+            f"SELECT count(*), count_if(within_grace)\nFROM {self._newest}\nWHERE settled"
+        )
+        return Objective(target, cast("int", settled), cast("int", within))
+
+    def repairs(self) -> RepairList:
+        listed = ", ".join(quoted(status) for status in REPAIRABLE)
+        counts = self._query(
+            f"SELECT dq_status, count(*) FROM {self._newest}\n"
+            f"WHERE dq_status IN ({listed}) GROUP BY dq_status ORDER BY dq_status"
+        )
+        rows = self._query(
+            "SELECT pk, dq_status, onprem_version, cloud_version, processing_time\n"
+            f"FROM {self._newest}\nWHERE dq_status IN ({listed})\n"
+            f"ORDER BY onprem_version, pk LIMIT {self._wanted.repairs}"
+        )
+        by_status = {str(status): cast("int", n) for status, n in counts}
+        lines = tuple(
+            RepairLine(self._key(pk), str(s), _moment(v), _moment(c), _moment(t))
+            for pk, s, v, c, t in rows
+        )
+        return RepairList(sum(by_status.values()), by_status, lines)
+
+    def unequal(self) -> dict[str, str]:
+        """Some of the keys whose hashes differ, with their status."""
+        listed = ", ".join(quoted(status) for status in UNEQUAL)
+        rows = self._query(
+            f"SELECT pk, dq_status FROM {self._newest}\nWHERE dq_status IN ({listed})\n"
+            f"ORDER BY hash(pk), pk LIMIT {MOST_READ}"
+        )
+        return {str(pk): str(status) for pk, status in rows}
+
+    def moves(self, before: Before) -> tuple[Move, ...]:
+        """From which status to which, since that report."""
+        at = f"TIMESTAMPTZ {quoted(f'{before.made_at}+00')}"
+        rows = self._query(
+            "SELECT earlier.dq_status AS was, newest.dq_status AS now, count(*) AS n\n"
+            f"FROM {self._newest} AS newest\nLEFT JOIN "
+            f"{newest_sql(f'(SELECT * FROM {self._scan} WHERE processing_time <= {at})')} AS earlier\n"
+            "  ON newest.pk = earlier.pk\n"
+            "WHERE was IS DISTINCT FROM now GROUP BY was, now ORDER BY n DESC, was, now"
+        )
+        return tuple(Move(_text(was), str(now), cast("int", n)) for was, now, n in rows)
+
+    def letters(self, job: str) -> dict[str, tuple[str, int]]:
+        if not self._lake.exists(LETTERS):
+            return {}
+        rows = self._query(
+            "SELECT reason_code, arg_min(reason, length(reason)), count(*)\n"
+            f"FROM {self._lake.scan_sql(LETTERS)}\nWHERE job = {quoted(job)}\nGROUP BY reason_code"
+        )
+        return {str(code): (_text(words) or "", cast("int", n)) for code, words, n in rows}
+
+    def _key(self, pk: object) -> str:
+        return MASK if self._hidden else str(pk)
+
+
+def newest_sql(scan: str) -> str:
+    """Each key with its newest change: by versions first, since what came late tells of the past."""
+    return (
+        "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY pk ORDER BY"
+        " onprem_version DESC NULLS LAST, cloud_version DESC NULLS LAST,"
+        f" processing_time DESC, settled DESC) AS nth FROM {scan}) WHERE nth = 1)"
+    )
+
+
+def told_sql(scan: str) -> str:
+    """The changes that were the newest of their key when they came."""
+    rank = f"row({_since_ever('onprem_version')}, {_since_ever('cloud_version')})"
+    return (
+        f"(SELECT * FROM (SELECT *, {rank} AS rank, max({rank}) OVER (PARTITION BY pk"
+        f" ORDER BY {IN_TIME} ROWS UNBOUNDED PRECEDING) AS newest FROM {scan})"
+        " WHERE rank = newest)"
+    )
+
+
+def _since_ever(column: str) -> str:
+    return f"coalesce({column}, TIMESTAMPTZ '-infinity')"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _utc(value: object) -> datetime:
+    return cast("datetime", value).astimezone(UTC)
+
+
+def _moment(value: object) -> str:
+    return moment(_utc(value)) if value is not None else ""

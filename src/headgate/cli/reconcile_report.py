@@ -1,0 +1,136 @@
+"""`headgate reconcile report`: what was found of both sides, as a page, JSON and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import DifferenceError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.checks.differences import RowDifference
+    from headgate.checks.reconcile_report import ReconcileReport
+    from headgate.checks.reconcile_report_files import ReportFiles
+    from headgate.checks.reconcile_report_gather import Why
+    from headgate.compile.rules.model import JudgedTable
+    from headgate.settings import Settings
+
+
+@dataclass(frozen=True)
+class Written:
+    """Where the report is, and what it says at a glance."""
+
+    table: str
+    html: str
+    json: str
+    keys: int
+    rollups: Mapping[str, int]
+    statuses: Mapping[str, int]
+    kinds: Mapping[str, int]
+    letters: Mapping[str, int]
+    to_repair: int
+    objective_met: bool
+    adds_up: bool
+
+
+@click.command("report")
+@click.argument("table")
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to; default: build/reports/reconcile/TABLE.",
+)
+@click.option("--repairs", type=click.IntRange(0, 10_000), default=100, show_default=True)
+@click.option("--open", "shown", is_flag=True, help="Open the page in a browser.")
+def command(table: str, folder: Path | None, repairs: int, shown: bool) -> None:
+    """Write what the reconciliation of a table has found so far.
+
+    A page (HTML, in one file) and the same as JSON: keys by status over time, why hashes differ,
+    what to send again, what waits, dead letters, and what changed since the report before in the
+    same folder. Values of sensitive columns are masked. Exit code 5 when the counts do not add up.
+
+    \b
+    Examples:
+      headgate reconcile report business
+      headgate reconcile report business --out /tmp/reports --open
+      headgate -o json reconcile report business
+    """
+    report, files = made(table, folder, repairs)
+    console.data(written_of(report, files), text=_text(report))
+    console.done(f"written: {files.html} and {files.json.name}")
+    if shown:
+        click.launch(files.html.resolve().as_uri())
+    if not report.adds_up:
+        wrong = [f"{s.words}: {s.left:,} and {s.right:,}" for s in report.sums if not s.holds]
+        raise DifferenceError(
+            f"the counts of {report.header.job} do not add up",
+            why="\n".join(wrong),
+            fix="headgate certify says which batch; a batch may be under way",
+        )
+
+
+def made(table: str, folder: Path | None, repairs: int) -> tuple[ReconcileReport, ReportFiles]:
+    """The report of the table under the settings in force, and its files."""
+    from headgate.checks.reconcile_report_files import last_report, report_folder, write_report
+    from headgate.checks.reconcile_report_gather import Wanted, reconcile_report
+    from headgate.cli.feed_rules import open_rules
+    from headgate.settings import load_settings
+    from headgate.store.ops import OpsStore
+
+    settings = load_settings()
+    judged = open_rules(settings, table)
+    reconcile = judged.table.reconcile
+    if reconcile is None:
+        raise UsageError(
+            f"{table} is not reconciled as a stream",
+            why="its rule set has no `reconcile`",
+            fix=f"headgate rules report {table}",
+        )
+    where = folder or report_folder(settings, table)
+    wanted = Wanted(judged, reconcile, last_report(where), why_of(settings, judged), repairs)
+    with OpsStore.open(settings.ops_store_url) as store:
+        report = reconcile_report(settings, store, wanted)
+    return report, write_report(where, report)
+
+
+def why_of(settings: Settings, judged: JudgedTable) -> Why | None:
+    """What explains differences, where the rule set says how whole rows are read."""
+    declared = judged.table.reconcile
+    if declared is None or declared.rows.onprem is None or declared.rows.cloud is None:
+        return None
+
+    def why(keys: Sequence[str]) -> Sequence[RowDifference]:
+        from headgate.checks.differences_gather import open_rows
+
+        with open_rows(settings, judged.table) as rows:
+            return rows.why(keys)
+
+    return why
+
+
+def written_of(report: ReconcileReport, files: ReportFiles) -> Written:
+    return Written(
+        table=report.header.table,
+        html=str(files.html),
+        json=str(files.json),
+        keys=report.keys,
+        rollups={line.rollup: line.keys for line in report.rollups},
+        statuses={line.status: line.keys for line in report.statuses},
+        kinds={line.kind: line.keys for line in report.kinds.lines},
+        letters={line.code: line.records for line in report.letters},
+        to_repair=report.repair.keys,
+        objective_met=report.objective.met,
+        adds_up=report.adds_up,
+    )
+
+
+def _text(report: ReconcileReport) -> str:
+    from headgate.checks.reconcile_report_text import report_text
+
+    return report_text(report)
