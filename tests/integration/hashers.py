@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -28,7 +28,6 @@ from headgate.feeds.hasher.plan import Given, HasherPlan
 from headgate.feeds.hasher.reading import CloudForm
 from headgate.feeds.hasher.run import Hashed, run_hasher
 from headgate.hashing.rows import row_hash
-from headgate.spec.hash_contract import contract_of
 from headgate.spec.hash_contract_loader import load_contract
 
 ROOT = Path(__file__).parents[2]
@@ -202,7 +201,7 @@ class Started:
             "TOPIC": lab.topic,
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "headgate", "feed", "hasher", "business", *options],
+            [sys.executable, "-m", "headgate.cli.main", "feed", "hasher", "business", *options],
             cwd=project_of(lab),
             env=environ,
             stdout=self.log.open("wb"),
@@ -260,19 +259,3 @@ def in_background(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
-
-
-__all__ = [
-    "AT",
-    "CONTRACT",
-    "Heard",
-    "Lab",
-    "Started",
-    "contract_of",
-    "event",
-    "eventually",
-    "hash_of",
-    "in_background",
-    "replace",
-    "row_of",
-]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.hashers import AT, Heard, Lab, event, hash_of
+from tests.integration.hashers import AT, Heard, Lab, event, hash_of, in_background
 
+from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.state import Reading, merge, of_message
+from headgate.compile.reconcile.verdict import judge
+from headgate.errors import SettingsError, UnavailableError
 from headgate.feeds.cassandra import Cassandra, Place, session_at
+from headgate.feeds.hasher.asked import reread_topic
 
 
 @pytest.fixture(scope="module")
@@ -64,5 +72,212 @@ def test_a_reading_is_keyed_by_the_bare_key_and_says_where_it_comes_from(lab: La
     assert record.headers["headgate.topic"] == lab.topic
     assert record.headers["headgate.offset"] == "0"
     assert record.headers["headgate.job"] == "hasher-business"
-    assert AT.year == 2026
-    assert Heard().said == []
+
+
+def test_s1_106_the_job_says_missing_cloud_and_s1_107_counts_it(lab: Lab) -> None:
+    lab.send([event("gone")])
+    lab.run()
+    (reading,) = lab.readings()
+    cloud = datetime.fromisoformat(reading["cloud_ts"])
+    seen = [
+        of_message("onprem", "gone", Reading(AT, 0, 0, hash_of("gone"), 2, "UPSERT", AT)),
+        of_message("cloud", "gone", Reading(cloud, 0, 0, reading["hash_cloud"], 2, None, AT)),
+    ]
+    verdict = judge(merge(*seen), AT, Limits())
+    assert (verdict.status, verdict.settled) == ("MISSING_CLOUD", True)
+    assert str(verdict.metric).removeprefix("dq_") == "missing_cloud"
+
+
+def test_s1_111_a_partial_row_is_hashed_with_its_nulls_and_s1_112_counted(lab: Lab) -> None:
+    lab.write([{"pk": "p1", "col1": None, "col4": None}, {"pk": "p2"}])
+    lab.send([event("p1"), event("p2")])
+    done = lab.run()
+    found = {reading["pk"]: reading["hash_cloud"] for reading in lab.readings()}
+    assert found == {"p1": hash_of("p1", col1=None, col4=None), "p2": hash_of("p2")}
+    assert done.partial == 1
+
+
+def test_a_row_without_last_updated_has_its_greatest_writetime(lab: Lab) -> None:
+    lab.write([{"pk": "w1", "last_updated": None}])
+    lab.cassandra.execute(
+        f"UPDATE {lab.table} USING TIMESTAMP 4102444800000001 SET col1 = 'new' WHERE pk = 'w1'"
+    )
+    lab.send([event("w1")])
+    lab.run()
+    assert lab.readings()[0]["cloud_ts"] == "2100-01-01T00:00:00.000001Z"
+
+
+def test_a_confirmed_delete_is_a_null_hash_at_its_version(lab: Lab) -> None:
+    lab.write([{"pk": "alive"}])
+    lab.send([event("dead", action="DELETE", hash_onprem=None), event("alive", action="DELETE")])
+    lab.run()
+    found = {reading["pk"]: reading["hash_cloud"] for reading in lab.readings()}
+    assert found == {"dead": None, "alive": hash_of("alive")}
+
+
+def test_s1_149_a_delete_propagates_as_a_tombstone_when_asked_to(lab: Lab) -> None:
+    lab.write([{"pk": "alive"}])
+    deleted = [event("dead", action="DELETE"), ("buried", None), event("alive", action="DELETE")]
+    lab.send([*deleted, event("missing")])
+    done = lab.run(lab.plan(tombstones=True))
+    found = {record.key: record.value for record in lab.records(lab.cloud)}
+    assert (found[b"dead"], found[b"buried"]) == (None, None)
+    assert found[b"alive"] is not None
+    assert found[b"missing"] is not None  # not there, but nobody said it was deleted
+    assert (done.tombstones, done.not_found) == (2, 1)
+
+
+def test_what_cannot_take_part_is_counted_and_passed_over(lab: Lab) -> None:
+    lab.write([{"pk": "k1"}])
+    broken = [(None, b"no json"), ("k1", {"action": "UPSERT"}), event("k1", action="MOVE")]
+    lab.send([*broken, event("k1")])
+    done = lab.run()
+    assert done.skipped == {"not_json": 1, "missing_pk": 1, "unknown_action": 1}
+    assert [reading["pk"] for reading in lab.readings()] == ["k1"]
+    assert lab.run().records == 0  # the group stands at the end
+
+
+def test_a_row_that_the_contract_cannot_hash_is_a_dead_letter_and_harms_no_other(lab: Lab) -> None:
+    lab.write([{"pk": f"k{n}"} for n in range(200)])
+    far = 9_000_000_000_000_000
+    lab.cassandra.execute(f"UPDATE {lab.table} SET col3 = {far} WHERE pk = 'k7'")
+    lab.send([event(f"k{n}") for n in range(200)])
+    done = lab.run()
+    (letter,) = lab.records(lab.letters)
+    assert letter.key == b"k7"
+    assert json.loads(letter.value or b"") == event("k7")[1]
+    assert letter.headers["headgate.stage"] == "Hash"
+    assert letter.headers["headgate.reason_code"] == "dq_hash_refused"
+    assert (done.readings, done.dead_letters, done.pauses) == (199, 1, 0)
+
+
+def test_a_key_that_differs_is_read_once_more_and_sent_only_if_it_changed(lab: Lab) -> None:
+    later = AT + timedelta(seconds=1)
+    lab.write([{"pk": "slow", "col1": "old"}, {"pk": "wrong", "col1": "old"}, {"pk": "good"}])
+    lab.send([event("slow"), event("wrong"), event("good"), event("absent")])
+    heard = Heard()
+    mend = in_background(lambda: _mended(lab, heard, later))
+    done = lab.run(lab.plan(reread_after=0.05), heard)
+    mend.join()
+    found = [(r["pk"], r["hash_cloud"]) for r in lab.readings()]
+    assert sorted(found, key=str) == sorted(
+        [
+            ("slow", hash_of("slow", col1="old")),
+            ("slow", hash_of("slow")),
+            ("wrong", hash_of("wrong", col1="old")),
+            ("good", hash_of("good")),
+            ("absent", None),
+        ],
+        key=str,
+    )
+    assert (done.rereads, done.changed, done.readings) == (3, 1, 5)
+
+
+def _mended(lab: Lab, heard: Heard, later: datetime) -> None:
+    """Replication catches up as soon as all events have had their first reading."""
+    while heard.advanced < 4:
+        pass
+    lab.write([{"pk": "slow", "last_updated": later}])
+
+
+def test_readings_of_one_key_are_sent_in_the_order_of_their_reads(lab: Lab) -> None:
+    lab.write([{"pk": "hot"}])
+    lab.send([event("hot", event_id=str(n)) for n in range(2_000)])
+    heard, stop = Heard(), [False]
+
+    def changing() -> None:
+        for n in range(100_000):
+            if stop[0]:
+                return
+            lab.write([{"pk": "hot", "last_updated": AT + timedelta(milliseconds=n)}])
+
+    writer = in_background(changing)
+    done = lab.run(lab.plan(), heard)
+    stop[0] = True
+    writer.join()
+    versions = [reading["cloud_ts"] for reading in lab.readings()]
+    assert versions == sorted(versions)
+    assert done.records == 2_000
+    assert len(versions) < 2_000  # one read answers all who waited for it
+
+
+def test_a_request_to_read_a_key_again_is_answered_even_if_nothing_changed(lab: Lab) -> None:
+    lab.write([{"pk": "k1"}])
+    lab.send([event("k1")])
+    lab.run()
+    asked = {"pk": "k1", "event_ts": "2026-03-01T12:00:00.123Z", "reason": "repair"}
+    lab.send([("k1", asked)], reread_topic(lab.topic))
+    lab.run()
+    assert [reading["hash_cloud"] for reading in lab.readings()] == [hash_of("k1")] * 2
+
+
+def test_s1_125_a_new_column_is_not_hashed_and_s1_126_told(lab: Lab) -> None:
+    lab.write([{"pk": "k1"}])
+    lab.cassandra.execute(f"ALTER TABLE {lab.table} ADD extra text")
+    lab.cassandra.execute(f"UPDATE {lab.table} SET extra = 'x' WHERE pk = 'k1'")
+    lab.send([event("k1")])
+    heard = Heard()
+    done = lab.run(heard=heard)
+    assert lab.readings()[0]["hash_cloud"] == hash_of("k1")
+    assert done.new_columns == 1
+    assert any("`extra`" in words and "not hashed" in words for words in heard.said)
+
+
+def test_s1_127_a_removed_column_hashes_as_null_and_s1_128_is_told(lab: Lab) -> None:
+    lab.write([{"pk": "k1"}])
+    lab.cassandra.execute(f"ALTER TABLE {lab.table} DROP col2")
+    lab.send([event("k1")])
+    heard = Heard()
+    done = lab.run(heard=heard)
+    assert lab.readings()[0]["hash_cloud"] == hash_of("k1", col2=None)
+    assert (done.removed_columns, done.partial) == (1, 0)
+    assert any("`col2`" in words and "hashes as null" in words for words in heard.said)
+
+
+def test_polling_sends_what_is_newer_than_the_last_scan(lab: Lab) -> None:
+    lab.write([{"pk": f"k{n}"} for n in range(300)])
+    first = lab.run(lab.plan(mode="poll"))
+    assert first.readings == 300
+    later = AT + timedelta(hours=1)
+    lab.write([{"pk": "k5", "col1": "new", "last_updated": later}])
+    second = lab.run(lab.plan(mode="poll"))
+    assert second.readings == 1
+    newest = [r for r in lab.readings() if r["pk"] == "k5"][-1]
+    assert newest["hash_cloud"] == hash_of("k5", col1="new")
+    assert newest["cloud_ts"] == "2026-03-01T13:00:00.123Z"
+
+
+def test_change_events_are_looked_up_and_a_delete_is_a_tombstone(lab: Lab) -> None:
+    lab.write([{"pk": "k1"}])
+    topic = lab.broker.new_topic(1, "cass")
+
+    def change(op: str, key: str) -> tuple[str, dict[str, object]]:
+        cell = {"value": key, "deletion_ts": None, "set": True}
+        after = {"pk": cell, "col1": None, "_range_start": None, "_range_end": None}
+        return key, {"ts_ms": 1_772_366_400_123, "op": op, "source": {}, "after": after}
+
+    lab.send([change("i", "k1"), change("u", "k1"), change("d", "k2"), change("d", "k1")], topic)
+    done = lab.run(lab.plan(mode="cdc", topic=topic))
+    found = {record.key: record.value for record in lab.records(lab.cloud)}
+    assert found[b"k2"] is None
+    assert json.loads(found[b"k1"] or b"")["hash_cloud"] == hash_of("k1")  # it is there again
+    assert done.tombstones == 1
+
+
+def test_a_key_that_is_not_the_tables_is_refused(lab: Lab) -> None:
+    with pytest.raises(SettingsError, match="is not the primary key"):
+        lab.run(replace(lab.plan(), key=("col1",)))
+
+
+def test_a_table_that_is_not_there_is_said(lab: Lab) -> None:
+    with pytest.raises(UnavailableError, match="there is no table"):
+        lab.run(replace(lab.plan(), cassandra_table="hasher_lab.nowhere"))
+
+
+def test_a_cassandra_that_is_away_at_the_start_is_said() -> None:
+    with (
+        pytest.raises(UnavailableError, match="is away") as raised,
+        session_at(Place(("127.0.0.1",), 1)),
+    ):
+        pass
+    assert "local up --with cassandra" in raised.value.fix

@@ -43,9 +43,12 @@ class DogStatsd:
             ) from error
 
     def send(self, changes: Sequence[Change]) -> None:
+        self.send_lines(line for change in changes for line in encoded(change))
+
+    def send_lines(self, lines: Iterator[str]) -> None:
+        """Send lines of the agent's own form; `ready` must have been called."""
         assert self._socket is not None
         self._socket.settimeout(SECONDS_TO_WAIT)
-        lines = (line for change in changes for line in encoded(change))
         for datagram in packed(lines):
             self._send(datagram)
 

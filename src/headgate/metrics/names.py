@@ -70,6 +70,10 @@ WINDOWS_LATE = _metric(
 UNIQUE_KEYS = _metric(
     "dq_unique_keys", "gauge", "keys", "job", "Keys that `unique` rules remember."
 )
+STATE_ROWS = _metric(
+    "dq_state_rows", "gauge", "keys", "job", "Keys of which the running query keeps state."
+)
+STATE_BYTES = _metric("dq_state_bytes", "gauge", "bytes", "job", "Memory that the state takes.")
 BACKPRESSURE = _metric(
     "dq_backpressure", "gauge", "ratio", "job", "Last batch's duration over the trigger interval."
 )
@@ -136,18 +140,74 @@ SCRAPE_SECONDS = _metric(
     "headgate_scrape_seconds", "gauge", "seconds", "", "Time the last reading of the store took."
 )
 UP = _metric("headgate_engine_up", "gauge", "flag", "version", "1 while the engine runs.")
+CASSANDRA_TIMEOUTS = _metric(
+    "dq_cassandra_timeout_total",
+    "counter",
+    "records",
+    "table",
+    "Records that got no reading, for Cassandra did not answer.",
+)
+PARTIAL_ROWS = _metric(
+    "dq_partial_row_total", "counter", "rows", "table", "Rows with a null in a hashed column."
+)
+SCHEMA_DRIFT = _metric(
+    "dq_schema_drift_detected_total",
+    "counter",
+    "columns",
+    "table",
+    "Columns of the table that its hash contract does not have.",
+)
+COLUMNS_REMOVED = _metric(
+    "dq_column_removed_total",
+    "counter",
+    "columns",
+    "table",
+    "Columns of the hash contract that the table lost.",
+)
+HASHER_RECORDS = _metric(
+    "headgate_hasher_records_total",
+    "counter",
+    "records",
+    "table outcome",
+    "What became of the records that a hasher read.",
+)
+HASHER_READINGS = _metric(
+    "headgate_hasher_readings_total",
+    "counter",
+    "readings",
+    "table",
+    "Readings that a hasher sent.",
+)
+HASHER_LOOKUPS = _metric(
+    "headgate_hasher_lookups_total", "counter", "lookups", "table", "Rows that a hasher asked for."
+)
+HASHER_LOOKUP_SECONDS = _metric(
+    "headgate_hasher_lookup_seconds_total", "counter", "seconds", "table", "Time of those lookups."
+)
+HASHER_IN_FLIGHT = _metric(
+    "headgate_hasher_in_flight", "gauge", "lookups", "table", "Lookups under way."
+)
+HASHER_PAUSED = _metric(
+    "headgate_hasher_paused", "gauge", "flag", "table", "1 while Cassandra is away."
+)
+HASHER_REREADS = _metric(
+    "headgate_hasher_rereads", "gauge", "keys", "table", "Keys that will be read again."
+)
 
 METRICS: tuple[Metric, ...] = (
     *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
-    *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS),
+    *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
     *(RECORDS_READ, RECORDS, DEAD_LETTERS, OFFSET_GAPS, BATCHES, BATCH_SECONDS),
     *(LAST_BATCH_SECONDS, LAST_BATCH_RECORDS, LAST_BATCH_TIME, FAILED_BATCHES),
     *(BACKPRESSURE, BACKPRESSURE_HIGH, LAG, RUNNING_JOBS, JOB_RUNNING),
     *(EXECUTORS, CORES, CORES_FREE, HEAP_USED, HEAP_MAX),
     *(SINK_WAITING, SINK_FAILURES, SCRAPE_SECONDS, UP),
+    *(CASSANDRA_TIMEOUTS, PARTIAL_ROWS, SCHEMA_DRIFT, COLUMNS_REMOVED),
+    *(HASHER_RECORDS, HASHER_READINGS, HASHER_LOOKUPS, HASHER_LOOKUP_SECONDS),
+    *(HASHER_IN_FLIGHT, HASHER_PAUSED, HASHER_REREADS),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
-KEPT_GAUGES = (UNIQUE_KEYS,)
+KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES)
 
 
 def flat(metric: str) -> str:

@@ -8,16 +8,22 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from headgate.errors import ConflictError
 from headgate.metrics.exposition import CONTENT_TYPE, exposition
-from headgate.metrics.readings import Readings
+from headgate.metrics.readings import Family
 
 PATH = "/metrics"
 FRESH_SECONDS = 1.0
 CLIENT_SECONDS = 5.0
 TRIED = 100
+
+
+class Readings(Protocol):
+    """What knows the values now: an engine's store, or a process that counts for itself."""
+
+    def families(self) -> tuple[Family, ...]: ...
 
 
 class MetricsServer:

@@ -18,9 +18,15 @@ TAKEN_METRICS = frozenset(
         "windows_closed_total",
         "windows_late_total",
         "unique_keys",
+        "state_rows",
+        "state_bytes",
         "backpressure",
         "backpressure_high",
         "kafka_lag",
         "dlq_records_total",
+        "cassandra_timeout_total",
+        "partial_row_total",
+        "schema_drift_detected_total",
+        "column_removed_total",
     }
 )

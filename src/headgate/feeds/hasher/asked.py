@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, cast
 
+from headgate.compile.reconcile.state import ACTIONS, DELETE
 from headgate.compile.rules.key_path import Step
 from headgate.feeds.hasher.key_path import key_of, text_of
 from headgate.spec.reconcile import Reconcile
 from headgate.spec.ruleset import RuleTable
 
-ACTIONS = frozenset({"CREATE", "UPDATE", "UPSERT", "DELETE"})
-DELETE = "DELETE"
 Why = Literal["not_json", "missing_pk", "unknown_action"]
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from headgate.feeds.hasher import metric_names as names
 from headgate.feeds.hasher.lookups import Lookups
 from headgate.feeds.hasher.rereads import Rereads
+from headgate.metrics import names
 from headgate.metrics.readings import Family
 
 # What became of a record that was read; each has one.

@@ -14,7 +14,7 @@ from headgate.feeds.hasher.asked import Record
 from headgate.feeds.hasher.offsets import Offsets, Partition
 
 # So long after a kill the others take over.
-SESSION_SECONDS = 10
+SESSION_SECONDS = 6
 COMMIT_SECONDS = 10.0
 AT_ONCE = 500
 
@@ -42,8 +42,9 @@ class Group:
         topics: Sequence[str],
         offsets: Offsets,
         leaving: Callable[[], None],
+        say: Callable[[str], None],
     ) -> None:
-        self.name, self._offsets, self._leaving = group, offsets, leaving
+        self.name, self._offsets, self._leaving, self._say = group, offsets, leaving, say
         self._consumer: Any = Consumer(_settings(bootstrap, group))
         self._paused = False
         self._consumer.subscribe(
@@ -94,19 +95,6 @@ class Group:
             return {}
         return {(f.topic, f.partition): f.offset for f in found if f.offset >= 0}
 
-    def lags(self) -> Mapping[Partition, int]:
-        """Records of each of its partitions that are not settled, as far as it knows."""
-        settled, found = self._offsets.settled(), dict[Partition, int]()
-        for topic, number in self._offsets.partitions:
-            with suppress(KafkaException):
-                _, end = self._consumer.get_watermark_offsets(
-                    TopicPartition(topic, number), cached=True
-                )
-                at = settled.get((topic, number))
-                if end >= 0 and at is not None:
-                    found[topic, number] = max(0, end - at)
-        return found
-
     def close(self) -> None:
         """Leave the group, so that the others take over at once."""
         self._consumer.close()
@@ -139,15 +127,26 @@ class Group:
     def _assigned(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._offsets.assign(_pairs(partitions))
         self._paused = False  # the new ones are not paused; the next round pauses all
+        self._tell()
 
     def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._leaving()
         self.commit(wait=True)
         self._offsets.revoke(_pairs(partitions))
+        self._tell()
 
     def _lost(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         """Others have them already: what was settled since is theirs to do again."""
         self._offsets.revoke(_pairs(partitions))
+        self._tell()
+
+    def _tell(self) -> None:
+        """Which partitions it has now: so that one can see how the work is shared."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in sorted(self._offsets.partitions):
+            by_topic.setdefault(topic, []).append(number)
+        words = ", ".join(f"{topic} {numbers}" for topic, numbers in by_topic.items())
+        self._say(f"group {self.name}: {words or 'no partitions'}")
 
 
 def _pairs(partitions: list[TopicPartition]) -> list[Partition]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from typing import Protocol, cast
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Protocol
 
 from headgate.errors import HeadgateError
 from headgate.feeds.hasher.counts import HasherMetrics
-from headgate.metrics.dogstatsd import DogStatsd, named, packed, tag
-from headgate.metrics.readings import Readings
+from headgate.metrics.dogstatsd import DogStatsd, named, tag
 from headgate.metrics.server import MetricsServer
 
 SEND_SECONDS = 10.0
@@ -30,16 +29,27 @@ def metering(
     metrics: HasherMetrics, given: _Port, dogstatsd: str | None, watcher: _Sayer
 ) -> Generator[int]:
     """Serve and send meanwhile; the port that it listens on."""
-    server = MetricsServer(given.metrics_port, cast("Readings", metrics))
+    server = MetricsServer(given.metrics_port, metrics)
     server.start()
     watcher.say(f"metrics at http://127.0.0.1:{server.port}/metrics")
-    sender = _Sender(metrics, dogstatsd) if dogstatsd else None
-    try:
+    with ExitStack() as stack:
+        stack.callback(server.close)
+        if dogstatsd:
+            stack.enter_context(in_background(_Sender(metrics, dogstatsd).run, "dogstatsd"))
         yield server.port
+
+
+@contextmanager
+def in_background(work: Callable[[threading.Event], None], name: str) -> Generator[None]:
+    """Have it done meanwhile; it is told when to stop."""
+    stop = threading.Event()
+    thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
     finally:
-        if sender is not None:
-            sender.close()
-        server.close()
+        stop.set()
+        thread.join(SEND_SECONDS)
 
 
 class _Sender:
@@ -48,19 +58,12 @@ class _Sender:
     def __init__(self, metrics: HasherMetrics, address: str) -> None:
         self._metrics, self._agent = metrics, DogStatsd(address)
         self._before: dict[str, int] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="dogstatsd", daemon=True)
-        self._thread.start()
 
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join(SEND_SECONDS)
-        self._agent.close()
-
-    def _run(self) -> None:
-        while not self._stop.wait(SEND_SECONDS):
+    def run(self, stop: threading.Event) -> None:
+        while not stop.wait(SEND_SECONDS):
             self._send()
         self._send()
+        self._agent.close()
 
     def _send(self) -> None:
         now = self._metrics.counters()
@@ -71,6 +74,5 @@ class _Sender:
         ]
         with suppress(HeadgateError):  # an agent that is away is asked again next time
             self._agent.ready()
-            for datagram in packed(iter(lines)):
-                self._agent._send(datagram)  # pyright: ignore[reportPrivateUsage]  # until it has a name
+            self._agent.send_lines(iter(lines))
             self._before = now

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,8 +12,9 @@ from headgate.feeds.hasher.asked import Asked, Record, Skipped, asked_of, reques
 from headgate.feeds.hasher.cdc import changed_of
 from headgate.feeds.hasher.counts import Counts, HasherMetrics
 from headgate.feeds.hasher.drift import Drift
+from headgate.feeds.hasher.lag import LagWatch
 from headgate.feeds.hasher.lookups import Lookups
-from headgate.feeds.hasher.metering import metering
+from headgate.feeds.hasher.metering import in_background, metering
 from headgate.feeds.hasher.plan import HasherPlan
 from headgate.feeds.hasher.polling import Poller
 from headgate.feeds.hasher.publisher import Publisher
@@ -75,10 +74,9 @@ def run_hasher(
         lookups = Lookups(table, plan.limits)
         asked = partial(_asked, plan)
         hasher = Hasher(plan, table, lookups, publisher, counts, watcher, asked)
-        metrics = HasherMetrics(
-            plan.table, plan.job, counts, lookups, hasher.rereads, partial(_lags, hasher)
-        )
-        with metering(metrics, plan.given, dogstatsd, watcher):
+        lag = LagWatch(plan.bootstrap, plan.topics, lambda: hasher.settled)
+        metrics = HasherMetrics(plan.table, plan.job, counts, lookups, hasher.rereads, lag.lags)
+        with metering(metrics, plan.given, dogstatsd, watcher), in_background(lag.run, "lag"):
             hasher.run(stopped, ends if plan.given.once else None)
         return _summed(plan, counts, lookups, len(hasher.rereads), begun, stopped=stopped())
 
@@ -118,13 +116,6 @@ def _table(plan: HasherPlan, cassandra: Cassandra, counts: Counts, watcher: Watc
 
     name, fields = plan.cassandra_table, plan.fields
     return HashedTable(cassandra, name, plan.key, fields, plan.version, note)
-
-
-def _lags(hasher: Hasher) -> Mapping[str, int]:
-    found: Counter[str] = Counter()
-    for (topic, _), records in hasher.group.lags().items():
-        found[topic] += records
-    return found
 
 
 def _summed(

@@ -7,7 +7,7 @@ killed hasher loses nothing; what it had not finished is done again, by itself o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -63,7 +63,10 @@ class Hasher:
         self.counts, self._watcher, self._asked = counts, watcher, asked
         self.rereads = Rereads(plan.reread_after)
         self._offsets = Offsets()
-        self.group = Group(plan.bootstrap, plan.group, plan.topics, self._offsets, self._leaving)
+        self.group = Group(
+            plan.bootstrap, plan.group, plan.topics, self._offsets, self._leaving, watcher.say
+        )
+        self.settled: Mapping[Partition, int] = {}
         self._next = {"commit": 0.0, "look": 0.0, "shape": time.monotonic() + SHAPE_EVERY}
         self._told_paused = False
 
@@ -182,6 +185,7 @@ class Hasher:
             self._read_again(asked)
         if now >= self._next["commit"]:
             self._next["commit"] = now + COMMIT_EVERY
+            self.settled = self._offsets.settled()
             self.group.commit()
         if now >= self._next["shape"] and not self._lookups.paused:
             self._next["shape"] = now + SHAPE_EVERY

@@ -1,0 +1,346 @@
+"""What the hasher decides without Kafka or Cassandra."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.compile.rules.key_path import read_path
+from headgate.errors import OperationError
+from headgate.feeds.cassandra import Column, TableShape
+from headgate.feeds.cassandra_rows import Row, RowForm
+from headgate.feeds.cassandra_values import KeyTypeError, key_text, key_values, moment
+from headgate.feeds.hasher.asked import (
+    Asked,
+    EventForm,
+    Known,
+    Record,
+    Skipped,
+    asked_of,
+    request_of,
+)
+from headgate.feeds.hasher.cdc import changed_of
+from headgate.feeds.hasher.drift import drift_of
+from headgate.feeds.hasher.key_path import key_of
+from headgate.feeds.hasher.offsets import Offsets
+from headgate.feeds.hasher.polling import read_state, token_ranges, write_state
+from headgate.feeds.hasher.reading import CloudForm, Reading, differs, newest, reading_of
+from headgate.feeds.hasher.rereads import Rereads
+
+AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
+PATH = read_path("partitionColumns[type='PK'].value")
+FORM = EventForm("pk", PATH, "action", "hash_onprem", "hash_version", "event_ts")
+CLOUD = CloudForm("pk", "hash_cloud", "hash_version", "cloud_ts", 2)
+
+
+def record(value: object, key: bytes | None = b"k") -> Record:
+    body = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+    return Record("topic1", 0, 7, AT, key, body)
+
+
+def event(**changes: object) -> dict[str, object]:
+    fields = {
+        "event_id": "e",
+        "hash_onprem": "ab",
+        "hash_version": 2,
+        "partitionColumns": [{"type": "PK", "value": "k1"}, {"type": "CK", "value": "x"}],
+        "event_ts": "2026-03-01T12:00:00.123456Z",
+    }
+    return {name: v for name, v in {**fields, **changes}.items() if v is not None}
+
+
+def asked_for(**changes: object) -> Asked:
+    found = asked_of(record(event(**changes)), FORM)
+    assert isinstance(found, Asked)
+    return found
+
+
+def test_an_event_asks_for_the_key_on_its_path_at_its_version() -> None:
+    asked = asked_for()
+    assert (asked.key, asked.hash, asked.hash_version, asked.deleted) == ("k1", "ab", 2, False)
+    assert asked.version == datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+
+
+def test_an_event_without_a_time_has_the_version_of_its_record() -> None:
+    assert asked_for(event_ts=None).version == AT
+
+
+def test_a_time_without_zone_is_utc() -> None:
+    assert asked_for(event_ts="2026-03-01 12:00:00.123").version == AT
+
+
+def test_a_tombstone_asks_whether_the_key_of_its_record_is_gone() -> None:
+    asked = asked_of(record(None, "schlüssel".encode()), FORM)
+    assert isinstance(asked, Asked)
+    assert (asked.key, asked.deleted, asked.version) == ("schlüssel", True, AT)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"no json", "not_json"),
+        (b"[1]", "not_json"),
+        (b"\xff", "not_json"),
+        (b'{"a": NaN}', "not_json"),
+        (b"[" * 100_000, "not_json"),
+        (event(event_ts="yesterday"), "not_json"),
+        (event(partitionColumns=[]), "missing_pk"),
+        (event(partitionColumns="k1"), "missing_pk"),
+        (event(action="TRUNCATE"), "unknown_action"),
+        (event(action="delete"), "unknown_action"),
+    ],
+)
+def test_what_cannot_take_part_is_left_to_the_job(value: object, why: str) -> None:
+    assert asked_of(record(value), FORM) == Skipped(why)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("action", ["CREATE", "UPDATE", "UPSERT", None])
+def test_an_action_that_keeps_the_row_expects_it(action: str | None) -> None:
+    assert not asked_for(action=action).deleted
+
+
+def test_s1_94_a_delete_is_looked_up_as_gone() -> None:
+    assert asked_for(action="DELETE").deleted
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "key"),
+    [
+        ("id", {"id": 7}, "7"),
+        ("id", {"id": 1.50}, "1.50"),
+        ("id", {"id": True}, "true"),
+        ("id", {"id": {"a": "b"}}, '{"a":"b"}'),
+        ("a.b", {"a": {"b": "x"}}, "x"),
+        ("a.b", {"a": 1}, None),
+        ("a[1].b", {"a": [{"b": "x"}, {"b": "y"}]}, "y"),
+        ("a[2].b", {"a": [{"b": "x"}]}, None),
+        ("a[t='PK'].v", {"a": [{"t": "PK", "v": 1}, {"t": "PK", "v": 2}]}, '["1","2"]'),
+        ("a[t='PK'].v", {"a": [{"t": "CK", "v": 1}]}, None),
+        ("a[t='PK'].v", {"a": [{"t": "PK"}]}, None),
+    ],
+)
+def test_a_key_is_found_as_the_rule_set_finds_it(path: str, data: object, key: str | None) -> None:
+    text = json.dumps(data).replace("1.5", "1.50")
+    loaded = json.loads(text, parse_int=str, parse_float=str)
+    assert key_of(loaded, read_path(path)) == key
+
+
+def test_a_request_names_a_key_and_a_version() -> None:
+    asked = request_of(record({"pk": "k9", "event_ts": "2026-03-01T12:00:00.123Z"}))
+    assert isinstance(asked, Asked)
+    assert (asked.key, asked.version, asked.expects) == ("k9", AT, False)
+    assert request_of(record(b"{", b"k")) == Skipped("not_json")
+    assert request_of(record({}, None)) == Skipped("missing_pk")
+
+
+def test_a_reading_is_written_with_the_declared_names() -> None:
+    assert CLOUD.value(Reading("k", None, AT)) == (
+        b'{"pk":"k","hash_cloud":null,"hash_version":2,"cloud_ts":"2026-03-01T12:00:00.123Z"}'
+    )
+
+
+def test_s1_111_a_partial_row_is_hashed_and_counted() -> None:
+    row = Row({"col1": None, "col2": "x"}, AT, None)
+    reading = reading_of(asked_for(), row, lambda values: f"h{len(values)}", frozenset({"col1"}))
+    assert reading == Reading("k1", "h2", AT, partial=True)
+    assert not reading_of(asked_for(), row, lambda _: "h", frozenset({"col2"})).partial
+
+
+def test_a_row_without_its_version_column_has_its_greatest_writetime() -> None:
+    written = AT + timedelta(microseconds=5)
+    row = Row({"col1": "a"}, None, written)
+    assert reading_of(asked_for(), row, lambda _: "h", frozenset()).version == written
+
+
+@pytest.mark.parametrize(
+    ("changes", "hashed", "version", "again"),
+    [
+        ({}, "ab", AT, False),
+        ({}, "cd", AT, True),
+        ({}, None, AT, True),
+        ({}, "ab", AT - timedelta(milliseconds=1), True),
+        ({"hash_version": 1}, "cd", AT, False),
+        ({"hash_onprem": None}, "cd", AT, False),
+        ({"action": "DELETE"}, "ab", AT, True),
+        ({"action": "DELETE"}, None, AT, False),
+    ],
+)
+def test_only_what_differs_or_is_older_is_read_again(
+    changes: dict[str, object], hashed: str | None, version: datetime, again: bool
+) -> None:
+    assert differs(asked_for(**changes), Reading("k1", hashed, version), 2) is again
+
+
+def test_of_those_who_wait_for_one_key_the_newest_version_counts() -> None:
+    old, new = asked_for(event_ts="2026-01-01T00:00:00Z"), asked_for()
+    assert newest((new, old)) is new
+    assert newest((old, new)) is new
+
+
+def test_a_key_is_read_again_once_when_its_time_has_come() -> None:
+    rereads = Rereads(10)
+    rereads.plan(asked_for(), Reading("k1", "cd", AT), now=0)
+    assert list(rereads.due(9.9)) == []
+    (again,) = rereads.due(10)
+    assert (again.key, again.before, again.expects) == ("k1", Known("cd", AT), False)
+    assert list(rereads.due(1000)) == []
+
+
+def test_a_newer_event_of_a_key_takes_the_place_of_the_older_second_look() -> None:
+    rereads = Rereads(10)
+    rereads.plan(asked_for(), Reading("k1", "cd", AT), now=0)
+    rereads.plan(asked_for(), Reading("k1", "ef", AT), now=5)
+    assert list(rereads.due(10)) == []
+    assert [again.before for again in rereads.due(15)] == [Known("ef", AT)]
+
+
+def test_a_key_that_agrees_by_now_is_not_read_again() -> None:
+    rereads = Rereads(10)
+    rereads.plan(asked_for(), Reading("k1", "cd", AT), now=0)
+    rereads.settle("k1")
+    assert list(rereads.all_now()) == []
+
+
+def test_second_looks_are_bounded_and_those_left_out_are_counted() -> None:
+    rereads = Rereads(10, most=1)
+    for n in range(3):
+        key = [{"type": "PK", "value": f"k{n}"}]
+        rereads.plan(asked_for(partitionColumns=key), Reading(f"k{n}", None, AT), now=0)
+    assert (len(rereads), rereads.left_out) == (1, 2)
+
+
+@given(st.permutations(range(8)))
+def test_an_offset_is_settled_only_when_all_before_it_are_done(order: list[int]) -> None:
+    offsets, partition = Offsets(), ("t", 0)
+    offsets.assign([partition])
+    epoch = offsets.epoch(partition)
+    for offset in range(8):
+        offsets.begin(partition, offset)
+    left = set(range(8))
+    for offset in order:
+        offsets.done(partition, offset, epoch)
+        left.remove(offset)
+        assert offsets.settled() == {partition: min(left, default=8)}
+
+
+def test_what_comes_of_a_partition_that_was_given_away_moves_nothing() -> None:
+    offsets, partition = Offsets(), ("t", 0)
+    offsets.assign([partition])
+    before = offsets.epoch(partition)
+    offsets.begin(partition, 5)
+    offsets.revoke([partition])
+    offsets.assign([partition])
+    offsets.begin(partition, 5)
+    offsets.done(partition, 5, before)
+    assert offsets.settled() == {partition: 5}
+    assert not offsets.has(partition, before)
+
+
+def test_the_end_of_a_partition_is_settled_though_no_record_stands_there() -> None:
+    offsets, partition = Offsets(), ("t", 0)
+    offsets.assign([partition])
+    offsets.passed(partition, 12)
+    assert offsets.untold() == {partition: 12}
+    offsets.told({partition: 12})
+    assert offsets.untold() == {}
+
+
+def test_a_change_event_gives_the_key_and_whether_it_was_deleted() -> None:
+    cell = {"value": "k1", "deletion_ts": None, "set": True}
+    value = {"ts_ms": 1_772_366_400_123, "op": "d", "after": {"pk": cell, "col1": None}}
+    asked = changed_of(record(value), ("pk",))
+    assert isinstance(asked, Asked)
+    assert (asked.key, asked.deleted, asked.version) == ("k1", True, AT)
+    whole = changed_of(record({**value, "op": "u"}), ("pk", "pk"))
+    assert isinstance(whole, Asked)
+    assert (whole.key, whole.deleted) == ('["k1", "k1"]', False)
+    assert changed_of(record({"op": "i", "after": {"pk": None}}), ("pk",)) == Skipped("missing_pk")
+
+
+def shape(*names: str) -> TableShape:
+    columns = {name: Column(name, "text", "regular", -1) for name in names}
+    return TableShape("ks", "t", {"pk": Column("pk", "text", "partition_key", 0), **columns})
+
+
+def test_s1_125_a_new_column_is_told_and_s1_127_a_removed_one_too() -> None:
+    drift = drift_of(shape("col1", "extra", "last_updated"), ("col1", "col2"), "last_updated")
+    assert (drift.new, drift.removed) == (("extra",), ("col2",))
+    assert drift.lines("ks.t") == [
+        "ks.t has a column `extra` that the contract does not: it is not hashed",
+        "ks.t has no column `col2` any more: it hashes as null, so its keys will differ",
+    ]
+    assert drift.since(drift).lines("ks.t") == []
+
+
+def test_a_column_that_the_table_lacks_is_null_in_the_row() -> None:
+    form = RowForm(shape("col1"), ("col1", "col2"), None)
+    assert form.selection == '"col1", WRITETIME("col1")'
+    assert form.made(("a", 1_000_000)).values == {"col1": "a", "col2": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "cql_type", "value"),
+    [
+        ("a", "text", "a"),
+        ("-7", "int", -7),
+        ("9223372036854775807", "bigint", 2**63 - 1),
+        ("1.50", "decimal", Decimal("1.50")),
+        (
+            "2f1e4b12-0000-4000-8000-000000000001",
+            "uuid",
+            UUID(int=0x2F1E4B12000040008000000000000001),
+        ),
+        ("2026-03-01", "date", date(2026, 3, 1)),
+        ("0x00ff", "blob", b"\x00\xff"),
+        ("2026-03-01T12:00:00.123Z", "timestamp", AT),
+    ],
+)
+def test_a_key_has_the_type_of_its_column_and_back(text: str, cql_type: str, value: object) -> None:
+    assert key_values(text, [cql_type]) == (value,)
+    if cql_type != "timestamp":
+        assert key_text([value]) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "cql_type"), [("x", "int"), ("2147483648", "int"), ("1", "uuid"), ("é", "ascii")]
+)
+def test_a_text_that_no_key_can_have_is_none(text: str, cql_type: str) -> None:
+    with pytest.raises(KeyTypeError):
+        key_values(text, [cql_type])
+
+
+def test_a_key_of_several_columns_is_a_json_list() -> None:
+    assert key_values('["a", 7]', ["text", "int"]) == ("a", 7)
+    assert key_text(["a", 7]) == '["a", "7"]'
+    with pytest.raises(KeyTypeError):
+        key_values('["a"]', ["text", "int"])
+
+
+def test_a_time_beyond_the_calendar_stays_milliseconds() -> None:
+    assert moment(1_772_366_400_123) == AT
+    assert moment(10**17) == 10**17
+
+
+def test_token_ranges_cover_every_token_once() -> None:
+    ranges = token_ranges(16)
+    assert ranges[0][0] == -(2**63)
+    assert ranges[-1][1] == 2**63 - 1
+    assert all(a[1] + 1 == b[0] for a, b in pairwise(ranges))
+
+
+def test_how_far_a_scan_came_is_kept_and_a_damaged_note_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "hasher" / "business.json"
+    assert read_state(file) == datetime(1970, 1, 1, tzinfo=UTC)
+    write_state(file, AT)
+    assert read_state(file) == AT
+    file.write_text("{")
+    with pytest.raises(OperationError, match="cannot be read"):
+        read_state(file)
