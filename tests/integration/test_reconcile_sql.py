@@ -36,7 +36,7 @@ VIEWS: dict[Side, str] = {"onprem": "topic1_onprem_source", "cloud": "topic2_clo
 MADE = ("view", "timed view", "states view", "bound states", "verdict view", "partial view")
 COLUMNS = (
     "pk verdict provisional settled rollup dq_reason deadline onprem_version cloud_version"
-    " onprem_read_at cloud_read_at hash_onprem hash_cloud late stale conflict id"
+    " onprem_read_at cloud_read_at hash_onprem hash_cloud within_grace late stale conflict id"
 ).split()
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from headgate.checks.quality_report_make import moment
 from headgate.checks.rule_aggregates import aggregate_words, limit_words
 from headgate.checks.rule_words import rule_words
-from headgate.compile.fragments import job_name
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.names import names_of
 from headgate.expr.spark import to_spark
 from headgate.spec.durations import in_words
-from headgate.spec.ruleset import Aggregate
+from headgate.spec.ruleset import Aggregate, RuleTable
 from headgate.store.model import RuleCount
 from headgate.store.ops import OpsStore
 
@@ -74,9 +74,9 @@ class Explained:
     aggregates: tuple[ExplainedAggregate, ...]
 
 
-def read_counts(store: OpsStore, table: str) -> Counts:
+def read_counts(store: OpsStore, table: RuleTable) -> Counts:
     """What the ops store has of the table's job."""
-    job = job_name("quality", table)
+    job = names_of(table).job
     batches = store.newest_batches(job, 1)
     if not batches:
         return Counts()

@@ -48,7 +48,7 @@ def _explained(table: str | None) -> list[Explained]:
     files = (find_table(settings.root, table),) if table else rule_files(settings.root)
     with faults_below(settings.root), OpsStore.open(settings.ops_store_url) as store:
         return [
-            explained(judged, below(path, settings.root), read_counts(store, judged.table.name))
+            explained(judged, below(path, settings.root), read_counts(store, judged.table))
             for path in files
             for judged in load_judged_file(settings, path).tables
             if table in (None, judged.table.name)

@@ -15,6 +15,7 @@ from headgate.cli.dataset_check import below
 if TYPE_CHECKING:
     from headgate.compile.rules.model import JudgedTable
     from headgate.settings import Settings
+    from headgate.spec.ruleset import RuleTable
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,12 @@ def _listed(settings: Settings, path: Path) -> Iterator[Listed]:
             yield Listed(name, file, f"not valid: {error.what}", "", 0, 0, "")
 
 
+def _kind(table: RuleTable) -> str:
+    if not table.is_pair:
+        return "quality"
+    return "reconciliation, as a stream" if table.reconcile else "reconciliation"
+
+
 def _row(judged: JudgedTable, file: str) -> Listed:
     from headgate.spec.durations import in_words
 
@@ -69,7 +76,7 @@ def _row(judged: JudgedTable, file: str) -> Listed:
     return Listed(
         table.name,
         file,
-        "reconciliation" if table.is_pair else "quality",
+        _kind(table),
         sources,
         len(judged.rules),
         len(judged.aggregates),

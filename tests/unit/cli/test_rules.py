@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(autouse=True)
 def here(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(ROOT / "rules", project / "rules")
+    for folder in ("rules", "contracts"):
+        shutil.copytree(ROOT / folder, project / folder)
     for file in ("rules.yaml", "rules.tests.yaml"):
         shutil.copy(ROOT / file, project / file)
     monkeypatch.chdir(project)
@@ -47,7 +48,10 @@ def test_help_names_every_verb_without_loading_one() -> None:
 def test_the_shipped_rule_sets_pass() -> None:
     result = run("check")
     assert result.exit_code == 0
-    assert result.stderr == "✓ rules.yaml, rules/taxi.yml: 3 tables, 33 rules, no faults\n"
+    assert (
+        result.stderr
+        == "✓ rules.yaml, rules/taxi.yml, rules/topic1.yml: 4 tables, 33 rules, no faults\n"
+    )
     assert result.stdout == ""
 
 
@@ -105,7 +109,7 @@ def test_list_shows_tables_of_valid_and_faulty_files(project: Path) -> None:
     change(project / "rules.yaml", "{t1}.action", "{t1}.acton")
     rows = as_json("list")["items"]
     assert isinstance(rows, list)
-    assert [row["table"] for row in rows] == ["customer", "orders", "taxi"]
+    assert [row["table"] for row in rows] == ["customer", "orders", "taxi", "business"]
     assert rows[0]["kind"] == "not valid: the declaration is not valid: one fault"
     assert (rows[2]["kind"], rows[2]["window"]) == ("quality", "1 DAY")
 

@@ -91,13 +91,15 @@ def _outcomes(names: Names, sources: dict[str, Source]) -> str:
         " WHEN kafka_value IS NULL THEN 'tombstone' ELSE 'accepted' END AS outcome"
     )
     reads = [
-        select([f"'{side}' AS side", outcome], f"FROM {source.names.read}")
+        select(
+            [f"'{side}' AS side", outcome, "_reason_code AS reason"], f"FROM {source.names.read}"
+        )
         for side, source in sources.items()
     ]
     query = select(
-        ["side", "outcome", "count(*) AS n"],
+        ["side", "outcome", "reason", "count(*) AS n"],
         f"FROM {nested(chr(10).join([reads[0], 'UNION ALL', reads[1]]))}",
-        "GROUP BY side, outcome",
+        "GROUP BY side, outcome, reason",
     )
     return statement("outcomes", "What became of every record: each has one outcome.", query)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from headgate.compile.reconcile.pair import pair_verdict_when_due, said_row
 from headgate.compile.rules.model import CLEAN, MATCH, JudgedRule, JudgedTable
 from headgate.compile.rules.results import OK
 from headgate.compile.rules.verdicts import verdict_rules
@@ -61,6 +62,8 @@ def judge_row(
     Of two sources the row is the pair; a side without a row has no values. `unique` rules hold
     only where `seen` remembers the rows before.
     """
+    if judged.table.reconcile is not None:
+        row = said_row(judged.table, row)
     holding = [rule for rule in judged.rules if _holds(judged, rule, row, batch_time, seen)]
     if holding:
         first = holding[0]
@@ -72,11 +75,14 @@ def judge_row(
             first.severity,
             first.on_fail,
         )
-    return _unruled(judged, row)
+    return _unruled(judged, row, batch_time)
 
 
-def _unruled(judged: JudgedTable, row: Mapping[str, Value]) -> RowVerdict:
-    """What is said of a row on which no rule holds."""
+def _unruled(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime) -> RowVerdict:
+    """What is said of a row on which no rule holds; of a stream's pair, once it is due."""
+    if judged.table.reconcile is not None:
+        found = pair_verdict_when_due(judged.table, row, batch_time)
+        return RowVerdict(found.status, found.reason, (), found.metric, found.severity)
     status = pair_verdict(judged, row) if judged.table.is_pair else CLEAN
     for verdict in verdict_rules(judged.table.hash):
         if verdict.status == status:

@@ -9,8 +9,9 @@ from headgate.compile.rules.model import MATCH, JudgedRule
 from headgate.spec.ruleset import HashFields
 
 HASH = r"\\A[0-9a-f]{64}\\z"
-# Judged whole, a row on-prem without a hash counts as none.
-_OTHERWISE = {"MISSING_ONPREM": "on-prem has no row, or no hash, for the key"}
+# Judged whole, a row on-prem without a hash counts as none, and nothing else counts deletes.
+_REASONS = {"MISSING_ONPREM": "on-prem has no row, or no hash, for the key"}
+_METRICS = {"DELETE_EVENT": "delete_count"}
 _CONDITIONS = {
     "DELETE_EVENT": "_action = 'DELETE'",
     "INVALID_HASH": f"NOT _hash_onprem RLIKE '{HASH}' OR NOT _hash_cloud RLIKE '{HASH}'",
@@ -26,7 +27,14 @@ def verdict_rules(hashes: HashFields | None) -> tuple[JudgedRule, ...]:
     if hashes is None:
         return ()
     found = (_rule(status) for status in _CONDITIONS if status != MATCH)
-    return tuple(replace(rule, reason=_OTHERWISE.get(rule.status, rule.reason)) for rule in found)
+    return tuple(
+        replace(
+            rule,
+            reason=_REASONS.get(rule.status, rule.reason),
+            metric=_METRICS.get(rule.status, rule.metric),
+        )
+        for rule in found
+    )
 
 
 def settled_rules() -> tuple[JudgedRule, ...]:

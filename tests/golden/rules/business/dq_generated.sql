@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision bea07c6566a4, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 912ba6e59a22, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT 'bea07c6566a433bdfcbda79ec864e4315c6f95c7ebb43820a6dea97c5c9c89db';
+DEFAULT '912ba6e59a22197a6edb472f93bbcdcb7c2cdf4c72d9484f2dfe48ea9aae4eee';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -752,7 +752,7 @@ SELECT *
 FROM VALUES
   (1, 'verdict_match', 'MATCH', 'hash_match', 'INFO', 'keep', 'both sides have the row, and their hashes are equal'),
   (2, 'verdict_late_match', 'LATE_MATCH', 'hash_match', 'INFO', 'keep', 'the hashes are equal; the sides came further apart than the window'),
-  (3, 'verdict_delete_event', 'DELETE_EVENT', 'delete_count', 'INFO', 'keep', 'the row was deleted on-prem'),
+  (3, 'verdict_delete_event', 'DELETE_EVENT', 'delete_event', 'INFO', 'keep', 'the row was deleted on-prem'),
   (4, 'verdict_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ'),
   (5, 'verdict_late_mismatch', 'LATE_MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'the hashes differ, and the sides came further apart than the window'),
   (6, 'verdict_zombie', 'ZOMBIE', 'zombie', 'ERROR', 'keep', 'the row is deleted on one side and alive on the other'),
@@ -1025,7 +1025,7 @@ SELECT
   'business_onprem' AS table_name,
   'topic1' AS topic_name,
   sum(IF(metric = 'hash_match', n, 0L)) AS `dq.cassandra.hash_match`,
-  sum(IF(metric = 'delete_count', n, 0L)) AS `dq.cassandra.delete_count`,
+  sum(IF(metric = 'delete_event', n, 0L)) AS `dq.cassandra.delete_event`,
   sum(IF(metric = 'hash_mismatch', n, 0L)) AS `dq.cassandra.hash_mismatch`,
   sum(IF(metric = 'zombie', n, 0L)) AS `dq.cassandra.zombie`,
   sum(IF(metric = 'version_skew', n, 0L)) AS `dq.cassandra.version_skew`,
@@ -1188,19 +1188,22 @@ FROM dq_partials_business;
 SELECT
   side,
   outcome,
+  reason,
   count(*) AS n
 FROM (
   SELECT
     'onprem' AS side,
-    CASE WHEN _reason_code IS NOT NULL THEN 'refused' WHEN kafka_value IS NULL THEN 'tombstone' ELSE 'accepted' END AS outcome
+    CASE WHEN _reason_code IS NOT NULL THEN 'refused' WHEN kafka_value IS NULL THEN 'tombstone' ELSE 'accepted' END AS outcome,
+    _reason_code AS reason
   FROM topic1_onprem_read
   UNION ALL
   SELECT
     'cloud' AS side,
-    CASE WHEN _reason_code IS NOT NULL THEN 'refused' WHEN kafka_value IS NULL THEN 'tombstone' ELSE 'accepted' END AS outcome
+    CASE WHEN _reason_code IS NOT NULL THEN 'refused' WHEN kafka_value IS NULL THEN 'tombstone' ELSE 'accepted' END AS outcome,
+    _reason_code AS reason
   FROM topic2_cloud_read
 )
-GROUP BY side, outcome;
+GROUP BY side, outcome, reason;
 
 -- A duplicate is the same key, version and hash at another offset; whether an earlier batch had
 -- it, the table of states knows.
@@ -1646,7 +1649,7 @@ SELECT
   table_name,
   topic_name,
   sum(IF(metric = 'hash_match', n, 0L)) AS `dq.cassandra.hash_match`,
-  sum(IF(metric = 'delete_count', n, 0L)) AS `dq.cassandra.delete_count`,
+  sum(IF(metric = 'delete_event', n, 0L)) AS `dq.cassandra.delete_event`,
   sum(IF(metric = 'hash_mismatch', n, 0L)) AS `dq.cassandra.hash_mismatch`,
   sum(IF(metric = 'zombie', n, 0L)) AS `dq.cassandra.zombie`,
   sum(IF(metric = 'version_skew', n, 0L)) AS `dq.cassandra.version_skew`,
