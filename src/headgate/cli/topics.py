@@ -11,10 +11,12 @@ from headgate.cli.console import console
 from headgate.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from headgate.engine.topics import Topics
+    from headgate.engine.topics import Topics, TopicSpec
     from headgate.settings import Settings
+    from headgate.spec.ruleset import RuleTable
 
 TOPIC_DAYS, DLQ_DAYS = 3, 7
+PARTITIONS, CLOUD_PARTITIONS = 3, 6
 dataset_option = click.option("--dataset", metavar="NAME", help="Default: DATASET.")
 
 
@@ -38,12 +40,45 @@ def topics_of(settings: Settings, dataset: str) -> tuple[str, str]:
     return found.topic, found.dlq_topic
 
 
-def rule_topics(settings: Settings, table: str) -> list[tuple[str, str]]:
-    """The topic of each source of a rule table, with its dead-letter topic."""
-    from headgate.cli.feed_rules import open_rules
+def rule_specs(table: RuleTable, partitions: int | None, letters: int) -> list[TopicSpec]:
+    """Every topic that a rule table needs: its sources', their dead letters', what it tells."""
+    specs: list[TopicSpec] = []
+    for side, source in table.sources.items():
+        if source.topic:
+            wide = side == "cloud" and table.reconcile is not None
+            share = partitions or (CLOUD_PARTITIONS if wide else PARTITIONS)
+            specs += [
+                _spec(source.topic, share, TOPIC_DAYS),
+                _spec(source.dlq_topic or f"{source.topic}.dlq", letters, DLQ_DAYS),
+            ]
+    return [*specs, *_pair_specs(table)]
 
-    sources = open_rules(settings, table).table.sources.values()
-    return [(s.topic, s.dlq_topic or f"{s.topic}.dlq") for s in sources if s.topic]
+
+def _pair_specs(table: RuleTable) -> list[TopicSpec]:
+    """What a reconciliation adds: where the cloud side's dead letters and verdicts are told."""
+    from headgate.feeds.connect.connectors import DLQ_TOPIC
+
+    told = table.reconcile
+    if told is None:
+        return []
+    specs = [_spec(DLQ_TOPIC, PARTITIONS, DLQ_DAYS)]
+    if told.audit.topic:
+        specs.append(_spec(told.audit.topic, PARTITIONS, DLQ_DAYS))
+    if told.status_topic:
+        specs.append(_spec(told.status_topic, 1, TOPIC_DAYS))
+    if told.repair.to == "topic":
+        specs.append(_spec(told.repair.topic or _repairs(table), PARTITIONS, DLQ_DAYS))
+    return specs
+
+
+def _repairs(table: RuleTable) -> str:
+    return f"{table.sources['onprem'].topic}.repair"
+
+
+def _spec(name: str, partitions: int, days: int) -> TopicSpec:
+    from headgate.engine.topics import TopicSpec
+
+    return TopicSpec(name, partitions, days)
 
 
 def _open(settings: Settings) -> Topics:
@@ -61,40 +96,42 @@ def _open(settings: Settings) -> Topics:
 
 
 @group.command()
-@click.option("--partitions", default=3, show_default=True, help="Partitions of the topic.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    help="Partitions of the topic. Default: 3, of a pair's cloud side 6.",
+)
 @click.option(
     "--dlq-partitions", default=1, show_default=True, help="Partitions of the dead-letter topic."
 )
 @dataset_option
 @click.option("--table", metavar="NAME", help="The topics of this rule table instead.")
-def create(partitions: int, dlq_partitions: int, dataset: str | None, table: str | None) -> None:
+def create(
+    partitions: int | None, dlq_partitions: int, dataset: str | None, table: str | None
+) -> None:
     """Create the dataset's topic, kept for 3 days, and its dead-letter topic, kept for 7.
 
-    The manifest names them, or the rule set does. Topics that exist stay as they are.
+    The manifest names them, or the rule set does; a pair that is reconciled also gets the topics of
+    its audit, its status and of Connect's dead letters. Topics that exist stay as they are.
 
     \b
     Examples:
       headgate topics create
       headgate topics create --dataset orders --partitions 6
-      headgate topics create --table customer
+      headgate topics create --table business
     """
-    from headgate.engine.topics import TopicSpec
+    from headgate.cli.feed_rules import open_rules
     from headgate.settings import load_settings
 
     settings = load_settings()
-    names = (
-        rule_topics(settings, table)
-        if table
-        else [topics_of(settings, dataset or settings.need("dataset"))]
-    )
-    specs = [
-        spec
-        for topic, letters in names
-        for spec in (
-            TopicSpec(topic, partitions, TOPIC_DAYS),
-            TopicSpec(letters, dlq_partitions, DLQ_DAYS),
-        )
-    ]
+    if table:
+        specs = rule_specs(open_rules(settings, table).table, partitions, dlq_partitions)
+    else:
+        topic, letters = topics_of(settings, dataset or settings.need("dataset"))
+        specs = [
+            _spec(topic, partitions or PARTITIONS, TOPIC_DAYS),
+            _spec(letters, dlq_partitions, DLQ_DAYS),
+        ]
     created = _open(settings).create(specs)
     rows: list[dict[str, object]] = []
     for spec in specs:

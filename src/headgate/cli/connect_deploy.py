@@ -1,0 +1,156 @@
+"""`headgate connect render|deploy`: a connector from a file, or from a rule table that declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import SettingsError, UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.feeds.connect.connectors import Connector
+    from headgate.feeds.connect_rest import ConnectRest
+    from headgate.settings import Settings
+
+WAIT_SECONDS = 60.0
+DOCUMENTS = "documents"
+
+
+def open_connect() -> ConnectRest:
+    """The worker that the settings name."""
+    from headgate.feeds.connect_rest import ConnectRest
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    if not settings.kafka_connect_url:
+        raise UnavailableError(
+            "Kafka Connect is not running here",
+            why="KAFKA_CONNECT_URL is not set",
+            fix="headgate local up --with connect, or set KAFKA_CONNECT_URL",
+        )
+    return ConnectRest(settings.kafka_connect_url, max(settings.http_timeout, 10.0))
+
+
+@click.command()
+@click.argument("what")
+def render(what: str) -> None:
+    """Print a connector file: of a rule table, or `documents` for the DataStax connector.
+
+    \b
+    Examples:
+      headgate connect render business
+      headgate connect render documents > cassandra-cloud-source.json
+    """
+    from headgate.settings import load_settings
+
+    connector = _connector(load_settings(), what)
+    _warn(connector)
+    console.data({"name": connector.name, "config": dict(connector.config)}, text=connector.text)
+
+
+@click.command()
+@click.argument("what", metavar="FILE|TABLE")
+@click.option("--dry-run", is_flag=True, help="Check it and say what would change; write nothing.")
+@click.option("--timeout", default=WAIT_SECONDS, show_default=True, help="Seconds until it runs.")
+def deploy(what: str, dry_run: bool, timeout: float) -> None:
+    """Create a connector or change it, and wait until it and its tasks run.
+
+    A file is taken as it is; for a rule table the connector is made from its declaration, its hash
+    contract and the settings. The same configuration again changes nothing.
+
+    \b
+    Examples:
+      headgate connect deploy business --dry-run
+      headgate connect deploy my-connector.json
+    """
+    from headgate.feeds.connect_rest import require_valid, shown
+    from headgate.settings import load_settings
+
+    connector, connect = _connector(load_settings(), what), open_connect()
+    _warn(connector)
+    wanted = {**connector.config, "name": connector.name}
+    require_valid(connect.faults(wanted, what if Path(what).is_file() else connector.name))
+    before = connect.config(connector.name)
+    changes = _changes(shown(before) if before else {}, shown(wanted))
+    action = "create" if before is None else "change" if wanted != before else "nothing"
+    if not dry_run and action != "nothing":
+        connect.put(connector.name, connector.config)
+    if not dry_run:
+        state = connect.wait_running(connector.name, timeout)
+        console.done(f"{connector.name}: running, {len(state.tasks)} task(s)")
+    result = {"connector": connector.name, "action": action, "changes": changes}
+    console.data(result, text=_text(connector.name, action, changes, dry_run))
+
+
+def _connector(settings: Settings, what: str) -> Connector:
+    from headgate.feeds.connect.connectors import documents_connector, read_connector
+
+    path = Path(what)
+    if path.suffix == ".json" or path.is_file():
+        return read_connector(_read(path))
+    return documents_connector() if what == DOCUMENTS else own(settings, what)
+
+
+def own(settings: Settings, table: str) -> Connector:
+    """The polling source of a rule table, by its declaration and the settings in force."""
+    from headgate.cli.feed_rules import open_rules
+    from headgate.feeds.connect.connectors import Cluster, cloud_table, own_connector
+    from headgate.spec.hash_contract_loader import load_contract
+
+    judged = open_rules(settings, table).table
+    if judged.reconcile is None or judged.reconcile.contract is None:
+        raise SettingsError(
+            f"the table {table} names no hash contract",
+            why="reconcile.contract is not set",
+            fix="name a file under contracts/ there",
+        )
+    contract = load_contract(settings.root / judged.reconcile.contract).value
+    if not settings.cassandra_contact_points:
+        raise UnavailableError(
+            "there is no Cassandra here",
+            why="CASSANDRA_CONTACT_POINTS is not set",
+            fix="headgate local up --with cassandra, or set CASSANDRA_CONTACT_POINTS",
+        )
+    cluster = Cluster(
+        settings.cassandra_contact_points,
+        settings.cassandra_port,
+        settings.cassandra_local_dc,
+        settings.need("bootstrap_servers"),
+        settings.cassandra_user or "",
+        settings.cassandra_password or "",
+    )
+    return own_connector(cloud_table(judged, contract), cluster)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = str(getattr(error, "strerror", None) or error)
+        raise UsageError(f"{path} cannot be read", why=why, fix="name a connector file") from None
+
+
+def _warn(connector: Connector) -> None:
+    from headgate.feeds.connect.connectors import notices
+
+    for words in notices(connector):
+        console.warn(words)
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, object]]:
+    """What differs, key by key; passwords are masked on both sides."""
+    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    return [{"key": key, "before": before.get(key), "after": after.get(key)} for key in keys]
+
+
+def _text(name: str, action: str, changes: list[dict[str, object]], dry_run: bool) -> str:
+    verbs = {"create": "created", "change": "changed", "nothing": "as it was"}
+    line = f"{name}: {'would ' + action if dry_run and action != 'nothing' else verbs[action]}"
+    if action != "change" and not dry_run:
+        return line
+    details = [f"  {c['key']}: {c['before'] or '-'} → {c['after'] or '-'}" for c in changes]
+    return "\n".join([line, *details])
