@@ -1,0 +1,1 @@
+"""Two tables → the SQL that compares them, and what its answers mean."""

@@ -1,0 +1,72 @@
+"""Which keys are sent again and how: a pure function of the verdicts and of the source's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from headgate.feeds.repair.model import REPAIRABLE, Broken, Item, Outcome, RepairPlan
+from headgate.feeds.rows.model import WholeRow
+
+# A message carries milliseconds where a row may have microseconds.
+STEP_MICROSECONDS = 1_000
+GONE = "on-prem has no such row"
+SOURCE_MOVED = "the source is newer than what was judged: it will be judged again"
+SOURCE_BEHIND = "the source's row is older than what was judged"
+CLOUD_NEWER = "the cloud has a newer row"
+NOT_BROKEN = "its verdict needs no repair"
+
+
+def repair_plan(
+    table: str,
+    target: str,
+    broken: Iterable[Broken],
+    source: Mapping[str, WholeRow],
+    cloud: Mapping[str, WholeRow],
+) -> RepairPlan:
+    """The plan: oldest source version first, then by key; nothing is sent over newer data."""
+    items: list[Item] = []
+    skipped: list[Outcome] = []
+    for each in sorted(set(broken), key=lambda one: (one.version, one.pk)):
+        found = _decided(each, source.get(each.pk), cloud.get(each.pk))
+        if isinstance(found, Item):
+            items.append(found)
+        else:
+            skipped.append(Outcome(each.pk, "skipped", found))
+    return RepairPlan(table, target, tuple(items), tuple(skipped))
+
+
+def _decided(broken: Broken, source: WholeRow | None, cloud: WholeRow | None) -> Item | str:
+    """The item, or why there is none."""
+    if broken.status not in REPAIRABLE:
+        return NOT_BROKEN
+    if source is None:
+        return _without_source(broken, cloud)
+    if source.version is not None and _coarse(source.version) > _coarse(broken.version):
+        return SOURCE_MOVED
+    if source.version is not None and _coarse(source.version) < _coarse(broken.version):
+        return SOURCE_BEHIND
+    item = Item(broken.pk, broken.status, "upsert", source.version or broken.version)
+    return CLOUD_NEWER if newer(cloud, item.version) else item
+
+
+def _without_source(broken: Broken, cloud: WholeRow | None) -> Item | str:
+    """Only a key that on-prem deleted has its row taken out of the cloud."""
+    if broken.status != "ZOMBIE":
+        return GONE
+    return (
+        CLOUD_NEWER
+        if newer(cloud, broken.version)
+        else Item(broken.pk, broken.status, "delete", broken.version)
+    )
+
+
+def newer(cloud: WholeRow | None, version: datetime) -> bool:
+    """Whether the cloud's row is newer than this version: then it is left alone."""
+    if cloud is None or cloud.newest is None:
+        return False
+    return _coarse(cloud.newest) > _coarse(version)
+
+
+def _coarse(moment: datetime) -> datetime:
+    return moment.replace(microsecond=moment.microsecond // STEP_MICROSECONDS * STEP_MICROSECONDS)

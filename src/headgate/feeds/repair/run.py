@@ -1,0 +1,133 @@
+"""Carrying a repair out: checked again right before each batch, paced, journalled, stoppable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headgate.feeds.repair.journal import Journal
+from headgate.feeds.repair.model import Item, Outcome, RepairReport, counted
+from headgate.feeds.repair.plan import CLOUD_NEWER, GONE, SOURCE_MOVED, newer
+from headgate.feeds.repair.target import Rereads, Target
+from headgate.feeds.rows.model import RowsByKey, WholeRow
+
+MOST_AT_ONCE = 100
+# The verdicts of these keys as they are now.
+Verdicts = Callable[[Sequence[str]], Mapping[str, str]]
+
+
+class Watcher(Protocol):
+    """Sees how far it is."""
+
+    def update(self, done: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Edges:
+    """What a repair touches; each is handed in."""
+
+    source: RowsByKey
+    cloud: RowsByKey | None
+    target: Target
+    verdicts: Verdicts
+    rereads: Rereads | None = None
+    stopped: Callable[[], bool] = lambda: False
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Pace:
+    """Lets so many through a second; `wait` is called before each batch."""
+
+    per_second: int
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    _free_at: float = field(default=float("-inf"))
+
+    @property
+    def batch(self) -> int:
+        return min(MOST_AT_ONCE, self.per_second)
+
+    def wait(self, count: int) -> None:
+        now = self.clock()
+        if self._free_at > now:
+            self.sleep(self._free_at - now)
+        self._free_at = max(self._free_at, now) + count / self.per_second
+
+
+def run_repair(journal: Journal, edges: Edges, per_second: int, watcher: Watcher) -> RepairReport:
+    """Send what is left of the journal; stops between batches when asked to."""
+    pace = Pace(per_second, edges.clock, edges.sleep)
+    done = len(journal.outcomes)
+    for batch in _batches(journal.left, pace.batch):
+        if edges.stopped():
+            break
+        pace.wait(len(batch))
+        journal.settle(_sent(journal, edges, batch))
+        done += len(batch)
+        watcher.update(done)
+    if not journal.left:
+        journal.close()
+    return report(journal)
+
+
+def report(journal: Journal) -> RepairReport:
+    applied, skipped = counted(journal.outcomes.values())
+    return RepairReport(
+        table=journal.table,
+        target=journal.target,
+        repair=journal.name,
+        applied=applied,
+        skipped=skipped,
+        left=len(journal.left),
+        journal=str(journal.file),
+    )
+
+
+def _sent(journal: Journal, edges: Edges, batch: Sequence[Item]) -> list[Outcome]:
+    """What became of one batch; whatever moved since the plan was made is left alone."""
+    keys = [item.pk for item in batch]
+    verdicts, source = edges.verdicts(keys), edges.source.read(keys)
+    cloud = edges.cloud.read(keys) if edges.cloud else {}
+    refusals = {
+        item.pk: _gone(item, source.get(item.pk))
+        if item.pk in journal.announced
+        else _moved(item, verdicts.get(item.pk), source.get(item.pk), cloud.get(item.pk))
+        for item in batch
+    }
+    skipped = [Outcome(pk, "skipped", why) for pk, why in refusals.items() if why]
+    wanted = [item for item in batch if not refusals.get(item.pk)]
+    sent = (
+        edges.target.send(wanted, source, cloud, journal.announced, journal.announce)
+        if wanted
+        else []
+    )
+    applied = {outcome.pk for outcome in sent if outcome.result == "applied"}
+    if edges.rereads and applied:
+        edges.rereads.ask([item for item in wanted if item.pk in applied])
+    return [*skipped, *sent]
+
+
+def _moved(item: Item, verdict: str | None, source: WholeRow | None, cloud: WholeRow | None) -> str:
+    """Why this key is left alone now; nothing when all is as it was planned."""
+    if verdict != item.status:
+        return f"its verdict is now {verdict}" if verdict else "it has no verdict any more"
+    if gone := _gone(item, source):
+        return gone
+    if item.action == "delete" and source is not None:
+        return SOURCE_MOVED
+    if source is not None and source.version is not None and source.version != item.version:
+        return SOURCE_MOVED
+    return CLOUD_NEWER if newer(cloud, item.version) else ""
+
+
+def _gone(item: Item, source: WholeRow | None) -> str:
+    return GONE if item.action == "upsert" and source is None else ""
+
+
+def _batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
