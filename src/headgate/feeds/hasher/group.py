@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -17,6 +17,7 @@ from headgate.feeds.hasher.offsets import Offsets, Partition
 SESSION_SECONDS = 6
 COMMIT_SECONDS = 10.0
 AT_ONCE = 500
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Message(Protocol):
@@ -45,7 +46,9 @@ class Group:
         say: Callable[[str], None],
     ) -> None:
         self.name, self._offsets, self._leaving, self._say = group, offsets, leaving, say
-        self._consumer: Any = Consumer(_settings(bootstrap, group))
+        self._consumer: Any = Consumer(
+            {**_settings(bootstrap, group), "on_commit": self._committed}
+        )
         self._paused = False
         self._consumer.subscribe(
             list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -75,14 +78,17 @@ class Group:
     def commit(self, wait: bool = False) -> None:
         """Write to the group what is settled; what cannot be written now is written next time."""
         offsets = self._offsets.untold()
-        if not offsets:
-            return
         wanted = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
-        try:
-            self._consumer.commit(offsets=wanted, asynchronous=not wait)
-        except KafkaException:
-            return
-        self._offsets.told(offsets)
+        with suppress(KafkaException):
+            if wanted and wait:
+                self._committed(None, self._consumer.commit(offsets=wanted, asynchronous=False))
+            elif wanted:
+                self._consumer.commit(offsets=wanted, asynchronous=True)
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        if error is None:
+            written = [p for p in partitions if p.error is None]
+            self._offsets.told({(p.topic, p.partition): p.offset for p in written})
 
     def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int]:
         """Where the whole group stands."""
@@ -106,7 +112,7 @@ class Group:
             topic,
             partition,
             message.offset(),
-            datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
+            EPOCH + timedelta(milliseconds=message.timestamp()[1]),
             message.key(),
             message.value(),
             tuple(message.headers() or ()),

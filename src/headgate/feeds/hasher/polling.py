@@ -98,14 +98,15 @@ class Poller:
         """Send the rows that are new since the last scan; then note how far it came."""
         with suppress(UnavailableError):
             self._table.renew()
-        before = read_state(self._plan.state_file)
+        before, begun = read_state(self._plan.state_file), datetime.now(UTC)
         since = before - OVERLAP if before > FIRST else FIRST
         rows, newest = 0, before
         for key, row in self._changed(since):
             if stopped():
                 break
             rows += self._send(key, row)
-            newest = max(newest, row.version or newest)
+            # A row from the future must not hide what is written until then.
+            newest = max(newest, min(row.version or newest, begun))
             if rows % 500 == 0:
                 self._publisher.poll()
         self._publisher.flush()

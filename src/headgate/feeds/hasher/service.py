@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from headgate.errors import ForbiddenError, RowRefusedError, UnavailableError
+from headgate.errors import ForbiddenError, HeadgateError, RowRefusedError, UnavailableError
 from headgate.feeds.hasher.asked import Asked, Record, Skipped
 from headgate.feeds.hasher.counts import DEAD_LETTER, PUBLISHED, SKIPPED, Counts
 from headgate.feeds.hasher.group import Group
@@ -28,7 +29,7 @@ IDLE_SECONDS, BUSY_SECONDS = 0.1, 0.02
 COMMIT_EVERY, LOOK_EVERY, SHAPE_EVERY = 1.0, 0.5, 60.0
 # What may wait for its answer or its acknowledgement before no more is read.
 QUEUED = 20
-SECONDS_TO_FINISH = 30.0
+SECONDS_TO_FINISH, SECONDS_TO_LEAVE = 30.0, 10.0
 
 
 class Watcher(Protocol):
@@ -238,8 +239,12 @@ class Hasher:
         self.group.commit(wait=True)
 
     def _leaving(self) -> None:
-        """Another hasher goes on with some partitions: what was sent must be there before it does."""
-        self._publisher.flush()
+        """Another hasher goes on with some partitions: what was sent must be there before it does.
+
+        What is not acknowledged in time is not committed either, so that one does it again.
+        """
+        with suppress(HeadgateError):
+            self._publisher.flush(SECONDS_TO_LEAVE)
 
 
 def _refused(answer: Lost) -> ForbiddenError:

@@ -1,0 +1,85 @@
+"""`headgate feed hasher` as it is called: what it plans, and what it refuses."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headgate.cli.feed_hasher import planned, words
+from headgate.cli.main import cli
+from headgate.errors import UnavailableError, UsageError
+from headgate.feeds.cassandra import place_of
+from headgate.feeds.hasher.plan import Given
+from headgate.feeds.hasher.run import Hashed
+from headgate.settings import load_settings
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def shipped(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the shipped rule sets and contracts."""
+    for name in ("rules", "contracts"):
+        shutil.copytree(ROOT / name, project / name)
+    shutil.copy(ROOT / "rules.yaml", project / "rules.yaml")
+    monkeypatch.setenv("BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.chdir(project)
+    return project
+
+
+def test_the_shipped_table_is_planned_from_its_declaration(shipped: Path) -> None:
+    plan = planned(load_settings(shipped), "business", Given())
+    assert plan.topics == ("topic1", "topic1.reread")
+    assert (plan.cloud_topic, plan.letters_topic) == ("topic2", "dlq-cassandra-cloud")
+    assert plan.cassandra_table == "cloud_keyspace.business_table"
+    assert (plan.key, plan.version) == (("pk",), "last_updated")
+    assert plan.fields == ("col1", "col2", "col3", "col4")
+    assert (plan.job, plan.group) == ("hasher-business", "headgate-hasher-business")
+    assert plan.cloud.hash == "hash_cloud"
+    assert plan.reread_after == 450
+
+
+def test_shorter_times_of_the_settings_bring_the_second_look_forward(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILE_WINDOW", "20 SECONDS")
+    monkeypatch.setenv("RECONCILE_GRACE", "10 SECONDS")
+    assert planned(load_settings(shipped), "business", Given()).reread_after == 15
+
+
+def test_change_events_come_from_the_tables_own_topic_in_a_group_of_their_own(
+    shipped: Path,
+) -> None:
+    plan = planned(load_settings(shipped), "business", Given(mode="cdc"))
+    assert plan.topics == ("cass.cloud_keyspace.business_table",)
+    assert plan.group == "headgate-hasher-business-cdc"
+    assert plan.tombstones
+
+
+def test_a_table_without_rows_in_cassandra_is_refused(shipped: Path) -> None:
+    with pytest.raises(UsageError, match="says nothing of rows in Cassandra"):
+        planned(load_settings(shipped), "customer", Given())
+
+
+def test_without_a_cassandra_it_says_how_to_start_one(shipped: Path) -> None:
+    with pytest.raises(UnavailableError) as raised:
+        place_of(load_settings(shipped))
+    assert "local up --with cassandra" in raised.value.fix
+
+
+def test_help_shows_every_mode() -> None:
+    shown = CliRunner().invoke(cli, ["feed", "hasher", "--help"])
+    assert shown.exit_code == 0
+    assert all(mode in shown.output for mode in ("lookup", "poll", "cdc"))
+
+
+def test_the_summary_says_only_what_happened() -> None:
+    done = Hashed("business", "lookup", 5, 4, 1, 0, 0, {"missing_pk": 1}, 0, 0, 0, 0, 4, 2.0, False)
+    assert words(done).splitlines() == [
+        "business (lookup): 5 records, 4 readings in 2.0 s (2 lookups/s)",
+        "  rows not found                 1",
+        "  skipped, missing_pk            1",
+    ]
