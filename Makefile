@@ -41,6 +41,9 @@ demo: $(PREPARED) ## the whole path on sample data, checked and certified, then 
 demo-quality: $(PREPARED) ## planted defects found again in every table, ledger and sink
 	$(HG) demo quality
 
+demo-reconcile: $(PREPARED) ## planted pairs found again, key by key, in Kafka, Cassandra and Connect
+	$(HG) demo reconcile
+
 setup-dev: $(READY) ## everything Python (and a Java if there is none) into .venv
 	@echo "ready: $(HG) --help" >&2
 

@@ -13,6 +13,7 @@ import click
 
 from headgate.cli.console import console
 from headgate.cli.demo_quality import command as quality
+from headgate.cli.demo_reconcile import command as reconcile
 from headgate.cli.own_home import (
     alone,
     embedded_environment,
@@ -64,6 +65,7 @@ def group(context: click.Context, rows: int, dataset: str | None, keep_running: 
       headgate demo --dataset orders
       headgate -o json demo --rows 5000
       headgate demo quality
+      headgate demo reconcile
     """
     if context.invoked_subcommand:
         return
@@ -80,6 +82,7 @@ def group(context: click.Context, rows: int, dataset: str | None, keep_running: 
 
 
 group.add_command(quality)
+group.add_command(reconcile)
 
 
 def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:

@@ -80,11 +80,12 @@ def made(table: str, folder: Path | None, repairs: int) -> tuple[ReconcileReport
     from headgate.checks.reconcile_report_files import last_report, report_folder, write_report
     from headgate.checks.reconcile_report_gather import Wanted, reconcile_report
     from headgate.cli.feed_rules import open_rules
+    from headgate.jobs.rules_revision import with_limits
     from headgate.settings import load_settings
     from headgate.store.ops import OpsStore
 
     settings = load_settings()
-    judged = open_rules(settings, table)
+    judged = with_limits(open_rules(settings, table), settings)
     reconcile = judged.table.reconcile
     if reconcile is None:
         raise UsageError(

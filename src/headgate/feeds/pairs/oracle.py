@@ -57,6 +57,7 @@ class Sums:
     kinds: Mapping[str, int]
     letters: Mapping[str, int]
     messages: Mapping[str, int]
+    tombstones: int
     again: int
     deletes: int
     stale: int
@@ -80,6 +81,7 @@ def sums_of(planting: Planting) -> Sums:
         kinds=_counted(end.kind for end in ends),
         letters=_counted(end.letter for end in ends),
         messages=_counted(message.side for key in planned for message in key.plan.messages),
+        tombstones=sum(m.value is None for key in planned for m in key.plan.messages),
         again=sum(end.again for end in ends),
         deletes=sum(end.deletes for end in ends),
         stale=sum(bool(end.stale) for end in ends),

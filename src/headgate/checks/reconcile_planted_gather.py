@@ -1,0 +1,188 @@
+"""Asks every place that knows of keys: views, history, both rows, topics, metrics, ledger."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import cast
+from urllib.request import urlopen
+
+import orjson
+
+from headgate.checks.differences import RowDifference
+from headgate.checks.reconcile_planted import Counts, FoundKey, Line, lines_of, statuses_of
+from headgate.checks.reconcile_recount import Recount, recounted
+from headgate.checks.reconcile_report_gather import UNEQUAL
+from headgate.checks.reconcile_topics import topic_records
+from headgate.checks.topic_reader import Stretch, committed_records
+from headgate.compile.fragments import job_name
+from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.state import Side
+from headgate.engine.topics import Topics
+from headgate.feeds.pairs.oracle import Sums
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore, utc_now
+
+SECONDS = 30.0
+_SAMPLE = re.compile(r"^(?P<name>\w+)\{(?P<labels>.*)\} (?P<value>\S+)$", re.M)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+# Runs a query on the engine; its rows by column.
+Ask = Callable[[str], Sequence[Mapping[str, object]]]
+Why = Callable[[Sequence[str]], Sequence[RowDifference]]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where to ask: the engine, the rows of both sides, the topics."""
+
+    table: str
+    ask: Ask
+    why: Why
+    topics: Mapping[Side, str]
+    status_topic: str | None
+    audit_topic: str | None
+    limits: Limits
+
+
+class PairGathering:
+    """One look at all places."""
+
+    def __init__(self, settings: Settings, store: OpsStore, places: Places) -> None:
+        self._settings, self._store, self._places = settings, store, places
+        self._bootstrap = settings.need("bootstrap_servers")
+        self._job = job_name("reconcile", places.table)
+
+    def keys(self) -> dict[str, FoundKey]:
+        """Every key of the results, with its story, and of unequal ones why they differ."""
+        view = f"dq_results_{self._places.table}"
+        rows = self._places.ask(f"SELECT pk, dq_status, stale, conflict FROM {view}")
+        told = self._histories()
+        found = {
+            pk: FoundKey(
+                pk,
+                str(row["dq_status"]),
+                row["stale"] is True,
+                row["conflict"] is True,
+                history=told.get(pk, ()),
+            )
+            for row in rows
+            for pk in (str(row["pk"]),)
+        }
+        for row in self._places.why([k.pk for k in found.values() if k.status in UNEQUAL]):
+            columns = frozenset(difference.column for difference in row.differences)
+            kinds = frozenset[str](row.kinds)
+            found[row.pk] = replace(found[row.pk], kinds=kinds, columns=columns)
+        return found
+
+    def _histories(self) -> dict[str, tuple[str, ...]]:
+        moment = "struct(processing_time, settled, dq_status)"
+        rows = self._places.ask(
+            f"SELECT pk, array_sort(collect_list({moment})).dq_status AS told"
+            f" FROM dq_audit_{self._places.table} GROUP BY pk"
+        )
+        return {str(row["pk"]): tuple(cast("list[str]", row["told"])) for row in rows}
+
+    def recount(self) -> Recount:
+        """All records of both topics, judged without Spark."""
+        return recounted(topic_records(self._bootstrap, self._places.topics))
+
+    def lines(self, sums: Sums, keys: Mapping[str, FoundKey], recount: Recount) -> tuple[Line, ...]:
+        """Every sum beside what each place says."""
+        settled = utc_now() + timedelta(days=1)
+        twin = Counter(v.status for v in recount.verdicts(settled, self._places.limits).values())
+        statuses: dict[str, Counts] = {
+            "results": statuses_of(keys.values()),
+            "plain Python": twin,
+            "dq_status view": self._counted(f"dq_status_{self._places.table}"),
+            "gauge": self._gauge(),
+        }
+        if self._places.status_topic:
+            statuses["dq-metrics"] = self._status_topic(self._places.status_topic)
+        return (
+            *lines_of("keys", sums.statuses, statuses),
+            *lines_of("differences", sums.kinds, {"both rows": _kinds(keys)}),
+            *lines_of("dead letters", sums.letters, {"table": self._letters()}),
+            *self._records(sums),
+            *self._told(),
+            *lines_of("repeated", self._again(sums, recount), {"counter": self._duplicates()}),
+        )
+
+    def _counted(self, view: str) -> Counts:
+        rows = self._places.ask(f"SELECT dq_status, cnt FROM {view}")
+        return {str(row["dq_status"]): int(str(row["cnt"])) for row in rows}
+
+    def _letters(self) -> Counts:
+        rows = self._places.ask(
+            "SELECT reason_code, count(*) AS n FROM lake.headgate.dead_letters"
+            f" WHERE job = '{self._job}' GROUP BY reason_code"
+        )
+        return {str(row["reason_code"]): int(str(row["n"])) for row in rows}
+
+    def _records(self, sums: Sums) -> Iterator[Line]:
+        """Records by outcome: what was refused and what were tombstones is known, the rest is accepted."""
+        outcomes: Counter[str] = Counter()
+        for row in self._store.ledger(self._job):
+            outcomes.update(row.outcomes)
+        topics = Topics(self._bootstrap)
+        states = [topics.found(topic) for topic in self._places.topics.values()]
+        produced = sum(s.end[p] - s.begin[p] for s in states for p in s.end)
+        refused = sum(sums.letters.values())
+        accepted = produced - refused - sums.tombstones
+        planted = {"accepted": accepted, "refused": refused, "tombstone": sums.tombstones}
+        yield from lines_of("records", planted, {"ledger": outcomes})
+
+    def _told(self) -> Iterator[Line]:
+        """Changes other than to MATCH: those of the lake are on the audit topic, each once."""
+        if not self._places.audit_topic:
+            return
+        rows = self._places.ask(
+            f"SELECT dq_status, count(*) AS n FROM dq_audit_{self._places.table}"
+            " WHERE dq_status <> 'MATCH' GROUP BY dq_status"
+        )
+        lake = {str(row["dq_status"]): int(str(row["n"])) for row in rows}
+        ids: dict[str, str] = {}
+        for body in self._bodies(self._places.audit_topic):
+            if body["status"] != "MATCH":
+                ids[str(body["change_id"])] = str(body["status"])
+        yield from lines_of("changes told", lake, {"audit topic": Counter(ids.values())})
+
+    def _status_topic(self, topic: str) -> Counts:
+        """The newest count of each status; a status that has gone is told once more as 0."""
+        newest = {str(b["dq_status"]): int(str(b["cnt"])) for b in self._bodies(topic)}
+        return {status: n for status, n in newest.items() if n}
+
+    def _bodies(self, topic: str) -> Iterator[Mapping[str, object]]:
+        found = Topics(self._bootstrap).found(topic)
+        stretch = Stretch(topic, found.begin, found.end)
+        for one in committed_records(self._bootstrap, stretch, SECONDS):
+            value = one.message.value() if one.message else None
+            if value is not None:
+                yield cast("Mapping[str, object]", orjson.loads(value))
+
+    def _gauge(self) -> Counts:
+        return {
+            labels["status"]: int(value)
+            for name, labels, value in self._page()
+            if name == "dq_keys" and labels.get("job") == self._job and value
+        }
+
+    def _duplicates(self) -> Counts:
+        found = [v for name, _, v in self._page() if name == "dq_duplicates_total"]
+        return {"records": int(sum(found))}
+
+    def _again(self, sums: Sums, recount: Recount) -> Counts:
+        """On-prem as planted; in the cloud as often as two readers said the same."""
+        return {"records": sums.again + recount.duplicates.get("cloud", 0)}
+
+    def _page(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        with urlopen(self._settings.need("metrics_url"), timeout=SECONDS) as answer:
+            page = cast("bytes", answer.read()).decode()
+        for sample in _SAMPLE.finditer(page):
+            yield sample["name"], dict(_LABEL.findall(sample["labels"])), float(sample["value"])
+
+
+def _kinds(keys: Mapping[str, FoundKey]) -> Counts:
+    return Counter(kind for key in keys.values() for kind in key.kinds)

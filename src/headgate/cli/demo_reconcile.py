@@ -1,0 +1,209 @@
+"""`headgate demo reconcile`: planted pairs found again, key by key, with the right status and kind."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.cli.own_home import (
+    alone,
+    embedded_environment,
+    emptied,
+    replaced,
+    stopped_on_failure,
+)
+from headgate.errors import DifferenceError
+
+if TYPE_CHECKING:
+    from headgate.checks.reconcile_planted import Line, Wrong
+    from headgate.cli.reconcile_walk import Compared, ReconcileWalk
+    from headgate.cli.steps import StepReport
+
+KEYS = 20_000
+FEWEST = 100
+WINDOW, GRACE = 45, 20
+MOST_TOLD = 20
+HOME = ".headgate/demo-reconcile"
+
+
+@dataclass(frozen=True)
+class ReconcileDemo:
+    """One demo: its steps, what is not as planted, and where the report is."""
+
+    home: str
+    seconds: float
+    fetch_seconds: float
+    peak_memory_mib: int | None
+    holds: bool
+    keys: int
+    wrong: tuple[Wrong, ...]
+    lines: tuple[Line, ...]
+    steps: tuple[StepReport, ...]
+    report: str
+    certificate: str
+
+
+@click.command("reconcile")
+@click.option("--keys", type=click.IntRange(min=FEWEST), default=KEYS, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=42, show_default=True)
+@click.option(
+    "--window", type=click.IntRange(10, 600), default=WINDOW, show_default=True, help="Seconds."
+)
+@click.option(
+    "--grace", type=click.IntRange(1, 600), default=GRACE, show_default=True, help="Seconds."
+)
+@click.option("--keep-running", is_flag=True, help="Leave all services running at the end.")
+def command(keys: int, seed: int, window: int, grace: int, keep_running: bool) -> None:
+    """Plant defects on both sides of a reconciliation, and find every single one again.
+
+    Starts Kafka, Cassandra and Connect with our source and SMT, plants keys on-prem and in the
+    cloud, in three waves of which the last is late, and reconciles them as a stream. Then every key
+    must have the right status and, where rows differ, the right kind; nothing else may be
+    reported; and all counts must agree in every place: exit code 5 if one differs.
+
+    Everything stands in .headgate/demo-reconcile, which is emptied first.
+
+    \b
+    Examples:
+      headgate demo reconcile
+      headgate demo reconcile --keys 2000 --seed 7
+      headgate demo reconcile --window 120 --grace 60
+      headgate -o json demo reconcile
+    """
+    from headgate.cli.demo import SHORT_LIVED
+    from headgate.profile import find_root
+
+    root = find_root(Path.cwd())
+    home = root / HOME
+    own = {**SHORT_LIVED, **embedded_environment(root, home, os.environ), **times(window, grace)}
+    with alone(home), replaced(own):
+        report = run(root, home, Order(keys, seed, window, grace), keep_running)
+    console.data(report, text=text(report, root))
+    if not report.holds:
+        raise difference(report)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is planted, and how long sides wait for each other, in seconds."""
+
+    keys: int
+    seed: int
+    window: int
+    grace: int
+
+
+def times(window: int, grace: int) -> dict[str, str]:
+    """Short times, so that one sees the end of them; the horizon is passed while it runs."""
+    return {
+        "TRIGGER_SECONDS": "2",
+        "RECONCILE_WINDOW": f"{window} SECONDS",
+        "RECONCILE_GRACE": f"{grace} SECONDS",
+        "RECONCILE_HORIZON": f"{window + grace} SECONDS",
+    }
+
+
+def run(root: Path, home: Path, order: Order, keep_running: bool) -> ReconcileDemo:
+    """Take every step; whatever happens, nothing is left running unless that is asked for."""
+    from headgate.cli.reconcile_walk import NAME_WIDTH, ReconcileWalk
+    from headgate.cli.steps import Steps
+    from headgate.local.memory import PeakMemory
+
+    console.say(f"Headgate demo: {order.keys:,} keys on both sides, every planted defect found\n")
+    emptied(home)
+    begun = time.monotonic()
+    steps = Steps(home / "logs", "reconcile", NAME_WIDTH)
+    waits = timedelta(seconds=order.window), timedelta(seconds=order.grace)
+    walk = ReconcileWalk(steps, root, *waits)
+    file = home / "certificates" / "reconcile.json"
+    with PeakMemory() as memory:
+        with stopped_on_failure(home):
+            fetched = walk.fetch()
+            walk.build()
+            walk.up()
+            compared = reconciled(walk, home, order)
+            walk.prove(file)
+            page = walk.report(home / "reports" / "business")
+        if not keep_running:
+            walk.down()
+    return ReconcileDemo(
+        home=str(home),
+        seconds=round(time.monotonic() - begun - fetched, 1),
+        fetch_seconds=round(fetched, 1),
+        peak_memory_mib=memory.peak // 2**20 if memory.peak else None,
+        holds=compared.holds,
+        keys=compared.keys,
+        wrong=compared.wrong,
+        lines=compared.lines,
+        steps=tuple(steps.taken),
+        report=page,
+        certificate=str(file),
+    )
+
+
+def reconciled(walk: ReconcileWalk, home: Path, order: Order) -> Compared:
+    """From empty topics to settled verdicts; the hasher and the job are stopped behind it."""
+    from headgate.cli.job_report import open_store
+    from headgate.cli.reconcile_walk import pair_gathering
+
+    settings, store = open_store()
+    with store:
+        walk.topics()
+        walk.table(settings)
+        walk.start()
+        walk.deploy()
+        with walk.hasher(home / "logs" / "hasher.log"):
+            planted = walk.plant("first", order.keys, order.seed).planted
+            walk.heard(settings, sum(planted.statuses.values()))
+            walk.plant("soon", order.keys, order.seed)
+            walk.past_the_window()
+            walk.plant("late", order.keys, order.seed)
+            walk.settle(settings, dict(planted.statuses))
+        with pair_gathering(settings, store) as gathering:
+            compared = walk.compare(gathering, home / "data" / "pairs")
+        walk.stop()
+    return compared
+
+
+def difference(report: ReconcileDemo) -> DifferenceError:
+    told = [wrong.sentence() for wrong in report.wrong[:MOST_TOLD]]
+    if len(report.wrong) > MOST_TOLD:
+        told.append(f"… and {len(report.wrong) - MOST_TOLD:,} keys more")
+    told += [line.sentence() for line in report.lines if not line.holds]
+    return DifferenceError(
+        "what was found is not what was planted",
+        why="\n".join(told),
+        fix=f"read {report.home}/logs; `headgate reconcile history business KEY` tells of one key",
+    )
+
+
+def text(report: ReconcileDemo, root: Path) -> str:
+    """The summary for a person."""
+    from headgate.checks import reconcile_planted
+
+    home = Path(report.home).relative_to(root)
+    fetched = f", fetching jars not counted ({report.fetch_seconds:.0f} s)"
+    memory = report.peak_memory_mib
+    peak = f", {memory / 1024:.1f} GiB of memory at most" if memory else ""
+    counts = sum(len(line.found) for line in report.lines)
+    good = f"All {report.keys:,} keys are as planted, and so are {counts} counts"
+    return f"""
+{reconcile_planted.text(report.lines)}
+
+{good if report.holds else "They differ"}
+  {report.seconds:.0f} s{fetched if report.fetch_seconds >= 1 else ""}{peak}
+
+Where to look next
+  {Path(report.report).relative_to(root)}
+  export HEADGATE_HOME={home}
+  .venv/bin/headgate local up --with cassandra    broker, engine and Cassandra on these data again
+  .venv/bin/headgate reconcile status business
+  .venv/bin/headgate sql "SELECT * FROM dq_hash_check LIMIT 20"
+  .venv/bin/headgate ledger show                  what became of every offset"""

@@ -1,0 +1,327 @@
+"""The path of a reconciliation as steps: plant, hash, judge, and hold every key against its plan."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.cli.quality_walk import Proof
+from headgate.cli.steps import Step, Steps, command, reported
+from headgate.cli.walk import Data, Walk
+from headgate.errors import OperationError
+
+if TYPE_CHECKING:
+    from headgate.checks.reconcile_planted import Line, Wrong
+    from headgate.checks.reconcile_planted_gather import PairGathering
+    from headgate.cli.feed_pairs import Fed
+    from headgate.feeds.pairs.model import Phase
+    from headgate.settings import Settings
+    from headgate.store.ops import OpsStore
+
+NAME_WIDTH = 10
+TABLE = "business"
+JOB = f"reconcile-{TABLE}"
+BUNDLES = ("kafka", "spark", "cassandra", "connect", "cassandra-java-driver", "jmx-exporter")
+POLL_SECONDS = 1.0
+FIRST_SECONDS = 240.0
+HASHER_SECONDS = 60.0
+STOP_SECONDS = 30.0
+# After a deadline the next sweep must come, and its batch be written.
+SWEEP_SECONDS = 60.0
+
+
+class Report(Data):
+    html: str
+    keys: int
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found: keys that are wrong, and every sum beside every place."""
+
+    keys: int
+    wrong: tuple[Wrong, ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.wrong and all(line.holds for line in self.lines)
+
+
+class ReconcileWalk(Walk):
+    """The steps of `headgate demo reconcile`."""
+
+    def __init__(self, steps: Steps, root: Path, window: timedelta, grace: timedelta) -> None:
+        super().__init__(steps, root)
+        self._window, self._grace = window, grace
+        self._sent_at = 0.0
+
+    def fetch(self) -> float:
+        """Java and the jars of every service; the seconds it took, mostly downloads if any."""
+        from headgate.engine.bundles import bundle
+        from headgate.engine.java import find_java
+
+        with self._steps.step("fetch") as step:
+            java = find_java()
+            jars = [jar for name in BUNDLES for jar in bundle(name)]
+            step.words = f"Java {java.version}, {len(jars)} jars verified"
+        return step.seconds
+
+    def build(self) -> None:
+        with self._steps.step("build") as step:
+            command("connect", "build")
+            step.words = "source and HashRowSMT compiled, each plugin in its own folder"
+
+    def up(self) -> None:
+        from headgate.settings import load_settings
+
+        with self._steps.step("up") as step:
+            command("local", "up", "--with", "cassandra,connect", "--timeout", "240")
+            running = load_settings(self._root)
+            step.words = (
+                f"broker {running.bootstrap_servers}, Cassandra on {running.cassandra_port}, "
+                f"Connect {running.kafka_connect_url}, engine {running.connect_url}"
+            )
+
+    def topics(self) -> None:
+        with self._steps.step("topics") as step:
+            command("topics", "create", "--table", TABLE)
+            step.words = "topic1, topic2, audit, status counts, dead letters"
+
+    def table(self, settings: Settings) -> None:
+        """The empty table in Cassandra: connector and hasher look at its columns."""
+        from headgate.cli.feed_pairs import plan_of
+        from headgate.feeds.cassandra import open_session
+        from headgate.feeds.pairs.sending import prepare
+
+        with self._steps.step("table") as step, open_session(settings) as cassandra:
+            name = plan_of(settings, TABLE).cassandra
+            prepare(cassandra, name)
+            step.words = f"{name} in Cassandra, empty"
+
+    def start(self) -> None:
+        with self._steps.step("start") as step:
+            command("job", "start", JOB)
+            step.words = f"{JOB} as a stream: it judges what comes from now on"
+
+    def deploy(self) -> None:
+        with self._steps.step("connect") as step:
+            command("connect", "deploy", TABLE)
+            step.words = f"Connect polls {TABLE}_table and hashes its rows to topic2"
+
+    @contextmanager
+    def hasher(self, log: Path) -> Generator[None]:
+        """The hasher as a child, from here on; stopped cleanly, or ended with us."""
+        with self._steps.step("hasher") as step:
+            child = _hasher(log)
+            try:
+                wait_for(lambda: "metrics at" in _words(log), lambda: _words(log), step)
+            except BaseException:
+                _stop(child)
+                raise
+            step.words = "looks up every row that topic1 speaks of, and reads again what differs"
+        try:
+            yield
+        finally:
+            _stop(child)
+
+    def plant(self, phase: Phase, keys: int, seed: int) -> Fed:
+        from headgate.cli.feed_pairs import fed
+
+        with self._steps.step(f"plant {phase}" if phase != "first" else "plant") as step:
+            done = fed(TABLE, phase, keys, seed)
+            messages = sum(done.messages.values())
+            step.words = f"{done.rows:,} rows into Cassandra, {messages:,} messages"
+            if phase == "first":
+                self._sent_at = time.monotonic()
+                kinds = len(done.planted.roles) - 1
+                step.words = f"{keys:,} keys, {kinds} kinds of defect: {step.words}"
+            else:
+                step.words += f", {self._age:.0f} s after the first"
+        return done
+
+    @property
+    def _age(self) -> float:
+        """Seconds since the first wave was sent."""
+        return time.monotonic() - self._sent_at
+
+    def heard(self, settings: Settings, keys: int) -> None:
+        """Wait until each planted key has a first verdict."""
+        from headgate.checks.lake import Lake
+
+        with self._steps.step("judge") as step, Lake.open(settings) as lake:
+
+            def seen() -> int:
+                return len(newest(lake))
+
+            wait_for(lambda: seen() >= keys, lambda: f"{seen():,} of {keys:,} keys judged", step)
+            step.words = f"{keys:,} keys have a first verdict, {self._age:.0f} s after sending"
+        self._refuse_slow()
+
+    def _refuse_slow(self) -> None:
+        if self._age > 0.8 * self._window.total_seconds():
+            raise OperationError(
+                "this machine is too slow for the window",
+                why=f"first verdicts took {self._age:.0f} s of a window of {self._window}",
+                fix="close other programs, or give a longer one: --window",
+            )
+
+    def past_the_window(self) -> None:
+        """Whatever comes now is late."""
+        rest = self._window.total_seconds() + 2 - self._age
+        with self._steps.step("window") as step:
+            while rest > 0:
+                step.log.write(f"{rest:.0f} s until the window is over\n")
+                time.sleep(min(rest, POLL_SECONDS))
+                rest = self._window.total_seconds() + 2 - self._age
+            step.words = f"the window of {self._window.total_seconds():.0f} s is over"
+
+    def settle(self, settings: Settings, planted: dict[str, int]) -> None:
+        """Wait until every key has the status that it should have, or had time enough for it."""
+        from headgate.checks.lake import Lake
+
+        patience = (self._window + self._grace).total_seconds() + SWEEP_SECONDS
+        with self._steps.step("settle") as step, Lake.open(settings) as lake:
+            end = time.monotonic() + patience
+            while (found := newest_counts(lake)) != planted and time.monotonic() < end:
+                waiting = found.get("PENDING", 0) + found.get("DELETE_PENDING", 0)
+                step.log.write(f"{waiting:,} keys wait for their deadline\n")
+                time.sleep(POLL_SECONDS)
+            step.words = ", ".join(f"{n:,} {status}" for status, n in found.items())
+
+    def compare(self, gathering: PairGathering, folder: Path) -> Compared:
+        """Every planted key, and every sum in every place."""
+        from headgate.checks.reconcile_planted import wrong_keys
+        from headgate.feeds.pairs.oracle import read_keys, read_sums
+
+        with self._steps.step("compare") as step:
+            found = gathering.keys()
+            wrong = wrong_keys(read_keys(folder), found)
+            lines = gathering.lines(read_sums(folder), found, gathering.recount())
+            compared = Compared(len(found), wrong, lines)
+            differing = sum(not line.holds for line in lines)
+            counts = sum(len(line.found) for line in lines)
+            step.words = (
+                f"all {len(found):,} keys are as planted, and so are {counts} counts"
+                if compared.holds
+                else f"{len(wrong):,} keys and {differing} sums are not as planted"
+            )
+        return compared
+
+    def prove(self, file: Path) -> None:
+        with self._steps.step("certify") as step:
+            found = reported(Proof, "certify", "--out", str(file))
+            statements = sum(len(account.checks) for account in found.rules)
+            step.words = f"every record is accounted for: {statements} statements hold"
+
+    def report(self, folder: Path) -> str:
+        with self._steps.step("report") as step:
+            made = reported(Report, "reconcile", "report", TABLE, "--out", str(folder))
+            step.words = f"a page about {made.keys:,} keys: {Path(made.html).name}"
+        return made.html
+
+    def stop(self) -> None:
+        with self._steps.step("stop") as step:
+            command("job", "stop", JOB)
+            step.words = "between two batches"
+
+
+def newest(lake: object) -> dict[str, str]:
+    """Each key with its newest verdict in the lake; none before the first batch."""
+    from headgate.checks.lake import Lake
+    from headgate.checks.reconcile_report_gather import newest_sql
+
+    assert isinstance(lake, Lake)
+    if not lake.exists(f"dq.results_{TABLE}"):
+        return {}
+    scan = lake.scan_sql(f"dq.results_{TABLE}")
+    rows = lake.query(f"SELECT pk, dq_status FROM {newest_sql(scan)}")
+    return {str(pk): str(status) for pk, status in rows}
+
+
+def newest_counts(lake: object) -> dict[str, int]:
+    from collections import Counter
+
+    return dict(sorted(Counter(newest(lake).values()).items()))
+
+
+@contextmanager
+def pair_gathering(settings: Settings, store: OpsStore) -> Generator[PairGathering]:
+    """One look at all places, with a session on the engine."""
+    from headgate.checks.reconcile_planted_gather import PairGathering, Places
+    from headgate.cli.feed_pairs import plan_of
+    from headgate.cli.feed_rules import open_rules
+    from headgate.cli.reconcile_report import why_of
+    from headgate.compile.reconcile.limits import limits_of
+    from headgate.engine.connect import connect
+    from headgate.engine.statements import sql
+    from headgate.jobs.rules_revision import with_limits
+
+    judged = with_limits(open_rules(settings, TABLE), settings)
+    reconcile = judged.table.reconcile
+    why = why_of(settings, judged)
+    assert reconcile is not None
+    assert why is not None
+    with connect(settings) as session:
+        places = Places(
+            table=TABLE,
+            ask=lambda query: [row.asDict() for row in sql(session, query).collect()],
+            why=why,
+            topics=plan_of(settings, TABLE).topics,
+            status_topic=reconcile.status_topic,
+            audit_topic=reconcile.audit.topic,
+            limits=limits_of(reconcile),
+        )
+        yield PairGathering(settings, store, places)
+
+
+def _hasher(log: Path) -> subprocess.Popen[bytes]:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as written:
+        return subprocess.Popen(
+            [sys.executable, "-m", "headgate.cli.main", "feed", "hasher", TABLE],
+            env=dict(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=written,
+        )
+
+
+def _words(log: Path) -> str:
+    return log.read_text("utf-8", errors="replace") if log.is_file() else ""
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    """It finishes what is under way; what does not end is ended."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+    try:
+        child.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def wait_for(
+    done: Callable[[], bool], words: Callable[[], str], step: Step, patience: float = FIRST_SECONDS
+) -> None:
+    """Look again and again, and say how far it is."""
+    end = time.monotonic() + patience
+    while not done():
+        if time.monotonic() > end:
+            raise OperationError(
+                f"nothing moves: {words()[-300:]}",
+                why=f"waited {patience:.0f} s",
+                fix="headgate job list, and the engine's log, say what holds it up",
+            )
+        step.log.write(f"{words()[-200:]}\n")
+        time.sleep(POLL_SECONDS)
