@@ -27,10 +27,11 @@ Offsets = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Start:
-    """Where a new checkpoint begins, and the topic it was made for."""
+    """Where a new checkpoint begins, the topic it was made for, and the shape of its state."""
 
     topic_id: str
     offsets: Offsets
+    shape: str = ""
 
 
 class Checkpoint:
@@ -55,7 +56,7 @@ class Checkpoint:
     def begin(self, start: Start) -> None:
         """Note where the first batch starts, before Spark makes the checkpoint its own."""
         told = {"topic": ",".join(self._topics.values()), "topic_id": start.topic_id}
-        content = {**told, "offsets": dict(start.offsets)}
+        content = {**told, "offsets": dict(start.offsets), "shape": start.shape}
         self._files.write(START, json.dumps(content, sort_keys=True).encode())
 
     def start(self) -> Start | None:
@@ -63,7 +64,8 @@ class Checkpoint:
             return None
         content = self._json(START, self._text(START))
         try:
-            return Start(str(content["topic_id"]), _numbers(content["offsets"]))
+            shape = str(content.get("shape", ""))
+            return Start(str(content["topic_id"]), _numbers(content["offsets"]), shape)
         except (KeyError, TypeError, AttributeError, ValueError):
             raise self._damaged(f"{START} does not say where it starts") from None
 
@@ -108,6 +110,11 @@ class Checkpoint:
             return None
         self.range_of(last)
         return self.end_of(last)
+
+    def unfinished(self) -> tuple[Offsets, Offsets] | None:
+        """The range of the announced batch that is not committed: a query begins with it."""
+        last = max(self._batches("offsets"), default=-1)
+        return self.range_of(last) if last > max(self._batches("commits"), default=-1) else None
 
     def last_committed(self) -> Offsets:
         """Where the next batch starts: the end of the last committed batch."""

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -125,10 +124,13 @@ class TopicQuery:
         self._started.wait(STARTING_SECONDS)
         return observed(self._query, name) if self._query is not None else None
 
-    def progress(self) -> Mapping[str, Any]:
-        """What Spark says of the last batch that is done; empty before the first."""
+    def state(self) -> tuple[int, int] | None:
+        """Rows and bytes of the state after the last batch that is done; None when there is none."""
         found = self._query.lastProgress if self._query is not None else None
-        return json.loads(found.json) if found is not None else {}
+        if found is None or not found.stateOperators:
+            return None
+        rows = sum(operator.numRowsTotal for operator in found.stateOperators)
+        return rows, sum(operator.memoryUsedBytes for operator in found.stateOperators)
 
     def _start(self, handle: Handle, mode: str) -> StreamingQuery:
         writer = self._frame().writeStream.foreachBatch(self._callback(handle))

@@ -42,7 +42,8 @@ def accept_gap(
     range_ = gap_range(topic, next_, run.job)
     row = protocol.process(run.job, run.number, range_, (run.revision,), ACCEPTED_GAP, gap)
     RunProgress(context).batch(row)
-    repair_checkpoint(checkpoint, topic, topic_reached(table, context.store, run.job))
+    reached = topic_reached(table, context.store, run.job)
+    repair_checkpoint(checkpoint, topic, reached, shape=target.shape)
     with closing(GroupOffsetsOf(context, target)) as group:
         group.catch_up(topic)
 

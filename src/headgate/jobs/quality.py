@@ -37,7 +37,7 @@ def run_quality(context: RunContext) -> None:
         words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
         context.report(Progress(words=words))
         return
-    QualityRun(context, target, _pace(context)).follow(topic)
+    QualityRun(context, target, pace_of(context)).follow(topic)
 
 
 def quality_target(
@@ -64,7 +64,8 @@ def _dlq_topic(context: RunContext, rules: RulesRevision) -> str:
     return rules.dlq_topic_of(rules.first, context.settings) if rules.first.topic else ""
 
 
-def _pace(context: RunContext) -> Pace:
+def pace_of(context: RunContext) -> Pace:
+    """How the batches of this run are cut."""
     settings, kept = context.settings, context.run.options
     most = int(kept.get(MOST, settings.max_offsets_per_batch))
     return Pace(trigger_of(context.run, settings), most)

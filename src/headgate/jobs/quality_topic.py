@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.followed import Followed
+from headgate.engine.protocol import Work
 from headgate.engine.statements import create
 from headgate.engine.stream import Pace
 from headgate.errors import OperationError
@@ -68,7 +69,7 @@ class QualityRun(TopicRun):
         self.take_over()
         super().handle(frame, range_, batch_id)
 
-    def _batch(self, frame: DataFrame) -> QualityBatch:
+    def _batch(self, frame: DataFrame) -> Work:
         return QualityBatch(frame, self._quality, self._protocol)
 
     def settled(self, row: LedgerRow | None) -> None:

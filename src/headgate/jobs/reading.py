@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.jobs.declaration import DatasetRevision
+from headgate.jobs.rules_revision import RulesRevision
 from headgate.settings import Settings
 from headgate.store.model import Run
 
 TOPIC, DLQ_TOPIC = "topic", "dlq_topic"
 TRIGGER, MOST = "trigger_seconds", "max_offsets_per_batch"
 KEPT = frozenset({TOPIC, DLQ_TOPIC, TRIGGER, MOST})
+# Of a pair each side has its topic.
+TOPIC_OF = "topic_{side}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,16 @@ class Reading:
         trigger = {TRIGGER: f"{self.trigger_seconds:g}"} if mode == "streaming" else {}
         topics = {TOPIC: self.topic, DLQ_TOPIC: self.dlq_topic}
         return {**topics, **trigger, MOST: str(self.max_offsets)}
+
+
+def pair_options(rules: RulesRevision, settings: Settings, mode: str) -> dict[str, str]:
+    """The topics of both sides and the pace, as a run keeps them."""
+    topics = {
+        TOPIC_OF.format(side=source.side): rules.topic_of(source, settings)
+        for source in rules.sources
+    }
+    trigger = {TRIGGER: f"{settings.trigger_seconds:g}"} if mode == "streaming" else {}
+    return {**topics, **trigger, MOST: str(settings.max_offsets_per_batch)}
 
 
 def trigger_of(run: Run, settings: Settings) -> float:

@@ -10,6 +10,7 @@ from headgate.jobs.backfill import run_backfill
 from headgate.jobs.bronze import run_bronze
 from headgate.jobs.maintain import run_maintain
 from headgate.jobs.quality import run_quality
+from headgate.jobs.reconcile import run_reconcile
 from headgate.jobs.silver import run_silver
 
 JOBS: Mapping[str, Job] = MappingProxyType(
@@ -19,5 +20,6 @@ JOBS: Mapping[str, Job] = MappingProxyType(
         "backfill": run_backfill,
         "maintain": run_maintain,
         "quality": run_quality,
+        "reconcile": run_reconcile,
     }
 )

@@ -46,12 +46,13 @@ class Repaired:
 
 @dataclass(frozen=True)
 class Place:
-    """Whose checkpoint it is, and where."""
+    """Whose checkpoint it is, and where; `shape` is that of the state which it is to keep."""
 
     session: SparkSession
     settings: Settings
     store: OpsStore
     job: str
+    shape: str = ""
 
 
 def run_repair(context: RunContext) -> None:
@@ -83,7 +84,7 @@ def repair_bronze(
 def repair_topic(context: RunContext, target: TopicTarget, topic: Followed) -> Repaired:
     """The same for any job that follows a topic."""
     session = context.session
-    place = Place(session, context.settings, context.store, target.job)
+    place = Place(session, context.settings, context.store, target.job, target.shape)
     return repaired(
         place,
         ManagedTable(session, target.table),
@@ -109,7 +110,7 @@ def repaired(
     location = f"{place.settings.checkpoints.rstrip('/')}/{place.job}"
     checkpoint = Checkpoint(place.session, location, topic.names)
     reached = topic_reached(table, place.store, place.job)
-    aside, offsets = repair_checkpoint(checkpoint, topic, reached, announced)
+    aside, offsets = repair_checkpoint(checkpoint, topic, reached, announced, place.shape)
     return Repaired(place.job, aside, offsets)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headgate.compile.fragments import job_name
+from headgate.compile.rules.names import QUALITY, RECONCILE
 from headgate.engine.lease import active_engine
 from headgate.errors import (
     ConflictError,
@@ -16,14 +17,16 @@ from headgate.errors import (
     UsageError,
 )
 from headgate.jobs import declaration, reading, rules_revision
+from headgate.jobs.rules_revision import RulesRevision
 from headgate.jobs.rules_width import refuse_other_width
 from headgate.settings import Settings
 from headgate.store.model import ACTIVE, JobSpec, Run, RunState
 from headgate.store.ops import OpsStore
 
-QUALITY = "quality"
-KINDS = ("bronze", "silver", "backfill", "maintain", QUALITY)
-# The streams of a dataset; a quality job is one of a rule table.
+KINDS = ("bronze", "silver", "backfill", "maintain", QUALITY, RECONCILE)
+# Jobs of a rule table.
+OF_RULES = (QUALITY, RECONCILE)
+# The streams of a dataset.
 STREAMS = ("bronze", "silver")
 POLL_SECONDS = 0.2
 
@@ -31,17 +34,15 @@ POLL_SECONDS = 0.2
 def split_job(settings: Settings, job: str) -> tuple[str, str]:
     """`bronze-x` or, for the active dataset, plain `bronze`: the kind and the dataset.
 
-    A quality job is always named whole, with its rule table.
+    The job of a rule table is always named whole, with its table.
     """
     kind, _, dataset = job.partition("-")
     if kind not in KINDS:
         raise UsageError(
             f"there is no job {job}", fix=f"use one of {', '.join(KINDS)}, or bronze-<dataset>"
         )
-    if kind == QUALITY and not dataset:
-        raise UsageError(
-            "a quality job is named with its rule table", fix=f"write {QUALITY}-<table>"
-        )
+    if kind in OF_RULES and not dataset:
+        raise UsageError(f"a {kind} job is named with its rule table", fix=f"write {kind}-<table>")
     return kind, dataset or str(settings.need("dataset"))
 
 
@@ -52,7 +53,7 @@ def full_name(settings: Settings, job: str) -> str:
 
 def refuse_unless_stream(kind: str) -> None:
     """Only what follows a source can go on for ever."""
-    able = (*STREAMS, QUALITY)
+    able = (*STREAMS, *OF_RULES)
     if kind not in able:
         raise UsageError(
             f"{kind} is no stream", fix=f"start one of {', '.join(able)}, or: headgate job run"
@@ -81,8 +82,8 @@ def ask_for(
     kind, dataset = split_job(settings, job)
     if mode == "streaming":
         refuse_unless_stream(kind)
-    if kind == QUALITY:
-        spec = _quality_spec(settings, store, dataset, mode, options)
+    if kind in OF_RULES:
+        spec = _rules_spec(settings, store, (kind, dataset), mode, options)
     else:
         spec = _spec(settings, store, (kind, dataset), mode, options)
     latest = store.latest(spec.job)
@@ -96,8 +97,8 @@ def ask_for(
 
 
 def _submitted(store: OpsStore, spec: JobSpec) -> Run:
-    """A new run; to start a quality job is to deploy what is declared, before an engine sees it."""
-    if spec.kind == QUALITY:
+    """A new run; to start a rule table's job is to deploy what is declared, before an engine sees it."""
+    if spec.kind in OF_RULES:
         refuse_other_width(store, rules_revision.fetch(store, spec.revision))
         store.mark(rules_revision.deployed_mark(spec.subject), spec.revision)
     return store.submit(spec)
@@ -105,18 +106,26 @@ def _submitted(store: OpsStore, spec: JobSpec) -> Run:
 
 def _judging(store: OpsStore, run: Run) -> str:
     """The revision by which the run judges: one may have been deployed since it began."""
-    if run.kind != QUALITY:
+    if run.kind not in OF_RULES:
         return run.revision
     return rules_revision.deployed(store, run.subject) or run.revision
 
 
-def _quality_spec(
-    settings: Settings, store: OpsStore, table: str, mode: str, options: Mapping[str, str]
+def _rules_spec(
+    settings: Settings,
+    store: OpsStore,
+    of: tuple[str, str],
+    mode: str,
+    options: Mapping[str, str],
 ) -> JobSpec:
     """The rule table as it is declared now."""
+    (kind, table), job = of, job_name(*of)
     declared = rules_revision.declared_rules(settings, table)
+    refuse_other_kind(declared, kind)
     reads: dict[str, str] = {}
-    if declared.follows_a_topic:
+    if declared.kind == RECONCILE:
+        reads = reading.pair_options(declared, settings, mode)
+    elif declared.follows_a_topic:
         first = declared.first
         reads = reading.Reading(
             declared.topic_of(first, settings),
@@ -126,14 +135,24 @@ def _quality_spec(
         ).options(mode)
     elif mode == "streaming":
         raise UsageError(
-            f"{job_name(QUALITY, table)} is no stream",
+            f"{job} is no stream",
             why="only the rows of one topic are judged as they come; two sources or a table are"
             " judged as a whole",
-            fix=f"headgate job run {job_name(QUALITY, table)}",
+            fix=f"headgate job run {job}",
         )
     revision = rules_revision.keep(store, declared)
-    job = job_name(QUALITY, table)
-    return JobSpec(job, QUALITY, table, mode, revision, {**options, **reads})
+    return JobSpec(job, kind, table, mode, revision, {**options, **reads})
+
+
+def refuse_other_kind(declared: RulesRevision, kind: str) -> None:
+    """A pair with a reconcile section is reconciled as its topics go on; everything else is judged."""
+    if declared.kind != kind:
+        has = "has a" if declared.kind == RECONCILE else "has no"
+        raise UsageError(
+            f"{declared.name} {has} reconcile section",
+            why=f"its job is {job_name(declared.kind, declared.name)}",
+            fix=f"write {job_name(declared.kind, declared.name)}",
+        )
 
 
 def _spec(
@@ -168,7 +187,7 @@ def _in_another_form(spec: JobSpec, latest: Run) -> ConflictError:
         return ConflictError(
             f"{job} is already a stream, under another revision",
             why=f"its run {latest.number} has {latest.revision[:12]}, declared is {spec.revision[:12]}",
-            fix=deploy if spec.kind == QUALITY else restart,
+            fix=deploy if spec.kind in OF_RULES else restart,
         )
     if is_stream:
         return ConflictError(

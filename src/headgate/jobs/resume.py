@@ -13,7 +13,7 @@ from headgate.store.model import Intent
 
 
 def prepare_checkpoint(
-    checkpoint: Checkpoint, topic: Followed, reached: Reached | None, job: str
+    checkpoint: Checkpoint, topic: Followed, reached: Reached | None, job: str, shape: str = ""
 ) -> None:
     """Begin a new checkpoint, or refuse one that would repeat or skip records."""
     fix = f"headgate job repair {job}: it goes on from what the table has committed"
@@ -33,7 +33,7 @@ def prepare_checkpoint(
                 why=f"the table has commits up to {dict(reached.end)}, the checkpoint is empty",
                 fix=fix,
             )
-        checkpoint.begin(Start(topic.topic_id, topic.begin))
+        checkpoint.begin(Start(topic.topic_id, topic.begin, shape))
         return
     known = [checkpoint.last_committed(), *([announced] if announced else [])]
     end = reached.end if reached and reached.source_id == topic.topic_id else start.offsets
@@ -63,6 +63,7 @@ def repair_checkpoint(
     topic: Followed,
     reached: Reached | None,
     announced: Iterable[Intent] = (),
+    shape: str = "",
 ) -> tuple[str, Mapping[str, int]]:
     """Set the old checkpoint aside; begin a new one behind all that is committed or announced.
 
@@ -74,7 +75,7 @@ def repair_checkpoint(
         offsets = {**offsets, **reached.end}
     for intent in announced:
         offsets = {**offsets, **intent.range.end}
-    checkpoint.begin(Start(topic.topic_id, offsets))
+    checkpoint.begin(Start(topic.topic_id, offsets, shape))
     return aside, offsets
 
 

@@ -10,10 +10,10 @@ from headgate.compile.fragments import job_name
 from headgate.errors import ConflictError, UnavailableError
 from headgate.jobs import rules_revision
 from headgate.jobs.quality_marks import running_mark
-from headgate.jobs.requests import QUALITY
 from headgate.jobs.rules_revision import RulesRevision
 from headgate.jobs.rules_width import refuse_other_width
 from headgate.settings import Settings
+from headgate.store.canonical import canonical
 from headgate.store.model import ACTIVE, Run
 from headgate.store.ops import OpsStore
 
@@ -45,7 +45,7 @@ def plan_deployment(settings: Settings, store: OpsStore, table: str) -> Deployme
     before = rules_revision.deployed(store, table)
     known = rules_revision.fetch(store, before) if before else None
     refuse_other_width(store, declared)
-    job = job_name(QUALITY, table)
+    job = job_name(declared.kind, table)
     run = _active(store, job)
     if run is not None and known is not None:
         refuse_other_source(run, known, declared)
@@ -110,7 +110,13 @@ def refuse_other_source(run: Run, known: RulesRevision, declared: RulesRevision)
 
 def _fixed(rules: RulesRevision) -> Mapping[str, str]:
     where = (f"{s.side} {s.topic or s.iceberg}" for s in rules.sources)
-    return {"sources": ", ".join(where), "window": str(rules.window)}
+    fixed = {"sources": ", ".join(where), "window": str(rules.window)}
+    if rules.limits is None:
+        return {**fixed, "times": "none", "columns": "any"}
+    # The state of a pair is made by a query that goes on as it began.
+    (table,) = rules.declared["tables"]
+    times = " ".join(str(value) for value in vars(rules.limits).values())
+    return {**fixed, "times": times, "columns": canonical(table["sources"])}
 
 
 def changes(known: RulesRevision | None, declared: RulesRevision) -> list[str]:

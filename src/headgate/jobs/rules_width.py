@@ -8,8 +8,6 @@ from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.rules_revision import RulesRevision, deployed, fetch
 from headgate.store.ops import OpsStore
 
-QUALITY = "quality"
-
 
 def refuse_other_width(store: OpsStore, declared: RulesRevision) -> None:
     """Refuse windows of another width than those that the job has counted.
@@ -17,7 +15,7 @@ def refuse_other_width(store: OpsStore, declared: RulesRevision) -> None:
     A window's sums are those of its partials, found by its start alone: with two widths, windows that
     begin together would be added up. What is judged as a whole is counted anew each time.
     """
-    job = job_name(QUALITY, declared.name)
+    job = job_name(declared.kind, declared.name)
     known = _known(store, job, declared.name)
     if known is None or known.window == declared.window or not declared.follows_a_topic:
         return

@@ -72,8 +72,8 @@ class TopicRun(ABC):
     def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """What a killed run left open, then the topic, to its end or until stopped."""
         context, target = self._context, self._target
-        self.finish_open_intents(topic)
-        prepare_checkpoint(checkpoint, topic, self._reached(), target.job)
+        self.finish_open_intents(topic, checkpoint)
+        prepare_checkpoint(checkpoint, topic, self._reached(), target.job, target.shape)
         self._group.catch_up(topic)
         query = self._query(topic, checkpoint)
         query.run(
@@ -109,7 +109,7 @@ class TopicRun(ABC):
                 self._context.store.begin(intent_of(found.marker))
                 return
 
-    def finish_open_intents(self, topic: Followed) -> None:
+    def finish_open_intents(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """What a killed run announced is done first, with exactly its range."""
         for found in self._context.store.open_intents(self._target.job):
             if found.range.source_id != topic.topic_id:
@@ -120,9 +120,18 @@ class TopicRun(ABC):
                 self._protocol.finish(mine, gap)
                 continue
             intent = replace(self._judged_now(found), run=mine.run)
-            frame = read_range(self._context.session, self._target.bootstrap, intent.range)
+            if self._left_to_query(intent, checkpoint):
+                continue
             self._progress.begin(span(intent.range))
-            self.settled(self._protocol.finish(intent, self._batch(frame)))
+            self.settled(self._protocol.finish(intent, self._again(intent)))
+
+    def _left_to_query(self, intent: Intent, checkpoint: Checkpoint) -> bool:
+        """Whether the query must do this batch itself, since it keeps state."""
+        return False
+
+    def _again(self, intent: Intent) -> Work:
+        """The work of a batch that a killed run announced, over its records read again."""
+        return self._batch(read_range(self._context.session, self._target.bootstrap, intent.range))
 
     def _judged_now(self, intent: Intent) -> Intent:
         """The intent under the revision that wrote for it already, else under this run's."""

@@ -26,6 +26,11 @@ class TopicTarget(ABC):
         """The tables that a batch is published to before it is in `table`."""
         return (DEAD_LETTERS,)
 
+    @property
+    def shape(self) -> str:
+        """The shape of the state that its query keeps; most keep none."""
+        return ""
+
     @abstractmethod
     def account(self, session: SparkSession, intent: Intent) -> Result | None:
         """What became of a batch, from the tables alone; None when `table` has no commit of it."""

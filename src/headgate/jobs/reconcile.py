@@ -1,0 +1,80 @@
+"""Reconcile: both sides of a pair, key by key, as their topics go on; a batch is the same to their end."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from headgate.engine.context import RunContext
+from headgate.engine.followed import FIRST_SIDE, Followed
+from headgate.engine.statements import create
+from headgate.engine.topics import Topics
+from headgate.errors import OperationError
+from headgate.jobs.quality import pace_of
+from headgate.jobs.reading import TOPIC_OF
+from headgate.jobs.reconcile_run import ReconcileRun
+from headgate.jobs.reconcile_states import AGGREGATED
+from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.jobs.repair import REPAIR, repair_topic
+from headgate.jobs.rules_revision import Revisions, RulesRevision, SourceRevision
+from headgate.store.model import Progress
+
+# Options of the query's own session. A batch without a record would only let go of old state, which
+# the next batch does too; and few versions of the state are ever gone back to.
+OPTIONS = {
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+}
+
+
+def run_reconcile(context: RunContext) -> None:
+    """Judge both topics to their ends, or for ever."""
+    # A session of its own: while a batch is staged, every commit of its session is.
+    context = replace(context, session=context.session.newSession())
+    for name, value in OPTIONS.items():
+        context.session.conf.set(name, value)
+    revisions = Revisions(context.store, context.settings)
+    rules = revisions.of(context.run.revision)
+    create(context.session, revisions.script(context.run.revision).named("table"))
+    target = reconcile_target(context, rules, revisions)
+    topic = _followed(context, rules)
+    if context.run.options.get("form") == REPAIR:
+        done = repair_topic(context, target, topic)
+        words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
+        context.report(Progress(words=words))
+        return
+    ReconcileRun(context, target, pace_of(context)).follow(topic)
+
+
+def reconcile_target(
+    context: RunContext, rules: RulesRevision, revisions: Revisions
+) -> ReconcileTarget:
+    """Where this run reads and writes."""
+    settings = context.settings
+    if rules.limits is None:
+        raise OperationError(
+            f"{rules.name} has no reconcile section", fix=f"headgate job run quality-{rules.name}"
+        )
+    letters = {rules.topic_of(s, settings): rules.dlq_topic_of(s, settings) for s in rules.sources}
+    shape = revisions.script(rules.hash).one(AGGREGATED)
+    return ReconcileTarget(
+        job=context.run.job,
+        table=rules.results,
+        dlq_topic=rules.dlq_topic_of(rules.first, settings),
+        bootstrap=str(settings.need("bootstrap_servers")),
+        name=rules.name,
+        revisions=revisions,
+        dlq_topics=letters,
+        state_shape=hashlib.sha256(shape.encode()).hexdigest()[:16],
+    )
+
+
+def _followed(context: RunContext, rules: RulesRevision) -> Followed:
+    topics = Topics(str(context.settings.need("bootstrap_servers")))
+
+    def found(source: SourceRevision) -> tuple[str, str]:
+        kept = context.run.options.get(TOPIC_OF.format(side=source.side))
+        return source.side, kept or rules.topic_of(source, context.settings)
+
+    sides = sorted(map(found, rules.sources), key=lambda side: side[0] != FIRST_SIDE)
+    return Followed({side: topics.found(name) for side, name in sides})

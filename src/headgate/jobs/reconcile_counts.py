@@ -1,0 +1,101 @@
+"""What became of the records of a batch, and what else is counted of them.
+
+What the batch has observed while its states were made is only a hint: it counts where it adds up to
+the whole range. On any doubt the records are read again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.compile.reconcile.tables import SIDES
+from headgate.compile.rules.names import Names
+from headgate.compile.script import Script
+from headgate.engine.protocol import span
+from headgate.engine.statements import sql
+from headgate.jobs.quality_target import ACCEPTED, REFUSED, TOMBSTONE
+from headgate.jobs.reconcile_states import inside
+from headgate.store.model import Range
+
+
+class Hint(NamedTuple):
+    """Messages, deletes among them, and the earliest time of reading in microseconds."""
+
+    messages: int
+    deletes: int
+    earliest: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Outcomes are disjoint and complete; a record may be in several of the counters."""
+
+    outcomes: Mapping[str, int]
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a batch, bound under the names that the file reads."""
+
+    session: SparkSession
+    script: Script
+    names: Names
+    range: Range
+    frames: Sequence[DataFrame]
+
+    def count(self, hint: Hint | None, firsts: int | None, states: DataFrame) -> Counted:
+        """`firsts` is how many sides of touched states came first in this batch, where known."""
+        total = span(self.range)
+        if hint is None or hint.messages != total:
+            return self._counted_again(states)
+        tombstones = self._tombstones() if hint.deletes else 0
+        counters = {"deletes": hint.deletes}
+        if firsts != hint.messages:
+            counters |= {"duplicates": self._duplicates(states)}
+        outcomes = {ACCEPTED: total - tombstones, TOMBSTONE: tombstones}
+        return Counted(_some(outcomes), _some(counters, least=()))
+
+    def _counted_again(self, states: DataFrame) -> Counted:
+        outcomes: Counter[str] = Counter()
+        counters: Counter[str] = Counter()
+        for row in sql(self.session, self.script.one("outcomes")).collect():
+            outcomes[str(row["outcome"])] += int(row["n"])
+            if row["outcome"] == REFUSED and "reason" in row:
+                counters[str(row["reason"])] += int(row["n"])
+        for row in sql(self.session, self.script.one("counts")).collect():
+            counters["deletes"] += int(row["deletes"] or 0)
+        counters["duplicates"] = self._duplicates(states)
+        return Counted(_some(outcomes), _some(counters, least=()))
+
+    def _tombstones(self) -> int:
+        return sum(frame.where("value IS NULL").count() for frame in self.frames)
+
+    def _duplicates(self, states: DataFrame) -> int:
+        """Records that say what another has said: within these, and before them of a key's newest."""
+        messages = self.session.table(self.names.messages)
+        same = messages.groupBy("side", "pk", "version", "hash").agg(F.count("*").alias("n"))
+        found = same.alias("m").join(
+            states.alias("s"), F.expr(f"m.pk = s.pk AND ({self._said_before()})"), "left_semi"
+        )
+        within = same.agg(F.sum(F.expr("n - 1")).alias("n")).first()
+        return int((within["n"] if within else 0) or 0) + found.count()
+
+    def _said_before(self) -> str:
+        parts: list[str] = []
+        for side in SIDES:
+            for place in (f"s.{side}_first", f"s.{side}"):
+                before = f"NOT {inside(place, side, self.range)}"
+                same = f"{place}.version = m.version AND {place}.hash <=> m.hash"
+                parts.append(f"(m.side = '{side}' AND {same} AND {before})")
+        return " OR ".join(parts)
+
+
+def _some(found: Mapping[str, int], least: Sequence[str] = (ACCEPTED,)) -> dict[str, int]:
+    return {name: n for name, n in found.items() if n or name in least}

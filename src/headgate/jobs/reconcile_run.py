@@ -1,0 +1,120 @@
+"""The job of a reconciled pair: two topics, one query with state, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from headgate.engine.checkpoint import Checkpoint
+from headgate.engine.context import RunContext
+from headgate.engine.followed import Followed
+from headgate.engine.protocol import Work
+from headgate.engine.stream import Pace, TopicQuery
+from headgate.errors import OperationError
+from headgate.jobs.quality_topic import QualityRun
+from headgate.jobs.reconcile_batch import ReconcileBatch, Touched
+from headgate.jobs.reconcile_counts import Hint
+from headgate.jobs.reconcile_hooks import hooks
+from headgate.jobs.reconcile_states import HINT, bind_sources, streaming_states
+from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.jobs.resume import repair_checkpoint
+from headgate.store.model import Intent, LedgerRow, Range
+
+
+class ReconcileRun(QualityRun):
+    """Takes the micro-batches of both topics through the protocol, each under the deployed revision."""
+
+    def __init__(self, context: RunContext, target: ReconcileTarget, pace: Pace) -> None:
+        super().__init__(context, target, pace)
+        self._pair = target
+        self._hooks = hooks(context, target)
+        self._stream: TopicQuery | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._watermark = 0
+        self._told: tuple[int, int] | None = None
+
+    def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
+        """State of another shape is left behind: the table of states has all that it held."""
+        self._checkpoint = checkpoint
+        start = checkpoint.start()
+        if start is not None and start.shape != self._pair.shape:
+            announced = self._context.store.open_intents(self._pair.job)
+            own = [intent for intent in announced if intent.range.source_id == topic.topic_id]
+            repair_checkpoint(checkpoint, topic, self._reached(), own, self._pair.shape)
+        super().read(topic, checkpoint)
+
+    def follow(self, topic: Followed) -> None:
+        super().follow(topic)
+        if self._context.run.mode == "batch" and not self._context.stop.is_set():
+            for hook in self._hooks:
+                hook.ended()
+
+    def tick(self) -> None:
+        super().tick()
+        self._tell_state()
+        for hook in self._hooks:
+            hook.tick()
+
+    def settled(self, row: LedgerRow | None) -> None:
+        super().settled(row)
+        self._tell_state()
+        if row is not None:
+            for hook in self._hooks:
+                hook.settled(row)
+
+    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+        # Rows are dropped by the watermark of the batch before; state is let go by the batch's own.
+        assert self._checkpoint is not None
+        self._watermark = self._checkpoint.watermark_of(batch_id - 1)
+        batch = self._last = ReconcileBatch(
+            frame.sparkSession, self._pair, self._protocol, self._touched(frame)
+        )
+        super().handle(frame, range_, batch_id)
+        if not batch.carried_out:
+            # The batch was settled before: its state is brought up to it all the same.
+            frame.write.format("noop").mode("overwrite").save()
+
+    def _batch(self, frame: DataFrame) -> Work:
+        return self._last
+
+    def _touched(self, frame: DataFrame) -> Touched:
+        return Touched(frame, self._hint, self._watermark)
+
+    def _hint(self) -> Hint | None:
+        found = self._stream.observed(HINT) if self._stream is not None else None
+        return Hint(*found) if found is not None and len(found) == len(Hint._fields) else None
+
+    def _again(self, intent: Intent) -> Work:
+        return ReconcileBatch(self._context.session, self._pair, self._protocol)
+
+    def _left_to_query(self, intent: Intent, checkpoint: Checkpoint) -> bool:
+        """The state of the announced batch is made by the query alone; it begins with that batch."""
+        if checkpoint.is_new:
+            return False
+        found = checkpoint.unfinished()
+        wanted = (dict(intent.range.start), dict(intent.range.end))
+        return found is not None and (dict(found[0]), dict(found[1])) == wanted
+
+    def _query(self, topic: Followed, checkpoint: Checkpoint) -> TopicQuery:
+        context, target = self._context, self._pair
+        self._stream = TopicQuery(
+            context.session, target.bootstrap, topic, checkpoint, self._pace, self._states
+        )
+        return self._stream
+
+    def _states(self, sources: Mapping[str, DataFrame]) -> DataFrame:
+        rules = self.rules
+        if rules.limits is None:
+            raise OperationError(f"{rules.name} is no reconciled pair")
+        bind_sources(sources, {source.side: source.bound for source in rules.sources})
+        script = self._pair.revisions.script(self.revision)
+        return streaming_states(self._context.session, script, rules.names, rules.limits)
+
+    def _tell_state(self) -> None:
+        """How much state Spark keeps, for whoever looks at the job."""
+        found = self._stream.state() if self._stream is not None else None
+        if found is not None and found != self._told:
+            self._told = found
+            for name, value in zip(("dq_state_rows", "dq_state_bytes"), found, strict=True):
+                self._context.store.mark(f"gauge:{name}:{self._pair.job}", str(value))

@@ -1,0 +1,76 @@
+"""Where the job of a reconciled pair reads and writes, and what its tables tell of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from headgate.compile.fragments import DEAD_LETTERS
+from headgate.engine.iceberg import Committed, ManagedTable
+from headgate.engine.protocol import Result
+from headgate.jobs.quality_target import ACCEPTED, QualityTarget
+from headgate.jobs.rules_revision import dq_table
+from headgate.store.model import Intent, Judged, RuleCount
+
+# What a batch counts of its records beside their outcomes, under names of their own in the ledger.
+COUNTED = "counted_"
+METRICS = {
+    "deletes": "delete_count",
+    "duplicates": "duplicates",
+    "late_records": "late_records",
+    "dq_missing_pk": "missing_pk",
+    "dq_unknown_action": "unknown_action",
+}
+
+
+@dataclass(frozen=True)
+class ReconcileTarget(QualityTarget):
+    """`table` holds the changes of verdicts, and is published last; `states` what they rest on.
+
+    `dlq_topics` says for each topic where its dead letters go, `state_shape` what the state looks like.
+    """
+
+    dlq_topics: Mapping[str, str] | None = None
+    state_shape: str = ""
+
+    @property
+    def shape(self) -> str:
+        return self.state_shape
+
+    @property
+    def states(self) -> str:
+        return dq_table("states", self.name)
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        return (DEAD_LETTERS, self.states, self.partials)
+
+    def account(self, session: SparkSession, intent: Intent) -> Result | None:
+        """The partials' commit says what became of the records; a gap has results alone."""
+        results = ManagedTable(session, self.table).commit_of(intent)
+        if results is None:
+            return None
+        partials = ManagedTable(session, self.partials).commit_of(intent)
+        outcomes = (partials.marker.outcomes if partials else None) or {ACCEPTED: 0}
+        judged = self._told(session, intent, partials) if partials else None
+        return Result(
+            sum(outcomes.values()),
+            outcomes,
+            self._snapshots(session, intent, results),
+            results.marker.revisions,
+            judged=judged,
+        )
+
+    def _told(self, session: SparkSession, intent: Intent, partials: Committed) -> Judged:
+        """What the partials say of verdicts, and what was counted of records."""
+        judged = self._judged(session, intent)
+        counters = partials.marker.counters or {}
+        counts = (_count(name, n) for name, n in sorted(counters.items()) if n)
+        return replace(judged, counts=(*judged.counts, *counts))
+
+
+def _count(name: str, n: int) -> RuleCount:
+    metric = METRICS.get(name, name.removeprefix("dq_"))
+    return RuleCount(f"{COUNTED}{name}", metric, "INFO", n, n)
