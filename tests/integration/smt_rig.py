@@ -78,11 +78,11 @@ class Rig:
             ]
         )
 
-    def write(self, rows: Sequence[Row]) -> None:
-        marks = ", ".join("?" for _ in COLUMNS)
+    def write(self, rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> None:
+        marks = ", ".join("?" for _ in columns)
         self.cql.write_many(
-            f"INSERT INTO {self.keyspace}.business_table ({', '.join(COLUMNS)}) VALUES ({marks})",
-            [[row.get(column) for column in COLUMNS] for row in rows],
+            f"INSERT INTO {self.keyspace}.business_table ({', '.join(columns)}) VALUES ({marks})",
+            [[row.get(column) for column in columns] for row in rows],
         )
 
     def connector(self, pace: Pace | None = None, **changes: str) -> Connector:
@@ -205,7 +205,7 @@ def key_of(message: Message) -> str:
 
 
 def headers_of(message: Message) -> dict[str, str]:
-    return {name: value.decode() for name, value in message.headers() or []}
+    return {name: bytes(value or b"").decode() for name, value in message.headers() or []}  # pyright: ignore[reportArgumentType]  always bytes here
 
 
 def keys(messages: Sequence[Message]) -> set[str]:

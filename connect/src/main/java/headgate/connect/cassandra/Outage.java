@@ -44,8 +44,12 @@ final class Outage {
     }
     failures = 0;
     counters.add("timeouts");
-    LOG.error("{}: Cassandra is away; the scan waits and is repeated", settings.connector(), error);
-    tell(split, error);
+    if (told) {
+      LOG.warn("{}: Cassandra is still away", settings.connector());
+    } else {
+      LOG.error("{}: Cassandra is away; the scan waits", settings.connector(), error);
+      tell(split, error);
+    }
     return settings.pollMs();
   }
 
@@ -63,7 +67,8 @@ final class Outage {
   }
 
   private void tell(Split split, RuntimeException error) {
-    if (told || letters == null) {
+    if (letters == null) {
+      told = true;
       return;
     }
     Map<String, Object> waiting = new LinkedHashMap<>();

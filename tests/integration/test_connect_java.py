@@ -1,0 +1,126 @@
+"""The Java side, compiled here: every shared vector, and the plugins' own cases in one JVM."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headgate.engine.bundles import bundle, class_path
+from headgate.engine.java import cache_dir, find_java
+from headgate.errors import OperationError, UnavailableError
+from headgate.feeds.connect.build import PLUGINS, Built, build_plugins, compile_path, java_files
+from headgate.feeds.connect.compiler import Compiler, Ecj, find_compiler
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "connect"
+VECTORS = SOURCES / "vectors/hash_vectors.jsonl"
+
+
+def ecj() -> Ecj:
+    return Ecj(find_java(), bundle("ecj")[0])
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sources and cases together; those for Maven alone end in Test."""
+    out = tmp_path_factory.mktemp("classes")
+    cases = (SOURCES / "src/test/java").rglob("*.java")
+    own = [file for file in sorted(cases) if not file.name.endswith("Test.java")]
+    find_compiler().compile([*java_files(SOURCES), *own], compile_path(), out)
+    return out
+
+
+def run(classes: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    path = class_path([classes, *compile_path()])
+    java = [str(find_java().executable), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    return subprocess.run(
+        [*java, "-cp", path, *words], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_java_gives_the_hash_of_every_vector_in_three_zones_and_three_locales(
+    classes: Path,
+) -> None:
+    done = run(classes, "headgate.connect.hash.VectorCheck", str(VECTORS))
+    count = VECTORS.read_text("utf-8").count("\n")
+    assert done.stdout.splitlines()[-1] == f"{count} vectors, 3 zones, 3 locales, 0 differences"
+    assert done.returncode == 0
+    assert count >= 2_000
+
+
+def test_a_wrong_vector_is_found(classes: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "vectors.jsonl"
+    first = VECTORS.read_text("utf-8").partition("\n")[0]
+    wrong.write_text(first.replace('"x"', '"y"') + "\n", "utf-8")
+    done = run(classes, "headgate.connect.hash.VectorCheck", str(wrong))
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "1 vectors, 3 zones, 3 locales, 27 differences"
+
+
+def test_the_cases_of_transformation_and_source_hold(classes: Path) -> None:
+    done = run(classes, "headgate.connect.Cases")
+    failed = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    assert failed == []
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) >= 30
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A cache of this module's own, with the jars that are at hand already."""
+    place = tmp_path_factory.mktemp("cache")
+    compile_path()
+    (place / "jars").symlink_to(cache_dir() / "jars")
+    return {**os.environ, "HEADGATE_CACHE": str(place)}
+
+
+def contents(built: Built) -> dict[str, list[str]]:
+    return {
+        plugin.folder: zipfile.ZipFile(built.folder / plugin.folder / plugin.jar).namelist()
+        for plugin in PLUGINS
+    }
+
+
+def test_both_compilers_build_the_same_plugins_with_their_service_files(
+    cache: dict[str, str],
+) -> None:
+    usual = contents(build_plugins(SOURCES, cache))
+    assert usual == contents(build_plugins(SOURCES, cache, ecj()))
+    for plugin in PLUGINS:
+        assert f"META-INF/services/{plugin.service}" in usual[plugin.folder]
+    assert "com/company/kafka/connect/smt/HashRowSMT.class" in usual["hash-smt"]
+    assert "headgate/connect/CassandraPollTask.class" in usual["cassandra-source"]
+    assert not [name for name in usual["hash-smt"] if "cassandra" in name.lower()]
+
+
+def test_each_plugin_has_its_own_folder_and_the_source_brings_its_driver(
+    cache: dict[str, str],
+) -> None:
+    folder = build_plugins(SOURCES, cache).folder
+    assert {place.name for place in folder.iterdir()} == {"hash-smt", "cassandra-source"}
+    assert [jar.name for jar in (folder / "hash-smt").iterdir()] == ["custom-hash-smt.jar"]
+    assert list((folder / "cassandra-source").glob("java-driver-core-*.jar"))
+
+
+def test_the_same_sources_are_compiled_once(cache: dict[str, str]) -> None:
+    build_plugins(SOURCES, cache)
+    assert not build_plugins(SOURCES, cache).fresh
+
+
+@pytest.mark.parametrize("compiler", [find_compiler, ecj], ids=["usual", "ecj"])
+def test_a_warning_is_an_error(compiler: Callable[[], Compiler], tmp_path: Path) -> None:
+    odd = tmp_path / "Odd.java"
+    odd.write_text("import java.util.List; class Odd { List raw; }")
+    with pytest.raises(OperationError) as refused:
+        compiler().compile([odd], [], tmp_path / "out")
+    assert "Odd.java" in refused.value.why
+
+
+def test_without_sources_it_says_where_to_run(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="sources of the Connect plugins"):
+        build_plugins(tmp_path)
