@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from headgate.engine.context import RunContext
+from headgate.jobs.reconcile_sweep import Sweep
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.store.model import LedgerRow
 
@@ -27,4 +28,4 @@ class Hook(Protocol):
 
 def hooks(context: RunContext, target: ReconcileTarget) -> tuple[Hook, ...]:
     """All that this run does beside its batches."""
-    return ()
+    return (Sweep(context, target),)

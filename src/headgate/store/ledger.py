@@ -40,7 +40,7 @@ def _note(db: Connection, row: LedgerRow, judged: Judged | None) -> None:
     """What the rules found in the batch of this row."""
     if judged is not None and row.id is not None:
         rule_counts.note(db, row.job, row.id, judged)
-        windows.touch(db, row.job, row.id, judged)
+        windows.touch(db, judged.windows_of or row.job, row.id, judged)
 
 
 def refuse_unless_sound(intent: Intent, row: LedgerRow) -> None:

@@ -217,13 +217,15 @@ class Judged:
     """What a batch of a quality job says beside its outcomes.
 
     `anew` is for a batch that replaces all rows of its job: earlier windows are looked at again.
-    `rows` is how many rows its rules judged, whatever the outcomes are called.
+    `rows` is how many rows its rules judged, whatever the outcomes are called; `windows_of` the job
+    whose windows these are, where it is another's.
     """
 
     counts: tuple[RuleCount, ...] = ()
     windows: tuple[TouchedWindow, ...] = ()
     anew: bool = False
     rows: int = 0
+    windows_of: str = ""
 
 
 @dataclass(frozen=True)

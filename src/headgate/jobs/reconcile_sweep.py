@@ -1,0 +1,125 @@
+"""The sweep: what a stream cannot see of a key, since no record comes for it.
+
+A key past its deadline, and a key whose halves stand in two windows, wait for nothing more that a batch
+could bring. So between batches such keys are merged from the table of states and judged as a whole, under
+the job's run, with an intent and a ledger row of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import SparkSession
+
+from headgate.compile.fragments import job_name
+from headgate.engine.context import RunContext
+from headgate.engine.iceberg import ManagedTable
+from headgate.engine.protocol import later_than
+from headgate.engine.reach import topic_reached
+from headgate.jobs.reconcile_swept import SweepWork, has_candidates
+from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.jobs.rules_revision import deployed
+from headgate.store.model import TABLE_SOURCE, LedgerRow, Range
+from headgate.store.ops import utc_now
+
+KIND = "sweep"
+SECONDS = 5.0
+UNTIL = "until"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def sweep_job(table: str) -> str:
+    """The name that the sweeps of a table have in its commits and in the ledger."""
+    return job_name(KIND, table)
+
+
+class Sweep:
+    """Sweeps a pair every few seconds, and once more at the end of a batch run."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        target: ReconcileTarget,
+        clock: Callable[[], datetime] = utc_now,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._context, self._target = context, target
+        self._clock, self._monotonic = clock, monotonic
+        self._session: SparkSession = context.session.newSession()
+        self._job = sweep_job(target.name)
+        self._results = ManagedTable(self._session, target.table)
+        self._next = float("-inf")
+        self._looked = 0
+        self.rows: list[LedgerRow] = []
+
+    def tick(self) -> None:
+        if self._monotonic() < self._next:
+            return
+        self.sweep()
+        self._next = self._monotonic() + SECONDS
+
+    def settled(self, row: LedgerRow) -> None:
+        """A batch says nothing that a look at the tables would not."""
+
+    def ended(self) -> None:
+        self.sweep()
+
+    def sweep(self) -> LedgerRow | None:
+        """Judge what is due now; None when nothing was."""
+        context, store = self._context, self._context.store
+        if store.open_intents(self._target.job) or not self._results.exists():
+            return None  # what that batch writes would be written behind our back
+        done = self._finish_open()
+        last = self._last()
+        since, now = max(last, self._looked), _micros(self._now())
+        if now <= since:
+            return done
+        revision = self._revision()
+        rules = self._target.revisions.of(revision)
+        if not has_candidates(self._session, self._target, rules, since, now):
+            self._looked = now
+            return done
+        range_ = self._range(last, now)
+        work = SweepWork(self._session, self._target, context.protocol(), since)
+        row = context.protocol().process(
+            self._job, context.run.number, range_, (revision,), 0, work
+        )
+        self._looked = now
+        return self._kept(row) or done
+
+    def _finish_open(self) -> LedgerRow | None:
+        """What a killed run announced, judged at the time that it announced."""
+        done, protocol = None, self._context.protocol()
+        for intent in self._context.store.open_intents(self._job):
+            since = intent.range.start.get(UNTIL, 0)
+            work = SweepWork(self._session, self._target, protocol, since)
+            done = self._kept(protocol.finish(intent, work))
+        return done
+
+    def _kept(self, row: LedgerRow | None) -> LedgerRow | None:
+        if row is not None:
+            self.rows.append(row)
+        return row
+
+    def _now(self) -> datetime:
+        return later_than(self._context.store.last_batch_time(self._job), self._clock())
+
+    def _last(self) -> int:
+        """How far sweeps have come, by the table or the ledger."""
+        reached = topic_reached(self._results, self._context.store, self._job)
+        return reached.end.get(UNTIL, 0) if reached else 0
+
+    def _range(self, since: int, until: int) -> Range:
+        states = ManagedTable(self._session, self._target.states)
+        name = self._target.states.partition(".")[2]
+        return Range(f"{TABLE_SOURCE}{name}", states.look().uuid, {UNTIL: since}, {UNTIL: until})
+
+    def _revision(self) -> str:
+        """As it is deployed now: a run takes over a new one between batches."""
+        return deployed(self._context.store, self._target.name) or self._context.run.revision
+
+
+def _micros(time: datetime) -> int:
+    return (time - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,176 @@
+"""One sweep: which keys, their states merged, their verdicts, and what of it is new."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.merging import merged_query
+from headgate.compile.script import Script
+from headgate.engine.faults import Point
+from headgate.engine.iceberg import ManagedTable
+from headgate.engine.protocol import BatchProtocol, Result
+from headgate.engine.reach import Reached, topic_reached
+from headgate.engine.statements import sql
+from headgate.errors import OperationError
+from headgate.jobs.binding import set_clock
+from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
+from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.jobs.refusals import publish_once, stage
+from headgate.jobs.rules_revision import RulesRevision
+from headgate.store.model import Intent
+
+SWEPT = "swept"
+CANDIDATES = "dq_sweep_keys"
+# In a table of so many states keys in two windows are looked for at every sweep.
+FEW_STATES = 2_000_000
+
+
+def has_candidates(
+    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, since: int, until: int
+) -> bool:
+    """Whether any key may have another verdict by `until`, of those not looked at before `since`.
+
+    Times are microseconds. A key is due when its deadline has passed, or was past when it was written.
+    """
+    return not sql(session, _candidates(session, target, rules, since, until)).isEmpty()
+
+
+def _candidates(
+    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, since: int, until: int
+) -> str:
+    written = f"processing_time <= timestamp_micros({until}L)"
+    fresh = f"processing_time > timestamp_micros({since}L)"
+    due = f"deadline <= timestamp_micros({until}L)"
+    passed = f"(deadline > timestamp_micros({since}L) OR {fresh})"
+    waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written}"
+    keys = f"{waiting} AND {due} AND {passed}"
+    if _looks_around(session, target, limits_of(rules), until):
+        keys += f"""
+UNION
+SELECT pk
+FROM {target.states}
+WHERE batch_time <= timestamp_micros({until}L)
+  AND pk IN ({waiting} AND {fresh} AND NOT {due})
+GROUP BY pk
+HAVING count(DISTINCT window_start) > 1"""
+    return f"SELECT DISTINCT pk FROM ({keys})"
+
+
+def _looks_around(
+    session: SparkSession, target: ReconcileTarget, limits: Limits, until: int
+) -> bool:
+    """Halves in two windows are found at once while the window is young, or where that costs little."""
+    current = ManagedTable(session, target.states).look().current()
+    if current is None:
+        return False
+    horizon = limits.horizon // timedelta(microseconds=1)
+    young = until % horizon < limits.wait // timedelta(microseconds=1)
+    return young or int(current.summary.get("total-records", "0")) <= FEW_STATES
+
+
+def limits_of(rules: RulesRevision) -> Limits:
+    if rules.limits is None:
+        raise OperationError(f"{rules.name} is no reconciled pair")
+    return rules.limits
+
+
+class SweepWork:
+    """The work of one sweep, as the protocol asks for it; `since` is where its look begins."""
+
+    def __init__(
+        self, session: SparkSession, target: ReconcileTarget, protocol: BatchProtocol, since: int
+    ) -> None:
+        self._session, self._target, self._protocol = session, target, protocol
+        self._since = since
+        self._results = ManagedTable(session, target.table)
+        self._partials = ManagedTable(session, target.partials)
+
+    def reached(self, intent: Intent) -> Reached | None:
+        return topic_reached(self._results, self._protocol.store, intent.job)
+
+    def account(self, intent: Intent) -> Result | None:
+        """Its windows are those of the pair's own job: there they are closed."""
+        found = self._target.account(self._session, intent)
+        if found is None or found.judged is None:
+            return found
+        return replace(found, judged=replace(found.judged, windows_of=self._target.job))
+
+    def write(self, intent: Intent) -> Result:
+        rules = self._target.revisions.of(intent.revisions[0])
+        script = self._target.revisions.script(intent.revisions[0])
+        self._bind(intent, script, rules)
+        with self._changed(intent, script, rules) as changed:
+            changed.createOrReplaceTempView(rules.names.verdicts)
+            results = stage(self._results, intent, script.one("accept"))
+            late = self._late_arrivals(changed, int(intent.range.end["until"]))
+        bind_committed(self._session, script, rules, self._results.appended(results))
+        counters = {"late_arrival": late} if late else {}
+        outcomes = {SWEPT: results.added}
+        partials = stage(self._partials, intent, script.one("partials"), outcomes, counters)
+        self._protocol.faults.at(Point.AFTER_STAGING)
+        publish_once(self._partials, intent, partials)
+        self._protocol.faults.at(Point.AFTER_PARTIALS)
+        return self._protocol.published(self, intent, lambda: self._results.publish(results))
+
+    def _bind(self, intent: Intent, script: Script, rules: RulesRevision) -> None:
+        """The clock and the rules of the file; its sources are not asked."""
+        for step in ("clock", "revision"):
+            for statement in script.named(step):
+                sql(self._session, statement)
+        sql(self._session, view_of(script, rules.names.rules))
+        set_clock(self._session, intent)
+        set_batch(
+            self._session, intent, closed_before(self._protocol, self._session, rules, intent)
+        )
+
+    @contextmanager
+    def _changed(
+        self, intent: Intent, script: Script, rules: RulesRevision
+    ) -> Generator[DataFrame]:
+        """The verdicts on the candidates' merged states that were not told before."""
+        until = int(intent.range.end["until"])
+        keys = _candidates(self._session, self._target, rules, self._since, until)
+        sql(self._session, keys).createOrReplaceTempView(CANDIDATES)
+        own = (
+            f"(SELECT states.* FROM {self._target.states} AS states LEFT SEMI JOIN {CANDIDATES}"
+            f" ON states.pk = {CANDIDATES}.pk WHERE batch_time <= timestamp_micros({until}L))"
+        )
+        merged = f"SELECT *, TRUE AS whole, TRUE AS changed, 'sweep' AS origin FROM ({merged_query(own)})"
+        sql(self._session, merged).createOrReplaceTempView(rules.names.states)
+        sql(self._session, view_of(script, rules.names.verdicts))
+        judged = self._session.table(rules.names.verdicts).persist()
+        try:
+            yield judged.join(self._told(judged, until).select("id"), "id", "left_anti")
+        finally:
+            judged.unpersist()
+
+    def _told(self, judged: DataFrame, until: int) -> DataFrame:
+        """The changes that were told already: none was told before its messages were there."""
+        arrived = F.expr("min(unix_micros(greatest(onprem_read_at, cloud_read_at)))")
+        found = judged.agg(arrived.alias("least")).first()
+        least = int((found["least"] if found else 0) or 0)
+        slack = timedelta(days=1) // timedelta(microseconds=1)  # clocks of producers run apart
+        return sql(
+            self._session,
+            f"SELECT id, pk, onprem_version, cloud_version FROM {self._target.table}"
+            f" WHERE processing_time >= timestamp_micros({least - slack}L)"
+            f" AND processing_time <= timestamp_micros({until}L)",
+        )
+
+    def _late_arrivals(self, changed: DataFrame, until: int) -> int:
+        """Pairs whose halves came late, and of which no batch has seen both."""
+        late = changed.where("coalesce(provisional, verdict) IN ('LATE_MATCH', 'LATE_MISMATCH')")
+        versions = ["pk", "onprem_version", "cloud_version"]
+        return late.join(self._told(late, until).select(*versions), versions, "left_anti").count()
+
+
+def view_of(script: Script, name: str) -> str:
+    """The statement that makes this view."""
+    return next(step.sql for step in script.steps if f"VIEW {name} AS" in step.sql)
