@@ -1,0 +1,342 @@
+"""Repairs: what is planned, what is left alone, and that a cut-off one goes on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.errors import ConflictError, UsageError
+from headgate.feeds.repair.automatic import Rounds, Tried, run_automatic
+from headgate.feeds.repair.cassandra import column_value, timestamp
+from headgate.feeds.repair.journal import (
+    Journal,
+    need_open_journal,
+    new_journal,
+    open_journal,
+    read_journal,
+)
+from headgate.feeds.repair.model import REPAIRABLE, Broken, Item, Outcome, RepairReport
+from headgate.feeds.repair.plan import (
+    CLOUD_NEWER,
+    GONE,
+    NOT_BROKEN,
+    SOURCE_BEHIND,
+    SOURCE_MOVED,
+    newer,
+    repair_plan,
+)
+from headgate.feeds.repair.run import Edges, run_repair
+from headgate.feeds.repair.target import Announce, micros, zulu
+from headgate.feeds.rows.model import WholeRow
+
+AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def row(version: datetime | None = AT, written: datetime | None = None) -> WholeRow:
+    return WholeRow({"col1": "x"}, version, written)
+
+
+def broken(pk: str, status: str = "MISMATCH", version: datetime = AT) -> Broken:
+    return Broken(pk, status, version)
+
+
+def planned(each: Broken, source: WholeRow | None, cloud: WholeRow | None = None) -> Item | str:
+    made = repair_plan(
+        "t", "x", [each], {each.pk: source} if source else {}, {each.pk: cloud} if cloud else {}
+    )
+    assert len(made.items) + len(made.skipped) == 1
+    return made.items[0] if made.items else made.skipped[0].why
+
+
+def test_a_wrong_or_missing_row_is_sent_at_the_sources_version() -> None:
+    found = planned(broken("1"), row(AT + timedelta(microseconds=400)), row(AT - SECOND))
+    assert found == Item("1", "MISMATCH", "upsert", AT + timedelta(microseconds=400))
+    assert planned(broken("1", "MISSING_CLOUD"), row()) == Item("1", "MISSING_CLOUD", "upsert", AT)
+
+
+def test_a_zombie_is_deleted_where_on_prem_has_no_row_and_written_where_it_has_one() -> None:
+    assert planned(broken("1", "ZOMBIE"), None, row(AT - SECOND)) == Item(
+        "1", "ZOMBIE", "delete", AT
+    )
+    assert planned(broken("1", "ZOMBIE"), row()) == Item("1", "ZOMBIE", "upsert", AT)
+
+
+@pytest.mark.parametrize(
+    ("each", "source", "cloud", "why"),
+    [
+        (broken("1"), row(), row(AT + SECOND), CLOUD_NEWER),
+        (broken("1"), row(), row(None, AT + SECOND), CLOUD_NEWER),
+        (broken("1", "ZOMBIE"), None, row(AT + SECOND), CLOUD_NEWER),
+        (broken("1"), None, None, GONE),
+        (broken("1"), row(AT + SECOND), None, SOURCE_MOVED),
+        (broken("1"), row(AT - SECOND), None, SOURCE_BEHIND),
+        (broken("1", "MATCH"), row(), None, NOT_BROKEN),
+        (broken("1", "PENDING"), row(), None, NOT_BROKEN),
+        (broken("1", "VERSION_SKEW"), row(), None, NOT_BROKEN),
+    ],
+)
+def test_what_must_not_be_touched_is_left_alone_and_said(
+    each: Broken, source: WholeRow | None, cloud: WholeRow | None, why: str
+) -> None:
+    assert planned(each, source, cloud) == why
+
+
+MOMENTS = st.integers(0, 5).map(lambda n: AT + n * SECOND)
+SIDES = st.one_of(st.none(), MOMENTS.map(row))
+
+
+@given(st.dictionaries(st.text("ab12", min_size=1), st.tuples(MOMENTS, SIDES, SIDES), max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_no_plan_holds_a_key_whose_cloud_row_is_newer_and_its_order_is_by_version(
+    keys: dict[str, tuple[datetime, WholeRow | None, WholeRow | None]],
+) -> None:
+    every = [
+        Broken(pk, REPAIRABLE[at % 4], version)
+        for at, (pk, (version, _, _)) in enumerate(keys.items())
+    ]
+    source = {pk: found for pk, (_, found, _) in keys.items() if found}
+    cloud = {pk: found for pk, (_, _, found) in keys.items() if found}
+    made = repair_plan("t", "x", [*every, *every], source, cloud)
+    assert sorted(pk.pk for pk in (*made.items, *made.skipped)) == sorted(keys)
+    assert not [item for item in made.items if newer(cloud.get(item.pk), item.version)]
+    judged = {each.pk: each.version for each in every}
+    order = [(judged[item.pk], item.pk) for item in made.items]
+    assert order == sorted(order)
+
+
+class Store:
+    """Rows in memory, which tests may move."""
+
+    def __init__(self, rows: dict[str, WholeRow]) -> None:
+        self.rows = rows
+
+    def read(self, keys: Sequence[str]) -> dict[str, WholeRow]:
+        return {key: self.rows[key] for key in keys if key in self.rows}
+
+
+class Sent:
+    """A target that keeps what it got, and may die after so many keys."""
+
+    def __init__(self, dies_after: int | None = None) -> None:
+        self.keys: list[str] = []
+        self.dies_after = dies_after
+
+    def send(
+        self,
+        items: Sequence[Item],
+        source: Mapping[str, WholeRow],
+        cloud: Mapping[str, WholeRow],
+        announced: Mapping[str, int],
+        announce: Announce,
+    ) -> list[Outcome]:
+        announce({item.pk: micros(item.version) for item in items})
+        for item in items:
+            if self.dies_after is not None and len(self.keys) >= self.dies_after:
+                raise KeyboardInterrupt
+            self.keys.append(item.pk)
+        return [Outcome(item.pk, "applied") for item in items]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Seen:
+    def __init__(self) -> None:
+        self.done: list[int] = []
+
+    def update(self, done: int) -> None:
+        self.done.append(done)
+
+
+def items(count: int) -> list[Item]:
+    return [Item(str(at), "MISMATCH", "upsert", AT) for at in range(count)]
+
+
+def edges(
+    target: Sent,
+    source: dict[str, WholeRow],
+    cloud: dict[str, WholeRow] | None = None,
+    verdicts: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Edges:
+    ticking = clock or Clock()
+    known = verdicts or {}
+    return Edges(
+        source=Store(source),
+        cloud=Store(cloud or {}),
+        target=target,
+        verdicts=lambda keys: {key: known.get(key, "MISMATCH") for key in keys},
+        stopped=stopped,
+        clock=ticking,
+        sleep=ticking.sleep,
+    )
+
+
+def journal(home: Path, count: int) -> Journal:
+    return new_journal(home, "t", "x", items(count), AT)
+
+
+def test_every_key_is_sent_once_in_order_and_the_journal_says_so(tmp_path: Path) -> None:
+    target, seen = Sent(), Seen()
+    rows = {str(at): row() for at in range(250)}
+    found = run_repair(journal(tmp_path, 250), edges(target, rows), 1_000, seen)
+    assert target.keys == [str(at) for at in range(250)]
+    assert (found.applied, found.skipped, found.left) == (250, {}, 0)
+    assert seen.done == [100, 200, 250]
+    assert read_journal(Path(found.journal)).closed
+    assert open_journal(tmp_path, "t") is None
+
+
+def test_what_moved_since_the_plan_is_skipped_and_said(tmp_path: Path) -> None:
+    target = Sent()
+    source = {"0": row(), "1": row(AT + SECOND), "3": row(), "4": row()}
+    found = run_repair(
+        journal(tmp_path, 5),
+        edges(target, source, {"3": row(AT + SECOND)}, {"4": "MATCH"}),
+        1_000,
+        Seen(),
+    )
+    assert target.keys == ["0"]
+    assert found.skipped == {
+        SOURCE_MOVED: 1,
+        GONE: 1,
+        CLOUD_NEWER: 1,
+        "its verdict is now MATCH": 1,
+    }
+
+
+def test_a_killed_repair_sends_the_rest_when_resumed(tmp_path: Path) -> None:
+    rows = {str(at): row() for at in range(250)}
+    first = Sent(dies_after=130)
+    with pytest.raises(KeyboardInterrupt):
+        run_repair(journal(tmp_path, 250), edges(first, rows), 1_000, Seen())
+    left = need_open_journal(tmp_path, "t")
+    assert [item.pk for item in left.left] == [str(at) for at in range(100, 250)]
+    assert set(left.announced) == {str(at) for at in range(200)}
+    again = Sent()
+    # Their verdicts have moved on by now, but what was announced is finished all the same.
+    verdicts = {str(at): "MATCH" for at in range(100, 130)}
+    found = run_repair(left, edges(again, rows, {}, verdicts), 1_000, Seen())
+    assert (found.applied, found.left) == (250, 0)
+    assert {*first.keys, *again.keys} == set(rows)
+    assert not set(again.keys) & {str(at) for at in range(100)}
+
+
+def test_a_line_that_a_kill_cut_off_is_no_line(tmp_path: Path) -> None:
+    begun = journal(tmp_path, 3)
+    begun.settle([Outcome("0", "applied")])
+    with begun.file.open("ab") as out:
+        out.write(b'{"outcome": {"pk": "1", "resu')
+    found = need_open_journal(tmp_path, "t")
+    assert [item.pk for item in found.left] == ["1", "2"]
+    found.settle([Outcome("1", "applied")])
+    assert [item.pk for item in need_open_journal(tmp_path, "t").left] == ["2"]
+
+
+def test_a_second_repair_of_the_table_waits_for_the_first(tmp_path: Path) -> None:
+    journal(tmp_path, 3)
+    with pytest.raises(ConflictError):
+        new_journal(tmp_path, "t", "x", items(1), AT + SECOND)
+    with pytest.raises(UsageError):
+        need_open_journal(tmp_path, "other")
+
+
+def test_a_stop_is_heard_between_batches_and_the_rest_is_kept(tmp_path: Path) -> None:
+    target, rows = Sent(), {str(at): row() for at in range(250)}
+    found = run_repair(
+        journal(tmp_path, 250),
+        edges(target, rows, stopped=lambda: len(target.keys) >= 100),
+        1_000,
+        Seen(),
+    )
+    assert (found.applied, found.left, found.whole) == (100, 150, False)
+    assert need_open_journal(tmp_path, "t").name == found.repair
+
+
+@pytest.mark.parametrize("per_second", [1, 20, 50, 400])
+def test_no_second_sees_more_than_it_may(tmp_path: Path, per_second: int) -> None:
+    clock, rows = Clock(), {str(at): row() for at in range(100)}
+    run_repair(journal(tmp_path, 100), edges(Sent(), rows, clock=clock), per_second, Seen())
+    last = per_second if per_second < 100 else 100
+    assert clock.now == pytest.approx((100 - last) / per_second)
+
+
+@pytest.mark.parametrize(
+    ("written", "stamp"),
+    [
+        (None, micros(AT)),
+        (AT - SECOND, micros(AT)),
+        (AT + SECOND, micros(AT + SECOND) + 1),
+    ],
+)
+def test_the_timestamp_is_the_sources_version_or_just_after_what_stands_there(
+    written: datetime | None, stamp: int
+) -> None:
+    item = Item("1", "MISMATCH", "upsert", AT)
+    assert timestamp(item, row(AT - SECOND, written)) == stamp
+    assert timestamp(item, None) == micros(AT)
+
+
+def test_values_become_those_of_the_column() -> None:
+    from decimal import Decimal
+    from uuid import UUID
+
+    assert column_value(Decimal("1.50"), "decimal") == Decimal("1.50")
+    assert column_value(1.5, "decimal") == Decimal("1.5")
+    assert column_value(Decimal("1.5"), "double") == 1.5
+    assert column_value(7, "text") == "7"
+    assert column_value(Decimal(7), "bigint") == 7
+    assert column_value(None, "uuid") is None
+    text = "00000000-0000-0000-0000-000000000001"
+    assert column_value(text, "uuid") == UUID(text)
+    assert zulu(AT) == "2024-01-01T10:00:00Z"
+
+
+def test_by_itself_a_key_is_tried_a_few_times_with_pauses_between() -> None:
+    tried = Tried(patience=60, tries=2)
+    one = [broken("1")]
+    assert tried.due(one, 0) == one
+    tried.note(one, 0)
+    assert tried.due(one, 59) == []
+    assert tried.due([broken("1", version=AT + SECOND)], 59)
+    assert tried.due(one, 60) == one
+    tried.note(one, 60)
+    assert tried.due(one, 1_000) == []
+
+
+def test_rounds_go_on_until_they_are_enough_or_stopped() -> None:
+    clock, told = Clock(), list[RepairReport]()
+
+    def repair(found: Sequence[Broken]) -> RepairReport:
+        return RepairReport("t", "x", "r", len(found), {}, 0, "j")
+
+    def play(rounds: Rounds, stopped: Callable[[], bool]) -> int:
+        return run_automatic(
+            rounds,
+            lambda most: [broken(str(at)) for at in range(3)][:most],
+            repair,
+            told.append,
+            stopped,
+            clock=clock,
+            sleep=clock.sleep,
+        )
+
+    assert play(Rounds(every=700, most=2, limit=2), lambda: False) == 4
+    assert clock.now == pytest.approx(700)
+    assert play(Rounds(every=1), lambda: clock.now > 705) == 3
+    assert [found.applied for found in told] == [2, 2, 3]
