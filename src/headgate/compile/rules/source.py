@@ -10,6 +10,7 @@ from datetime import timedelta
 from headgate.compile import bronze, drift, far
 from headgate.compile.casts import tried_of_any
 from headgate.compile.fragments import branch, call, options, table_name
+from headgate.compile.rules import framing
 from headgate.compile.rules.key_path import key_value, read_path, root_schema, value_in_root
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import SourceNames
@@ -244,7 +245,7 @@ def _parsed(source: Source) -> str:
             "key AS kafka_key",
             "value AS kafka_value",
             "headers AS kafka_headers",
-            "CAST(value AS STRING) AS kafka_text",
+            f"CAST({framing.content(source.declared)} AS STRING) AS kafka_text",
         ],
         f"FROM {source.names.bound}",
         *(() if source.reads_tombstones else ("WHERE value IS NOT NULL",)),
@@ -292,6 +293,7 @@ def _read(source: Source) -> str:
     no_key = f"{read_value(source, source.pk)} IS NULL"
     branches = [
         *_tombstones(source),
+        *framing.refusals(source.declared),
         branch(f"_shape IS NOT NULL AND {no_key}", f"'{MISSING_KEY}'"),
         *(branch(f"_shape IS NOT NULL AND {odd}", f"'{UNKNOWN_ACTION}'") for odd in _odd(source)),
         bronze.judgement(source.records),
@@ -384,7 +386,7 @@ def _unread_fields(source: Source) -> str:
 
 def letter_columns(source: Source, job: str) -> str:
     """The dead letters of this source's unreadable records."""
-    own = {MISSING_KEY: MISSING_KEY_WORDS}
+    own = {MISSING_KEY: MISSING_KEY_WORDS, **framing.reasons(source.declared)}
     if source.action is not None:
         own[UNKNOWN_ACTION] = UNKNOWN_ACTION_WORDS
     told = "".join(f"  WHEN '{code}' THEN '{words}'\n" for code, words in own.items())

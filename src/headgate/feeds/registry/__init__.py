@@ -1,0 +1,1 @@
+"""Values in a schema registry's wire format: the client, the frame, Avro and JSON Schema."""
