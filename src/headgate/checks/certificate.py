@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.checks import rule_accounts
+from headgate.checks import reconcile_accounts, rule_accounts
 from headgate.checks.accounts import account
 from headgate.checks.facts import Evidence, Line, Sums, TableEvidence, Verdict, sums
 from headgate.checks.rule_accounts import RuleAccount
@@ -157,7 +157,8 @@ def run_certification(
     with OpsStore.open(settings.ops_store_url) as store, Lake.open(settings) as lake:
         wanted = tuple(names) or datasets_in(store)
         tables = () if names else rule_accounts.tables_judged(store)
-        if not wanted and not tables:
+        pairs = () if names else reconcile_accounts.pairs_reconciled(store)
+        if not wanted and not tables and not pairs:
             raise DifferenceError(
                 "there is nothing to certify",
                 why="the ledger is empty",
@@ -166,6 +167,8 @@ def run_certification(
         found = [gather(settings, store, lake, n, however_many=however_many) for n in wanted]
         judged = (rule_accounts.gather(settings, store, lake, table) for table in tables)
         rules = tuple(rule_accounts.account(evidence) for evidence in judged)
+        sides = (reconcile_accounts.gather(settings, store, lake, pair) for pair in pairs)
+        rules += tuple(reconcile_accounts.account(evidence) for evidence in sides)
         return replace(certify(found, utc_now(), __version__), rules=rules)
 
 

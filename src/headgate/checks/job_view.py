@@ -12,7 +12,8 @@ LAST = 10
 WINDOW = timedelta(minutes=1)
 # The outcomes that became rows of the job's table.
 WRITTEN = ("accepted", "kept", "newest")
-TRIGGERED = ("bronze", "quality")
+TRIGGERED = ("bronze", "quality", "reconcile")
+JUDGED = ("quality", "reconcile")
 # Above 1 a stream falls behind its trigger; for three batches on end, that is no accident.
 HIGH, ON_END = 1.0, 3
 # So many partitions are told one by one.
@@ -34,7 +35,7 @@ class BatchView:
 
 @dataclass(frozen=True)
 class JudgedBatchView(BatchView):
-    """One settled batch of a quality job, with the offsets that its revision judged."""
+    """One settled batch of a rule table's job, with the offsets that its revision judged."""
 
     revision: str
     offsets: str
@@ -90,7 +91,7 @@ def view(
         last_restart=_restart_words(run, restart),
         trouble=_trouble(run),
         pace=pace(rows, run, trigger_seconds, now),
-        last=tuple(_judged(row) if run.kind == "quality" else _batch(row) for row in rows[-LAST:]),
+        last=tuple(_judged(row) if run.kind in JUDGED else _batch(row) for row in rows[-LAST:]),
     )
 
 

@@ -6,13 +6,13 @@ Asks the broker, the ledger and the dead-letter table; no Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError, UsageError
-from headgate.jobs.reading import TOPIC
+from headgate.jobs.reading import TOPIC, TOPIC_OF
 from headgate.store.model import ACTIVE, SNAPSHOT, Range, Run
 
 if TYPE_CHECKING:
@@ -26,9 +26,12 @@ LOOK_BACK = 10_000
 
 @dataclass(frozen=True)
 class PartitionLag:
-    """One partition: the topic's first offset, where the job goes on, and the topic's end."""
+    """One partition: the topic's first offset, where the job goes on, and the topic's end.
 
-    partition: int
+    Of a pair of topics it is named with its side: `onprem:0`.
+    """
+
+    partition: int | str
     start: int
     committed: int
     end: int
@@ -48,6 +51,15 @@ class Lag:
     @property
     def records(self) -> int:
         return sum(partition.lag for partition in self.partitions)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """In the order of the topics; the only topic has no side."""
+        named = (str(p.partition).rpartition(":")[0] for p in self.partitions)
+        return tuple(dict.fromkeys(named))
+
+    def of_side(self, side: str) -> tuple[PartitionLag, ...]:
+        return tuple(p for p in self.partitions if str(p.partition).rpartition(":")[0] == side)
 
     @property
     def expired(self) -> int:
@@ -91,6 +103,16 @@ def measured(
     return Lag(job, topic.name, rows)
 
 
+def of_sides(job: str, found: Mapping[str, Lag]) -> Lag:
+    """The lag of a job that reads a topic for each side."""
+    rows = (
+        replace(p, partition=f"{side}:{p.partition}" if side else p.partition)
+        for side, lag in found.items()
+        for p in lag.partitions
+    )
+    return Lag(job, ",".join(lag.topic for lag in found.values()), tuple(rows))
+
+
 def committed(topic: TopicState, settled: Range | None) -> dict[int, int]:
     """Where the next batch starts in each partition; a topic made again is read from its first."""
     if settled is None or settled.source_id != topic.topic_id:
@@ -109,23 +131,46 @@ def _partition(
 
 
 def measure(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronze") -> Lag:
-    """How far bronze of this dataset, or the quality job of this rule table, is behind."""
-    from headgate.checks.topic_reader import Stretch, oldest_records
+    """How far bronze of this dataset, or the job of this rule table, is behind."""
+    from headgate.engine.followed import topic_ranges
     from headgate.engine.topics import Topics
-    from headgate.store.ops import utc_now
 
-    job = job_name(kind, dataset)
-    name = read_by(store.latest(job)) or _declared_topic(settings, dataset, kind)
-    bootstrap = settings.bootstrap_servers
+    job, bootstrap = job_name(kind, dataset), settings.bootstrap_servers
     if not bootstrap:
         raise UnavailableError("no broker is running", fix="make up (or: headgate local up)")
     topics = Topics(bootstrap, timeout=settings.http_timeout)
     topics.need()
-    topic = topics.found(name)
     settled = store.settled_range(job)
+    ranges = topic_ranges(settled) if settled is not None else {}
+    found = {
+        side: _of_topic(bootstrap, job, topics.found(name), ranges.get(side))
+        for side, name in _topics_of(settings, store, dataset, kind).items()
+    }
+    return of_sides(job, found)
+
+
+def _of_topic(bootstrap: str, job: str, topic: TopicState, settled: Range | None) -> Lag:
+    from headgate.checks.topic_reader import Stretch, oldest_records
+    from headgate.store.ops import utc_now
+
     unread = {p: max(at, topic.begin[p]) for p, at in committed(topic, settled).items()}
-    oldest = oldest_records(bootstrap, Stretch(name, unread, topic.end), READ_SECONDS)
+    oldest = oldest_records(bootstrap, Stretch(topic.name, unread, topic.end), READ_SECONDS)
     return measured(job, topic, settled, oldest, utc_now())
+
+
+def _topics_of(settings: Settings, store: OpsStore, subject: str, kind: str) -> dict[str, str]:
+    """The topics that the job reads, by side; the only one has none."""
+    run = store.latest(job_name(kind, subject))
+    if kind != "reconcile":
+        return {"": read_by(run) or _declared_topic(settings, subject, kind)}
+    from headgate.jobs.rules_revision import declared_rules
+
+    rules = declared_rules(settings, subject)
+    kept = run.options if run and run.state in ACTIVE else dict[str, str]()
+    return {
+        source.side: kept.get(TOPIC_OF.format(side=source.side), rules.topic_of(source, settings))
+        for source in rules.sources
+    }
 
 
 def _declared_topic(settings: Settings, subject: str, kind: str) -> str:
@@ -193,10 +238,12 @@ def group_words(settings: Settings, store: OpsStore, lag: Lag) -> str:
 
     if store.settled_range(lag.job) is None:
         return "nothing read yet"
-    bootstrap = settings.need("bootstrap_servers")
+    bootstrap, found = settings.need("bootstrap_servers"), dict[str, int]()
     try:
-        with GroupOffsets(bootstrap, group_of(lag.job), lag.topic) as group:
-            found = group.read(p.partition for p in lag.partitions)
+        for side, topic in zip(lag.sides, lag.topic.split(","), strict=True):
+            own = [int(str(p.partition).rpartition(":")[2]) for p in lag.of_side(side)]
+            with GroupOffsets(bootstrap, group_of(lag.job), topic) as group:
+                found |= {f"{side}:{p}" if side else p: at for p, at in group.read(own).items()}
     except HeadgateError as error:
         return error.why or error.what
     if any(found.get(str(p.partition)) != p.committed for p in lag.partitions):

@@ -85,7 +85,7 @@ def account(evidence: RuleEvidence) -> RuleAccount:
         _partials(evidence),
         _rules(evidence),
         _open(evidence),
-        *(_history(table, evidence.settled) for table in tables.values()),
+        *(history_line(table, evidence.settled) for table in tables.values()),
     )
     return RuleAccount(evidence.table, lines, tables)
 
@@ -171,11 +171,21 @@ def _open(evidence: RuleEvidence) -> Line:
     return line("open batches", not open_, words, f"{open_} begun and not settled")
 
 
-def _history(table: TableEvidence, settled: frozenset[int]) -> Line:
+def history_line(table: TableEvidence, settled: frozenset[int]) -> Line:
     foreign = [c for c in table.commits if not c.is_ours(settled) and not c.only_rewrites()]
     words = f"all {len(table.commits)} snapshots of {table.name} are ours"
     detail = ", ".join(f"{c.operation} {c.id}" for c in foreign)
     return line(f"history of {table.name}", not foreign, words, f"not ours: {detail}")
+
+
+def dead_letters_of(lake: Lake, job: str) -> int:
+    """The dead letters of a job in their table."""
+    return sum(_letters(lake, job).values())
+
+
+def windows_of(lake: Lake, table: str) -> int:
+    """How many rows its partials have counted into windows."""
+    return _sums(lake, table)["rows"]
 
 
 def tables_judged(store: OpsStore) -> tuple[str, ...]:

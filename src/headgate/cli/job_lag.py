@@ -26,6 +26,7 @@ def lag(job: str) -> None:
       headgate job lag
       headgate job lag bronze-orders
       headgate job lag quality-orders
+      headgate job lag reconcile-business
       headgate -o json job lag
     """
     from headgate.checks.lag import refuse_too_many_letters
@@ -35,7 +36,7 @@ def lag(job: str) -> None:
 
     settings, store = open_store()
     kind, dataset = split_job(settings, job)
-    if kind not in ("bronze", "quality"):
+    if kind not in ("bronze", "quality", "reconcile"):
         raise UsageError(f"{kind} reads no topic", fix=f"headgate job show {job} tells its lag")
     with store:
         found = lag_report(settings, store, dataset, kind)

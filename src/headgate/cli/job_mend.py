@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headgate.store.model import Run
 
 # The kinds of job that follow a topic.
-FOLLOWING = ("bronze", "quality")
+FOLLOWING = ("bronze", "quality", "reconcile")
 NEEDS_YES = "this needs --yes here"
 
 

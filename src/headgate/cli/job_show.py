@@ -103,7 +103,7 @@ def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dat
     if kind == "silver":
         behind = rows_behind(store, dataset)
         return Shown(seen, behind, None, f"{behind:,} rows of bronze", "")
-    if kind not in ("bronze", "quality"):
+    if kind not in ("bronze", "quality", "reconcile"):
         return Shown(seen, None, None, "", "")
     try:
         lag = measure(settings, store, dataset, kind)
@@ -115,12 +115,12 @@ def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dat
 
 
 def _judging(store: OpsStore, seen: JobView, kind: str) -> tuple[str, int | None]:
-    """By which revision a quality job judges now, and how many keys its rules have in memory."""
+    """By which revision a rule table's job judges now, and how many keys its rules have in memory."""
     from headgate.jobs.quality_marks import running_mark
     from headgate.metrics.gauges import kept
     from headgate.metrics.names import UNIQUE_KEYS
 
-    if kind != "quality":
+    if kind not in ("quality", "reconcile"):
         return "", None
     running, keys = store.read_mark(running_mark(seen.job)), kept(store)[UNIQUE_KEYS].get(seen.job)
     return running.value if running else "", None if keys is None else int(keys)

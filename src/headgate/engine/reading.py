@@ -8,14 +8,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headgate.engine.followed import topic_ranges
 from headgate.engine.topics import Topics
 from headgate.errors import HeadgateError
 from headgate.metrics.readings import EngineReading, JobLag
-from headgate.store.model import Run, RunState
+from headgate.store.model import TOPIC_SOURCE, Range, Run, RunState
 from headgate.store.ops import OpsStore
 
 LAG_SECONDS = 10.0
-KAFKA = "kafka:"
 
 
 def engine_reading(session: SparkSession) -> EngineReading:
@@ -64,15 +64,16 @@ class LagWatch:
         topics = Topics(self._bootstrap, self._timeout)
         topics.need()
         for run in runs:
-            lag = self._lag(topics, run)
-            if lag is not None:
-                yield lag
+            settled = self._store.settled_range(run.job)
+            if settled is None or settled.is_table:
+                continue
+            for own in topic_ranges(settled).values():
+                lag = self._lag(topics, run, own)
+                if lag is not None:
+                    yield lag
 
-    def _lag(self, topics: Topics, run: Run) -> JobLag | None:
-        settled = self._store.settled_range(run.job)
-        if settled is None or not settled.source.startswith(KAFKA):
-            return None
-        topic = topics.describe(settled.source.removeprefix(KAFKA))
+    def _lag(self, topics: Topics, run: Run, settled: Range) -> JobLag | None:
+        topic = topics.describe(settled.source.removeprefix(TOPIC_SOURCE))
         if topic is None:
             return None
         same = settled.source_id == topic.topic_id

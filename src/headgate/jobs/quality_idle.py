@@ -14,9 +14,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from headgate.compile.fragments import job_name
 from headgate.jobs.quality_windows import emitter
-from headgate.jobs.requests import QUALITY
 from headgate.jobs.rules_revision import deployed, fetch
 from headgate.metrics.windows import IDLE
 from headgate.settings import Settings
@@ -73,7 +71,7 @@ class LeftOpen:
         return self._clock() - last >= IDLE
 
     def _close(self, job: str) -> int:
-        name = job.removeprefix(job_name(QUALITY, ""))
+        name = job.partition("-")[2]
         revision = deployed(self._store, name)
         if revision is None:
             return 0

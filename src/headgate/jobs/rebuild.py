@@ -20,6 +20,7 @@ from headgate.jobs import declaration
 from headgate.jobs.backfill import account_backfill
 from headgate.jobs.bronze_batch import account_bronze
 from headgate.jobs.quality_target import table_target
+from headgate.jobs.reconcile_target import pair_target
 from headgate.jobs.requests import job_name
 from headgate.jobs.silver_batch import account_silver
 from headgate.settings import Settings
@@ -108,7 +109,9 @@ def rules_tell(session: SparkSession, settings: Settings, store: OpsStore) -> Ju
     """The ledger rows of every declared rule table that has results."""
     rows, unknown, judged = list[LedgerRow](), list[str](), dict[tuple[str, datetime], Judged]()
     for name in (name for file in rule_files(settings.root) for name in tables_in(file)):
-        target = table_target(session, settings, store, name)
+        target = pair_target(session, settings, store, name) or table_target(
+            session, settings, store, name
+        )
         results = ManagedTable(session, target.table)
         unknown += _expired(results) if results.exists() else ()
         for commit in _oldest_first(results, target.job):

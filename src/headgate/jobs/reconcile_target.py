@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from headgate.compile.fragments import DEAD_LETTERS
+from headgate.compile.fragments import DEAD_LETTERS, job_name
+from headgate.compile.rules.names import RECONCILE
 from headgate.engine.iceberg import Committed, ManagedTable
 from headgate.engine.protocol import Result
 from headgate.jobs.quality_target import ACCEPTED, QualityTarget
-from headgate.jobs.rules_revision import dq_table
+from headgate.jobs.rules_revision import Revisions, dq_table
+from headgate.settings import Settings
 from headgate.store.model import Intent, Judged, RuleCount
+from headgate.store.ops import OpsStore
 
 # What a batch counts of its records beside their outcomes, under names of their own in the ledger.
 COUNTED = "counted_"
@@ -69,6 +72,16 @@ class ReconcileTarget(QualityTarget):
         counters = partials.marker.counters or {}
         counts = (_count(name, n) for name, n in sorted(counters.items()) if n)
         return replace(judged, counts=(*judged.counts, *counts))
+
+
+def pair_target(
+    session: SparkSession, settings: Settings, store: OpsStore, name: str
+) -> ReconcileTarget | None:
+    """The target of a pair's job as its tables tell it, without topics; None where there is no pair."""
+    if not session.catalog.tableExists(dq_table("states", name)):
+        return None
+    job, table = job_name(RECONCILE, name), dq_table("results", name)
+    return ReconcileTarget(job, table, "", "", name, Revisions(store, settings))
 
 
 def _count(name: str, n: int) -> RuleCount:
