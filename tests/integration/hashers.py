@@ -59,7 +59,7 @@ class Heard:
 class Lab:
     """One table, its topics, and what the test put there."""
 
-    def __init__(self, broker: Any, cassandra: Cassandra, folder: Path, columns: str = COLUMNS):
+    def __init__(self, broker: Any, cassandra: Cassandra, folder: Path, options: str = ""):
         self.broker, self.cassandra, self.folder = broker, cassandra, folder
         number = next(_numbers)
         self.keyspace, self.name = "hasher_lab", f"business_{os.getpid()}_{number}"
@@ -67,7 +67,7 @@ class Lab:
             f"CREATE KEYSPACE IF NOT EXISTS {self.keyspace} WITH replication ="
             " {'class': 'SimpleStrategy', 'replication_factor': 1}"
         )
-        cassandra.session.execute(f"CREATE TABLE {self.table} ({columns})")
+        cassandra.session.execute(f"CREATE TABLE {self.table} ({COLUMNS}) {options}")
         self.topic = broker.new_topic(3, f"t1-{number}")
         self.cloud, self.letters = f"t2-{self.topic}", f"dlq-{self.topic}"
         broker.topics.create([TopicSpec(self.cloud, 6, 1), TopicSpec(self.letters, 3, 1)])
@@ -139,7 +139,7 @@ class Lab:
         found: list[Got] = []
         limit = time.monotonic() + 30
         while len(found) < state.span and time.monotonic() < limit:
-            for m in consumer.consume(500, 1.0):
+            for m in consumer.consume(500, 0.1):
                 assert m.error() is None
                 headers = {k: v.decode() for k, v in m.headers() or ()}
                 found.append(Got(m.key(), m.value(), headers, m.partition(), m.offset()))

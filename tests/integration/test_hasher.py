@@ -235,16 +235,15 @@ def test_s1_127_a_removed_column_hashes_as_null_and_s1_128_is_told(lab: Lab) -> 
 
 
 def test_polling_sends_what_is_newer_than_the_last_scan(lab: Lab) -> None:
+    later, latest = AT + timedelta(hours=1), AT + timedelta(hours=2)
     lab.write([{"pk": f"k{n}"} for n in range(300)])
-    first = lab.run(lab.plan(mode="poll"))
-    assert first.readings == 300
-    later = AT + timedelta(hours=1)
-    lab.write([{"pk": "k5", "col1": "new", "last_updated": later}])
-    second = lab.run(lab.plan(mode="poll"))
-    assert second.readings == 1
+    lab.write([{"pk": "k7", "last_updated": later}])
+    assert lab.run(lab.plan(mode="poll")).readings == 300
+    lab.write([{"pk": "k5", "col1": "new", "last_updated": latest}])
+    assert lab.run(lab.plan(mode="poll")).readings == 2  # k7 lies in the overlap
     newest = [r for r in lab.readings() if r["pk"] == "k5"][-1]
     assert newest["hash_cloud"] == hash_of("k5", col1="new")
-    assert newest["cloud_ts"] == "2026-03-01T13:00:00.123Z"
+    assert newest["cloud_ts"] == "2026-03-01T14:00:00.123Z"
 
 
 def test_change_events_are_looked_up_and_a_delete_is_a_tombstone(lab: Lab) -> None:

@@ -54,7 +54,7 @@ def test_change_events_come_from_the_tables_own_topic_in_a_group_of_their_own(
     shipped: Path,
 ) -> None:
     plan = planned(load_settings(shipped), "business", Given(mode="cdc"))
-    assert plan.topics == ("cass.cloud_keyspace.business_table",)
+    assert plan.topics == ("cassandra.cloud_keyspace.business_table",)
     assert plan.group == "headgate-hasher-business-cdc"
     assert plan.tombstones
 

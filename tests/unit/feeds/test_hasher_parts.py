@@ -29,6 +29,7 @@ from headgate.feeds.hasher.asked import (
 )
 from headgate.feeds.hasher.cdc import changed_of
 from headgate.feeds.hasher.drift import drift_of
+from headgate.feeds.hasher.framing import opener
 from headgate.feeds.hasher.key_path import key_of
 from headgate.feeds.hasher.offsets import Offsets
 from headgate.feeds.hasher.polling import read_state, token_ranges, write_state
@@ -142,9 +143,20 @@ def test_a_request_names_a_key_and_a_version() -> None:
 
 
 def test_a_reading_is_written_with_the_declared_names() -> None:
-    assert CLOUD.value(Reading("k", None, AT)) == (
-        b'{"pk":"k","hash_cloud":null,"hash_version":2,"cloud_ts":"2026-03-01T12:00:00.123Z"}'
-    )
+    assert CLOUD.fields(Reading("k", None, AT)) == {
+        "pk": "k",
+        "hash_cloud": None,
+        "hash_version": 2,
+        "cloud_ts": "2026-03-01T12:00:00.123Z",
+    }
+
+
+def test_a_framed_event_is_read_behind_its_five_bytes_and_one_without_them_is_not() -> None:
+    body = json.dumps(event()).encode()
+    asked = asked_of(record(b"\x00\x00\x00\x00\x07" + body), FORM, opener(None))
+    assert isinstance(asked, Asked)
+    assert asked.key == "k1"
+    assert asked_of(record(body), FORM, opener(None)) == Skipped("not_json")
 
 
 def test_s1_111_a_partial_row_is_hashed_and_counted() -> None:

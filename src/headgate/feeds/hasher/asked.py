@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from headgate.compile.reconcile.state import ACTIONS, DELETE
 from headgate.compile.rules.key_path import Step
+from headgate.feeds.hasher.framing import Opened, plainly
 from headgate.feeds.hasher.key_path import key_of, text_of
 from headgate.spec.reconcile import Reconcile
 from headgate.spec.ruleset import RuleTable
@@ -91,11 +92,12 @@ def event_form(table: RuleTable, reconcile: Reconcile, path: tuple[Step, ...]) -
     )
 
 
-def asked_of(record: Record, form: EventForm) -> Asked | Skipped:
+def asked_of(record: Record, form: EventForm, opened: Opened = plainly) -> Asked | Skipped:
     """What an event of Topic-1 asks for; a tombstone asks whether its key is gone."""
     if record.value is None:
         return _tombstone(record)
-    data = fields_of(record.value)
+    text = opened(record.value)
+    data = fields_of(text) if text is not None else None
     if data is None:
         return Skipped("not_json")
     key = key_of(data, form.path) if form.path else text_of(data.get(form.pk))

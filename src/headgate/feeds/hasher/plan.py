@@ -8,9 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import orjson
+
 from headgate.compile.rules.key_path import read_path
 from headgate.errors import UsageError
 from headgate.feeds.hasher.asked import EventForm, event_form, reread_topic
+from headgate.feeds.hasher.framing import Closed, Opened, closer, opener, plainly
 from headgate.feeds.hasher.lookups import Limits
 from headgate.feeds.hasher.reading import CloudForm
 from headgate.spec.durations import duration
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["lookup", "poll", "cdc"]
 DEAD_LETTERS = "dlq-cassandra-cloud"
-CDC_PREFIX = "cass"
+CDC_PREFIX = "cassandra"
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class HasherPlan:
     cloud: CloudForm
     reread_after: float
     state_file: Path
+    opened: Opened = plainly
+    closed: Closed = orjson.dumps
 
     @property
     def job(self) -> str:
@@ -97,7 +102,8 @@ def plan_of(settings: Settings, table: RuleTable, bootstrap: str, given: Given) 
     topic = given.topic or str(onprem.topic)
     if given.mode == "cdc" and not given.topic:
         topic = f"{CDC_PREFIX}.{cassandra}"
-    waits = _waits(settings, reconcile)
+    form = _cloud_form(table, reconcile, contract)
+    url = settings.schema_registry_url
     return HasherPlan(
         table=table.name,
         given=given,
@@ -111,15 +117,21 @@ def plan_of(settings: Settings, table: RuleTable, bootstrap: str, given: Given) 
         fields=tuple(field.name for field in contract.fields),
         row_hash=_hashed_by(contract),
         events=event_form(table, reconcile, read_path(onprem.pk_path) if onprem.pk_path else ()),
-        cloud=CloudForm(
-            pk=table.pk,
-            hash=table.hash.cloud_field if table.hash else "hash_cloud",
-            hash_version=reconcile.hash_version,
-            event_time=cloud.event_time or "cloud_ts",
-            number=contract.hash_version,
-        ),
-        reread_after=given.reread_after or waits.total_seconds() / 2,
+        cloud=form,
+        reread_after=given.reread_after or _waits(settings, reconcile).total_seconds() / 2,
         state_file=settings.home / "hasher" / f"{table.name}.json",
+        opened=opener(url) if onprem.framed else plainly,
+        closed=closer(url, str(cloud.topic), form) if cloud.framed else orjson.dumps,
+    )
+
+
+def _cloud_form(table: RuleTable, reconcile: Reconcile, contract: HashContract) -> CloudForm:
+    return CloudForm(
+        pk=table.pk,
+        hash=table.hash.cloud_field if table.hash else "hash_cloud",
+        hash_version=reconcile.hash_version,
+        event_time=table.sources["cloud"].event_time or "cloud_ts",
+        number=contract.hash_version,
     )
 
 

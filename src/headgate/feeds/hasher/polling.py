@@ -148,7 +148,7 @@ class Poller:
         self._sent[key] = reading.known
         self._counts.readings += 1
         self._counts.partial += partial
-        value = self._plan.cloud.value(reading)
+        value = self._plan.closed(self._plan.cloud.fields(reading))
         self._publisher.send(self._plan.cloud_topic, key, value, (), self._done)
         return 1
 

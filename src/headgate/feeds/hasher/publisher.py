@@ -81,9 +81,9 @@ class Publisher:
         headers += [(name, fact.encode()) for name, fact in facts.items()]
         self._queue(topic, record.value, record.key, headers, done)
 
-    def poll(self) -> None:
-        """Hear what was acknowledged."""
-        self._producer.poll(0)
+    def poll(self, timeout: float = 0) -> None:
+        """Hear what was acknowledged, waiting so long for the first if anything is under way."""
+        self._producer.poll(timeout if len(self._producer) else 0)
         self._raise_failure()
 
     def flush(self, seconds: float | None = None) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import orjson
-
 from headgate.feeds.cassandra_rows import Row
 from headgate.feeds.hasher.asked import Asked, Known
 
@@ -43,13 +41,23 @@ class CloudForm:
     event_time: str
     number: int
 
-    def value(self, reading: Reading) -> bytes:
+    def fields(self, reading: Reading) -> dict[str, object]:
         """The message: key, hash, its version, and the row's version."""
         fields: dict[str, object] = {self.pk: reading.key, self.hash: reading.hash}
         if self.hash_version:
             fields[self.hash_version] = self.number
         fields[self.event_time] = written(reading.version)
-        return orjson.dumps(fields)
+        return fields
+
+    def schema(self) -> dict[str, object]:
+        """Its JSON Schema, where a registry keeps one."""
+        kinds: dict[str, object] = {
+            self.pk: {"type": "string"},
+            self.hash: {"type": ["string", "null"]},
+            **({self.hash_version: {"type": "integer"}} if self.hash_version else {}),
+            self.event_time: {"type": "string", "format": "date-time"},
+        }
+        return {"type": "object", "properties": kinds, "required": list(kinds)}
 
 
 def written(moment: datetime) -> str:

@@ -86,7 +86,7 @@ def _asked(plan: HasherPlan, record: Record) -> Asked | Skipped:
         return changed_of(record, plan.key)
     if record.topic == reread_topic(plan.topic):
         return request_of(record)
-    return asked_of(record, plan.events)
+    return asked_of(record, plan.events, plan.opened)
 
 
 def _ready(plan: HasherPlan) -> Ends:

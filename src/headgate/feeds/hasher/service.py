@@ -27,8 +27,9 @@ from headgate.feeds.hasher.table import HashedTable
 
 IDLE_SECONDS, BUSY_SECONDS = 0.1, 0.02
 COMMIT_EVERY, LOOK_EVERY, SHAPE_EVERY = 1.0, 0.5, 60.0
-# What may wait for its answer or its acknowledgement before no more is read.
-QUEUED = 20
+# What may wait for its answer or its acknowledgement before no more is read; so long without
+# room, partitions are paused: a member that does not ask for records holds up the whole group.
+QUEUED, FULL_SECONDS = 20, 1.0
 SECONDS_TO_FINISH, SECONDS_TO_LEAVE = 30.0, 10.0
 
 
@@ -69,7 +70,7 @@ class Hasher:
         )
         self.settled: Mapping[Partition, int] = {}
         self._next = {"commit": 0.0, "look": 0.0, "shape": time.monotonic() + SHAPE_EVERY}
-        self._told_paused = False
+        self._told_paused, self._had_room = False, time.monotonic()
 
     def run(self, stopped: Callable[[], bool], ends: Ends | None) -> None:
         """Until stopped, or with `ends` until the group has come so far."""
@@ -81,25 +82,24 @@ class Hasher:
             self.group.close()
 
     def _round(self) -> None:
-        self._take()
-        for answer in self._lookups.answers(self._patience()):
+        self._tell_pause()
+        self._take(QUEUED * self._plan.given.in_flight - self._offsets.under_way)
+        for answer in self._lookups.answers(BUSY_SECONDS if self._lookups.outstanding else 0):
             self._settle(answer)
-        self._publisher.poll()
+        self._publisher.poll(0 if self._lookups.outstanding else BUSY_SECONDS)
         self._tick(time.monotonic())
 
-    def _take(self) -> None:
-        """Read as much as there is room for; while Cassandra is away, stay in the group only."""
-        self._tell_pause()
-        self.group.pause(self._lookups.paused)
-        room = QUEUED * self._plan.given.in_flight - self._offsets.under_way
-        if room <= 0 and not self._lookups.paused:
+    def _take(self, room: int) -> None:
+        """Read what there is room for; without any, or without Cassandra, stay in the group only."""
+        now = time.monotonic()
+        self._had_room = now if room > 0 else self._had_room
+        waits = self._lookups.paused or now - self._had_room > FULL_SECONDS
+        self.group.pause(waits)
+        if room <= 0 and not waits:
             return
         idle = not self._lookups.outstanding and not self._publisher.unacknowledged
         for record in self.group.records(max(room, 1), IDLE_SECONDS if idle else 0):
             self._ask(record)
-
-    def _patience(self) -> float:
-        return BUSY_SECONDS if self._lookups.outstanding else 0
 
     def _ask(self, record: Record) -> None:
         asked = self._asked(record)
@@ -144,7 +144,7 @@ class Hasher:
         if self._plan.tombstones and reading.absent and asked.deleted:
             self.counts.tombstones += 1
             return None
-        return self._plan.cloud.value(reading)
+        return self._plan.closed(self._plan.cloud.fields(reading))
 
     def _count(self, reading: Reading, asked: Asked, *, changed: bool) -> None:
         self.counts.readings += 1

@@ -1,0 +1,98 @@
+"""The hasher behind Debezium's program for Cassandra, and with a schema registry: all of them real."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.hashers import Lab, event, eventually, hash_of
+
+from headgate.engine.topics import TopicSpec
+from headgate.feeds.cassandra import Cassandra, Place, session_at
+from headgate.feeds.hasher.framing import closer, opener
+from headgate.feeds.registry.client import RegistryClient, Schema
+from headgate.feeds.registry.values import FramedReader, FramedWriter, subject_of
+from headgate.local.cdc import CdcServer
+from headgate.local.registry import RegistryServer
+from headgate.local.service import Running
+
+pytestmark = pytest.mark.slow
+EVENT_SCHEMA = {
+    "type": "record",
+    "name": "event",
+    "fields": [
+        {"name": "hash_onprem", "type": "string"},
+        {"name": "event_ts", "type": "string"},
+        {
+            "name": "partitionColumns",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "part",
+                    "fields": [
+                        {"name": "type", "type": "string"},
+                        {"name": "value", "type": "string"},
+                    ],
+                },
+            },
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def session(cassandra: Any) -> Iterator[Cassandra]:
+    place = Place((cassandra.service.contact_points,), cassandra.service.port)
+    with session_at(place) as opened:
+        yield opened
+
+
+def test_changes_that_debezium_captures_become_readings_and_deletes_tombstones(
+    broker: Any, cassandra: Any, session: Cassandra, tmp_path: Path
+) -> None:
+    lab = Lab(broker, session, tmp_path, "WITH cdc = true")
+    topic = f"cassandra.{lab.table}"
+    broker.topics.create([TopicSpec(topic, 1, 1)])
+    node = cassandra.service
+    with Running(CdcServer(tmp_path / "cdc", broker.bootstrap, node.folder, node.port)):
+        lab.write([{"pk": f"k{n}"} for n in range(50)])
+        session.execute(f"UPDATE {lab.table} SET col1 = 'new' WHERE pk = 'k3'")
+        session.execute(f"DELETE FROM {lab.table} WHERE pk = 'k4'")
+        assert eventually(lambda: broker.topics.found(topic).span >= 52, 60)
+    lab.run(lab.plan(mode="cdc", topic=topic))
+    newest = {record.key.decode(): record.value for record in lab.records(lab.cloud)}
+    assert newest.keys() == {f"k{n}" for n in range(50)}
+    assert newest["k4"] is None
+    assert json.loads(newest["k3"] or b"")["hash_cloud"] == hash_of("k3", col1="new")
+    assert json.loads(newest["k5"] or b"")["hash_cloud"] == hash_of("k5")
+
+
+def test_framed_events_are_read_and_framed_readings_written(
+    broker: Any, session: Cassandra, tmp_path: Path
+) -> None:
+    lab = Lab(broker, session, tmp_path)
+    lab.write([{"pk": "json"}, {"pk": "avro"}])
+    with Running(RegistryServer(tmp_path / "registry")) as registry:
+        url = registry.service.url
+        client = RegistryClient(url)
+        plain = FramedWriter(client, subject_of(lab.topic), Schema('{"type": "object"}', "JSON"))
+        avro = FramedWriter(client, f"{lab.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
+        fields = ("hash_onprem", "event_ts", "partitionColumns")
+        whole = event("avro")[1]
+        lab.send([("json", plain.write(event("json")[1]))])
+        lab.send([("avro", avro.write({name: whole[name] for name in fields}))])
+        form = lab.plan().cloud
+        plan = replace(lab.plan(), opened=opener(url), closed=closer(url, lab.cloud, form))
+        done = lab.run(plan)
+        reader = FramedReader(client)
+        found = [reader.read(record.value or b"").value for record in lab.records(lab.cloud)]
+    assert {reading["pk"]: reading["hash_cloud"] for reading in found} == {
+        "json": hash_of("json"),
+        "avro": hash_of("avro"),
+    }
+    assert done.skipped == {}
