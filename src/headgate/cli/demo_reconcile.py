@@ -160,6 +160,8 @@ def reconciled(walk: ReconcileWalk, home: Path, order: Order) -> Compared:
         walk.start()
         walk.deploy()
         with walk.hasher(home / "logs" / "hasher.log"):
+            walk.plant("early", order.keys, order.seed)
+            walk.warm(settings)
             planted = walk.plant("first", order.keys, order.seed).planted
             walk.heard(settings, sum(planted.statuses.values()))
             walk.plant("soon", order.keys, order.seed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from headgate.spec.ruleset import RuleTable
 
 KEYS = 20_000
-PHASES = ("first", "soon", "late")
+PHASES = ("early", "first", "soon", "late")
 # All versions of the first wave lie before the moment of planting.
 BEFORE = timedelta(minutes=10)
+EARLY_SENT = "early.sent"
 ONPREM_TABLE = """\
 CREATE OR REPLACE TABLE lake.{table} USING iceberg
 AS SELECT * FROM parquet.`{file}`"""
@@ -67,7 +69,7 @@ def feed_pairs(
 
     Rows go into Cassandra and into the on-prem table of the lake, messages to the topics. The later
     waves belong to the first: `soon` brings what comes within the window, `late` what comes after
-    it. keys.parquet says of each key what must come of it.
+    it; `early` brings a few keys before the first. keys.parquet says of each key what must come of it.
 
     \b
     Examples:
@@ -90,18 +92,30 @@ def fed(
     dry_run: bool = False,
 ) -> Fed:
     """One wave under the settings in force."""
-    from headgate.feeds.pairs.oracle import sums_of, write_oracle
+    from headgate.feeds.pairs.oracle import read_sums, write_oracle
     from headgate.settings import load_settings
 
     settings = load_settings()
     begun = time.monotonic()
     folder = out or settings.home / "data" / "pairs"
     plan = plan_of(settings, table)
-    planting = planting_of(plan, phase, keys, seed, folder)
-    sums = write_oracle(folder, planting) if phase == "first" else sums_of(planting)
-    rows, messages = (0, {}) if dry_run else sent(settings, plan, planting, phase, folder)
+    waves = waves_of(phase, folder)
+    planting = planting_of(plan, keys, seed, None if "early" in waves else folder)
+    sums = write_oracle(folder, planting) if "early" in waves else read_sums(folder)
+    rows, messages = (0, {}) if dry_run else sent(settings, plan, planting, waves, folder)
+    if phase == "early" and not dry_run:
+        (folder / EARLY_SENT).touch()
     seconds = round(time.monotonic() - begun, 2)
     return Fed(table, phase, rows, messages, str(folder), seconds, sums)
+
+
+def waves_of(phase: Phase, folder: Path) -> tuple[Phase, ...]:
+    """What is sent now: the first wave brings the early keys too, unless they have gone before."""
+    early = folder / EARLY_SENT
+    if phase != "first" or not early.is_file():
+        return ("early", "first") if phase == "first" else (phase,)
+    early.unlink()
+    return ("first",)
 
 
 def plan_of(settings: Settings, table: str) -> PairsPlan:
@@ -127,14 +141,14 @@ def plan_of(settings: Settings, table: str) -> PairsPlan:
     )
 
 
-def planting_of(plan: PairsPlan, phase: Phase, keys: int, seed: int, folder: Path) -> Planting:
-    """A first wave is ordered here; a later one belongs to what was noted."""
+def planting_of(plan: PairsPlan, keys: int, seed: int, folder: Path | None) -> Planting:
+    """What is ordered here; a later wave belongs to what was noted in the folder."""
     from headgate.feeds.pairs.hashes import hash_by
     from headgate.feeds.pairs.oracle import read_sums
     from headgate.feeds.pairs.planting import Order, Planting
     from headgate.spec.hash_contract_loader import load_contract
 
-    order = Order(keys, seed, begin()) if phase == "first" else read_sums(folder).order
+    order = read_sums(folder).order if folder else Order(keys, seed, begin())
     return Planting(order, hash_by(load_contract(plan.contract).value))
 
 
@@ -147,7 +161,7 @@ def begin() -> datetime:
 
 
 def sent(
-    settings: Settings, plan: PairsPlan, planting: Planting, phase: Phase, folder: Path
+    settings: Settings, plan: PairsPlan, planting: Planting, waves: Sequence[Phase], folder: Path
 ) -> tuple[int, dict[str, int]]:
     """The rows first, so that whoever hears a message finds the row."""
     from headgate.cli.feed import bootstrap_of
@@ -155,16 +169,19 @@ def sent(
     from headgate.feeds.pairs import sending
     from headgate.feeds.topic_writer import TopicWriter
 
-    writer = TopicWriter(bootstrap_of(settings))
+    writer, rows, messages = TopicWriter(bootstrap_of(settings)), 0, Counter[str]()
     writer.require(plan.topics.values())
     with open_session(settings) as cassandra:
-        if phase == "first":
+        if "early" in waves:
             sending.prepare(cassandra, plan.cassandra)
             console.say("rows into the on-prem table …")
             onprem_table(settings, plan, folder)
         console.say(f"rows into {plan.cassandra} …")
-        rows = sending.write_rows(cassandra, plan.cassandra, planting, phase)
-    return rows, sending.send_messages(writer, plan.topics, planting, phase)
+        for phase in waves:
+            rows += sending.write_rows(cassandra, plan.cassandra, planting, phase)
+    for phase in waves:
+        messages.update(sending.send_messages(writer, plan.topics, planting, phase))
+    return rows, dict(messages)
 
 
 def onprem_table(settings: Settings, plan: PairsPlan, folder: Path) -> None:

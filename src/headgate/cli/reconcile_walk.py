@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headgate.settings import Settings
     from headgate.store.ops import OpsStore
 
-NAME_WIDTH = 10
+NAME_WIDTH = 11
 TABLE = "business"
 JOB = f"reconcile-{TABLE}"
 BUNDLES = ("kafka", "spark", "cassandra", "connect", "cassandra-java-driver", "jmx-exporter")
@@ -137,7 +137,7 @@ class ReconcileWalk(Walk):
     def plant(self, phase: Phase, keys: int, seed: int) -> Fed:
         from headgate.cli.feed_pairs import fed
 
-        with self._steps.step(f"plant {phase}" if phase != "first" else "plant") as step:
+        with self._steps.step(f"plant {phase}") as step:
             done = fed(TABLE, phase, keys, seed)
             messages = sum(done.messages.values())
             step.words = f"{done.rows:,} rows into Cassandra, {messages:,} messages"
@@ -145,7 +145,7 @@ class ReconcileWalk(Walk):
                 self._sent_at = time.monotonic()
                 kinds = len(done.planted.roles) - 1
                 step.words = f"{keys:,} keys, {kinds} kinds of defect: {step.words}"
-            else:
+            elif phase != "early":
                 step.words += f", {self._age:.0f} s after the first"
         return done
 
@@ -153,6 +153,14 @@ class ReconcileWalk(Walk):
     def _age(self) -> float:
         """Seconds since the first wave was sent."""
         return time.monotonic() - self._sent_at
+
+    def warm(self, settings: Settings) -> None:
+        """Wait for a first batch: it compiles everything, which takes longer than to run it."""
+        from headgate.checks.lake import Lake
+
+        with self._steps.step("warm up") as step, Lake.open(settings) as lake:
+            wait_for(lambda: bool(newest(lake)), lambda: "no key is judged yet", step)
+            step.words = "the first batch is written"
 
     def heard(self, settings: Settings, keys: int) -> None:
         """Wait until each planted key has a first verdict."""

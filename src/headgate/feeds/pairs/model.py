@@ -7,9 +7,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-# Keys are planted in waves: the second comes within the window, the third after it.
-Phase = Literal["first", "soon", "late"]
-PHASES: tuple[Phase, ...] = ("first", "soon", "late")
+# Keys are planted in waves: a few early, so that the job has warmed up; most of them; what comes
+# within the window; what comes after it.
+Phase = Literal["early", "first", "soon", "late"]
+PHASES: tuple[Phase, ...] = ("early", "first", "soon", "late")
 Cell: TypeAlias = str | Decimal | datetime | float | None
 COLUMNS = ("col1", "col2", "col3", "col4")
 

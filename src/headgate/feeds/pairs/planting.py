@@ -10,12 +10,13 @@ from functools import cached_property
 
 import numpy as np
 
-from headgate.feeds.pairs.model import BusinessRow, Expected, Message, Phase, Planned
+from headgate.feeds.pairs.model import BusinessRow, Expected, Message, Phase, Plan, Planned
 from headgate.feeds.pairs.roles import ROLES, SOUND, Role, sound
 from headgate.feeds.pairs.rows import SoundRows
 from headgate.feeds.pairs.sayings import HashOf, Key
 
-FEWEST = 2 * len(ROLES)
+# One of so many sound keys comes early, and so does everything that becomes a dead letter.
+EARLY = 40
 _SOUND = Role(SOUND, 0, Expected("MATCH"), sound)
 
 
@@ -41,7 +42,8 @@ class Planting:
             role = ROLES[at] if at >= 0 else _SOUND
             row, whole = self._rows.drawn(number), self._rows.whole(number)
             plan = role.plan(Key(number, row, whole, self._hash_of))
-            yield Planned(row.pk, role.name, role.expected, plan)
+            early = role.expected.letter is not None or (at < 0 and number % EARLY == 0)
+            yield Planned(row.pk, role.name, role.expected, _early(plan) if early else plan)
 
     @cached_property
     def planned(self) -> tuple[Planned, ...]:
@@ -53,7 +55,7 @@ class Planting:
     def writes(self, phase: Phase, at: datetime) -> list[BusinessRow]:
         """What the cloud is to hold from now on; what it learns after the first wave is as new as that."""
         rows = [w.row for key in self.planned for w in key.plan.writes if w.phase == phase]
-        if phase == "first":
+        if phase in ("early", "first"):
             return rows
         first = at - timedelta(milliseconds=len(rows))
         return [
@@ -69,6 +71,14 @@ class Planting:
         """Keys by role, the sound ones first."""
         counted = Counter(key.role for key in self.planned)
         return {name: counted[name] for name in (SOUND, *(role.name for role in ROLES))}
+
+
+def _early(plan: Plan) -> Plan:
+    return replace(
+        plan,
+        messages=tuple(replace(message, phase="early") for message in plan.messages),
+        writes=tuple(replace(write, phase="early") for write in plan.writes),
+    )
 
 
 def roles_of(order: Order) -> list[int]:
