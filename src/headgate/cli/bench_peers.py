@@ -12,6 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from headgate.errors import OperationError
 
 RESULTS = "bench/results"
+# What is measured, by which script, and where the report is kept.
+RULES, TABLES = "rules", "two tables"
+WORK = {RULES: ("peers.py", "peers"), TABLES: ("peers_compare.py", "peers_compare")}
 
 
 class Line(BaseModel):
@@ -38,18 +41,28 @@ class Report(BaseModel):
 
 
 def run_peers(rows: int, rules: int, only: str, seconds: float) -> list[dict[str, str]]:
-    """Measure, keep the whole report in bench/results, and give the table."""
+    """Measure rules and the comparison of tables, keep both reports, and give the table."""
+    given = ("--rows", str(rows), "--only", only, "--seconds", str(seconds))
+    return [
+        {"work": work, **line}
+        for work in WORK
+        for line in _kept(work, (*given, *(("--rules", str(rules)) if work == RULES else ())))
+    ]
+
+
+def _kept(work: str, given: Sequence[str]) -> list[dict[str, str]]:
     from headgate.cli.console import as_table
     from headgate.profile import find_root
 
-    root = find_root(Path.cwd())
-    given = ("--rows", str(rows), "--rules", str(rules), "--only", only, "--seconds", str(seconds))
-    found = _measured(root / "bench" / "peers.py", given)
+    root, (script, name) = find_root(Path.cwd()), WORK[work]
+    found = _measured(root / "bench" / script, given)
     table = shown(found.lines)
+    if not table:  # none of the tools asked for does this work
+        return []
     folder = root / RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "peers.json").write_text(found.model_dump_json(indent=2) + "\n")
-    (folder / "peers.md").write_text(as_table(table, markdown=True) + "\n", encoding="utf-8")
+    (folder / f"{name}.json").write_text(found.model_dump_json(indent=2) + "\n")
+    (folder / f"{name}.md").write_text(as_table(table, markdown=True) + "\n", encoding="utf-8")
     return table
 
 

@@ -1,0 +1,14 @@
+"""Spark's own exceptAll, both ways: how many rows the other side lacks, and no more."""
+
+from __future__ import annotations
+
+from compared import Told, play
+from pyspark.sql import DataFrame, SparkSession
+
+
+def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Told:
+    gone, came = left.exceptAll(right).count(), right.exceptAll(left).count()
+    return Told(max(gone, came))
+
+
+play("pyspark", compare)

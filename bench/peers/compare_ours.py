@@ -1,0 +1,25 @@
+"""Ours: what `headgate reconcile tables` does, samples among it."""
+
+from __future__ import annotations
+
+from compared import KEY, Told, play
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.compile.compare.model import Asked, Column, Table
+from headgate.compile.compare.plan import plan
+from headgate.jobs.compare import Comparison
+
+
+def table(name: str, frame: DataFrame) -> Table:
+    frame.createOrReplaceTempView(name)
+    return Table(name, name, tuple(Column(*each) for each in frame.dtypes))
+
+
+def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Told:
+    session.conf.set("spark.sql.caseSensitive", "true")
+    planned = plan(table("peer_left", left), table("peer_right", right), Asked(key=(KEY,)))
+    found = Comparison(session, planned).run()
+    return Told(sum(n for status, n in found.counts.items() if status != "MATCH"), found.columns)
+
+
+play("headgate", compare)
