@@ -10,6 +10,7 @@ import click
 VERBS: dict[str, str] = {
     "check": "every fault of the hash contracts at once",
     "row": "the hash of one row by a contract, and the text that is hashed",
+    "sql": "the Spark SQL that hashes the rows of a table",
     "vectors": "hold this implementation against the shared vectors",
 }
 

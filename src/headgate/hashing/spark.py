@@ -64,6 +64,18 @@ def row_text_sql(
     return _concat(pieces)
 
 
+def usual_types(contract: HashContract) -> dict[str, str]:
+    """The column types that are taken where none are given; exact decimals have none."""
+    known = (field for field in contract.fields if not _unknown(field.kind))
+    return {field.name: str(usual_type(field.kind)) for field in known}
+
+
+def _unknown(kind: HashType) -> bool:
+    """Whether it has an exact decimal in it, whose column's own scale nobody can guess."""
+    own = kind.name == "decimal" and kind.scale is None
+    return own or any(_unknown(item) for item in kind.items)
+
+
 def _parts(contract: HashContract, types: Mapping[str, str] | None, source: str) -> dict[str, Part]:
     found, faults = dict[str, Part](), list[Fault]()
     for field in contract.fields:

@@ -40,6 +40,11 @@ class SparkType:
     numbers: tuple[int, ...] = ()
     items: tuple[SparkType, ...] = ()
 
+    def __str__(self) -> str:
+        inner = f"<{','.join(map(str, self.items))}>" if self.items else ""
+        numbers = f"({','.join(map(str, self.numbers))})" if self.numbers else ""
+        return f"{self.name}{inner}{numbers}"
+
     @property
     def is_whole(self) -> bool:
         return self.name in _WHOLE

@@ -87,6 +87,15 @@ def test_a_file_that_is_not_there_is_wrong_usage() -> None:
     assert isinstance(run("vectors", "nothing.jsonl").exception, UsageError)
 
 
+def test_the_sql_is_shown_for_the_usual_types_and_for_those_given() -> None:
+    usual, given = run("sql", CONTRACT), run("sql", CONTRACT, "--column", "col2=decimal(10,2)")
+    assert usual.stdout.startswith("sha2(concat(IF(col1 IS NULL, 'n;', 's'), ")
+    assert len(given.stdout) < len(usual.stdout)
+    refused = run("sql", CONTRACT, "--column", "col2=double")
+    assert isinstance(refused.exception, DeclarationError)
+    assert isinstance(run("sql", CONTRACT, "--column", "col2").exception, UsageError)
+
+
 def test_the_shared_vectors_agree() -> None:
     result = run("vectors", str(ROOT / FILE))
     assert result.exit_code == 0
