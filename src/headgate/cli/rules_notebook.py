@@ -3,42 +3,69 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from headgate.cli.console import console
 
-FORMS = ("jupyter", "zeppelin")
+if TYPE_CHECKING:
+    from headgate.compile.rules.notebooks import Form
+    from headgate.settings import Settings
+
+FORMS = ("jupyter", "zeppelin", "sql")
 
 
 @click.command()
 @click.argument("table")
 @click.option("--form", type=click.Choice(FORMS), default="jupyter", show_default=True)
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Default: notebooks/<table>."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Default: notebooks/<table>. Of a pair, the beginning of three names.",
 )
 def command(table: str, form: str, out: Path | None) -> None:
     """Write a notebook with the first questions to a rule table's results and metrics.
 
-    jupyter speaks to the running engine over Connect, zeppelin with %jdbc. The same rule set
-    always gives the same file.
+    jupyter speaks to the running engine over Connect, zeppelin with %jdbc, and sql is a file for
+    `headgate sql -f`. A pair that is reconciled gets three: one for each data centre, which asks
+    that one alone, and one for both. The same rule set always gives the same files.
 
     \b
     Examples:
       headgate rules notebook customer
       headgate rules notebook orders --form zeppelin --out orders.zpln
+      headgate rules notebook business --form sql
     """
-    from headgate.cli.feed_rules import open_rules
     from headgate.compile.rules import notebooks
     from headgate.settings import load_settings
 
     settings = load_settings()
     chosen = cast("notebooks.Form", form)
-    text = notebooks.notebook(open_rules(settings, table), chosen)
-    file = out or settings.root / "notebooks" / f"{table}{notebooks.SUFFIXES[chosen]}"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    console.done(f"written: {file}")
+    end = notebooks.SUFFIXES[chosen]
+    target = out or settings.root / "notebooks" / f"{table}{end}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    files: list[str] = []
+    for name, text in texts(settings, table, chosen).items():
+        file = target if name == table else target.with_name(name.replace(table, target.stem) + end)
+        file.write_text(text, encoding="utf-8")
+        files.append(str(file))
+        console.done(f"written: {file}")
     if console.format != "text":
-        console.data({"table": table, "form": form, "file": str(file)})
+        console.data({"table": table, "form": form, "files": files})
+
+
+def texts(settings: Settings, table: str, form: Form) -> dict[str, str]:
+    """The files by name: one for a rule table, three for a pair that is reconciled."""
+    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules import notebooks
+    from headgate.compile.rules.notebooks_pair import pair_notes
+    from headgate.spec.hash_contract_loader import load_contract
+
+    judged = open_rules(settings, table)
+    reconcile = judged.table.reconcile
+    if reconcile is None:
+        return {table: notebooks.notebook(judged, form)}
+    named = reconcile.contract
+    contract = load_contract(settings.root / named).value if named else None
+    return {note.name: notebooks.rendered(note, form) for note in pair_notes(judged, contract)}

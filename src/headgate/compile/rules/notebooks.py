@@ -12,8 +12,8 @@ from headgate.compile.rules.model import JudgedTable
 from headgate.expr.literals import spark_identifier
 from headgate.spec.durations import in_words
 
-Form = Literal["jupyter", "zeppelin"]
-SUFFIXES: Mapping[Form, str] = {"jupyter": ".ipynb", "zeppelin": ".zpln"}
+Form = Literal["jupyter", "zeppelin", "sql"]
+SUFFIXES: Mapping[Form, str] = {"jupyter": ".ipynb", "zeppelin": ".zpln", "sql": ".sql"}
 Json: TypeAlias = "str | int | bool | None | list[Json] | dict[str, Json]"
 
 CONNECT = """\
@@ -38,10 +38,34 @@ class Query:
     sql: str
 
 
+@dataclass(frozen=True)
+class Note:
+    """A notebook before it has a form; `name` makes its file and the ids in it."""
+
+    name: str
+    title: str
+    about: str
+    queries: tuple[Query, ...]
+
+
 def notebook(judged: JudgedTable, form: Form) -> str:
     """The notebook's file: same rule table, same bytes."""
-    body = _jupyter(judged) if form == "jupyter" else _zeppelin(judged)
+    name = judged.table.name
+    return rendered(Note(name, f"Data quality of {name}", _about(judged), queries(judged)), form)
+
+
+def rendered(note: Note, form: Form) -> str:
+    """The file; as `sql` it is what `headgate sql -f` takes."""
+    if form == "sql":
+        return _script(note)
+    body = _jupyter(note) if form == "jupyter" else _zeppelin(note)
     return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def _script(note: Note) -> str:
+    parts = [f"-- {note.title}"]
+    parts += [f"-- {query.title}: {query.words}\n{query.sql};" for query in note.queries]
+    return "\n\n".join(parts) + "\n"
 
 
 def queries(judged: JudgedTable) -> tuple[Query, ...]:
@@ -123,10 +147,10 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _jupyter(judged: JudgedTable) -> Json:
-    name = judged.table.name
-    cells = [_markdown(name, 0, _about(judged)), _code(name, 1, CONNECT)]
-    for number, query in enumerate(queries(judged)):
+def _jupyter(note: Note) -> Json:
+    name = note.name
+    cells = [_markdown(name, 0, note.about), _code(name, 1, CONNECT)]
+    for number, query in enumerate(note.queries):
         cells.append(_markdown(name, 2 * number + 2, f"## {query.title}\n\n{query.words}"))
         cells.append(_code(name, 2 * number + 3, f'show("""\n{query.sql}\n""")'))
     cells.append(_code(name, len(cells), "engine.close()"))
@@ -167,14 +191,14 @@ def _id(name: str, number: int) -> str:
     return hashlib.sha256(f"{name} {number}".encode()).hexdigest()[:12]
 
 
-def _zeppelin(judged: JudgedTable) -> Json:
-    name = judged.table.name
-    texts = [f"%md\n{_about(judged)}"]
-    for query in queries(judged):
+def _zeppelin(note: Note) -> Json:
+    name = note.name
+    texts = [f"%md\n{note.about}"]
+    for query in note.queries:
         texts += [f"%md\n## {query.title}\n\n{query.words}", f"%jdbc\n{query.sql}"]
     return {
         "paragraphs": [_paragraph(name, number, text) for number, text in enumerate(texts)],
-        "name": f"Headgate/Data quality of {name}",
+        "name": f"Headgate/{note.title}",
         "id": _id(name, 0)[:9].upper(),
         "defaultInterpreterGroup": "jdbc",
         "noteParams": {},
