@@ -22,11 +22,14 @@ from headgate.local import services
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
     *("Makefile", "datasets", "dbt", "env", "schemas", "scripts", "spark"),
-    *("rules", "rules.yaml", "tools", "notebooks"),
+    *("rules", "rules.yaml", "tools", "notebooks", "contracts", "connect"),
 )
 # What make compares .venv with; empty and old, so that it never sets up another.
 WATCHED = (*(f"requirements/{name}.txt" for name in ("dev", "build", "java")), "pyproject.toml")
-PORTS = ("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT")
+PORTS = (
+    *("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT"),
+    *("CASSANDRA_PORT", "KAFKA_CONNECT_PORT"),
+)
 FREE_PORTS = dict.fromkeys(PORTS, "0")
 SECTION = re.compile(r"^## (?P<title>[^\n]+)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.M | re.S)

@@ -1,0 +1,32 @@
+"""docs/06 is followed to the letter: its commands are taken from the page and run in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.newcomer import ROOT, Newcomer, clone, steps_of
+
+PAGE = ROOT / "docs" / "06_reconcile_runbook.md"
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
+    with clone(tmp_path) as found:
+        yield found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_runbook_of_reconciliation_is_right_to_its_last_line(newcomer: Newcomer) -> None:
+    screen = newcomer.type(steps_of(PAGE))
+    shown = re.search(r"```\n(DQ_STATUS +CNT\n.*?)```", PAGE.read_text("utf-8"), re.S)
+    assert shown
+    for line in shown.group(1).splitlines():
+        assert line in screen
+    assert re.search(r"^dq_missing_pk +3$", screen, re.M)
+    assert re.search(r"^dq_unknown_action +3$", screen, re.M)
+    assert re.search(r'^dq_keys\{.*status="MATCH".*\} ', screen, re.M)
+    assert "MISSING_CLOUD" in screen
