@@ -103,8 +103,10 @@ class Lab:
             state_file=self.folder / "poll.json",
         )
 
-    def run(self, plan: HasherPlan | None = None, heard: Heard | None = None) -> Hashed:
-        return run_hasher(plan or self.plan(), self.cassandra.place, heard or Heard())
+    def run(
+        self, plan: HasherPlan | None = None, heard: Heard | None = None, agent: str | None = None
+    ) -> Hashed:
+        return run_hasher(plan or self.plan(), self.cassandra.place, heard or Heard(), agent)
 
     def write(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Rows into Cassandra."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -91,7 +92,11 @@ def test_s1_106_the_job_says_missing_cloud_and_s1_107_counts_it(lab: Lab) -> Non
 def test_s1_111_a_partial_row_is_hashed_with_its_nulls_and_s1_112_counted(lab: Lab) -> None:
     lab.write([{"pk": "p1", "col1": None, "col4": None}, {"pk": "p2"}])
     lab.send([event("p1"), event("p2")])
-    done = lab.run()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as agent:
+        agent.bind(("127.0.0.1", 0))
+        agent.settimeout(5)
+        done = lab.run(agent=f"127.0.0.1:{agent.getsockname()[1]}")
+        assert agent.recv(2_000) == b"dq_partial_row:1|c|#table:business"
     found = {reading["pk"]: reading["hash_cloud"] for reading in lab.readings()}
     assert found == {"p1": hash_of("p1", col1=None, col4=None), "p2": hash_of("p2")}
     assert done.partial == 1

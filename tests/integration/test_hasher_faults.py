@@ -148,6 +148,21 @@ def last_share(hasher: Started) -> str:
 
 
 @pytest.mark.slow
+def test_a_column_that_is_dropped_meanwhile_hashes_as_null_from_then_on(lab: Lab) -> None:
+    lab.write([{"pk": "before"}, {"pk": "after"}])
+    with begun(lab) as hasher:
+        lab.send([event("before")])
+        assert eventually(lambda: keys_on(lab, lab.cloud) == {"before"})
+        lab.cassandra.execute(f"ALTER TABLE {lab.table} DROP col2")
+        lab.send([event("after")])
+        assert eventually(lambda: keys_on(lab, lab.cloud) == {"before", "after"})
+        assert metrics(hasher)['dq_column_removed_total{table="business"}'] == 1
+        assert "hashes as null" in hasher.text()
+    found = {reading["pk"]: reading["hash_cloud"] for reading in lab.readings()}
+    assert found == {"before": hash_of("before"), "after": hash_of("after", col2=None)}
+
+
+@pytest.mark.slow
 def test_a_cassandra_that_is_killed_and_comes_back_loses_nothing(
     broker: Any, private_cassandra: Any, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_KEY = 65_535
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
 _INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "varint": 256}
 _TEXTS = ("text", "varchar", "ascii", "inet")
@@ -85,6 +86,8 @@ def _collection(value: Any) -> object:
 def key_values(text: str, types: Sequence[str]) -> tuple[object, ...]:
     """The values of a key: one column's text, or of several a JSON list in their order."""
     if len(types) == 1:
+        if not 0 < len(text.encode(errors="replace")) <= LONGEST_KEY:
+            raise KeyTypeError("no key is empty, or as long as this one")
         return (_key_value(text, types[0]),)
     try:
         parts = json.loads(text, parse_int=str, parse_float=str)

@@ -322,7 +322,16 @@ def test_a_key_has_the_type_of_its_column_and_back(text: str, cql_type: str, val
 
 
 @pytest.mark.parametrize(
-    ("text", "cql_type"), [("x", "int"), ("2147483648", "int"), ("1", "uuid"), ("é", "ascii")]
+    ("text", "cql_type"),
+    [
+        ("x", "int"),
+        ("2147483648", "int"),
+        ("1", "uuid"),
+        ("é", "ascii"),
+        ("", "text"),
+        ("x" * 65_536, "text"),
+        ("\ud800", "text"),
+    ],
 )
 def test_a_text_that_no_key_can_have_is_none(text: str, cql_type: str) -> None:
     with pytest.raises(KeyTypeError):

@@ -15,9 +15,16 @@ from headgate.feeds.hasher.asked import Record
 # A broker that restarts comes back within it; what is queued then arrives, once and in order.
 SECONDS_TO_DELIVER = 300.0
 AWAY = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
-TOO_LARGE = frozenset({"MSG_SIZE_TOO_LARGE"})
+# Below the usual limit of 1 MiB for a message, with room for our own headers.
+LARGEST = 900_000
 Headers = list[tuple[str, bytes | None]]
 Done = Callable[[], None]
+
+
+def size_of(record: Record) -> int:
+    """Bytes of key, value and headers."""
+    headers = sum(len(name) + len(value or b"") + 10 for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 class _Producer(Protocol):
@@ -77,9 +84,13 @@ class Publisher:
             "headgate.reason": letter.words,
             "headgate.refused_at": datetime.now(UTC).isoformat(),
         }
-        headers = [*record.headers, *self._origin(record)]
+        value, own = record.value, [*record.headers]
+        if size_of(record) > LARGEST:  # with our headers a broker might not take it
+            value, own = None, []
+            facts["headgate.reference"] = f"{record.topic}/{record.partition}/{record.offset}"
+        headers = [*own, *self._origin(record)]
         headers += [(name, fact.encode()) for name, fact in facts.items()]
-        self._queue(topic, record.value, record.key, headers, done)
+        self._queue(topic, value, record.key, headers, done)
 
     def poll(self, timeout: float = 0) -> None:
         """Hear what was acknowledged, waiting so long for the first if anything is under way."""

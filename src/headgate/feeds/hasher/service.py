@@ -163,7 +163,7 @@ class Hasher:
             self.rereads.settle(asked.key)
 
     def _lose(self, mine: tuple[Asked, ...], lost: Lost) -> None:
-        self.counts.timeouts += len(mine)
+        self.counts.timeouts += sum(asked.before is None for asked in mine)
         words = f"no answer after {lost.tries} tries: {lost.failure.words}"
         self._letters(mine, Letter("Cassandra", "dq_cassandra_timeout", words))
 
