@@ -6,6 +6,9 @@ import com.datastax.oss.driver.api.core.type.ListType;
 import com.datastax.oss.driver.api.core.type.MapType;
 import com.datastax.oss.driver.api.core.type.SetType;
 import com.datastax.oss.driver.api.core.type.codec.registry.CodecRegistry;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.time.ZoneOffset;
@@ -17,19 +20,22 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
+import org.apache.kafka.connect.data.Decimal;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaBuilder;
 
 /**
  * How a Cassandra type appears in a Connect record.
  *
- * <p>Numbers without a fixed width, times and ids are text, because Connect has no type that keeps
- * them exactly; what is neither simple nor a collection of simple values is its CQL literal.
+ * <p>Decimals of any scale, times and ids are text, because Connect has no type that keeps them
+ * exactly; what is neither simple nor a collection is its CQL literal.
  */
 public final class Cells {
   private static final DateTimeFormatter MILLIS =
       DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'", Locale.ROOT)
           .withZone(ZoneOffset.UTC);
+  /** Connect has no integer without a limit; a decimal of scale 0 is one. */
+  private static final Schema WHOLE = Decimal.builder(0).optional().build();
   private static final Map<DataType, Schema> AS_THEY_ARE =
       Map.of(
           DataTypes.BOOLEAN, Schema.OPTIONAL_BOOLEAN_SCHEMA,
@@ -43,8 +49,8 @@ public final class Cells {
           DataTypes.BLOB, Schema.OPTIONAL_BYTES_SCHEMA);
   private static final List<DataType> BY_THEIR_TEXT =
       List.of(
-          DataTypes.TEXT, DataTypes.ASCII, DataTypes.DECIMAL, DataTypes.VARINT,
-          DataTypes.UUID, DataTypes.TIMEUUID, DataTypes.DATE);
+          DataTypes.TEXT, DataTypes.ASCII, DataTypes.DECIMAL,
+          DataTypes.UUID, DataTypes.TIMEUUID, DataTypes.DATE, DataTypes.TIME);
 
   private Cells() {}
 
@@ -61,6 +67,12 @@ public final class Cells {
     }
     if (type.equals(DataTypes.TIMESTAMP)) {
       return text(value -> time((Instant) value));
+    }
+    if (type.equals(DataTypes.VARINT)) {
+      return new Cell(WHOLE, value -> new BigDecimal((BigInteger) value));
+    }
+    if (type.equals(DataTypes.INET)) {
+      return text(value -> ((InetAddress) value).getHostAddress());
     }
     if (BY_THEIR_TEXT.contains(type)) {
       return text(Object::toString);

@@ -22,6 +22,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  */
 public final class DeadLetters implements AutoCloseable {
   public static final String TOPIC = "dlq-cassandra-cloud";
+  /** Below the usual limit of 1 MiB for a message, with room for headers. */
+  static final int VALUE_LIMIT = 900_000;
   static final int TRACE_LIMIT = 4_000;
   static final int MESSAGE_LIMIT = 1_000;
 
@@ -58,9 +60,14 @@ public final class DeadLetters implements AutoCloseable {
   }
 
   public void write(DeadLetter letter) {
+    boolean tooLarge = letter.value() != null && letter.value().length > VALUE_LIMIT;
     ProducerRecord<byte[], byte[]> record =
-        new ProducerRecord<>(topic, null, letter.key(), letter.value());
+        new ProducerRecord<>(topic, null, letter.key(), tooLarge ? null : letter.value());
     describe(letter, record.headers());
+    if (tooLarge) {
+      // The row is in its table still: its key and origin are reference enough.
+      put(record.headers(), "reference", letter.value().length + " bytes, not sent");
+    }
     try {
       producer().send(record).get();
     } catch (InterruptedException error) {

@@ -4,12 +4,19 @@ import static headgate.connect.Cases.equal;
 import static headgate.connect.Cases.fails;
 import static headgate.connect.Cases.holds;
 
+import com.datastax.oss.driver.api.core.type.DataType;
+import com.datastax.oss.driver.api.core.type.DataTypes;
 import headgate.connect.CassandraPollSource;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.net.InetAddress;
 import java.time.Instant;
+import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.config.ConfigException;
 
 /** The parts of the source that need no Cassandra. */
@@ -70,6 +77,21 @@ public final class SourceCases {
     equal(10, recent.size());
     holds(recent.has(List.of(99_995L), 99_995L), "the row is known");
     holds(!recent.has(List.of(99_995L), 99_996L), "a new version of it is not");
+  }
+
+  public void everyTypeKeepsItsValue() throws Exception {
+    equal(new BigDecimal("12345678901234567890"), of(DataTypes.VARINT, new BigInteger("12345678901234567890")));
+    equal("1.50", of(DataTypes.DECIMAL, new BigDecimal("1.50")));
+    equal("127.0.0.1", of(DataTypes.INET, InetAddress.getByName("127.0.0.1")));
+    equal("2024-02-29", of(DataTypes.DATE, LocalDate.of(2024, 2, 29)));
+    equal(List.of("0.1"), of(DataTypes.setOf(DataTypes.DECIMAL), Set.of(new BigDecimal("0.1"))));
+    equal(Map.of("a", 1), of(DataTypes.mapOf(DataTypes.TEXT, DataTypes.INT), Map.of("a", 1)));
+    equal("5", Cells.key(DataTypes.BIGINT).of(5L));
+    equal(null, of(DataTypes.INT, null));
+  }
+
+  private static Object of(DataType type, Object value) {
+    return Cells.of(type).of(value);
   }
 
   public void timesHaveMillisecondsAlways() {

@@ -5,6 +5,7 @@ import headgate.connect.hash.RowHash;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaBuilder;
@@ -21,7 +22,8 @@ final class StructPlan {
   /** {@code outputs} are the fields that the transformation puts in. */
   StructPlan(Schema source, RowHash hash, Map<String, Schema> outputs) {
     this.source = source;
-    removed = SchemaFacts.told(source, SchemaFacts.REMOVED);
+    removed = new TreeSet<>(SchemaFacts.told(source, SchemaFacts.REMOVED));
+    removed.retainAll(hash.names());
     added = SchemaFacts.told(source, SchemaFacts.ADDED);
     missing =
         hash.names().stream()
@@ -49,7 +51,7 @@ final class StructPlan {
     return missing;
   }
 
-  /** Columns that the table has lost; they hash as null. */
+  /** Hashed columns that the table has lost; they hash as null. */
   Set<String> removed() {
     return removed;
   }

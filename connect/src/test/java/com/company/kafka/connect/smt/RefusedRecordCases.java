@@ -74,6 +74,12 @@ public final class RefusedRecordCases {
     equal("col1: integer is wanted, but there is a text that is none", header("reason"));
   }
 
+  public void aValueTooLargeToSendIsAReference() {
+    equal(null, smt("r6").apply(Records.map(Map.of("col1", "x".repeat(1_000_000)))));
+    equal(null, letter().value());
+    equal("1000011 bytes, not sent", header("reference"));
+  }
+
   public void withoutBrokersForLettersItThrows() {
     HashRowSMT<SourceRecord> smt = Records.plain("r4");
     fails(DataException.class, () -> smt.apply(Records.map(Map.of("col1", "a"))));
