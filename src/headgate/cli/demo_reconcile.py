@@ -163,13 +163,14 @@ def reconciled(walk: ReconcileWalk, home: Path, order: Order) -> Compared:
             walk.plant("early", order.keys, order.seed)
             walk.warm(settings)
             planted = walk.plant("first", order.keys, order.seed).planted
-            walk.heard(settings, sum(planted.statuses.values()))
+            keys = sum(planted.statuses.values())
+            waited = walk.heard(settings, keys)
             walk.plant("soon", order.keys, order.seed)
-            walk.past_the_window()
+            walk.past_the_window(settings, keys)
             walk.plant("late", order.keys, order.seed)
             walk.settle(settings, dict(planted.statuses))
         with pair_gathering(settings, store) as gathering:
-            compared = walk.compare(gathering, home / "data" / "pairs")
+            compared = walk.compare(gathering, home / "data" / "pairs", waited=waited)
         walk.stop()
     return compared
 

@@ -109,6 +109,13 @@ def test_later_waves_carry_versions_of_their_own_time(planted: Planting) -> None
         assert all(newest_event < row.last_updated <= LATER for row in rows)
 
 
+def test_what_comes_early_is_older_than_all_the_rest(planted: Planting) -> None:
+    early = [row.last_updated for row in planted.writes("early", LATER)]
+    first = [row.last_updated for row in planted.writes("first", LATER)]
+    assert early
+    assert max(early) < min(first)
+
+
 def test_what_is_refused_names_its_reason_and_has_no_status(planted: Planting) -> None:
     letters = {key.expected.letter for key in planted.planned if key.expected.status is None}
     assert letters == {"dq_missing_pk", "dq_unknown_action", "not_json"}

@@ -12,11 +12,12 @@ import numpy as np
 
 from headgate.feeds.pairs.model import BusinessRow, Expected, Message, Phase, Plan, Planned
 from headgate.feeds.pairs.roles import ROLES, SOUND, Role, sound
-from headgate.feeds.pairs.rows import SoundRows
+from headgate.feeds.pairs.rows import SPAN, SoundRows
 from headgate.feeds.pairs.sayings import HashOf, Key
 
 # One of so many sound keys comes early, and so does everything that becomes a dead letter.
 EARLY = 40
+EARLIER = SPAN + timedelta(minutes=2)
 _SOUND = Role(SOUND, 0, Expected("MATCH"), sound)
 
 
@@ -40,10 +41,17 @@ class Planting:
     def keys(self) -> Iterator[Planned]:
         for number, at in enumerate(self._roles):
             role = ROLES[at] if at >= 0 else _SOUND
-            row, whole = self._rows.drawn(number), self._rows.whole(number)
-            plan = role.plan(Key(number, row, whole, self._hash_of))
             early = role.expected.letter is not None or (at < 0 and number % EARLY == 0)
-            yield Planned(row.pk, role.name, role.expected, _early(plan) if early else plan)
+            plan = role.plan(self._key(number, early=early))
+            pk = self._rows.pk(number)
+            yield Planned(pk, role.name, role.expected, _early(plan) if early else plan)
+
+    def _key(self, number: int, *, early: bool) -> Key:
+        """What comes early is older than all the rest: who polls by time never looks back."""
+        row, whole = self._rows.drawn(number), self._rows.whole(number)
+        if early:
+            row = replace(row, last_updated=row.last_updated - EARLIER)
+        return Key(number, row, whole, self._hash_of)
 
     @cached_property
     def planned(self) -> tuple[Planned, ...]:
