@@ -39,6 +39,7 @@ BENCHES = (
         Bench(goal, "quality.py", goal == "P4", _QUICK_RULES, ("--goal", goal))
         for goal in ("P1", "P2", "P3", "P4")
     ),
+    Bench("P6", "compare.py", False, ("--rows", "100000", "--repeat", "1")),
     Bench("P8", "bronze.py", True, ("--rows", "50000", "--repeat", "1")),
     Bench("P9", "generator.py", True, ("--rows", "100000", "--repeat", "1")),
     Bench("P11", "demo.py", False, ("--rows", "5000")),
@@ -214,7 +215,7 @@ def _processor() -> str:
 def peers(rows: int, rules: int, only: str, seconds: float) -> None:
     """Run DQX, sparkdq, cuallee, Soda and Great Expectations beside ours: same rows, same rules.
 
-    Each gets an environment of its own, made on first use. Losses are shown like wins.
+    Two tables are compared by datacompy, DQX, exceptAll and ours as well. Each gets an environment of its own, made on first use. Losses are shown like wins.
     """
     from headgate.cli.bench_peers import run_peers
 
@@ -271,4 +272,37 @@ def bursts(bursts: int, seconds: float, seed: int) -> None:
         f"{report.played.records:,} records in {bursts} bursts left no trace;"
         f" visible in bronze after {calm.p50} s (median), {calm.p95} s (p95)"
     )
+    console.data(report)
+
+
+@group.command("reconcile-faults")
+@click.option("--small", is_flag=True, help="Short outages: a look, no figure.")
+@click.option("--only", default="", metavar="cassandra,kafka", help="These faults alone.")
+def reconcile_faults(small: bool, only: str) -> None:
+    """Reconcile under load while Cassandra, Connect, Kafka and the engine are away in turn.
+
+    Cassandra is away for 60 s, Connect, Kafka and the engine are killed. Every planted key must have
+    its verdict in the end, each gap must be told by those who meet it, and all must come back by
+    themselves: exit code 5 if not. The report is bench/results/reconcile_faults.json.
+
+    \b
+    Examples:
+      headgate bench reconcile-faults
+      headgate bench reconcile-faults --small --only cassandra
+    """
+    from headgate.checks.reconcile_faults import FAULTS, SMALL, run_reconcile_faults
+    from headgate.settings import load_settings
+
+    named = [name.strip() for name in only.split(",") if name.strip()]
+    if unknown := [name for name in named if name not in FAULTS]:
+        raise UsageError(f"there is no fault {unknown[0]}", fix=f"choose from {', '.join(FAULTS)}")
+    settings = load_settings()
+    report = run_reconcile_faults(
+        settings,
+        settings.root / "bench" / "results",
+        SMALL if small else None,
+        [fault for fault in FAULTS if not named or fault in named],
+        console.say,
+    )
+    console.done(f"{report.keys:,} keys left as planted in {report.seconds:g} s")
     console.data(report)

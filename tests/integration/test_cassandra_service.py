@@ -1,0 +1,116 @@
+"""The embedded Cassandra: it starts, is killed, comes back with its data, and says why it cannot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.integration.test_local import Local
+
+from headgate.errors import UnavailableError
+from headgate.local import cql
+from headgate.local.cassandra import LOCAL_DC, CassandraServer
+from headgate.local.process import any_port, wait_until
+from headgate.local.service import Running
+from headgate.local.state import CASSANDRA, LocalFiles
+
+KEYSPACE = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+
+
+@contextmanager
+def session(port: int) -> Iterator:
+    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+    from cassandra.policies import DCAwareRoundRobinPolicy
+
+    profile = ExecutionProfile(DCAwareRoundRobinPolicy(local_dc=LOCAL_DC))
+    cluster = Cluster(
+        ["127.0.0.1"],
+        port=port,
+        protocol_version=5,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+    )
+    try:
+        yield cluster.connect()
+    finally:
+        cluster.shutdown()
+
+
+def test_a_killed_node_comes_back_with_every_row(private_cassandra):
+    port = private_cassandra.service.port
+    with session(port) as rows:
+        rows.execute(f"CREATE KEYSPACE kept {KEYSPACE}")
+        rows.execute("CREATE TABLE kept.rows (pk int PRIMARY KEY, words text)")
+        for number in range(200):
+            rows.execute("INSERT INTO kept.rows (pk, words) VALUES (%s, %s)", (number, "é|"))
+    # Its commit log is synced every 100 ms.
+    wait_until(lambda: False, 0.4)
+    private_cassandra.kill()
+    assert not cql.answers(port)
+    private_cassandra.restart()
+    with session(port) as rows:
+        found = rows.execute("SELECT pk, words FROM kept.rows").all()
+    assert sorted((row.pk, row.words) for row in found) == [(n, "é|") for n in range(200)]
+
+
+def test_a_second_node_on_the_same_port_says_that_it_is_taken(cassandra, tmp_path):
+    second = Running(CassandraServer(tmp_path, port=cassandra.service.port))
+    # The first one answers on that port, so only the end of the second can be waited for.
+    second.service.ready = lambda child: False
+    with pytest.raises(UnavailableError) as refused, second:
+        pass
+    assert refused.value.why == "its port is in use"
+
+
+@pytest.mark.slow
+def test_the_supervisor_restarts_a_killed_node_on_its_port(tmp_path):
+    local = Local(tmp_path)
+    local.environ["CASSANDRA_PORT"] = str(any_port())
+    files = LocalFiles(local.home)
+
+    def node():
+        state = files.read_state()
+        return state.service(CASSANDRA) if state else None
+
+    local.run("local", "up", "--only", "cassandra")
+    try:
+        before = node()
+        assert before.address == f"127.0.0.1:{local.environ['CASSANDRA_PORT']}"
+        assert f"CASSANDRA_PORT={local.environ['CASSANDRA_PORT']}" in files.endpoints.read_text()
+        os.kill(before.pid, signal.SIGKILL)
+        assert wait_until(lambda: node().restarts == 1 and node().state == "ready", 60)
+        assert node().address == before.address
+        assert "cassandra" in local.run("local", "health")
+    finally:
+        local.run("local", "down", "--remove-data", "--yes")
+    assert not (tmp_path / "cassandra").exists()
+
+
+def answering(reply: bytes) -> int:
+    """A server that takes one connection and answers so."""
+    server = socket.create_server(("127.0.0.1", 0))
+    port = int(server.getsockname()[1])
+
+    def serve() -> None:
+        with server, server.accept()[0] as connection:
+            connection.recv(64)
+            connection.sendall(reply)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return port
+
+
+def test_a_node_answers_in_its_own_protocol_or_it_does_not_count():
+    ready = bytes([0x84, 0, 0, 0, 0x02, 0, 0, 0, 0])
+    login = bytes([0x84, 0, 0, 0, 0x03, 0, 0, 0, 0])
+    fault = bytes([0x84, 0, 0, 0, 0x00, 0, 0, 0, 0])
+    assert cql.answers(answering(ready))
+    assert cql.answers(answering(login))
+    assert not cql.answers(answering(fault))
+    assert not cql.answers(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    assert not cql.answers(answering(b""))
+    assert not cql.answers(any_port())
