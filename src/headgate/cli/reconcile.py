@@ -40,8 +40,8 @@ def group() -> None:
 
     \b
     Examples:
-      headgate job start reconcile-topic1
-      headgate reconcile status topic1
-      headgate reconcile history topic1 1234567
-      headgate reconcile repair topic1 --dry-run
+      headgate job start reconcile-business
+      headgate reconcile status business
+      headgate reconcile history business 1234567
+      headgate reconcile repair business --dry-run
     """

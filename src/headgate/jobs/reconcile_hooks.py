@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from headgate.engine.context import RunContext
+from headgate.jobs.reconcile_audit import Audit
+from headgate.jobs.reconcile_standing import StandingHook
 from headgate.jobs.reconcile_sweep import Sweep
 from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
 
 
@@ -28,4 +31,10 @@ class Hook(Protocol):
 
 def hooks(context: RunContext, target: ReconcileTarget) -> tuple[Hook, ...]:
     """All that this run does beside its batches."""
-    return (Sweep(context, target),)
+    declared = target.revisions.of(context.run.revision).rule_set.table(target.name).reconcile
+    told = declared or Reconcile()
+    return (
+        Sweep(context, target),
+        Audit(context, target, told),
+        StandingHook(context, target, told),
+    )

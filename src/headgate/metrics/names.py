@@ -70,6 +70,32 @@ WINDOWS_LATE = _metric(
 UNIQUE_KEYS = _metric(
     "dq_unique_keys", "gauge", "keys", "job", "Keys that `unique` rules remember."
 )
+KEYS = _metric("dq_keys", "gauge", "keys", "job status", "Keys of a pair by their status now.")
+WITHIN_GRACE = _metric(
+    "dq_reconciled_within_grace",
+    "gauge",
+    "ratio",
+    "job",
+    "Share of settled keys whose sides met within window and grace.",
+)
+SLO_MET = _metric("dq_slo_met", "gauge", "flag", "job", "1 when that share reaches its objective.")
+SMT_ERRORS = _metric(
+    "dq_smt_errors_total", "counter", "records", "table", "Records that Connect's hashing refused."
+)
+SMT_MISSING_FIELDS = _metric(
+    "dq_smt_missing_fields_total",
+    "counter",
+    "records",
+    "table",
+    "Records among them that lacked a field to hash.",
+)
+CONNECT_DEAD_LETTERS = _metric(
+    "dq_connect_dlq_records_total",
+    "counter",
+    "records",
+    "table",
+    "Dead letters that Connect wrote.",
+)
 STATE_ROWS = _metric(
     "dq_state_rows", "gauge", "keys", "job", "Keys of which the running query keeps state."
 )
@@ -197,6 +223,7 @@ HASHER_REREADS = _metric(
 METRICS: tuple[Metric, ...] = (
     *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
     *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
+    *(KEYS, WITHIN_GRACE, SLO_MET, SMT_ERRORS, SMT_MISSING_FIELDS, CONNECT_DEAD_LETTERS),
     *(RECORDS_READ, RECORDS, DEAD_LETTERS, OFFSET_GAPS, BATCHES, BATCH_SECONDS),
     *(LAST_BATCH_SECONDS, LAST_BATCH_RECORDS, LAST_BATCH_TIME, FAILED_BATCHES),
     *(BACKPRESSURE, BACKPRESSURE_HIGH, LAG, RUNNING_JOBS, JOB_RUNNING),
@@ -207,7 +234,12 @@ METRICS: tuple[Metric, ...] = (
     *(HASHER_IN_FLIGHT, HASHER_PAUSED, HASHER_REREADS),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
-KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES)
+KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES, WITHIN_GRACE, SLO_MET)
+LABELLED_GAUGES = (KEYS,)
+# Names that the documents use beside those of the table.
+ALIASES = {"dq_invalid_hash_total": "dq_hash_format_error_total"}
+# Rules of this name count records, not verdicts: they are part of no total.
+COUNTED = "counted_"
 
 
 def flat(metric: str) -> str:

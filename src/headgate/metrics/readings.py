@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate import __version__
 from headgate.metrics import gauges, names
@@ -18,6 +18,7 @@ HIGH = 1.0
 DEAD = ("refused", "dead_letter")
 # As a run of a stream keeps it among its options.
 TRIGGER = "trigger_seconds"
+SWEEP = "sweep-"
 Sample = tuple[tuple[str, ...], float]
 
 
@@ -112,6 +113,8 @@ class Readings:
             yield _by_job(metric, ((job, found[at]) for job, found in counts))
         for metric, values in gauges.kept(self._store).items():
             yield _by_job(metric, sorted(values.items()))
+        for metric, values in gauges.kept_labelled(self._store).items():
+            yield Family(metric, tuple(sorted(values.items())))
 
     def _sinks(self) -> Iterator[Family]:
         states = self._store.sinks()
@@ -140,8 +143,10 @@ class Readings:
         rules = [(key, found) for key, found in sorted(self._sums.rules.items())]
         by_metric: dict[Metric, dict[tuple[str, ...], float]] = {}
         for (job, rule, metric, severity), (n, held) in rules:
-            labels = _labels(dimensions.get(job), job)
+            labels = _labels(dimensions.get(told_by(job)), job)
             _add(by_metric, names.rule_metric(metric), (*labels, rule), n)
+            if rule.startswith(names.COUNTED):
+                continue
             _add(by_metric, names.HELD, (*labels, rule, severity), held)
             for word, total in names.SEVERITY_TOTALS.items():
                 _add(by_metric, total, labels, n if severity == word else 0)
@@ -149,14 +154,22 @@ class Readings:
             self._add_rows(by_metric, job, _labels(of, job))
         for metric, samples in by_metric.items():
             yield Family(metric, tuple(sorted(samples.items())))
+            alias = names.ALIASES.get(metric.name)
+            if alias is not None:
+                yield Family(replace(metric, name=alias), tuple(sorted(samples.items())))
 
     def _add_rows(
         self, found: dict[Metric, dict[tuple[str, ...], float]], job: str, labels: tuple[str, ...]
     ) -> None:
-        sums = self._sums.jobs.get(job, JobSums())
-        given = sum(n for key, (n, _) in self._sums.rules.items() if key[0] == job)
-        _add(found, names.ROWS, labels, sums.judged)
-        _add(found, names.CLEAN, labels, sums.judged - given)
+        own = [other for other in self._sums.jobs if told_by(other) == job]
+        judged = sum(self._sums.jobs[other].judged for other in own)
+        given = sum(
+            n
+            for key, (n, _) in self._sums.rules.items()
+            if told_by(key[0]) == job and not key[1].startswith(names.COUNTED)
+        )
+        _add(found, names.ROWS, labels, judged)
+        _add(found, names.CLEAN, labels, judged - given)
 
 
 _PER_JOB: Mapping[Metric, Callable[[JobSums], float | None]] = {
@@ -173,6 +186,11 @@ _PER_JOB: Mapping[Metric, Callable[[JobSums], float | None]] = {
 
 def _by_job(metric: Metric, values: Iterable[tuple[str, float]]) -> Family:
     return Family(metric, tuple(((job,), value) for job, value in values))
+
+
+def told_by(job: str) -> str:
+    """The job whose dimensions a job's counts have: sweeps count for the pair that they sweep."""
+    return f"reconcile-{job.removeprefix(SWEEP)}" if job.startswith(SWEEP) else job
 
 
 def _labels(found: Dimensions | None, job: str) -> tuple[str, ...]:

@@ -1,0 +1,188 @@
+"""What the tables of a reconciled pair say now, without Spark: verdicts, counts, and how many are in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from headgate.checks.lake import Lake, Row, quoted
+from headgate.compile.reconcile.decisions import ROLLUPS, Rollup, statuses
+from headgate.errors import UnavailableError
+from headgate.settings import Settings
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The newest versions decide which row speaks of a key now; of the same versions the last to be told.
+NEWEST = (
+    "row_number() OVER (PARTITION BY pk ORDER BY onprem_version DESC NULLS LAST,"
+    " cloud_version DESC NULLS LAST, processing_time DESC, settled DESC)"
+)
+_VERDICT = (
+    "pk, dq_status, epoch_us(onprem_version), epoch_us(cloud_version), hash_onprem, hash_cloud,"
+    " settled, epoch_us(processing_time), verdict, provisional, dq_reason, epoch_us(deadline), rollup"
+)
+
+
+@dataclass(frozen=True)
+class CurrentVerdict:
+    """What was last said of a key."""
+
+    pk: str
+    status: str
+    onprem_version: datetime | None
+    cloud_version: datetime | None
+    hash_onprem: str | None
+    hash_cloud: str | None
+    settled: bool
+    batch_time: datetime
+    verdict: str
+    provisional: str | None
+    reason: str
+    deadline: datetime
+    rollup: str
+
+
+@dataclass(frozen=True)
+class StatusCount:
+    dq_status: str
+    rollup: str
+    cnt: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A pair at one moment: keys by status and roll-up, what waits, and who was in time."""
+
+    table: str
+    keys: int
+    statuses: tuple[StatusCount, ...]
+    rollup: dict[Rollup, int]
+    overdue: int
+    oldest_pending: datetime | None
+    settled: int
+    within_grace: int
+
+    @property
+    def share_within(self) -> float | None:
+        """The share of settled keys whose sides met within window and grace; None without any."""
+        return self.within_grace / self.settled if self.settled else None
+
+
+def results_table(table: str) -> str:
+    return f"dq.results_{table}"
+
+
+def states_table(table: str) -> str:
+    return f"dq.states_{table}"
+
+
+def current_verdicts(
+    settings: Settings,
+    table: str,
+    statuses: Sequence[str] = (),
+    keys: Sequence[str] = (),
+    limit: int | None = None,
+) -> list[CurrentVerdict]:
+    """The keys with one of these statuses, or these keys whatever theirs; the oldest versions first."""
+    with Lake.open(settings) as lake:
+        return read_verdicts(lake, table, statuses, keys, limit)
+
+
+def read_verdicts(
+    lake: Lake,
+    table: str,
+    statuses: Sequence[str] = (),
+    keys: Sequence[str] = (),
+    limit: int | None = None,
+) -> list[CurrentVerdict]:
+    wanted = [f"pk IN ({_listed(keys)})"] if keys else []
+    wanted += [f"dq_status IN ({_listed(statuses)})"] if statuses else []
+    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
+    most = "" if limit is None else f"LIMIT {int(limit)}"
+    rows = lake.query(
+        f"SELECT {_VERDICT} FROM ({_current(lake, table)}) {where}"
+        f" ORDER BY onprem_version NULLS FIRST, pk {most}"
+    )
+    return [_verdict(row) for row in rows]
+
+
+def standing(settings: Settings, table: str, now: datetime) -> Standing:
+    """How the pair stands, by what was last told of each key."""
+    with Lake.open(settings) as lake:
+        return read_standing(lake, table, now)
+
+
+def read_standing(lake: Lake, table: str, now: datetime) -> Standing:
+    micros = (now - _EPOCH) // timedelta(microseconds=1)
+    rows = lake.query(
+        "SELECT dq_status, rollup, count(*),"
+        f" count(*) FILTER (WHERE NOT settled AND epoch_us(deadline) <= {micros}),"
+        " epoch_us(min(deadline) FILTER (WHERE NOT settled)),"
+        " count(*) FILTER (WHERE settled), count(*) FILTER (WHERE within_grace)"
+        f" FROM ({_current(lake, table)}) GROUP BY dq_status, rollup"
+    )
+    counts = sorted(
+        (StatusCount(str(r[0]), str(r[1]), cast("int", r[2])) for r in rows), key=_in_order
+    )
+    oldest = [cast("int", row[4]) for row in rows if row[4] is not None]
+    totals = [sum(cast("int", row[at]) for row in rows) for at in (2, 3, 5, 6)]
+    return Standing(
+        table=table,
+        keys=totals[0],
+        statuses=tuple(counts),
+        rollup={name: sum(c.cnt for c in counts if c.rollup == name) for name in ROLLUPS},
+        overdue=totals[1],
+        oldest_pending=moment(min(oldest)) if oldest else None,
+        settled=totals[2],
+        within_grace=totals[3],
+    )
+
+
+def _in_order(count: StatusCount) -> tuple[int, str]:
+    known = list(statuses())
+    return (
+        known.index(count.dq_status) if count.dq_status in known else len(known)
+    ), count.dq_status
+
+
+def _current(lake: Lake, table: str) -> str:
+    name = results_table(table)
+    if not lake.exists(name):
+        raise UnavailableError(
+            f"nothing of {table} is judged yet",
+            why=f"the table {name} is not there",
+            fix=f"headgate job run reconcile-{table}",
+        )
+    return f"SELECT * FROM (SELECT *, {NEWEST} AS _nth FROM {lake.scan_sql(name)}) WHERE _nth = 1"
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(quoted(value) for value in values)
+
+
+def _verdict(row: Row) -> CurrentVerdict:
+    return CurrentVerdict(
+        pk=str(row[0]),
+        status=str(row[1]),
+        onprem_version=moment(row[2]),
+        cloud_version=moment(row[3]),
+        hash_onprem=cast("str | None", row[4]),
+        hash_cloud=cast("str | None", row[5]),
+        settled=bool(row[6]),
+        batch_time=sure(row[7]),
+        verdict=str(row[8]),
+        provisional=cast("str | None", row[9]),
+        reason=str(row[10]),
+        deadline=sure(row[11]),
+        rollup=str(row[12]),
+    )
+
+
+def moment(micros: object) -> datetime | None:
+    """A time from microseconds since 1970."""
+    return None if micros is None else sure(micros)
+
+
+def sure(micros: object) -> datetime:
+    return _EPOCH + timedelta(microseconds=cast("int", micros))

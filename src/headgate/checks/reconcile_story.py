@@ -1,0 +1,180 @@
+"""The story of one key: what each side said and when it first came, each verdict, and why it is as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from headgate.checks.lake import Lake, quoted
+from headgate.checks.reconcile_read import moment, results_table, states_table, sure
+from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.state import (
+    SIDES,
+    First,
+    Reading,
+    Side,
+    SideState,
+    State,
+    merge_all,
+)
+from headgate.compile.reconcile.verdict import judge
+from headgate.settings import Settings
+from headgate.spec.durations import in_words
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the story; `kind` is reading, verdict or now."""
+
+    at: datetime
+    kind: str
+    what: str
+    why: str
+    version: datetime | None = None
+    hash: str | None = None
+
+
+@dataclass(frozen=True)
+class Story:
+    """All that is known of a key, in the order of time, and its verdict at this moment."""
+
+    table: str
+    pk: str
+    status: str
+    since: datetime
+    reason: str
+    provisional: str | None
+    deadline: datetime
+    events: tuple[Event, ...]
+
+
+def read_story(
+    settings: Settings, table: str, pk: str, limits: Limits, now: datetime
+) -> Story | None:
+    """The key's story; None when no side has said anything of it."""
+    with Lake.open(settings) as lake:
+        states = _states(lake, table, pk)
+        return _story(lake, table, pk, states, limits, now) if states else None
+
+
+def _story(
+    lake: Lake, table: str, pk: str, states: list[State], limits: Limits, now: datetime
+) -> Story:
+    told = _verdicts(lake, table, pk)
+    verdict = judge(merge_all(states), now, limits)
+    same = [event.at for event in told if event.what == verdict.status]
+    unsaid = not told or told[-1].what != verdict.status
+    current = Event(now, "now", verdict.status, verdict.reason)
+    events = sorted([*_readings(states), *told], key=lambda event: event.at)
+    return Story(
+        table=table,
+        pk=pk,
+        status=verdict.status,
+        since=same[-1] if same else max(verdict.deadline if verdict.settled else now, now),
+        reason=verdict.reason,
+        provisional=verdict.provisional,
+        deadline=verdict.deadline,
+        events=(*events, *([current] if unsaid else [])),
+    )
+
+
+def _readings(states: list[State]) -> list[Event]:
+    """Of each version that a side is known to have had, its first arrival."""
+    firsts: dict[tuple[Side, datetime], First] = {}
+    actions: dict[tuple[Side, datetime], str | None] = {}
+    for state in states:
+        for side in SIDES:
+            found = state.side(side)
+            if found is None:
+                continue
+            place = side, found.first.version
+            known = firsts.get(place)
+            if known is None or found.first.comes_before(known):
+                firsts[place] = found.first
+            actions[place] = found.newest.action
+    return [
+        Event(
+            first.read_at,
+            "reading",
+            side,
+            _said(first, actions[side, version]),
+            version,
+            first.hash,
+        )
+        for (side, version), first in firsts.items()
+    ]
+
+
+def _said(first: First, action: str | None) -> str:
+    where = f"partition {first.partition}, offset {first.offset}"
+    if action == "DELETE":
+        return f"a delete, {where}"
+    return f"{'no row or no hash' if first.hash is None else 'a hash'}, {where}"
+
+
+def _verdicts(lake: Lake, table: str, pk: str) -> list[Event]:
+    """Each change once, when it was first told."""
+    rows = lake.query(
+        "SELECT epoch_us(min(processing_time)), dq_status, min(dq_reason), id"
+        f" FROM {lake.scan_sql(results_table(table))} WHERE pk = {quoted(pk)}"
+        " GROUP BY id, dq_status ORDER BY 1"
+    )
+    return [Event(sure(row[0]), "verdict", str(row[1]), str(row[2])) for row in rows]
+
+
+def _states(lake: Lake, table: str, pk: str) -> list[State]:
+    name = states_table(table)
+    if not lake.exists(name):
+        return []
+    columns = ", ".join(_columns(side) for side in SIDES)
+    rows = lake.query(
+        f"SELECT records, {columns} FROM {lake.scan_sql(name)} WHERE pk = {quoted(pk)}"
+    )
+    return [_state(pk, row) for row in rows]
+
+
+def _columns(side: Side) -> str:
+    """Times as microseconds: one field a column, so that none has to be found in a structure."""
+    s, f = side, f"{side}_first"
+    return (
+        f"epoch_us({s}.version), {s}.partition, {s}.offset, {s}.hash, {s}.hash_version, {s}.action,"
+        f" epoch_us({s}.read_at), {s}.row, epoch_us({f}.read_at), {f}.partition, {f}.offset, {f}.hash,"
+        f" epoch_us({s}_least), {s}_end.partition, {s}_end.offset"
+    )
+
+
+_WIDTH = 15
+
+
+def _state(pk: str, row: tuple[Any, ...]) -> State:
+    sides = [_side(row[1 + at * _WIDTH : 1 + (at + 1) * _WIDTH]) for at in range(len(SIDES))]
+    return State(pk, sides[0], sides[1], int(row[0]))
+
+
+def _side(row: tuple[Any, ...]) -> SideState | None:
+    version = moment(row[0])
+    if version is None:
+        return None
+    newest = Reading(version, *row[1:6], read_at=sure(row[6]), row=cast("str | None", row[7]))
+    first = First(version, sure(row[8]), *row[9:12])
+    return SideState(newest, first, sure(row[12]), (int(row[13]), int(row[14])))
+
+
+def story_text(story: Story, limits: Limits) -> str:
+    """For a person."""
+    waits = f", provisionally {story.provisional}" if story.provisional else ""
+    lines = [
+        f"{story.pk} of {story.table} is {story.status}{waits}: {story.reason}",
+        f"deadline {story.deadline:%Y-%m-%d %H:%M:%S}Z"
+        f" (window {in_words(limits.window)}, grace {in_words(limits.grace)})",
+        "",
+    ]
+    return "\n".join([*lines, *(_line(event) for event in story.events)])
+
+
+def _line(event: Event) -> str:
+    at = f"{event.at:%Y-%m-%d %H:%M:%S}.{event.at.microsecond // 1000:03d}Z"
+    version = f"  version {event.version:%Y-%m-%d %H:%M:%S}Z" if event.version else ""
+    digest = f"  {event.hash[:12]}…" if event.hash else ""
+    return f"{at}  {event.kind:<8} {event.what:<15} {event.why}{version}{digest}"

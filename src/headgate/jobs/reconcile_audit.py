@@ -1,0 +1,103 @@
+"""The audit on its topic: each settled change of a verdict that is worth telling, keyed by its key.
+
+At least once: what was told is kept as a mark after it was sent, and each change has an id in a header, so
+that a reader who keys on it sees each once.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+
+from headgate.engine.context import RunContext
+from headgate.engine.statements import sql
+from headgate.expr.literals import spark_literal
+from headgate.jobs.reconcile_sweep import sweep_job
+from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.spec.reconcile import Reconcile
+from headgate.store.model import LedgerRow
+
+# How far back is looked for what was told of a key before.
+LOOK_BACK = timedelta(days=1)
+
+
+def audit_mark(table: str) -> str:
+    """The mark that says up to which row of the ledger the audit was sent."""
+    return f"audit-sent:{table}"
+
+
+class Audit:
+    """Sends what batches and sweeps have settled; what a killed run left unsent is sent first."""
+
+    def __init__(self, context: RunContext, target: ReconcileTarget, declared: Reconcile) -> None:
+        self._context, self._target, self._declared = context, target, declared
+        self._session: SparkSession = context.session.newSession()
+
+    def tick(self) -> None:
+        self.send()
+
+    def settled(self, row: LedgerRow) -> None:
+        self.send()
+
+    def ended(self) -> None:
+        self.send()
+
+    def send(self) -> int:
+        """Send what the ledger has settled since; how many rows of it there were."""
+        topic, store = self._declared.audit.topic, self._context.store
+        if topic is None:
+            return 0
+        mark = store.read_mark(audit_mark(self._target.name))
+        last, sent = int(mark.value) if mark else 0, 0
+        for row in self._rows(last):
+            if any(row.outcomes.values()):
+                self._send(row, topic)
+                sent += 1
+            self._context.still_mine()
+            store.mark(audit_mark(self._target.name), str(row.id))
+        return sent
+
+    def _rows(self, last: int) -> list[LedgerRow]:
+        jobs = (self._target.job, sweep_job(self._target.name))
+        rows = [row for job in jobs for row in self._context.store.newest_batches(job, 1000)]
+        return sorted((row for row in rows if (row.id or 0) > last), key=lambda row: row.id or 0)
+
+    def _send(self, row: LedgerRow, topic: str) -> None:
+        query = changes_sql(self._target.table, row, self._declared.keep_matches)
+        sql(self._session, query).write.format("kafka").options(
+            **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}
+        ).save()
+
+
+def changes_sql(table: str, row: LedgerRow, keep_matches: bool) -> str:
+    """The changes of one batch or sweep as records; a match is told where it ends something worse."""
+    at = spark_literal(row.batch_time)
+    swept = "=" if row.range.is_table else "<>"
+    before = spark_literal(row.batch_time - LOOK_BACK)
+    wanted = "TRUE" if keep_matches else "dq_status <> 'MATCH' OR previous IS NOT NULL"
+    return f"""
+SELECT
+  CAST(pk AS BINARY) AS key,
+  CAST(to_json(struct(
+    id, pk, hash_onprem AS onprem_hash, hash_cloud AS cloud_hash, dq_status AS status, previous,
+    dq_reason AS reason, rollup, onprem_version, cloud_version, late, stale, conflict,
+    processing_time AS audit_ts
+  ), map('timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX')) AS BINARY) AS value,
+  array(
+    struct('headgate.id' AS key, CAST(id AS BINARY) AS value),
+    struct('headgate.revision' AS key, CAST(revision AS BINARY) AS value)
+  ) AS headers
+FROM (
+  SELECT told.*, earlier.previous
+  FROM {table} AS told
+  LEFT JOIN (
+    SELECT pk, max_by(dq_status, processing_time) AS previous
+    FROM {table}
+    WHERE settled AND rollup <> 'valid' AND processing_time < {at} AND processing_time >= {before}
+    GROUP BY pk
+  ) AS earlier
+    ON earlier.pk = told.pk
+  WHERE told.processing_time = {at} AND told.settled AND told.origin {swept} 'sweep'
+)
+WHERE {wanted}"""

@@ -1,0 +1,118 @@
+"""How a pair stands, told again and again: keys by status as gauges and on a topic, and who was in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from headgate.compile.reconcile.decisions import statuses
+from headgate.compile.rules.names import VIEWS
+from headgate.engine.context import RunContext
+from headgate.engine.statements import sql
+from headgate.expr.literals import spark_literal
+from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.metrics import gauges, names
+from headgate.spec.reconcile import Reconcile
+from headgate.store.model import LedgerRow
+from headgate.store.ops import utc_now
+
+SECONDS = 10.0
+# Counting all keys must not become what the job does most of the time.
+SHARE = 20
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Keys by status and roll-up, and how many of the settled ones were in time."""
+
+    keys: Mapping[tuple[str, str], int]
+    settled: int
+    within: int
+
+
+class StandingHook:
+    """Counts the keys of a pair every few seconds while something changes, and at the end."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        target: ReconcileTarget,
+        declared: Reconcile,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._context, self._target, self._declared = context, target, declared
+        self._session: SparkSession = context.session.newSession()
+        self._clock = clock
+        self._next, self._changed = float("-inf"), True
+
+    def settled(self, row: LedgerRow) -> None:
+        self._changed = True
+
+    def tick(self) -> None:
+        begun = time.monotonic()
+        if self._changed and begun >= self._next:
+            self.tell()
+            took = time.monotonic() - begun
+            self._next = time.monotonic() + max(SECONDS, SHARE * took)
+
+    def ended(self) -> None:
+        self.tell()
+
+    def tell(self) -> None:
+        """Count, keep the gauges, and send the counts where a topic is declared for them."""
+        view = f"{VIEWS}.dq_results_{self._target.name}"
+        if not self._session.catalog.tableExists(view):
+            return
+        found = self._count(view)
+        # A key may wait for its deadline: then it changes without a record.
+        self._changed = any(rollup == "pending" for _, rollup in found.keys)
+        self._keep(found)
+        if self._declared.status_topic is not None:
+            self._send(found, self._declared.status_topic)
+
+    def _count(self, view: str) -> Counted:
+        rows = sql(
+            self._session,
+            "SELECT dq_status, rollup, count(*) AS n, count_if(settled) AS settled,"
+            f" count_if(within_grace) AS within FROM {view} GROUP BY dq_status, rollup",
+        ).collect()
+        return Counted(
+            {(str(row["dq_status"]), str(row["rollup"])): int(row["n"]) for row in rows},
+            sum(int(row["settled"]) for row in rows),
+            sum(int(row["within"]) for row in rows),
+        )
+
+    def _keep(self, found: Counted) -> None:
+        store, job = self._context.store, self._target.job
+        by_status = dict.fromkeys(statuses(), 0)
+        for (status, _), n in found.keys.items():
+            by_status[status] = by_status.get(status, 0) + n
+        gauges.keep_labelled(store, names.KEYS, job, by_status)
+        if found.settled:
+            share = found.within / found.settled
+            gauges.keep(store, names.WITHIN_GRACE, job, share)
+            gauges.keep(store, names.SLO_MET, job, int(share >= self._declared.slo.within_grace))
+
+    def _send(self, found: Counted, topic: str) -> None:
+        """Every status with a key, as the documents' sink has it: dq_status and cnt, and what else helps."""
+        rows = ", ".join(
+            f"({spark_literal(status)}, {n}L, {spark_literal(rollup)})"
+            for (status, rollup), n in sorted(found.keys.items())
+        )
+        if not rows:
+            return
+        about = [("table", self._target.name), ("at", self._clock().isoformat())]
+        more = ", ".join(f"{spark_literal(value)} AS {name}" for name, value in about)
+        frame = sql(
+            self._session,
+            "SELECT CAST(dq_status AS BINARY) AS key,"
+            f" CAST(to_json(struct(dq_status, cnt, rollup, {more})) AS BINARY) AS value"
+            f" FROM VALUES {rows} AS counts (dq_status, cnt, rollup)",
+        )
+        frame.coalesce(1).write.format("kafka").options(
+            **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}
+        ).save()
