@@ -42,7 +42,7 @@ def test_keys_as_planted_give_nothing_to_tell() -> None:
 @pytest.mark.parametrize(
     ("found", "what"),
     [
-        (FoundKey("a", "MATCH", history=("MATCH",)), "status"),
+        (FoundKey("a", "MATCH", history=("MISMATCH", "MATCH")), "status"),
         (FoundKey("a", "MISMATCH", kinds=frozenset({"real"}), history=("MISMATCH",)), "kind"),
         (FoundKey("a", "MISMATCH", stale=True, history=("MISMATCH",)), "stale"),
         (FoundKey("a", "MISMATCH", conflict=True, history=("MISMATCH",)), "conflict"),
