@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from headgate.compile.reconcile.decisions import statuses
 from headgate.local.observability import COMPOSE_FILE, PROMETHEUS_FILE, TARGET
-from headgate.metrics.names import BY_NAME
+from headgate.metrics.names import BY_NAME, prometheus
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "infra/grafana/dashboards/pipeline.json").read_text("utf-8"))
@@ -91,3 +92,25 @@ def test_no_password_stands_in_the_overlay() -> None:
     text = (ROOT / COMPOSE_FILE).read_text("utf-8")
     assert "${GRAFANA_ADMIN_PASSWORD:?}" in text
     assert "admin" not in re.sub(r"GRAFANA_ADMIN_\w+|ADMIN_\w+", "", text)
+
+
+def test_the_agent_listens_to_both_metrics_topics() -> None:
+    found = read("infra/datadog/kafka_consumer.yaml")
+    assert found["kafka_consumer"]["topics"] == ["dq-metrics", "dq.metrics"]
+    (instance,) = found["instances"]
+    listed = {topic for topics in instance["consumer_groups"].values() for topic in topics}
+    assert {"dq-metrics", "dq.metrics"} <= listed
+
+
+def test_every_monitor_watches_a_metric_that_is_there() -> None:
+    monitors = json.loads((ROOT / "infra/datadog/monitors.json").read_text("utf-8"))
+    verdicts = {prometheus(status.metric) for status in statuses().values() if status.metric}
+    known = {*BY_NAME, *verdicts}
+    assert any("dq_hash_mismatch" in m["query"] and m["query"].endswith("> 0") for m in monitors)
+    for monitor in monitors:
+        name, labels = re.findall(r":headgate\.(\w+).*?\{\*\}(?: by \{(\w+)\})?", monitor["query"])[
+            0
+        ]
+        assert name in known or f"{name}_total" in known, name
+        assert labels in ("", "table", "job")
+        assert "thresholds" in monitor["options"]
