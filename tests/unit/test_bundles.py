@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import tarfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,6 +12,7 @@ import pytest
 
 from headgate.engine import bundles
 from headgate.engine.bundles import Artifact, bundle, faulty, ivy_xml, place, read_lock
+from headgate.engine.bundles_folder import bundle_folder
 from headgate.errors import OperationError, UnavailableError, UsageError
 
 CONTENT = b"a jar"
@@ -70,6 +73,45 @@ def test_the_ivy_file_asks_for_exactly_the_artifacts():
     (asked,) = dependency
     assert asked.attrib["ext"] == "tar.gz"
     assert asked.attrib["{http://ant.apache.org/ivy/maven}classifier"] == "plugin"
+
+
+def test_two_files_of_one_module_are_asked_for_in_one_dependency():
+    both = [artifact(), artifact(b"x", classifier="linux-x86_64")]
+    (dependency,) = ElementTree.fromstring(ivy_xml(both)).iter("dependency")
+    marks = [asked.get("{http://ant.apache.org/ivy/maven}classifier") for asked in dependency]
+    assert marks == [None, "linux-x86_64"]
+
+
+def test_every_list_is_in_the_lock_as_it_stands():
+    lists = Path(__file__).parents[2] / "tools" / "bundles"
+    assert {file.stem for file in lists.glob("*.txt")} == {*read_lock()}
+    for name, found in read_lock().items():
+        lines = (lists / f"{name}.txt").read_text("utf-8").splitlines()
+        named = [tuple(line.split(":")[:3]) for line in lines if not line.startswith("#")]
+        assert named == [(item.org, item.name, item.version) for item in found.artifacts]
+        assert found.note == " ".join(line[2:] for line in lines if line.startswith("#"))
+
+
+def test_only_what_everybody_needs_is_fetched_unasked():
+    assert [name for name, found in read_lock().items() if not found.optional] == ["spark", "kafka"]
+
+
+def test_a_packed_bundle_is_unpacked_once(monkeypatch, tmp_path):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("lib/a.jar")
+        entry.size = len(CONTENT)
+        archive.addfile(entry, io.BytesIO(CONTENT))
+    content = packed.getvalue()
+    item = artifact(content, ext="tar.gz")
+    lock = {"packed": bundles.Bundle("packed", "", (item,))}
+    monkeypatch.setattr(bundles, "read_lock", lambda: lock)
+    monkeypatch.setattr(bundles, "fetch", Downloads(content))
+    environ = {"HEADGATE_CACHE": str(tmp_path)}
+    folder = bundle_folder("packed", environ)
+    assert (folder / "lib" / "a.jar").read_bytes() == CONTENT
+    assert bundle_folder("packed", environ) == folder
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
 def test_a_missing_or_damaged_jar_is_faulty(tmp_path):
