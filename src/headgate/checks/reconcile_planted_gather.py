@@ -140,19 +140,27 @@ class PairGathering:
             return
         rows = self._places.ask(
             f"SELECT dq_status, count(*) AS n FROM dq_audit_{self._places.table}"
-            " WHERE dq_status <> 'MATCH' GROUP BY dq_status"
+            " WHERE settled AND dq_status <> 'MATCH' GROUP BY dq_status"
         )
         lake = {str(row["dq_status"]): int(str(row["n"])) for row in rows}
         ids: dict[str, str] = {}
         for body in self._bodies(self._places.audit_topic):
             if body["status"] != "MATCH":
-                ids[str(body["change_id"])] = str(body["status"])
+                ids[str(body["id"])] = str(body["status"])
         yield from lines_of("changes told", lake, {"audit topic": Counter(ids.values())})
 
+    def stands(self, statuses: Counts) -> bool:
+        """Whether what is told now and then has caught up with the keys: gauge, topics."""
+        topic = self._places.status_topic
+        told = self._status_topic(topic) if topic else statuses
+        return self._gauge() == statuses == told and all(line.holds for line in self._told())
+
     def _status_topic(self, topic: str) -> Counts:
-        """The newest count of each status; a status that has gone is told once more as 0."""
-        newest = {str(b["dq_status"]): int(str(b["cnt"])) for b in self._bodies(topic)}
-        return {status: n for status, n in newest.items() if n}
+        """The counts that were told last, all at one time."""
+        bodies = list(self._bodies(topic))
+        last = max((str(body["at"]) for body in bodies), default="")
+        counts = {str(b["dq_status"]): int(str(b["cnt"])) for b in bodies if b["at"] == last}
+        return {status: n for status, n in counts.items() if n}
 
     def _bodies(self, topic: str) -> Iterator[Mapping[str, object]]:
         found = Topics(self._bootstrap).found(topic)

@@ -170,6 +170,7 @@ def reconciled(walk: ReconcileWalk, home: Path, order: Order) -> Compared:
             walk.plant("late", order.keys, order.seed)
             walk.settle(settings, dict(planted.statuses))
         with pair_gathering(settings, store) as gathering:
+            walk.told(gathering, dict(planted.statuses))
             compared = walk.compare(gathering, home / "data" / "pairs", waited=waited)
         walk.stop()
     return compared

@@ -40,6 +40,7 @@ HASHER_SECONDS = 60.0
 STOP_SECONDS = 30.0
 # After a deadline the next sweep must come, and its batch be written.
 SWEEP_SECONDS = 60.0
+TOLD_SECONDS = 120.0
 
 
 class Report(Data):
@@ -205,6 +206,19 @@ class ReconcileWalk(Walk):
                 step.log.write(f"{waiting:,} keys wait for their deadline\n")
                 time.sleep(POLL_SECONDS)
             step.words = ", ".join(f"{n:,} {status}" for status, n in found.items())
+
+    def told(self, gathering: PairGathering, planted: dict[str, int]) -> None:
+        """Wait until gauges and topics have caught up, or had time enough for it."""
+        with self._steps.step("tell") as step:
+            end = time.monotonic() + TOLD_SECONDS
+            while not (caught_up := gathering.stands(planted)) and time.monotonic() < end:
+                step.log.write("gauges, dq-metrics and the audit topic follow\n")
+                time.sleep(POLL_SECONDS)
+            step.words = (
+                "gauges, dq-metrics and the audit topic have caught up"
+                if caught_up
+                else "gauges and topics do not say the same yet"
+            )
 
     def compare(self, gathering: PairGathering, folder: Path, *, waited: bool) -> Compared:
         """Every planted key, and every sum in every place."""
