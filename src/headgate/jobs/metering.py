@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import SparkSession
 
 from headgate.engine.metrics_sinks import sinks_of
 from headgate.engine.reading import LagWatch, engine_reading
-from headgate.metrics.readings import Readings
+from headgate.metrics.connect import ConnectWatch, together
+from headgate.metrics.readings import Family, Readings
 from headgate.metrics.server import MetricsServer
 from headgate.metrics.sinks import Deliverer
 from headgate.settings import Settings
@@ -35,14 +37,26 @@ def delivering(
 def serving(settings: Settings, store: OpsStore, session: SparkSession) -> Generator[int]:
     """Serve the Prometheus endpoint meanwhile; the port it listens on."""
     lag = LagWatch(store, settings.bootstrap_servers, settings.http_timeout)
+    connect = ConnectWatch(settings.kafka_connect_metrics_url, settings.http_timeout)
     readings = Readings(store, partial(engine_reading, session), lambda: lag.lags)
-    server = MetricsServer(settings.metrics_port, readings)
+    server = MetricsServer(settings.metrics_port, _WithConnect(readings, connect))
     server.start()
     try:
-        with _in_background(lag.run, "lag"):
+        with _in_background(lag.run, "lag"), _in_background(connect.run, "connect"):
             yield server.port
     finally:
         server.close()
+
+
+@dataclass(frozen=True)
+class _WithConnect:
+    """The engine's readings, and what a Connect worker counts."""
+
+    readings: Readings
+    connect: ConnectWatch
+
+    def families(self) -> tuple[Family, ...]:
+        return together(self.readings.families(), self.connect.families)
 
 
 @contextmanager

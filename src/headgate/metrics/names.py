@@ -89,13 +89,6 @@ SMT_MISSING_FIELDS = _metric(
     "table",
     "Records among them that lacked a field to hash.",
 )
-CONNECT_DEAD_LETTERS = _metric(
-    "dq_connect_dlq_records_total",
-    "counter",
-    "records",
-    "table",
-    "Dead letters that Connect wrote.",
-)
 STATE_ROWS = _metric(
     "dq_state_rows", "gauge", "keys", "job", "Keys of which the running query keeps state."
 )
@@ -223,7 +216,7 @@ HASHER_REREADS = _metric(
 METRICS: tuple[Metric, ...] = (
     *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
     *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
-    *(KEYS, WITHIN_GRACE, SLO_MET, SMT_ERRORS, SMT_MISSING_FIELDS, CONNECT_DEAD_LETTERS),
+    *(KEYS, WITHIN_GRACE, SLO_MET, SMT_ERRORS, SMT_MISSING_FIELDS),
     *(RECORDS_READ, RECORDS, DEAD_LETTERS, OFFSET_GAPS, BATCHES, BATCH_SECONDS),
     *(LAST_BATCH_SECONDS, LAST_BATCH_RECORDS, LAST_BATCH_TIME, FAILED_BATCHES),
     *(BACKPRESSURE, BACKPRESSURE_HIGH, LAG, RUNNING_JOBS, JOB_RUNNING),

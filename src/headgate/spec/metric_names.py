@@ -23,7 +23,6 @@ TAKEN_METRICS = frozenset(
         "slo_met",
         "smt_errors_total",
         "smt_missing_fields_total",
-        "connect_dlq_records_total",
         "state_rows",
         "state_bytes",
         "backpressure",
