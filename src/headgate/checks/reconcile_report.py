@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Header:
-    """What was reconciled, with which times, and up to when."""
+    """What was reconciled, with which times, and up to when; `as_of` is the last change it knows."""
 
     table: str
     job: str
@@ -25,6 +25,7 @@ class Header:
     first_change: str
     last_change: str
     made_at: str
+    as_of: str
 
 
 @dataclass(frozen=True)

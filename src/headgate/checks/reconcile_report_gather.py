@@ -35,6 +35,7 @@ from headgate.store.ops import OpsStore, utc_now
 UNEQUAL = ("MISMATCH", "LATE_MISMATCH")
 REPAIRABLE = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
 MOST_READ, MOST_REPAIRS, MOST_PENDING = 2_000, 100, 25
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LETTERS = "headgate.dead_letters"
 IN_TIME = (
     "processing_time, onprem_version NULLS FIRST, cloud_version NULLS FIRST, settled, dq_status"
@@ -131,9 +132,10 @@ def _header(store: OpsStore, job: str, wanted: Wanted, found: _Changes) -> Heade
         grace=in_words(reconcile.grace),
         horizon=in_words(reconcile.horizon),
         batches=len(batches),
-        first_change=first,
-        last_change=last,
+        first_change=moment(first),
+        last_change=moment(last),
         made_at=moment(utc_now()),
+        as_of=last.isoformat(),
     )
 
 
@@ -179,12 +181,13 @@ class _Changes:
             "the sides came further apart than the window": cast("int", late),
         }
 
-    def ends(self) -> tuple[str, str, str]:
+    def ends(self) -> tuple[datetime, datetime, str]:
         ((first, last, revision),) = self._query(
             "SELECT min(processing_time), max(processing_time), arg_max(revision, processing_time)\n"
             f"FROM {self._scan}"
         )
-        return _moment(first), _moment(last), (_text(revision) or "")[:12]
+        begin, end = (_utc(at) if at else EPOCH for at in (first, last))
+        return begin, end, (_text(revision) or "")[:12]
 
     def pending(self) -> Pending:
         now = f"TIMESTAMPTZ {quoted(utc_now().isoformat(' '))}"
@@ -239,7 +242,7 @@ class _Changes:
 
     def moves(self, before: Before) -> tuple[Move, ...]:
         """From which status to which, since that report."""
-        at = f"TIMESTAMPTZ {quoted(f'{before.made_at}+00')}"
+        at = f"TIMESTAMPTZ {quoted(before.as_of)}"
         rows = self._query(
             "SELECT earlier.dq_status AS was, newest.dq_status AS now, count(*) AS n\n"
             f"FROM {self._newest} AS newest\nLEFT JOIN "

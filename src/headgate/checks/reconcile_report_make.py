@@ -57,6 +57,7 @@ class Before:
     """What the report before said."""
 
     made_at: str
+    as_of: str
     file: str
     statuses: Mapping[str, int]
     letters: Mapping[str, int]

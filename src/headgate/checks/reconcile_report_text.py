@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -31,6 +32,7 @@ def read_before(file: Path) -> Before | None:
         header = cast("Mapping[str, object]", data["header"])
         return Before(
             made_at=str(header["made_at"]),
+            as_of=datetime.fromisoformat(str(header["as_of"])).isoformat(" "),
             file=file.name,
             statuses=_counts(data["statuses"], "status", "keys"),
             letters=_counts(data["letters"], "code", "records"),

@@ -49,6 +49,7 @@ def header(run: int = 3) -> Header:
         first_change="2026-03-01 12:00:00",
         last_change="2026-03-01 12:20:00",
         made_at="2026-03-01 12:20:05",
+        as_of="2026-03-01T12:20:05.123456+00:00",
     )
 
 
@@ -101,7 +102,13 @@ def evidence(*, before: bool = True, hostile: str = HOSTILE) -> Evidence:
         differing=differing(),
         unequal=600,
         moves=(Move(None, "MATCH", 100), Move("PENDING", "MISMATCH", 20)) if before else (),
-        before=Before("2026-03-01 11:00:00", "old.json", {"MATCH": 17_800, "MISMATCH": 480}, {})
+        before=Before(
+            "2026-03-01 11:00:00",
+            "2026-03-01 11:00:00.5+00:00",
+            "old.json",
+            {"MATCH": 17_800, "MISMATCH": 480},
+            {},
+        )
         if before
         else None,
     )
