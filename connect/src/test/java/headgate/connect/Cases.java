@@ -4,6 +4,7 @@ import com.company.kafka.connect.smt.HashRowCases;
 import com.company.kafka.connect.smt.HashSettingsCases;
 import com.company.kafka.connect.smt.RefusedRecordCases;
 import headgate.connect.cassandra.SourceCases;
+import headgate.connect.cassandra.SplitCases;
 import headgate.connect.hash.ContractCases;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -22,7 +23,8 @@ public final class Cases {
           HashRowCases.class,
           HashSettingsCases.class,
           RefusedRecordCases.class,
-          SourceCases.class);
+          SourceCases.class,
+          SplitCases.class);
 
   private Cases() {}
 

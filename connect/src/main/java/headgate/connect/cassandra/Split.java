@@ -1,10 +1,10 @@
 package headgate.connect.cassandra;
 
-import com.datastax.oss.driver.api.core.cql.Row;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.source.SourceRecord;
@@ -35,20 +35,18 @@ public final class Split {
     mark = offset != null && offset.get("mark") instanceof Number n ? n.longValue() : BEGINNING;
   }
 
-  private record Found(List<Object> key, long version, Struct value) {}
-
   /** A scan under way; {@code held} is its last row so far, which may turn out to be the last. */
   private static final class Scan {
-    final TableShape shape;
     final long startedAt;
-    final Iterator<Row> rows;
+    final Iterator<FoundRow> rows;
+    final String columns;
     long newest = BEGINNING;
-    Found held;
+    FoundRow held;
 
-    Scan(TableShape shape, long startedAt, Iterator<Row> rows) {
-      this.shape = shape;
+    Scan(long startedAt, Iterator<FoundRow> rows, Set<String> known) {
       this.startedAt = startedAt;
       this.rows = rows;
+      columns = String.join(",", known);
     }
   }
 
@@ -71,11 +69,12 @@ public final class Split {
   }
 
   /** The next records of this range; {@link #scanning} says whether there may be more. */
-  public List<SourceRecord> next(TableReader reader, long now) {
+  public List<SourceRecord> next(Scannable table, long now) {
     if (scan == null) {
-      scan = new Scan(reader.shape(), now, reader.rows(range, floor()));
+      Iterator<FoundRow> rows = table.rows(range, floor());
+      scan = new Scan(now, rows, table.known());
     }
-    List<Found> found = read();
+    List<FoundRow> found = read();
     boolean whole = !scan.rows.hasNext();
     // Cassandra is not asked any more below: what is marked as emitted will be.
     if (scan.held != null) {
@@ -85,21 +84,19 @@ public final class Split {
     return whole ? finish(found) : records(found, mark);
   }
 
-  private List<Found> read() {
-    List<Found> found = new ArrayList<>();
+  private List<FoundRow> read() {
+    List<FoundRow> found = new ArrayList<>();
     for (int n = 0; n < settings.batchSize() && scan.rows.hasNext(); n++) {
-      Row row = scan.rows.next();
-      long version = scan.shape.version(row);
-      List<Object> key = scan.shape.primaryKey(row);
-      scan.newest = Math.max(scan.newest, version);
-      if (!recent.has(key, version)) {
-        found.add(new Found(key, version, scan.shape.value(row)));
+      FoundRow row = scan.rows.next();
+      scan.newest = Math.max(scan.newest, row.version());
+      if (!recent.has(row.key(), row.version())) {
+        found.add(row);
       }
     }
     return found;
   }
 
-  private List<SourceRecord> finish(List<Found> found) {
+  private List<SourceRecord> finish(List<FoundRow> found) {
     long reached = Math.max(mark, Math.min(scan.newest, scan.startedAt));
     List<SourceRecord> records = records(found.subList(0, Math.max(0, found.size() - 1)), mark);
     if (!found.isEmpty()) {
@@ -111,11 +108,11 @@ public final class Split {
     return records;
   }
 
-  private List<SourceRecord> records(List<Found> found, long reached) {
+  private List<SourceRecord> records(List<FoundRow> found, long reached) {
     List<SourceRecord> records = new ArrayList<>();
-    for (Found row : found) {
+    for (FoundRow row : found) {
       recent.add(row.key(), row.version(), keptFrom());
-      records.add(record(row.value(), reached));
+      records.add(record(row.value().get(), reached));
     }
     return records;
   }
@@ -128,7 +125,7 @@ public final class Split {
 
   private SourceRecord record(Struct value, long reached) {
     Map<String, Object> offset =
-        Map.of("mark", reached, "columns", String.join(",", scan.shape.known()));
+        Map.of("mark", reached, "columns", scan.columns);
     String key = value.getString(settings.pkColumn());
     return new SourceRecord(
         partition, offset, settings.topic(), null, Schema.STRING_SCHEMA, key, value.schema(), value);

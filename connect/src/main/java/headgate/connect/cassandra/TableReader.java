@@ -19,7 +19,7 @@ import javax.net.ssl.SSLContext;
 import org.apache.kafka.connect.errors.ConnectException;
 
 /** Reads the table: opens the session when it is first needed and follows changes of the schema. */
-public final class TableReader implements AutoCloseable {
+public final class TableReader implements Scannable, AutoCloseable {
   private final PollSettings settings;
   private final Set<String> remembered;
   private CqlSession session;
@@ -31,8 +31,39 @@ public final class TableReader implements AutoCloseable {
     this.remembered = new TreeSet<>(remembered);
   }
 
+  /** The shape last taken, without asking Cassandra; null before the first scan. */
+  public TableShape taken() {
+    return shape;
+  }
+
+  @Override
+  public Set<String> known() {
+    return shape.known();
+  }
+
+  @Override
+  public Iterator<FoundRow> rows(TokenRange range, long floor) {
+    TableShape now = shape();
+    Iterator<Row> rows =
+        session()
+            .execute(scan.bind(range.from(), range.to(), Instant.ofEpochMilli(floor)))
+            .iterator();
+    return new Iterator<>() {
+      @Override
+      public boolean hasNext() {
+        return rows.hasNext();
+      }
+
+      @Override
+      public FoundRow next() {
+        Row row = rows.next();
+        return new FoundRow(now.primaryKey(row), now.version(row), () -> now.value(row));
+      }
+    };
+  }
+
   /** The table's shape now; another object than last time when its columns have changed. */
-  public TableShape shape() {
+  private TableShape shape() {
     TableMetadata now = table();
     if (shape == null || !shape.is(now)) {
       TableShape taken = new TableShape(now, settings, remembered);
@@ -43,11 +74,6 @@ public final class TableReader implements AutoCloseable {
     return shape;
   }
 
-  /** The shape last taken, without asking Cassandra. */
-  public TableShape taken() {
-    return shape;
-  }
-
   private TableMetadata table() {
     return session()
         .getMetadata()
@@ -55,13 +81,6 @@ public final class TableReader implements AutoCloseable {
         .flatMap(keyspace -> keyspace.getTable(CqlIdentifier.fromInternal(settings.table())))
         .orElseThrow(
             () -> new ConnectException("Cassandra has no table " + settings.tableName()));
-  }
-
-  /** The rows of a range whose time is not before {@code floor}, in the ring's order. */
-  public Iterator<Row> rows(TokenRange range, long floor) {
-    return session()
-        .execute(scan.bind(range.from(), range.to(), Instant.ofEpochMilli(floor)))
-        .iterator();
   }
 
   /** Asks Cassandra for its schema again: a statement it once prepared no longer fits. */
