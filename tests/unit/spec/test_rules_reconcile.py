@@ -1,0 +1,156 @@
+"""A `reconcile:` section that cannot work is refused, with its line and what to write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headgate.errors import DeclarationError
+from headgate.spec.reconcile import Reconcile
+from headgate.spec.rules_loader import load_rules
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    for folder in ("rules", "contracts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    return tmp_path / "rules" / "topic1.yml"
+
+
+def line(text: str, words: str) -> int:
+    return next(at for at, found in enumerate(text.splitlines(), 1) if words in found)
+
+
+CASES = {
+    "a horizon that forgets too soon": (
+        "horizon: 1 HOUR",
+        "horizon: 10 MINUTES",
+        "state is forgotten after 10 MINUTES, before a key is due",
+        "Write 15 MINUTES or more",
+    ),
+    "a contract that is not there": (
+        "contract: contracts/business_table.hash.yml",
+        "contract: contracts/busines_table.hash.yml",
+        "there is no contract `contracts/busines_table.hash.yml`",
+        "Did you mean `contracts/business_table.hash.yml`?",
+    ),
+    "a column of the hash's version that is not there": (
+        "hash_version: hash_version",
+        "hash_version: hash_versio",
+        "there is no column `hash_versio` in the source `onprem`",
+        "Did you mean `hash_version`?",
+    ),
+    "a column of the hash's version that is no number": (
+        "          hash_version: INT",
+        "          hash_version: STRING",
+        "`hash_version` is STRING in the source `onprem`",
+        "Declare it as INT.",
+    ),
+    "a view with a compiled name": (
+        "view: dq_hash_check",
+        "view: dq_results_business",
+        "`dq_results_business` is the name of another view",
+        "Use another.",
+    ),
+    "a view with a source's name": (
+        "pk_view: topic1_with_pk",
+        "pk_view: Topic2_Cloud",
+        "`Topic2_Cloud` is the name of another view",
+        "Use another.",
+    ),
+    "a view with no name": (
+        "view: dq_hash_check",
+        "view: hash check",
+        "`hash check` is not a name for a view",
+        "Use letters",
+    ),
+    "counts that would be read again": (
+        "status_topic: dq-metrics",
+        "status_topic: topic2",
+        "`topic2` is a topic that is read here",
+        "Name another.",
+    ),
+    "rows in two places": (
+        "{cassandra: cloud_keyspace.business_table, key",
+        "{cassandra: cloud_keyspace.business_table, iceberg: a.b, key",
+        "rows are read from one place, and here stands iceberg and cassandra",
+        "Write iceberg, parquet or cassandra.",
+    ),
+    "rows of a table without a keyspace": (
+        "cassandra: cloud_keyspace.business_table",
+        "cassandra: business_table",
+        "`business_table` is not of the form keyspace.table",
+        "Write both parts",
+    ),
+    "a table instead of a topic": (
+        "topic: topic2",
+        "iceberg: a.topic2",
+        "the source `cloud` is a table, and a stream of verdicts follows two topics",
+        "Leave `reconcile` out",
+    ),
+    "a sensitive column": (
+        "          event_id: STRING",
+        "          event_id: {type: STRING, sensitive: true}",
+        "`event_id` is sensitive, and states, audit and reports show what a side says",
+        "Leave the column out",
+    ),
+    "an action that is not there": (
+        "hash_version: hash_version",
+        "hash_version: hash_version\n      action: acton",
+        "there is no column `acton` in the source `onprem`",
+        "Did you mean `action`?",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_cannot_work_is_refused_with_its_line(rules: Path, case: str) -> None:
+    old, new, what, fix = CASES[case]
+    text = rules.read_text()
+    assert old in text
+    changed = text.replace(old, new, 1)
+    rules.write_text(changed)
+    with pytest.raises(DeclarationError) as refused:
+        load_rules(rules, {})
+    fault = next(f for f in refused.value.faults if f.what == what)
+    assert fix in fault.fix
+    assert fault.line is not None
+    assert fault.line >= line(changed, "tables:")
+
+
+def test_what_is_sent_again_by_itself_must_be_readable(rules: Path) -> None:
+    text = rules.read_text()
+    start = text.index("      rows:")
+    end = text.index("      audit:")
+    rules.write_text(f"{text[:start]}      repair: {{automatic: [MISMATCH]}}\n{text[end:]}")
+    with pytest.raises(DeclarationError) as refused:
+        load_rules(rules, {})
+    assert [fault.field for fault in refused.value.faults] == [
+        "tables[0].reconcile.repair.automatic"
+    ]
+
+
+def test_rules_of_a_pair_keep_its_verdicts(rules: Path) -> None:
+    rule = (
+        "    on_fail: stop\n    rules:\n"
+        "      - {name: odd, when: \"{t1}.event_id = 'x'\", on_fail: dead_letter,"
+        " emit: {dq_status: PENDING}}\n"
+    )
+    rules.write_text(rules.read_text() + rule)
+    with pytest.raises(DeclarationError) as refused:
+        load_rules(rules, {})
+    assert {fault.field for fault in refused.value.faults} == {
+        "tables[0].rules[0].emit.dq_status",
+        "tables[0].rules[0].on_fail",
+        "tables[0].on_fail",
+    }
+
+
+def test_an_empty_section_takes_all_defaults(rules: Path) -> None:
+    text = rules.read_text()
+    rules.write_text(text[: text.index("    reconcile:")] + "    reconcile: {}\n")
+    assert load_rules(rules, {}).value.tables[0].reconcile == Reconcile()
