@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -12,7 +13,7 @@ from decimal import Decimal
 import orjson
 
 from headgate.errors import HeadgateError, UnavailableError
-from headgate.feeds.cassandra import open_session
+from headgate.feeds.cassandra import Cassandra, open_session
 from headgate.feeds.pairs.sending import prepare
 from headgate.feeds.topic_writer import TopicWriter
 from headgate.settings import Settings
@@ -104,6 +105,8 @@ class Planter(threading.Thread):
     _stocked: list[Sequence[Pair]] = field(default_factory=list[Sequence[Pair]])
     _wanted: int = 0
     _ending: bool = False
+    _session: Cassandra | None = None
+    _cloud: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         super().__init__(name="pairs", daemon=True)
@@ -125,11 +128,12 @@ class Planter(threading.Thread):
             writer = TopicWriter(self.home.need("bootstrap_servers"), DELIVER_SECONDS)
             while not self._ending or self._stocked:
                 begun = time.monotonic()
-                piece = self._next()
-                self._tell(writer, piece)
+                self._tell(writer, self._next())
                 time.sleep(max(0.0, self.every - (time.monotonic() - begun)))
         except Exception as error:
             self.error = error
+        finally:
+            self._cloud.close()
 
     def _next(self) -> Sequence[Pair]:
         if self._wanted:
@@ -153,11 +157,13 @@ class Planter(threading.Thread):
         marks = ", ".join("?" * len(COLUMNS))
         cql = f"INSERT INTO {self.table} ({', '.join(COLUMNS)}) VALUES ({marks})"
         try:
-            with open_session(self.home) as cassandra:
-                cassandra.write_many(cql, rows)
+            self._session = self._session or self._cloud.enter_context(open_session(self.home))
+            self._session.write_many(cql, rows)
         except HeadgateError as error:
             if not error.retryable:
                 raise
+            self._session = None
+            self._cloud.close()
             return False
         return True
 

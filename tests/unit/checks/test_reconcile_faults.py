@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headgate.checks.reconcile_faults import FaultReport, Struck
+from headgate.checks.reconcile_faults import HOLDS, FaultReport, Struck
 from headgate.checks.reconcile_faults_found import Final, compared
 from headgate.checks.reconcile_faults_plant import (
     DELETE_EVENT,
@@ -110,7 +110,7 @@ def test_a_gap_that_nobody_told_of_is_a_fault():
     good = compared(pairs, settled(pairs), {})
     told = Struck("kafka", 5.0, {"job": ("the broker is away",), "hasher": ()}, 1.0)
     silent = Struck("cassandra", 60.0, {"hasher": (), "connect": ()}, 1.0)
-    report = FaultReport(20, 19, 1.0, 1.0, 0, (told,), good, "")
+    report = FaultReport(20, 19, 1.0, 1.0, 0, (told,), good, HOLDS)
     assert report.faults == ()
-    report = FaultReport(20, 19, 1.0, 1.0, 0, (told, silent), good, "")
+    report = FaultReport(20, 19, 1.0, 1.0, 0, (told, silent), good, HOLDS)
     assert report.faults == ("nobody told that cassandra was away",)
