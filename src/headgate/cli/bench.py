@@ -40,8 +40,10 @@ BENCHES = (
         for goal in ("P1", "P2", "P3", "P4")
     ),
     Bench("P6", "compare.py", False, ("--rows", "100000", "--repeat", "1")),
+    Bench("P7", "reconcile.py", True, ("--pairs", "60000", "--batch", "20000", "--warm", "1")),
     Bench("P8", "bronze.py", True, ("--rows", "50000", "--repeat", "1")),
     Bench("P9", "generator.py", True, ("--rows", "100000", "--repeat", "1")),
+    Bench("P10", "hashing.py", False, ("--rows", "100000", "--repeat", "1")),
     Bench("P11", "demo.py", False, ("--rows", "5000")),
     Bench("P12", "help.py", False, ("--repeat", "3")),
     Bench("P15", "growth.py", True, ("--rows", "5000", "--repeat", "1")),
