@@ -12,19 +12,32 @@ from pyspark.sql import SparkSession
 
 from headgate.engine.context import RunContext
 from headgate.engine.statements import sql
+from headgate.engine.topics import Topics, TopicSpec
 from headgate.expr.literals import spark_literal
 from headgate.jobs.reconcile_sweep import sweep_job
-from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.jobs.reconcile_target import COUNTED, ReconcileTarget
 from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
 
 # How far back is looked for what was told of a key before.
 LOOK_BACK = timedelta(days=1)
+PARTITIONS, KEPT_DAYS = 3, 30
+MATCHED = "verdict_match"
 
 
 def audit_mark(table: str) -> str:
     """The mark that says up to which row of the ledger the audit was sent."""
     return f"audit-sent:{table}"
+
+
+def told_mark(table: str) -> str:
+    """The mark that something other than a match was told."""
+    return f"audit-told:{table}"
+
+
+def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """A topic that is written to is made where it is missing."""
+    Topics(bootstrap).create([TopicSpec(topic, partitions, KEPT_DAYS)])
 
 
 class Audit:
@@ -33,6 +46,7 @@ class Audit:
     def __init__(self, context: RunContext, target: ReconcileTarget, declared: Reconcile) -> None:
         self._context, self._target, self._declared = context, target, declared
         self._session: SparkSession = context.session.newSession()
+        self._is_made = False
 
     def tick(self) -> None:
         self.send()
@@ -51,7 +65,7 @@ class Audit:
         mark = store.read_mark(audit_mark(self._target.name))
         last, sent = int(mark.value) if mark else 0, 0
         for row in self._rows(last):
-            if any(row.outcomes.values()):
+            if self._is_worth_telling(row):
                 self._send(row, topic)
                 sent += 1
             self._context.still_mine()
@@ -63,7 +77,24 @@ class Audit:
         rows = [row for job in jobs for row in self._context.store.newest_batches(job, 1000)]
         return sorted((row for row in rows if (row.id or 0) > last), key=lambda row: row.id or 0)
 
+    def _is_worth_telling(self, row: LedgerRow) -> bool:
+        """Nothing settled is nothing to tell; matches alone only where something worse was told."""
+        last = row.id or 0
+        counted = self._context.store.rule_counts_between(last - 1, last)
+        settled = {count.rule for _, count in counted if not count.rule.startswith(COUNTED)}
+        settled.discard("")
+        if not settled - {MATCHED}:
+            return bool(settled) and (self._declared.keep_matches or self._has_told())
+        self._context.store.mark(told_mark(self._target.name), "worse")
+        return True
+
+    def _has_told(self) -> bool:
+        return self._context.store.read_mark(told_mark(self._target.name)) is not None
+
     def _send(self, row: LedgerRow, topic: str) -> None:
+        if not self._is_made:
+            make_topic(self._target.bootstrap, topic, PARTITIONS)
+            self._is_made = True
         query = changes_sql(self._target.table, row, self._declared.keep_matches)
         sql(self._session, query).write.format("kafka").options(
             **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}

@@ -14,6 +14,7 @@ from headgate.compile.rules.names import VIEWS
 from headgate.engine.context import RunContext
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
+from headgate.jobs.reconcile_audit import make_topic
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.metrics import gauges, names
 from headgate.spec.reconcile import Reconcile
@@ -47,7 +48,7 @@ class StandingHook:
         self._context, self._target, self._declared = context, target, declared
         self._session: SparkSession = context.session.newSession()
         self._clock = clock
-        self._next, self._changed = float("-inf"), True
+        self._next, self._changed, self._is_made = float("-inf"), True, False
 
     def settled(self, row: LedgerRow) -> None:
         self._changed = True
@@ -105,6 +106,9 @@ class StandingHook:
         )
         if not rows:
             return
+        if not self._is_made:
+            make_topic(self._target.bootstrap, topic, 1)
+            self._is_made = True
         about = [("table", self._target.name), ("at", self._clock().isoformat())]
         more = ", ".join(f"{spark_literal(value)} AS {name}" for name, value in about)
         frame = sql(
