@@ -10,8 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 from headgate.engine.bundles import read_lock
+from headgate.engine.java import cache_dir
 from headgate.errors import SettingsError
 from headgate.feeds.connect.build import PLUGINS, SERVICES, java_files, service_files
+from headgate.feeds.connect.compiler import Ecj, Javac, find_compiler
 from headgate.feeds.connect.connectors import (
     HASH,
     SOURCE,
@@ -183,3 +185,16 @@ def test_connector_files_are_json_that_connect_takes() -> None:
         found = json.loads(file.read_text())
         assert set(found) == {"name", "config"}
         assert all(isinstance(value, str) for value in found["config"].values())
+
+
+def test_without_a_javac_the_eclipse_compiler_is_taken(tmp_path: Path) -> None:
+    home = tmp_path / "java"
+    java = home / "bin/java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    (home / "release").write_text('JAVA_VERSION="17.0.9"\n')
+    bare = {"JAVA_HOME": str(home), "PATH": "", "HEADGATE_CACHE": str(cache_dir())}
+    assert isinstance(find_compiler(bare), Ecj)
+    (home / "bin/javac").write_text("")
+    assert find_compiler(bare) == Javac(home / "bin/javac")
