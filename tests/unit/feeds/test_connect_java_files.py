@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from headgate.engine.bundles import read_lock
-from headgate.engine.java import cache_dir
 from headgate.errors import SettingsError
 from headgate.feeds.connect.build import PLUGINS, SERVICES, java_files, service_files
 from headgate.feeds.connect.compiler import Ecj, Javac, find_compiler
@@ -187,14 +186,18 @@ def test_connector_files_are_json_that_connect_takes() -> None:
         assert all(isinstance(value, str) for value in found["config"].values())
 
 
-def test_without_a_javac_the_eclipse_compiler_is_taken(tmp_path: Path) -> None:
+def test_without_a_javac_the_eclipse_compiler_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = (tmp_path / "ecj.jar",)
+    monkeypatch.setattr("headgate.feeds.connect.compiler.bundle", lambda *_: fetched)
     home = tmp_path / "java"
     java = home / "bin/java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\n")
     java.chmod(0o755)
     (home / "release").write_text('JAVA_VERSION="17.0.9"\n')
-    bare = {"JAVA_HOME": str(home), "PATH": "", "HEADGATE_CACHE": str(cache_dir())}
+    bare = {"JAVA_HOME": str(home), "PATH": ""}
     assert isinstance(find_compiler(bare), Ecj)
     (home / "bin/javac").write_text("")
     assert find_compiler(bare) == Javac(home / "bin/javac")
