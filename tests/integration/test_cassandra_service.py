@@ -57,6 +57,7 @@ def test_a_killed_node_comes_back_with_every_row(private_cassandra):
     assert sorted((row.pk, row.words) for row in found) == [(n, "é|") for n in range(200)]
 
 
+@pytest.mark.slow
 def test_a_second_node_on_the_same_port_says_that_it_is_taken(cassandra, tmp_path):
     second = Running(CassandraServer(tmp_path, port=cassandra.service.port))
     # The first one answers on that port, so only the end of the second can be waited for.

@@ -127,6 +127,8 @@ def test_faults_name_their_fields(worker):
     told_by.says("/connector-plugins/A/config/validate", (200, {"configs": configs}))
     (fault,) = rest.faults({"connector.class": "A"}, "a.json")
     assert (fault.field, fault.what) == ("tasks.max", "Invalid value many")
+    absent = {"message": "Failed to find any class that implements Connector and is named B"}
+    told_by.says("/connector-plugins/B/config/validate", (500, absent))
     (missing,) = rest.faults({"connector.class": "B"}, "a.json")
     assert "B is not there" in missing.what
     (unnamed,) = rest.faults({}, "a.json")

@@ -19,6 +19,7 @@ BUSY, NOT_FOUND = 409, 404
 BUSY_SECONDS = 20.0
 PAUSE_SECONDS = 0.3
 RUNNING, FAILED = "RUNNING", "FAILED"
+NO_PLUGIN = "Failed to find any class that implements"
 HIDDEN = ("password", "secret", "token", "jaas")
 MASK = "********"
 
@@ -106,8 +107,11 @@ class ConnectRest:
         if not plugin:
             return (Fault(file, None, "connector.class", "is missing", "Name the plugin's class"),)
         path = f"/connector-plugins/{quote(plugin, safe='')}/config/validate"
-        found = self._ask("PUT", path, dict(config), missing=None)
-        if found is None:
+        try:
+            found = self._ask("PUT", path, dict(config))
+        except OperationError as error:
+            if NO_PLUGIN not in error.why:
+                raise
             fix = "headgate connect plugins shows what is there"
             return (Fault(file, None, "connector.class", f"{plugin} is not there", fix),)
         values = (entry["value"] for entry in found["configs"])
