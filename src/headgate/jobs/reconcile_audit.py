@@ -22,6 +22,7 @@ from headgate.store.model import LedgerRow
 # How far back is looked for what was told of a key before.
 LOOK_BACK = timedelta(days=1)
 PARTITIONS, KEPT_DAYS = 3, 30
+AT_ONCE, BATCH = 1_000, "batch"
 MATCHED = "verdict_match"
 
 
@@ -46,13 +47,14 @@ class Audit:
     def __init__(self, context: RunContext, target: ReconcileTarget, declared: Reconcile) -> None:
         self._context, self._target, self._declared = context, target, declared
         self._session: SparkSession = context.session.newSession()
-        self._is_made = False
+        self._is_made, self._last = False, 0
 
     def tick(self) -> None:
-        self.send()
+        if self._context.run.mode != BATCH and self._context.store.ledger_after(self._last, 1):
+            self.send()
 
     def settled(self, row: LedgerRow) -> None:
-        self.send()
+        """It is in the ledger: the next look finds it there."""
 
     def ended(self) -> None:
         self.send()
@@ -63,8 +65,8 @@ class Audit:
         if topic is None:
             return 0
         mark = store.read_mark(audit_mark(self._target.name))
-        last, sent = int(mark.value) if mark else 0, 0
-        for row in self._rows(last):
+        sent = 0
+        for row in self._rows(int(mark.value) if mark else 0):
             if self._is_worth_telling(row):
                 self._send(row, topic)
                 sent += 1
@@ -74,8 +76,12 @@ class Audit:
 
     def _rows(self, last: int) -> list[LedgerRow]:
         jobs = (self._target.job, sweep_job(self._target.name))
-        rows = [row for job in jobs for row in self._context.store.newest_batches(job, 1000)]
-        return sorted((row for row in rows if (row.id or 0) > last), key=lambda row: row.id or 0)
+        found: list[LedgerRow] = []
+        while rows := self._context.store.ledger_after(last, AT_ONCE):
+            found += [row for row in rows if row.job in jobs]
+            last = rows[-1].id or 0
+        self._last = last
+        return found
 
     def _is_worth_telling(self, row: LedgerRow) -> bool:
         """Nothing settled is nothing to tell; matches alone only where something worse was told."""
@@ -85,7 +91,6 @@ class Audit:
         settled.discard("")
         if not settled - {MATCHED}:
             return bool(settled) and (self._declared.keep_matches or self._has_told())
-        self._context.store.mark(told_mark(self._target.name), "worse")
         return True
 
     def _has_told(self) -> bool:
@@ -95,17 +100,22 @@ class Audit:
         if not self._is_made:
             make_topic(self._target.bootstrap, topic, PARTITIONS)
             self._is_made = True
-        query = changes_sql(self._target.table, row, self._declared.keep_matches)
+        keeps = self._declared.keep_matches
+        query = changes_sql(self._target.table, row, keeps, looks_back=self._has_told())
         sql(self._session, query).write.format("kafka").options(
             **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}
         ).save()
+        self._context.store.mark(told_mark(self._target.name), "worse")
 
 
-def changes_sql(table: str, row: LedgerRow, keep_matches: bool) -> str:
-    """The changes of one batch or sweep as records; a match is told where it ends something worse."""
+def changes_sql(table: str, row: LedgerRow, keep_matches: bool, looks_back: bool) -> str:
+    """The changes of one batch or sweep as records; a match is told where it ends something worse.
+
+    Without a look back nothing was told before, and nothing is asked of it.
+    """
     at = spark_literal(row.batch_time)
     swept = "=" if row.range.is_table else "<>"
-    before = spark_literal(row.batch_time - LOOK_BACK)
+    before = spark_literal(row.batch_time - (LOOK_BACK if looks_back else timedelta()))
     wanted = "TRUE" if keep_matches else "dq_status <> 'MATCH' OR previous IS NOT NULL"
     return f"""
 SELECT

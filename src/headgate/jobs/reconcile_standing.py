@@ -14,7 +14,7 @@ from headgate.compile.rules.names import VIEWS
 from headgate.engine.context import RunContext
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
-from headgate.jobs.reconcile_audit import make_topic
+from headgate.jobs.reconcile_audit import BATCH, make_topic
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.metrics import gauges, names
 from headgate.spec.reconcile import Reconcile
@@ -23,7 +23,7 @@ from headgate.store.ops import utc_now
 
 SECONDS = 10.0
 # Counting all keys must not become what the job does most of the time.
-SHARE = 20
+SHARE = 10
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class StandingHook:
 
     def tick(self) -> None:
         begun = time.monotonic()
-        if self._changed and begun >= self._next:
+        if self._changed and begun >= self._next and self._context.run.mode != BATCH:
             self.tell()
             took = time.monotonic() - begun
             self._next = time.monotonic() + max(SECONDS, SHARE * took)
@@ -99,13 +99,15 @@ class StandingHook:
             gauges.keep(store, names.SLO_MET, job, int(share >= self._declared.slo.within_grace))
 
     def _send(self, found: Counted, topic: str) -> None:
-        """Every status with a key, as the documents' sink has it: dq_status and cnt, and what else helps."""
+        """Every status, as the documents' sink has it: dq_status and cnt, and what else helps.
+
+        One without a key is told too, so that what was last told of a status is how it is.
+        """
+        none = {(status, said.rollup): 0 for status, said in statuses().items()}
         rows = ", ".join(
             f"({spark_literal(status)}, {n}L, {spark_literal(rollup)})"
-            for (status, rollup), n in sorted(found.keys.items())
+            for (status, rollup), n in sorted({**none, **found.keys}.items())
         )
-        if not rows:
-            return
         if not self._is_made:
             make_topic(self._target.bootstrap, topic, 1)
             self._is_made = True

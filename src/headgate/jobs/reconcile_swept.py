@@ -39,16 +39,38 @@ def has_candidates(
 
     Times are microseconds. A key is due when its deadline has passed, or was past when it was written.
     """
+    due, fresh = _waiting(session, target, since, until)
+    if due or not fresh:
+        return due
     return not sql(session, _candidates(session, target, rules, since, until)).isEmpty()
+
+
+def _waiting(
+    session: SparkSession, target: ReconcileTarget, since: int, until: int
+) -> tuple[bool, bool]:
+    """Whether a key is due, and whether one waits that was written since: only new files are read."""
+    due, passed, fresh = _tests(since, until)
+    (found,) = sql(
+        session,
+        f"SELECT max({due} AND {passed}) AS due, max({fresh}) AS fresh FROM {target.table}"
+        f" WHERE NOT settled AND processing_time <= timestamp_micros({until}L)"
+        f" AND (({due} AND {passed}) OR {fresh})",
+    ).collect()
+    return bool(found["due"]), bool(found["fresh"])
+
+
+def _tests(since: int, until: int) -> tuple[str, str, str]:
+    """Past its deadline; not looked at since; written since."""
+    fresh = f"processing_time > timestamp_micros({since}L)"
+    due = f"deadline <= timestamp_micros({until}L)"
+    return due, f"(deadline > timestamp_micros({since}L) OR {fresh})", fresh
 
 
 def _candidates(
     session: SparkSession, target: ReconcileTarget, rules: RulesRevision, since: int, until: int
 ) -> str:
     written = f"processing_time <= timestamp_micros({until}L)"
-    fresh = f"processing_time > timestamp_micros({since}L)"
-    due = f"deadline <= timestamp_micros({until}L)"
-    passed = f"(deadline > timestamp_micros({since}L) OR {fresh})"
+    due, passed, fresh = _tests(since, until)
     waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written}"
     keys = f"{waiting} AND {due} AND {passed}"
     if _looks_around(session, target, limits_of(rules), until):
@@ -72,7 +94,19 @@ def _looks_around(
         return False
     horizon = limits.horizon // timedelta(microseconds=1)
     young = until % horizon < limits.wait // timedelta(microseconds=1)
-    return young or int(current.summary.get("total-records", "0")) <= FEW_STATES
+    few = int(current.summary.get("total-records", "0")) <= FEW_STATES
+    return (young or few) and _has_windows(session, target)
+
+
+def _has_windows(session: SparkSession, target: ReconcileTarget) -> bool:
+    """Whether the states are of more than one window, by what the table knows of its files."""
+    bounds = "readable_metrics.window_start"
+    (found,) = sql(
+        session,
+        f"SELECT min({bounds}.lower_bound) < max({bounds}.upper_bound) AS several"
+        f" FROM {target.states}.files",
+    ).collect()
+    return bool(found["several"])
 
 
 def limits_of(rules: RulesRevision) -> Limits:

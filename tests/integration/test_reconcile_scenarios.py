@@ -1,0 +1,297 @@
+"""The failure scenarios of the documents, one test each, on one play of a pair: two runs, one session."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.integration.oracle import Record, read_topic
+from tests.integration.reconcile import Message, Pair, cloud, digest, onprem, tombstone
+from tests.integration.spark import JVM, MORNING, Pipeline, Sent, create_topic
+
+from headgate.checks.certificate import broken
+from headgate.checks.reconcile_read import current_verdicts, standing
+from headgate.checks.reconcile_story import read_story
+from headgate.compile.reconcile.limits import Limits
+from headgate.engine.reading import LagWatch
+from headgate.metrics.connect import passed_on, together
+from headgate.metrics.readings import Family, Readings
+from headgate.settings import Settings
+from headgate.store.model import RunState
+from headgate.store.ops import OpsStore, utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from tests.integration.conftest import RunningBroker
+
+NAME = "scenarios"
+NOWHERE = Sent(b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}')
+CONNECT = 'headgate_connect_hashrow_errors_total{connector="cloud"} 3.0\n'
+
+
+@dataclass(frozen=True)
+class Played:
+    """The pair after both runs, what was said of keys after the first, and what is counted."""
+
+    pair: Pair
+    first: dict[str, str]
+    audit: list[Record]
+    counts: list[Record]
+
+    def status(self, key: str) -> str:
+        return self.statuses[key]
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        settings = self.pair.pipeline.settings
+        return {v.pk: v.status for v in current_verdicts(settings, NAME)}
+
+    def families(self, lag: LagWatch | None = None) -> dict[str, Family]:
+        readings = Readings(self.pair.pipeline.store, lags=lambda: lag.lags if lag else ())
+        found = together(readings.families(), passed_on(CONNECT))
+        return {family.metric.name: family for family in found}
+
+    def total(self, name: str) -> float:
+        return sum(value for _, value in self.families()[name].samples)
+
+    def letters(self) -> list[str]:
+        pipeline = self.pair.pipeline
+        found = pipeline.select("reason_code", "headgate.dead_letters", f"job = '{self.pair.job}'")
+        return sorted(code for (code,) in found)
+
+    def told(self, key: str) -> list[dict[str, Any]]:
+        """What the audit topic has of a key."""
+        return [json.loads(r.value or b"") for r in self.audit if r.key == key.encode()]
+
+
+def first_messages(now: float) -> list[Message]:
+    bad = cloud("bad-cloud").sent
+    bad = replace(bad, value=(bad.value or b"").replace(digest(1).encode(), b"XYZ"))
+    return [
+        onprem("gone", version=1, action="DELETE", number=0), cloud("gone", version=1, number=None),
+        onprem("gone-too"), tombstone("onprem", "gone-too", read=5), tombstone("cloud", "gone-too", read=6),
+        onprem("zombie", version=1, action="DELETE"), cloud("zombie", version=1),
+        Message("onprem", NOWHERE), Message("cloud", Sent(None, None)),
+        onprem("odd", action="TRUNCATE"),
+        onprem("again"), onprem("again"), onprem("again"), cloud("again"),
+        onprem("bad", number=16**64), cloud("bad"),
+        onprem("bad-cloud"), Message("cloud", bad),
+        onprem("differs"), cloud("differs", number=2),
+        onprem("same"), cloud("same"),
+        onprem("absent"), cloud("absent", number=None),
+        onprem("late"), cloud("late", read=700),
+        onprem("skewed", hash_version=1), cloud("skewed"),
+        onprem("waiting", version=now), onprem("provisional", version=now), cloud("provisional", version=now, number=2),
+        onprem("silent"), cloud("unknown"),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def played(
+    spark: SparkSession,
+    broker: RunningBroker,
+    lake_home: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Played]:
+    root = tmp_path_factory.mktemp(NAME)
+    for topic in (NAME, f"{NAME}-dlq"):
+        create_topic(broker.bootstrap, topic, 2, 1_048_588)
+    settings = Settings(
+        root=root,
+        home=lake_home,
+        dataset=NAME,
+        topic=NAME,
+        dlq_topic=f"{NAME}-dlq",
+        bootstrap_servers=broker.bootstrap,
+        ops_store_url=f"sqlite:///{root}/ops.db",
+        **JVM,
+    )
+    with OpsStore.open(settings.ops_store_url) as store:
+        told = f"1 HOUR, audit: {{topic: {NAME}-audit}}, status_topic: {NAME}-status"
+        pair = Pair(Pipeline(NAME, settings, store, spark), horizon=told)
+        now = time.time() - MORNING / 1000 - 1
+        pair.send(*first_messages(now))
+        pair.process()
+        first = {v.pk: v.status for v in current_verdicts(settings, NAME)}
+        pair.send(cloud("waiting", version=now), cloud("provisional", version=now + 1, number=1))
+        pair.send(onprem("provisional", version=now + 1), cloud("silent", read=1_000))
+        pair.process()
+        topics = [read_topic(broker.bootstrap, f"{NAME}-{kind}") for kind in ("audit", "status")]
+        yield Played(pair, first, *topics)
+
+
+def test_s1_87_to_89_create_update_and_upsert_are_compared(played: Played) -> None:
+    assert played.pair.verdicts() == played.pair.expected()
+    assert broken(played.pair.pipeline.certify()) == ()
+
+
+def test_s1_90_94_a_delete_is_neither_hashed_nor_compared(played: Played) -> None:
+    assert played.status("gone") == played.status("gone-too") == "DELETE_EVENT"
+
+
+def test_s1_91_an_unknown_action_is_a_dead_letter(played: Played) -> None:
+    assert "dq_unknown_action" in played.letters()
+    assert "odd" not in played.statuses
+    assert played.total("dq_unknown_action_total") == 1
+
+
+def test_s1_95_96_a_delete_is_a_valid_delete_event(played: Played) -> None:
+    found = standing(played.pair.pipeline.settings, NAME, utc_now())
+    deletes = [one for one in found.statuses if one.dq_status == "DELETE_EVENT"]
+    assert [(one.rollup, one.cnt) for one in deletes] == [("valid", 2)]
+    assert played.status("zombie") == "ZOMBIE"
+
+
+def test_s1_97_every_accepted_delete_is_counted(played: Played) -> None:
+    assert played.total("dq_delete_count_total") == 4
+
+
+def test_s1_98_99_a_message_without_a_key_is_a_dead_letter(played: Played) -> None:
+    assert played.letters().count("dq_missing_pk") == 2
+
+
+def test_s1_100_messages_without_a_key_are_counted(played: Played) -> None:
+    assert played.total("dq_missing_pk_total") == 2
+
+
+def test_s1_101_replayed_duplicates_say_nothing_twice(played: Played) -> None:
+    assert played.status("again") == "MATCH"
+    rows = played.pair.sql("SELECT id FROM lake.dq.results_{t} WHERE pk = 'again'")
+    assert len(rows) == 1
+
+
+def test_s1_102_duplicates_are_counted_by_their_offsets(played: Played) -> None:
+    assert played.total("dq_duplicates_total") == 2
+
+
+def test_s1_103_a_hash_that_is_none_is_never_compared(played: Played) -> None:
+    assert played.status("bad") == played.status("bad-cloud") == "INVALID_HASH"
+
+
+def test_s1_104_134_bad_hashes_are_counted_under_both_names(played: Played) -> None:
+    assert played.total("dq_hash_format_error_total") == played.total("dq_invalid_hash_total") == 2
+
+
+def test_s1_106_107_a_row_that_is_not_found_is_missing_at_once(played: Played) -> None:
+    assert played.status("absent") == "MISSING_CLOUD"
+    assert played.total("dq_missing_cloud_total") == 2
+
+
+def test_s1_113_114_a_mismatch_is_told_and_counted(played: Played) -> None:
+    assert played.status("differs") == "MISMATCH"
+    assert played.total("dq_hash_mismatch_total") == 1
+    (told,) = played.told("differs")
+    assert (told["status"], told["onprem_hash"], told["cloud_hash"]) == (
+        "MISMATCH",
+        digest(1),
+        digest(2),
+    )
+
+
+def test_s1_115_116_a_match_is_counted_and_not_told(played: Played) -> None:
+    assert played.status("same") == "MATCH"
+    assert played.total("dq_hash_match_total") == 6
+    assert played.told("same") == []
+
+
+def test_s1_117_what_comes_first_waits_for_the_other(played: Played) -> None:
+    assert played.first["waiting"] == played.first["provisional"] == "PENDING"
+    assert played.first["silent"] == "MISSING_CLOUD"
+
+
+def test_s1_118_it_is_reconciled_when_the_other_side_arrives(played: Played) -> None:
+    assert played.status("waiting") == played.status("provisional") == "MATCH"
+    assert played.status("silent") == "LATE_MATCH"
+    assert [(told["status"], told.get("previous")) for told in played.told("silent")] == [
+        ("MISSING_CLOUD", None),
+        ("LATE_MATCH", "MISSING_CLOUD"),
+    ]
+
+
+def test_s1_119_late_arrivals_are_counted(played: Played) -> None:
+    assert played.status("late") == "LATE_MATCH"
+    assert played.total("dq_late_arrival_total") == 2
+
+
+def test_s1_129_130_lag_is_measured_on_both_topics(played: Played) -> None:
+    pair, store = played.pair, played.pair.pipeline.store
+    run = pair.pipeline.ask_for("reconcile")
+    store.move(run.job, run.number, RunState.RUNNING) if run.state is RunState.SUBMITTED else None
+    try:
+        pair.send(onprem("behind"), onprem("behind-too"), cloud("behind"))
+        watch = LagWatch(store, pair.bootstrap, 10.0)
+        watch.look()
+        found = {labels[1]: n for labels, n in played.families(watch)["dq_kafka_lag"].samples}
+        assert found == {pair.topics["onprem"]: 2, pair.topics["cloud"]: 1}
+    finally:
+        store.move(run.job, run.number, RunState.CANCELED)
+
+
+def test_s1_131_132_backpressure_is_the_duration_over_the_trigger(played: Played) -> None:
+    store = played.pair.pipeline.store
+    run = played.pair.pipeline.ask_for("reconcile", trigger_seconds="0.001")
+    try:
+        (sample,) = played.families()["dq_backpressure"].samples
+        assert sample[0] == (played.pair.job,)
+        assert sample[1] > 1
+    finally:
+        store.move(run.job, run.number, RunState.CANCELED)
+
+
+def test_s1_133_the_counters_of_the_documents_are_there(played: Played) -> None:
+    names = "hash_match hash_mismatch missing_cloud delete_count duplicates late_arrival"
+    assert {f"dq_{name}_total" for name in names.split()} <= set(played.families())
+
+
+def test_s1_135_errors_of_the_transformation_are_passed_on(played: Played) -> None:
+    assert played.total("dq_smt_errors_total") == 3
+
+
+def test_s1_136_dead_letters_are_counted(played: Played) -> None:
+    assert played.total("dq_dlq_records_total") == 3
+
+
+def test_s1_37_38_counts_by_status_go_to_their_topic(played: Played) -> None:
+    last = {
+        json.loads(r.value or b"")["dq_status"]: json.loads(r.value or b"") for r in played.counts
+    }
+    assert {status: last[status]["cnt"] for status in ("MATCH", "ZOMBIE", "LATE_MATCH")} == {
+        "MATCH": 4,
+        "ZOMBIE": 1,
+        "LATE_MATCH": 2,
+    }
+    assert all({"dq_status", "cnt", "rollup"} <= set(one) for one in last.values())
+
+
+def test_an_audit_record_has_its_id_in_a_header_and_comes_once(played: Played) -> None:
+    ids = [record.header("headgate.id") for record in played.audit]
+    assert len(ids) == len(set(ids))
+    assert ids == [json.loads(record.value or b"")["id"] for record in played.audit]
+
+
+def test_keys_by_status_are_gauges(played: Played) -> None:
+    samples = dict(played.families()["dq_keys"].samples)
+    assert samples[played.pair.job, "MATCH"] == 4
+    assert samples[played.pair.job, "PENDING"] == 0
+    (share,) = (v for _, v in played.families()["dq_reconciled_within_grace"].samples)
+    assert 0 < share < 1
+
+
+def test_the_story_of_a_key_tells_arrivals_and_verdicts(played: Played) -> None:
+    settings = played.pair.pipeline.settings
+    story = read_story(settings, NAME, "silent", Limits(), utc_now())
+    assert story is not None
+    assert [(event.kind, event.what) for event in story.events] == [
+        ("reading", "onprem"),
+        ("reading", "cloud"),
+        ("verdict", "PENDING"),
+        ("verdict", "MISSING_CLOUD"),
+        ("verdict", "LATE_MATCH"),
+    ]
+    assert story.status == "LATE_MATCH"
+    assert read_story(settings, NAME, "nobody", Limits(), utc_now()) is None
