@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tools.hash_vectors import vectors
 
 from headgate.engine.bundles import bundle, class_path
 from headgate.engine.java import cache_dir, find_java
@@ -51,6 +52,15 @@ def test_java_gives_the_hash_of_every_vector_in_three_zones_and_three_locales(
     assert done.stdout.splitlines()[-1] == f"{count} vectors, 3 zones, 3 locales, 0 differences"
     assert done.returncode == 0
     assert count >= 2_000
+
+
+@pytest.mark.slow
+def test_java_agrees_with_python_on_vectors_of_other_seeds(classes: Path, tmp_path: Path) -> None:
+    drawn = [vector.line for seed in range(100, 103) for vector in vectors(seed)]
+    (tmp_path / "vectors.jsonl").write_bytes(b"".join(drawn))
+    done = run(classes, "headgate.connect.hash.VectorCheck", str(tmp_path / "vectors.jsonl"))
+    last = f"{len(drawn)} vectors, 3 zones, 3 locales, 0 differences"
+    assert done.stdout.splitlines()[-1] == last
 
 
 def test_a_wrong_vector_is_found(classes: Path, tmp_path: Path) -> None:
