@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Message
 from tests.integration.conftest import RunningBroker
 from tests.integration.smt_rig import (
-    ROOT,
     Rig,
     hash_of,
     headers_of,
@@ -23,7 +22,6 @@ from tests.integration.smt_rig import (
     value_of,
 )
 
-from headgate.feeds.connect.build import build_plugins
 from headgate.feeds.connect.connectors import Connector
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
@@ -32,21 +30,11 @@ from headgate.local.service import Running
 NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def worker(
-    broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running[ConnectServer]]:
-    plugins = build_plugins(ROOT / "connect").folder
-    folder = tmp_path_factory.mktemp("connect")
-    with Running(ConnectServer(folder, broker.bootstrap, plugins, group="smt-tests")) as running:
-        yield running
-
-
 @pytest.fixture
 def own(
-    broker: RunningBroker, cassandra: Running[CassandraServer], worker: Running[ConnectServer]
+    broker: RunningBroker, cassandra: Running[CassandraServer], connect: Running[ConnectServer]
 ) -> Iterator[Rig]:
-    with rig(broker.bootstrap, cassandra, worker, f"smt{next(NUMBERS)}") as made:
+    with rig(broker.bootstrap, cassandra, connect, f"smt{next(NUMBERS)}") as made:
         yield made
 
 
@@ -103,9 +91,9 @@ class Refused:
 
 @pytest.fixture(scope="module")
 def refused(
-    broker: RunningBroker, cassandra: Running[CassandraServer], worker: Running[ConnectServer]
+    broker: RunningBroker, cassandra: Running[CassandraServer], connect: Running[ConnectServer]
 ) -> Iterator[Refused]:
-    with rig(broker.bootstrap, cassandra, worker, "smt_refused") as made:
+    with rig(broker.bootstrap, cassandra, connect, "smt_refused") as made:
         made.write([row(n) for n in range(1, 8)])
         wanted = "col1:string,col9:string"
         connector = made.connector(transforms__ComputeHash__hash__contract=wanted)
@@ -144,14 +132,14 @@ def test_s1_122_missing_fields_are_counted(refused: Refused) -> None:
     assert counted("hashed") == 0
 
 
-@pytest.mark.parametrize("algorithm", ["SHA-257", "sha256", ""])
 def test_s1_123_an_unsupported_algorithm_fails_the_validation_of_the_configuration(
-    own: Rig, algorithm: str
+    own: Rig,
 ) -> None:
-    wrong = own.connector(transforms__ComputeHash__hash__algorithm=algorithm)
-    status, text = own.deploy(wrong)
-    assert status == 400
-    assert "transforms.ComputeHash.hash.algorithm" in text
+    for algorithm in ("SHA-257", "sha256", ""):
+        wrong = own.connector(transforms__ComputeHash__hash__algorithm=algorithm)
+        status, text = own.deploy(wrong)
+        assert status == 400
+        assert f"Invalid value {algorithm} for configuration hash.algorithm" in text
 
 
 def test_s1_124_a_connector_with_an_unsupported_algorithm_does_not_start(own: Rig) -> None:
@@ -174,9 +162,9 @@ class Drifted:
 
 @pytest.fixture(scope="module")
 def drifted(
-    broker: RunningBroker, cassandra: Running[CassandraServer], worker: Running[ConnectServer]
+    broker: RunningBroker, cassandra: Running[CassandraServer], connect: Running[ConnectServer]
 ) -> Iterator[Drifted]:
-    with rig(broker.bootstrap, cassandra, worker, "smt_drifted") as made:
+    with rig(broker.bootstrap, cassandra, connect, "smt_drifted") as made:
         rows = {str(r["pk"]): r for r in (row(1), row(2), row(3))}
         connector = made.connector()
         made.write([rows["k000001"]])
