@@ -6,6 +6,7 @@ import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.json.JsonConverter;
+import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
 
 /** Connect's values as the bytes of a dead letter. */
@@ -38,13 +39,19 @@ public final class LetterText {
   /** Where a record came from, as facts for the letter's headers. */
   public Map<String, String> origin(ConnectRecord<?> record) {
     String topic = String.valueOf(record.topic());
-    if (!(record instanceof SourceRecord source)) {
-      return Map.of("topic", topic, "partition", String.valueOf(record.kafkaPartition()));
+    if (record instanceof SourceRecord source) {
+      return Map.of(
+          "topic", topic,
+          "source_partition", text(topic, source.sourcePartition()),
+          "source_offset", text(topic, source.sourceOffset()));
     }
-    return Map.of(
-        "topic", topic,
-        "source_partition", text(topic, source.sourcePartition()),
-        "source_offset", text(topic, source.sourceOffset()));
+    if (record instanceof SinkRecord sink) {
+      return Map.of(
+          "topic", topic,
+          "partition", String.valueOf(sink.kafkaPartition()),
+          "offset", String.valueOf(sink.kafkaOffset()));
+    }
+    return Map.of("topic", topic);
   }
 
   private String text(String topic, Map<String, ?> facts) {

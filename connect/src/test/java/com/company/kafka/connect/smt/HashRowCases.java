@@ -106,6 +106,15 @@ public final class HashRowCases {
     equal(2L, counter("h10", "hashed"));
   }
 
+  public void withoutANameTheTasksThreadTellsTheConnector() throws Exception {
+    HashRowSMT<SourceRecord> smt = Records.smt(Map.of("hash.fields", "col1"));
+    Runnable task = () -> smt.apply(Records.map(Map.of("col1", "a")));
+    Thread thread = new Thread(task, "task-thread-my-source-12");
+    thread.start();
+    thread.join();
+    equal(1L, counter("my-source", "hashed"));
+  }
+
   private static Struct value(SourceRecord record) {
     return (Struct) record.value();
   }

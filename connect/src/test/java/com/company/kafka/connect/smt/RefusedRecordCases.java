@@ -15,6 +15,7 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.DataException;
+import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
 
 /** What becomes of records that cannot be hashed. */
@@ -78,6 +79,17 @@ public final class RefusedRecordCases {
     equal(null, smt("r6").apply(Records.map(Map.of("col1", "x".repeat(1_000_000)))));
     equal(null, letter().value());
     equal("1000011 bytes, not sent", header("reference"));
+  }
+
+  public void aSinksRecordIsNamedByItsOffset() {
+    HashRowSMT<SinkRecord> smt = new HashRowSMT<>();
+    smt.configure(Map.of("hash.fields", "col1", "connector.name", "r7"));
+    smt.writeTo(new DeadLetters("letters", "r7", () -> broker));
+    equal(null, smt.apply(new SinkRecord("t", 4, null, "k", null, Map.of(), 17)));
+    equal("t", header("topic"));
+    equal("4", header("partition"));
+    equal("17", header("offset"));
+    smt.close();
   }
 
   public void withoutBrokersForLettersItThrows() {
