@@ -87,12 +87,13 @@ def json_schema(dataset: Records) -> str:
     return schema([*fields, f"{UNPARSED} STRING"])
 
 
-def shape(dataset: Records, evolved: Collection[str] = ()) -> str:
+def shape(dataset: Records, evolved: Collection[str] = (), beside: str = "") -> str:
     """Whether the record is known to be sound, with all declared fields or with some of them."""
     fields = [(column, json_type(column)) for column in dataset.columns]
-    shapes = {"whole": usual_shape(fields, evolved)}
+    shapes = {"whole": usual_shape(fields, evolved, beside)}
     if dataset.keeps_drift:
-        shapes["partial"] = usual_shape(fields, [column.name for column in dataset.columns])
+        every = [column.name for column in dataset.columns]
+        shapes["partial"] = usual_shape(fields, every, beside)
     if not shapes["whole"]:
         return "CAST(NULL AS STRING)"
     doubts = [f"{UNPARSED} IS NOT NULL", "NOT is_valid_utf8(kafka_text)"]

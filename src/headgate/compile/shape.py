@@ -21,6 +21,8 @@ _PLAIN_NAME = re.compile(r"[^\"'\\$\x00-\x1f\x7f]+")
 _TEXT = r' ?+(?>"[^"\\]*+"|null)'
 _INTEGER = "[-0-9nul ]{1,24}+"
 _ATOM = r'"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+'
+_OBJECT = r'\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}'
+_OBJECTS = rf"(?>{_OBJECT}|\[(?>{_OBJECT}[, ]{{0,2}}+)*+\])"
 # The reader has refused what is no number, so that these need not spell out the grammar.
 _VALUES = {
     "STRING": _TEXT,
@@ -36,15 +38,20 @@ _VALUES = {
 
 
 def usual_shape(
-    fields: Sequence[tuple[Column, SqlType]], optional: Collection[str] = ()
+    fields: Sequence[tuple[Column, SqlType]], optional: Collection[str] = (), beside: str = ""
 ) -> tuple[str, ...]:
     """The expression in parts, one field each; none when a name would need escapes.
 
-    Every repeat is possessive: the time to match grows with the text and nothing else.
+    Every repeat is possessive: the time to match grows with the text and nothing else. A field `beside`
+    them, a flat object or a list of such, may stand before the last: where else it stands, the record
+    is looked at more closely.
     """
-    if not all(_PLAIN_NAME.fullmatch(column.name) for column, _ in fields):
+    names = [column.name for column, _ in fields] + ([beside] if beside else [])
+    if not all(_PLAIN_NAME.fullmatch(name) for name in names):
         return ()
-    parts = (_field(column, kind, column.name in optional) for column, kind in fields)
+    parts = [_field(column, kind, column.name in optional) for column, kind in fields]
+    if beside:
+        parts.insert(len(parts) - 1, f'(?:"{re.escape(beside)}": ?+{_OBJECTS}[, ]{{0,2}}+)?+')
     return (r"\A\{", *parts, r"\}\z")
 
 

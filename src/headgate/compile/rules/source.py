@@ -235,7 +235,7 @@ def _parsed(source: Source) -> str:
     text = textwrap.indent(far.readable_text(records), "  ")
     fields = textwrap.indent(bronze.json_schema(records), "  ")
     how = textwrap.indent(options(bronze.read_options(records)), "  ")
-    shape = textwrap.indent(bronze.shape(records), "  ")
+    shape = textwrap.indent(bronze.shape(records, beside=_beside(source)), "  ")
     raw = select(
         [
             "topic AS kafka_topic",
@@ -266,6 +266,13 @@ LATERAL VIEW inline(array(named_struct(
         "the delete of its key." if source.reads_tombstones else "counted, not judged."
     )
     return view(source.names.parsed, words, query)
+
+
+def _beside(source: Source) -> str:
+    """The field in which the key stands, where it is none of those that are read."""
+    path = source.declared.pk_path
+    root = read_path(path)[0].name if path else ""
+    return "" if root in {column.name for column in source.records.columns} else root
 
 
 def _key_view(source: Source) -> str:

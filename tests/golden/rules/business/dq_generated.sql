@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision 912ba6e59a22, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 451fd99c65be, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '912ba6e59a22197a6edb472f93bbcdcb7c2cdf4c72d9484f2dfe48ea9aae4eee';
+DEFAULT '451fd99c65bebf454a6fbcbf5dfe3143b497f51799185cb6d862a53721f92656';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -210,6 +210,7 @@ LATERAL VIEW inline(array(named_struct(
         r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
         r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
         r'(?:"hash_version":[-0-9nul ]{1,24}+[, ]{0,2}+)'
+        r'(?:"partitionColumns": ?+(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}|\[(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}[, ]{0,2}+)*+\])[, ]{0,2}+)?+'
         r'(?:"event_ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
         r'\}\z'
       THEN 'whole'
@@ -219,6 +220,7 @@ LATERAL VIEW inline(array(named_struct(
         r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
         r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
         r'(?:"hash_version":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
+        r'(?:"partitionColumns": ?+(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}|\[(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}[, ]{0,2}+)*+\])[, ]{0,2}+)?+'
         r'(?:"event_ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
         r'\}\z'
       THEN 'partial'
