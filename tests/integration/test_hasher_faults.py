@@ -108,39 +108,39 @@ def test_a_cassandra_that_stands_still_under_load_is_waited_for_and_s1_129_the_l
 
 
 def test_a_killed_hasher_loses_nothing(lab: Lab) -> None:
-    keys = [f"k{n}" for n in range(6_000)]
+    keys = [f"k{n}" for n in range(2_500)]
     lab.write([{"pk": key} for key in keys])
     with begun(lab) as first:
         lab.send([event(key) for key in keys])
-        assert eventually(lambda: lab.broker.topics.found(lab.cloud).span > 500, 30)
+        assert eventually(lambda: lab.broker.topics.found(lab.cloud).span > 200, 30)
         first.kill()
     before = lab.broker.topics.found(lab.cloud).span
-    assert before < 6_000
+    assert before < 2_500
     done = lab.run()
     found = {reading["pk"]: reading["hash_cloud"] for reading in lab.readings()}
     assert found == {key: hash_of(key) for key in keys}
     assert done.dead_letters == 0
-    assert done.records <= 6_000
+    assert done.records <= 2_500
 
 
 def test_two_hashers_share_the_work_and_a_stopped_one_leaves_it_to_the_other(lab: Lab) -> None:
-    keys = [f"k{n}" for n in range(3_000)]
+    keys = [f"k{n}" for n in range(1_500)]
     lab.write([{"pk": key} for key in keys])
     with begun(lab) as one, Started(lab) as other:
         both = re.compile(rf"{re.escape(lab.topic)} \[\d(, \d)?\]")
         assert eventually(lambda: all(both.search(last_share(h)) for h in (one, other)), 60)
-        lab.send([event(key) for key in keys[:2_000]])
-        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 2_000, 60)
+        lab.send([event(key) for key in keys[:1_000]])
+        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 1_000, 60)
         assert one.stop() == 0
-        lab.send([event(key) for key in keys[2_000:]])
-        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 3_000, 60)
+        lab.send([event(key) for key in keys[1_000:]])
+        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 1_500, 60)
         assert other.stop() == 0
         read = [
             int(re.findall(r"([\d,]+) records,", h.text())[-1].replace(",", ""))
             for h in (one, other)
         ]
     assert min(read) > 0
-    assert sum(read) == 3_000  # nothing came twice: a hasher that stops has committed what it sent
+    assert sum(read) == 1_500  # nothing came twice: a hasher that stops has committed what it sent
 
 
 def last_share(hasher: Started) -> str:

@@ -167,7 +167,8 @@ def _settings(bootstrap: str, group: str) -> dict[str, str | int | float | bool]
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
-        "partition.assignment.strategy": "cooperative-sticky",
+        # Topic by topic: the hasher of a key's events has the requests to read it again too.
+        "partition.assignment.strategy": "range",
         "session.timeout.ms": SESSION_SECONDS * 1000,
         "heartbeat.interval.ms": 1000,
         "fetch.wait.max.ms": 100,
