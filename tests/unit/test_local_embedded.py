@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from headgate.cli.main import cli
 from headgate.engine.bundles import read_lock
-from headgate.errors import UsageError
+from headgate.errors import SettingsError, UsageError
 from headgate.local import supervisor
 from headgate.local.cassandra import CAUSES, CassandraServer, options
 from headgate.local.cdc import CdcServer
@@ -125,3 +125,25 @@ def test_options_are_single_words_so_that_the_class_archive_fits():
 def test_a_full_disk_is_told_as_that():
     why, fix = cause(CAUSES, "2026 ERROR X: FSWriteError in x: No space left on device")
     assert (why, fix) == ("the disk is full", "free some space, then start it again")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("local_services", "cassandra,zookeeper"),
+        ("local_services", ","),
+        ("reconcile_window", "20s"),
+        ("reconcile_grace", "0 SECONDS"),
+        ("kafka_connect_url", "localhost:8083"),
+        ("cassandra_port", "90420"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused(variable, value):
+    with pytest.raises(SettingsError):
+        settings(**{variable: value})
+
+
+def test_cassandras_password_is_a_secret():
+    given = settings(cassandra_user="reader", cassandra_password="hidden")
+    assert "hidden" not in repr(given)
+    assert given.shown("cassandra_password") == "********"
