@@ -48,6 +48,7 @@ public final class PollSettings {
         .define("pk.column", Type.STRING, "pk", Importance.HIGH, "the key's column; its value is emitted as text")
         .define("columns", Type.LIST, List.of(), Importance.MEDIUM, "columns to read besides key and time; empty: all")
         .define("lag.ms", Type.LONG, 10_000L, Range.atLeast(0), Importance.MEDIUM, "how far behind the newest row a scan reads again")
+        .define("full.scan.interval.ms", Type.LONG, 0L, Range.atLeast(0), Importance.LOW, "how often all rows are sent again; 0: never")
         .define("page.size", Type.INT, 1_000, Range.between(1, 100_000), Importance.LOW, "rows that Cassandra sends at a time")
         .define("batch.size", Type.INT, 1_000, Range.between(1, 100_000), Importance.LOW, "rows that one poll hands to Connect")
         .define("splits", Type.INT, 4, Range.between(1, 1_024), Importance.LOW, "pieces of the token ring; tasks share them")
@@ -126,6 +127,10 @@ public final class PollSettings {
 
   public long lagMs() {
     return config.getLong("lag.ms");
+  }
+
+  public long fullScanMs() {
+    return config.getLong("full.scan.interval.ms");
   }
 
   public int pageSize() {

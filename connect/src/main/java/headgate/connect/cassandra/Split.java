@@ -26,6 +26,7 @@ public final class Split {
   private final Map<String, String> partition;
   private final RecentRows recent = new RecentRows();
   private long mark;
+  private long fullAt = BEGINNING;
   private Scan scan;
 
   public Split(TokenRange range, PollSettings settings, Map<String, Object> offset) {
@@ -71,7 +72,7 @@ public final class Split {
   /** The next records of this range; {@link #scanning} says whether there may be more. */
   public List<SourceRecord> next(Scannable table, long now) {
     if (scan == null) {
-      Iterator<FoundRow> rows = table.rows(range, floor());
+      Iterator<FoundRow> rows = table.rows(range, isFullDue(now) ? BEGINNING : floor());
       scan = new Scan(now, rows, table.known());
     }
     List<FoundRow> found = read();
@@ -82,6 +83,16 @@ public final class Split {
     }
     scan.held = whole || found.isEmpty() ? null : found.remove(found.size() - 1);
     return whole ? finish(found) : records(found, mark);
+  }
+
+  /** A row that was written with an old time is below every other scan's floor. */
+  private boolean isFullDue(long now) {
+    if (fullAt == BEGINNING) {
+      fullAt = now;
+    }
+    boolean due = settings.fullScanMs() > 0 && now - fullAt >= settings.fullScanMs();
+    fullAt = due ? now : fullAt;
+    return due;
   }
 
   private List<FoundRow> read() {

@@ -80,6 +80,10 @@ public final class SplitCases {
   }
 
   private static Split split(int batch, Map<String, Object> offset) {
+    return split(batch, offset, 0);
+  }
+
+  private static Split split(int batch, Map<String, Object> offset, long fullScanMs) {
     Map<String, String> settings = new HashMap<>();
     settings.put("contact.points", "a");
     settings.put("load.balancing.local.dc", "d");
@@ -88,6 +92,7 @@ public final class SplitCases {
     settings.put("timestamp.column.name", "version");
     settings.put("lag.ms", Long.toString(LAG));
     settings.put("batch.size", Integer.toString(batch));
+    settings.put("full.scan.interval.ms", Long.toString(fullScanMs));
     return new Split(RANGE, PollSettings.of(settings), offset);
   }
 
@@ -140,6 +145,23 @@ public final class SplitCases {
     equal(List.of("b"), keys(scan(split)));
     world.now += 60_000;
     equal(List.of(), keys(scan(split)));
+  }
+
+  public void aRowWrittenWithAnOldTimeIsFoundByTheNextFullScan() {
+    world.rows.put("a", world.now);
+    Split usual = split(10, null);
+    Split thorough = split(10, null, 60_000);
+    scan(usual);
+    scan(thorough);
+    world.rows.put("late", world.now - 500_000);
+    world.now += 10_000;
+    equal(List.of(), keys(scan(usual)));
+    equal(List.of(), keys(scan(thorough)));
+    world.now += 50_000;
+    equal(List.of(), keys(scan(usual)));
+    equal(List.of("late"), keys(scan(thorough)));
+    world.now += 10_000;
+    equal(List.of(), keys(scan(thorough)));
   }
 
   public void aWorkerWhoseClockIsFastHidesNothing() {
