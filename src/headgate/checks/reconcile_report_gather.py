@@ -160,15 +160,7 @@ class _Changes:
 
     def steps(self) -> tuple[Step, ...]:
         """How the number of keys with each status changed, and when."""
-        rows = self._query(
-            "WITH changes AS (SELECT dq_status AS status, processing_time AS at,\n"
-            f"  lag(dq_status) OVER (PARTITION BY pk ORDER BY {IN_TIME}) AS before\n"
-            f"  FROM {told_sql(self._scan)})\n"
-            "SELECT at, status, sum(n)::BIGINT FROM (\n"
-            "  SELECT at, status, 1 AS n FROM changes\n"
-            "  UNION ALL SELECT at, before, -1 FROM changes WHERE before IS NOT NULL)\n"
-            "GROUP BY at, status HAVING sum(n) <> 0"
-        )
+        rows = self._query(steps_sql(self._scan))
         return tuple(Step(_utc(at), str(status), cast("int", n)) for at, status, n in rows)
 
     def flags(self) -> dict[str, int]:
@@ -281,6 +273,19 @@ def told_sql(scan: str) -> str:
         f"(SELECT * FROM (SELECT *, {rank} AS rank, max({rank}) OVER (PARTITION BY pk"
         f" ORDER BY {IN_TIME} ROWS UNBOUNDED PRECEDING) AS newest FROM {scan})"
         " WHERE rank = newest)"
+    )
+
+
+def steps_sql(scan: str) -> str:
+    """By time and status, how many keys more or fewer have it."""
+    return (
+        "WITH changes AS (SELECT dq_status AS status, processing_time AS moment,\n"
+        f"  lag(dq_status) OVER (PARTITION BY pk ORDER BY {IN_TIME}) AS before\n"
+        f"  FROM {told_sql(scan)})\n"
+        "SELECT moment, status, sum(n)::BIGINT FROM (\n"
+        "  SELECT moment, status, 1 AS n FROM changes\n"
+        "  UNION ALL SELECT moment, before, -1 FROM changes WHERE before IS NOT NULL)\n"
+        "GROUP BY moment, status HAVING sum(n) <> 0"
     )
 
 

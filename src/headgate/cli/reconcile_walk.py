@@ -230,6 +230,8 @@ class ReconcileWalk(Walk):
             wrong = wrong_keys(expected(read_keys(folder), waited=waited), found)
             lines = gathering.lines(read_sums(folder), found, gathering.recount())
             compared = Compared(len(found), wrong, lines)
+            for told in (*wrong, *(line for line in lines if not line.holds)):
+                step.log.write(f"{told.sentence()}\n")
             differing = sum(not line.holds for line in lines)
             counts = sum(len(line.found) for line in lines)
             step.words = (

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pytest
 
-from headgate.checks.reconcile_report_gather import IN_TIME, newest_sql, told_sql
+from headgate.checks.reconcile_report_gather import IN_TIME, newest_sql, steps_sql, told_sql
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 COLUMNS = "pk, dq_status, settled, onprem_version, cloud_version, processing_time"
@@ -74,3 +74,15 @@ def test_two_rows_of_one_batch_are_told_by_their_versions(
     add(changes, "a", "PENDING", 2, None, 10)
     assert statuses(changes) == {"a": "MATCH"}
     assert story(changes) == ["PENDING", "MATCH"]
+
+
+def test_the_steps_add_up_to_the_keys_as_they_stand(changes: duckdb.DuckDBPyConnection) -> None:
+    add(changes, "a", "PENDING", 1, None, 10)
+    add(changes, "a", "MISMATCH", 1, 2, 20)
+    add(changes, "b", "PENDING", None, 3, 10)
+    found = changes.execute(steps_sql("changes")).fetchall()
+    total: dict[str, int] = {}
+    for _, status, n in found:
+        total[status] = total.get(status, 0) + n
+    assert total == {"PENDING": 1, "MISMATCH": 1}
+    assert {moment for moment, _, _ in found} == {at(10), at(20)}
