@@ -39,13 +39,15 @@ public final class Split {
   /** A scan under way; {@code held} is its last row so far, which may turn out to be the last. */
   private static final class Scan {
     final long startedAt;
+    final boolean full;
     final Iterator<FoundRow> rows;
     final String columns;
     long newest = BEGINNING;
     FoundRow held;
 
-    Scan(long startedAt, Iterator<FoundRow> rows, Set<String> known) {
+    Scan(long startedAt, boolean full, Iterator<FoundRow> rows, Set<String> known) {
       this.startedAt = startedAt;
+      this.full = full;
       this.rows = rows;
       columns = String.join(",", known);
     }
@@ -72,8 +74,9 @@ public final class Split {
   /** The next records of this range; {@link #scanning} says whether there may be more. */
   public List<SourceRecord> next(Scannable table, long now) {
     if (scan == null) {
-      Iterator<FoundRow> rows = table.rows(range, isFullDue(now) ? BEGINNING : floor());
-      scan = new Scan(now, rows, table.known());
+      boolean full = isFullDue(now);
+      Iterator<FoundRow> rows = table.rows(range, full ? BEGINNING : floor());
+      scan = new Scan(now, full, rows, table.known());
     }
     List<FoundRow> found = read();
     boolean whole = !scan.rows.hasNext();
@@ -87,12 +90,11 @@ public final class Split {
 
   /** A row that was written with an old time is below every other scan's floor. */
   private boolean isFullDue(long now) {
-    if (fullAt == BEGINNING) {
-      fullAt = now;
+    if (mark == BEGINNING) {
+      return true;
     }
-    boolean due = settings.fullScanMs() > 0 && now - fullAt >= settings.fullScanMs();
-    fullAt = due ? now : fullAt;
-    return due;
+    fullAt = fullAt == BEGINNING ? now : fullAt;
+    return settings.fullScanMs() > 0 && now - fullAt >= settings.fullScanMs();
   }
 
   private List<FoundRow> read() {
@@ -114,6 +116,7 @@ public final class Split {
       records.addAll(records(found.subList(found.size() - 1, found.size()), reached));
     }
     mark = reached;
+    fullAt = scan.full ? scan.startedAt : fullAt;
     recent.forgetBefore(floor());
     scan = null;
     return records;

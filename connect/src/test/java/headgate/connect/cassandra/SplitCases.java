@@ -159,6 +159,10 @@ public final class SplitCases {
     equal(List.of(), keys(scan(thorough)));
     world.now += 50_000;
     equal(List.of(), keys(scan(usual)));
+    world.failAfter = 2;
+    fails(IllegalStateException.class, () -> scan(thorough));
+    thorough.abandon();
+    world.failAfter = Integer.MAX_VALUE;
     equal(List.of("late"), keys(scan(thorough)));
     world.now += 10_000;
     equal(List.of(), keys(scan(thorough)));
