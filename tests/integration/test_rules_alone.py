@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.spark import Pipeline
+from tests.integration.oracle import read_topic
+from tests.integration.reconcile import random_messages, reading
+from tests.integration.spark import Pipeline, create_topic, produce
 from tests.integration.test_sql_alone import spark_sql
 
 from headgate.checks.lake import Lake
 from headgate.cli.feed_rules import feeding_of, open_feed, open_rules, order_of, send
 from headgate.cli.rules_compile import compiled_texts
+from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.state import Side, State, merge_all
+from headgate.compile.reconcile.verdict import judge
 from headgate.feeds.rules.planted import Planted
 from headgate.jobs.build import plan_build, write_build
 from headgate.settings import Settings
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TABLES = ("customer", "orders", "taxi")
+PAIR: dict[Side, str] = {"onprem": "alone.topic1", "cloud": "alone.topic2"}
 SEED, ROWS = 11, 400
 # When it was said, under which name, how sketches are laid out, and sums that depend on the order.
 OPERATIONAL = {
@@ -45,6 +52,9 @@ class Alone:
     engine: Settings
     by_hand: Settings
     planted: dict[str, Planted]
+    # Of the reconciled pair: what must be said of its keys, and what `spark-sql` printed.
+    pair: dict[str, str]
+    told: str
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +65,12 @@ def alone(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Alone:
     folder = tmp_path_factory.mktemp("rules_alone")
-    for name in ("datasets", "spark", "rules"):
+    for name in ("datasets", "spark", "rules", "contracts"):
         shutil.copytree(ROOT / name, folder / name)
-    text = (ROOT / "rules.yaml").read_text()
-    (folder / "rules.yaml").write_text(text.replace("topic: ", "topic: alone."))
+    for name in ("rules.yaml", "rules/topic1.yml"):
+        text = (ROOT / name).read_text()
+        (folder / name).write_text(text.replace("topic: ", "topic: alone."))
+    pair = sent_pair(broker.bootstrap)
     shared = {
         "root": folder,
         "dataset": "taxi",
@@ -77,8 +89,24 @@ def alone(
         for name in TABLES:
             Pipeline(name, engine, store, spark).process("quality")
     write_build(plan_build(by_hand, "taxi"))
-    spark_sql(by_hand, "\n".join(sourced(by_hand, folder)), folder)
-    return Alone(engine, by_hand, planted)
+    said = "SELECT 'pair', pk, dq_status FROM dq_hash_check;"
+    told = spark_sql(by_hand, "\n".join([*sourced(by_hand, folder), said]), folder)
+    return Alone(engine, by_hand, planted, pair, told)
+
+
+def sent_pair(bootstrap: str) -> dict[str, str]:
+    """Messages on both topics of the pair, and the verdict on each key by the pure function."""
+    states: defaultdict[str, list[State]] = defaultdict(list)
+    for side, topic in PAIR.items():
+        create_topic(bootstrap, topic, 2, 1_048_588)
+        messages = random_messages(SEED, 120, 0.2)
+        produce(bootstrap, topic, [m.sent for m in messages if m.side == side])
+        for record in read_topic(bootstrap, topic):
+            found = reading(side, record)
+            if found is not None:
+                states[found.pk].append(found)
+    now = datetime.now(UTC)
+    return {pk: judge(merge_all(parts), now, Limits()).status for pk, parts in states.items()}
 
 
 def fed(settings: Settings, name: str) -> Planted:
@@ -129,6 +157,16 @@ def test_the_file_alone_refuses_what_the_engine_refuses(alone: Alone, name: str)
     assert found == letters(alone.engine, name)
     planted = alone.planted[name]
     assert found.total() == planted.refused + planted.dead_letters > 0
+
+
+def test_the_file_of_the_pair_alone_says_what_the_pure_function_says(alone: Alone) -> None:
+    with Lake.open(alone.by_hand) as lake:
+        scan = lake.scan_sql("dq.results_business")
+        found = {str(row[0]): row[1] for row in lake.query(f"SELECT pk, dq_status FROM {scan}")}
+    assert found == alone.pair
+    assert len(set(found.values())) > 5
+    printed = [line.split("\t") for line in alone.told.splitlines()]
+    assert {row[1]: row[2] for row in printed if row[0] == "pair"} == alone.pair
 
 
 @pytest.mark.parametrize("name", TABLES)
