@@ -118,7 +118,7 @@ def test_what_comes_early_is_older_than_all_the_rest(planted: Planting) -> None:
 
 def test_what_is_refused_names_its_reason_and_has_no_status(planted: Planting) -> None:
     letters = {key.expected.letter for key in planted.planned if key.expected.status is None}
-    assert letters == {"dq_missing_pk", "dq_unknown_action", "not_json"}
+    assert letters == {"dq_missing_pk", "dq_unknown_action", "not_json", "not_utf8"}
     assert all(key.plan.onprem is None for key in planted.planned if key.expected.letter)
 
 

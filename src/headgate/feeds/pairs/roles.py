@@ -145,7 +145,11 @@ def unknown_action(key: Key) -> Plan:
 
 def not_json(key: Key) -> Plan:
     value = key.says().value or b""
-    return Plan((key.raw(value[: len(value) // 2] if key.number % 2 else b"\xff\xfe"),))
+    return Plan((key.raw(value[: len(value) // 2]),))
+
+
+def not_utf8(key: Key) -> Plan:
+    return Plan((key.raw(b"\xff\xfe" + (key.says().value or b"")),))
 
 
 def _deleted(key: Key) -> Message:
@@ -191,5 +195,6 @@ ROLES: tuple[Role, ...] = (
     Role("invalid_hash", 6, Expected("INVALID_HASH"), invalid_hash),
     Role("no_key", 3, Expected(None, letter="dq_missing_pk"), no_key),
     Role("unknown_action", 3, Expected(None, letter="dq_unknown_action"), unknown_action),
-    Role("not_json", 3, Expected(None, letter="not_json"), not_json),
+    Role("not_json", 2, Expected(None, letter="not_json"), not_json),
+    Role("not_utf8", 1, Expected(None, letter="not_utf8"), not_utf8),
 )
