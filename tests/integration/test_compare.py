@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -106,9 +109,11 @@ def found(report: TablesReport) -> tuple[Mapping[str, int], Mapping[str, int]]:
     }
 
 
+@pytest.mark.parametrize("few", [10_000, 5], ids=["few", "many"])
 def test_every_status_and_column_count_is_that_of_a_comparison_by_hand(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
+    monkeypatch.setattr("headgate.jobs.compare_kept.FEW", few)
     draws = Random(6)
     keys = [None, *range(1_000)]
     left = [random_row(draws, key) for key in keys if key != 3]
@@ -129,6 +134,8 @@ def test_every_status_and_column_count_is_that_of_a_comparison_by_hand(
     assert report.rows == {"onprem": len(left), "cloud": len(right)}
     assert report.rollup["missing"] == 3
     assert sum(report.statuses.values()) == len(keys) + 1
+    shown = [sample.key["id"] for sample in report.samples if sample.status == "MISMATCH"]
+    assert shown == sorted(shown, key=lambda key: (key is not None, int(key or 0)))
 
 
 def test_equal_values_of_other_types_match_and_what_was_assumed_is_said(
@@ -352,7 +359,7 @@ def test_the_source_is_read_once_from_each_side(spark: SparkSession, tmp_path: P
     for step in script.steps:
         if step.name in ("zone", "view"):
             spark.sql(step.sql)
-    kept = script.one("differences").partition(" AS\n")[2]
+    kept = script.one("differences").removeprefix("CACHE TABLE dq_compare_differences AS\n")
     explained = spark.sql(f"EXPLAIN {kept}").collect()[0][0]
     assert explained.count("FileScan parquet") == 2
     assert "ShuffledHashJoin" in explained
@@ -388,3 +395,20 @@ def test_the_command_says_what_differs_and_fails_with_5(
     _, error = told(left, "compared.cloud", "--key", "idd")
     assert error is not None
     assert (error.exit_code, "Did you mean `id`?" in error.why) == (2, True)
+
+
+@pytest.mark.slow
+def test_without_an_engine_the_command_has_a_session_of_its_own(tmp_path: Path) -> None:
+    rows = [random_row(Random(1), at) for at in range(5)]
+    left = written(tmp_path / "a.parquet", rows)
+    right = written(tmp_path / "b.parquet", rows[1:])
+    words = [sys.executable, "-m", "headgate.cli.main", "-o", "json", "reconcile", "tables"]
+    done = subprocess.run(
+        [*words, left, right, "--key", "id"],
+        env={**os.environ, "HEADGATE_HOME": str(tmp_path / "home")},
+        stdout=subprocess.PIPE,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 5
+    assert orjson.loads(done.stdout)["statuses"]["MISSING_CLOUD"] == 1

@@ -77,7 +77,8 @@ def command(
         chosen = SumsComparison if sums else Comparison
         comparison = chosen(session, planned, samples)
         if show_sql:
-            console.data({"sql": comparison.script()}, text=comparison.script())
+            script = comparison.script()
+            console.data({"sql": script}, text=script)
             return
         report = tables_report(comparison.run())
     console.data(report, text=tables_text(report))

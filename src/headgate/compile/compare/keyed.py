@@ -94,15 +94,15 @@ def partitions_for(plan: Plan, rows: int) -> int:
     return -(-rows * (len(plan.columns) + len(plan.key)) // VALUES_PER_PARTITION)
 
 
+def readable_query(plan: Plan) -> str:
+    """All that was kept, as a client takes it."""
+    return select([STATUS, *_readable(plan), ROWS], f"FROM {DIFFERENCES}")
+
+
 def samples_sql(plan: Plan, status: str, limit: int) -> str:
     """Some rows of a status, those with the least keys."""
     return select(
-        [
-            readable(plan, plan.key, KEY),
-            readable(plan, plan.columns, ONPREM),
-            readable(plan, plan.columns, CLOUD),
-            *keyed_bits(plan).numbers,
-        ],
+        _readable(plan),
         f"FROM {DIFFERENCES}",
         f"WHERE {STATUS} = {spark_literal(status)}",
         f"ORDER BY {KEY}",
@@ -171,8 +171,18 @@ def _verdicts(plan: Plan) -> str:
     return view(VERDICTS, "The status of each pair.", query)
 
 
-def _kept(plan: Plan) -> str:
-    query = select(
+def _readable(plan: Plan) -> list[str]:
+    return [
+        readable(plan, plan.key, KEY),
+        readable(plan, plan.columns, ONPREM),
+        readable(plan, plan.columns, CLOUD),
+        *keyed_bits(plan).numbers,
+    ]
+
+
+def kept_query(plan: Plan) -> str:
+    """What a pass keeps: matches as one row, every other pair with its key and both sides."""
+    return select(
         [
             STATUS,
             *(f"IF({STATUS} = '{MISMATCH}', {n}, 0L) AS {n}" for n in keyed_bits(plan).numbers),
@@ -184,8 +194,11 @@ def _kept(plan: Plan) -> str:
         f"FROM {VERDICTS}",
         "GROUP BY ALL",
     )
+
+
+def _kept(plan: Plan) -> str:
     words = "All that match are one row; each other row stands here with its key and both sides."
-    return statement("differences", words, f"CACHE TABLE {DIFFERENCES} AS\n{query}")
+    return statement("differences", words, f"CACHE TABLE {DIFFERENCES} AS\n{kept_query(plan)}")
 
 
 def _answers(plan: Plan) -> list[str]:

@@ -1,0 +1,140 @@
+"""A repair of one rule table put together: its verdicts, both sides' rows, where repairs go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from headgate.checks.differences_gather import declared_rows, open_side
+from headgate.checks.reconcile_read import current_verdicts
+from headgate.engine.topics import Topics, TopicSpec
+from headgate.errors import SettingsError, UsageError
+from headgate.feeds.hasher.asked import reread_topic
+from headgate.feeds.repair.cassandra import CassandraTarget
+from headgate.feeds.repair.journal import Journal, new_journal
+from headgate.feeds.repair.model import REPAIRABLE, Broken, RepairPlan, RepairReport
+from headgate.feeds.repair.plan import repair_plan
+from headgate.feeds.repair.run import Edges, Watcher, run_repair
+from headgate.feeds.repair.target import Rereads, Target, TopicTarget
+from headgate.feeds.rows.cassandra import CassandraRows
+from headgate.feeds.rows.duck import DuckRows
+from headgate.feeds.topic_writer import TopicWriter
+from headgate.settings import Settings
+from headgate.spec.reconcile import Repair
+from headgate.spec.ruleset import RuleTable
+
+RETENTION_DAYS = 7
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """Plans and carries out repairs of one table."""
+
+    settings: Settings
+    table: RuleTable
+    declared: Repair
+    onprem: DuckRows | CassandraRows
+    cloud: DuckRows | CassandraRows | None
+    writer: TopicWriter
+
+    @property
+    def onprem_topic(self) -> str:
+        return str(self.table.sources["onprem"].topic)
+
+    @property
+    def target_name(self) -> str:
+        if self.declared.to == "topic":
+            return f"topic {self.repair_topic}"
+        return f"cassandra {declared_rows(self.table, 'cloud').cassandra}"
+
+    @property
+    def repair_topic(self) -> str:
+        return self.declared.topic or f"{self.onprem_topic}.repair"
+
+    def broken(
+        self,
+        statuses: Sequence[str] = REPAIRABLE,
+        keys: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> list[Broken]:
+        """The repair list: keys whose verdict says that the cloud is wrong, oldest version first."""
+        found = current_verdicts(self.settings, self.table.name, statuses, keys, limit)
+        return [
+            Broken(each.pk, each.status, each.onprem_version)
+            for each in found
+            if each.status in statuses and each.onprem_version is not None
+        ]
+
+    def plan(self, broken: Sequence[Broken]) -> RepairPlan:
+        keys = [each.pk for each in broken]
+        cloud = self.cloud.read(keys) if self.cloud else {}
+        return repair_plan(self.table.name, self.target_name, broken, self.onprem.read(keys), cloud)
+
+    def begin(self, plan: RepairPlan, now: datetime) -> Journal:
+        return new_journal(self.settings.home, plan.table, plan.target, plan.items, now)
+
+    def carry_out(
+        self,
+        journal: Journal,
+        per_second: int,
+        watcher: Watcher,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> RepairReport:
+        """What is left of the journal, asking for each key to be read again."""
+        to_cassandra = self.declared.to == "cassandra"
+        topic = reread_topic(self.onprem_topic) if to_cassandra else self.repair_topic
+        self._make_topic(topic)
+        edges = Edges(
+            source=self.onprem,
+            cloud=self.cloud,
+            target=self._target(journal),
+            verdicts=self._verdicts,
+            rereads=Rereads(self.writer, topic) if to_cassandra else None,
+            stopped=stopped,
+        )
+        return run_repair(journal, edges, per_second, watcher)
+
+    def _verdicts(self, keys: Sequence[str]) -> Mapping[str, str]:
+        found = current_verdicts(self.settings, self.table.name, (), keys)
+        return {each.pk: each.status for each in found}
+
+    def _target(self, journal: Journal) -> Target:
+        if self.declared.to == "topic":
+            return TopicTarget(self.writer, self.repair_topic, lambda: journal.name)
+        if isinstance(self.cloud, CassandraRows):
+            return CassandraTarget(self.cloud, self.onprem.columns)
+        raise SettingsError(
+            f"{self.table.name} cannot be repaired in Cassandra",
+            why="`reconcile: rows: cloud:` names no table of Cassandra",
+            fix="declare it, or `repair: {to: topic}`",
+        )
+
+    def _make_topic(self, topic: str) -> None:
+        topics = Topics(self.settings.need("bootstrap_servers"))
+        known = topics.names()
+        if topic not in known:
+            partitions = topics.found(self.onprem_topic).partitions
+            topics.create([TopicSpec(topic, partitions, RETENTION_DAYS)])
+
+
+@contextmanager
+def open_repairs(settings: Settings, table: RuleTable) -> Generator[Repairs]:
+    """All that a repair needs, opened; refused where the table is not reconciled."""
+    if table.reconcile is None:
+        raise UsageError(
+            f"{table.name} is not reconciled as a stream",
+            why="it has no `reconcile:` section",
+            fix="declare one: docs/reconciliation.md",
+        )
+    rows = table.reconcile.rows
+    with ExitStack() as stack:
+        yield Repairs(
+            settings=settings,
+            table=table,
+            declared=table.reconcile.repair,
+            onprem=open_side(stack, settings, table, "onprem"),
+            cloud=open_side(stack, settings, table, "cloud") if rows.cloud else None,
+            writer=TopicWriter(settings.need("bootstrap_servers")),
+        )

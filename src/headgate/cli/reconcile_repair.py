@@ -1,0 +1,206 @@
+"""`headgate reconcile repair`: send again what the cloud lacks or has wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import as_table, console
+from headgate.errors import InterruptedByUserError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.checks.differences_repair import Repairs
+    from headgate.feeds.repair.journal import Journal
+    from headgate.feeds.repair.model import Broken, RepairPlan, RepairReport
+
+STATUSES = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
+LIMIT, SHOWN = 10_000, 20
+
+
+@click.command()
+@click.argument("table")
+@click.option("--status", multiple=True, type=click.Choice(STATUSES), help="Only these; else all.")
+@click.option("--key", "keys", multiple=True, metavar="PK", help="Only these keys.")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
+@click.option("--per-second", type=click.IntRange(1, 10_000), help="Default: as declared.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--resume", is_flag=True, help="Go on with the repair that was interrupted.")
+@click.option("--automatic", is_flag=True, help="Go on by itself over the declared statuses.")
+@click.option("--every", type=click.FloatRange(0.1), default=10.0, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), help="With --automatic: stop after so many.")
+def command(
+    table: str,
+    status: tuple[str, ...],
+    keys: tuple[str, ...],
+    limit: int,
+    per_second: int | None,
+    dry_run: bool,
+    yes: bool,
+    resume: bool,
+    automatic: bool,
+    every: float,
+    rounds: int | None,
+) -> None:
+    """Send rows of TABLE again whose verdict says that the cloud is wrong.
+
+    The oldest source version comes first. Each row is written with the source's version as its
+    timestamp, and a row of the cloud that is newer is left alone, so nothing newer is ever lost.
+    Right before each batch everything is looked at again; what moved is skipped and said. The
+    hasher is asked to read each key again, so that its verdict follows.
+
+    A repair that was interrupted goes on with --resume. With --automatic the statuses declared in
+    `repair: automatic:` are repaired round by round until it is stopped.
+
+    \b
+    Examples:
+      headgate reconcile repair business --dry-run
+      headgate reconcile repair business --status MISSING_CLOUD --limit 1000 --yes
+      headgate reconcile repair business --key 1234567 --yes
+      headgate reconcile repair business --resume --yes
+      headgate reconcile repair business --automatic --per-second 20
+    """
+    _refuse_contradictions(resume=resume, automatic=automatic, dry_run=dry_run, chosen=bool(keys))
+    with _opened(table) as repairs:
+        pace = per_second or repairs.declared.per_second
+        if automatic:
+            _automatic(repairs, pace, every, rounds, limit)
+        elif resume:
+            _resumed(repairs, pace, dry_run=dry_run, yes=yes)
+        else:
+            _asked(repairs, status or STATUSES, keys, limit, pace, dry_run=dry_run, yes=yes)
+
+
+def _refuse_contradictions(*, resume: bool, automatic: bool, dry_run: bool, chosen: bool) -> None:
+    if automatic and (resume or dry_run or chosen):
+        raise UsageError("--automatic goes with none of --resume, --dry-run and --key")
+    if resume and chosen:
+        raise UsageError("--resume goes on with the keys of its plan: leave --key out")
+
+
+@contextmanager
+def _opened(table: str) -> Generator[Repairs]:
+    from headgate.checks.differences_repair import open_repairs
+    from headgate.cli.feed_rules import open_rules
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    with open_repairs(settings, open_rules(settings, table).table) as repairs:
+        yield repairs
+
+
+def _asked(
+    repairs: Repairs,
+    statuses: Sequence[str],
+    keys: Sequence[str],
+    limit: int,
+    per_second: int,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    from headgate.cli.asking import confirm
+    from headgate.store.ops import utc_now
+
+    plan = repairs.plan(repairs.broken(statuses, keys, limit))
+    if dry_run or not plan.items:
+        console.data(plan, text=plan_text(plan))
+        return
+    console.say(plan_text(plan))
+    question = f"Send {len(plan.items):,} keys again to {plan.target}?"
+    confirm(question, yes=yes, otherwise="repairing needs --yes here, or --dry-run to look")
+    _carried_out(repairs, repairs.begin(plan, utc_now()), per_second)
+
+
+def _resumed(repairs: Repairs, per_second: int, *, dry_run: bool, yes: bool) -> None:
+    from headgate.cli.asking import confirm
+    from headgate.feeds.repair.journal import need_open_journal
+    from headgate.feeds.repair.run import report
+
+    journal = need_open_journal(repairs.settings.home, repairs.table.name)
+    if dry_run:
+        console.data(report(journal), text=report_text(report(journal)))
+        return
+    question = f"Send the {len(journal.left):,} keys that are left to {journal.target}?"
+    confirm(question, yes=yes, otherwise="resuming needs --yes here")
+    _carried_out(repairs, journal, per_second)
+
+
+def _carried_out(repairs: Repairs, journal: Journal, per_second: int) -> None:
+    from headgate.feeds.interruption import interruption
+
+    words = f"keys of {journal.table} sent again"
+    with interruption() as stopped, console.progress(words, len(journal.items)) as bar:
+        found = repairs.carry_out(journal, per_second, bar, stopped)
+    console.data(found, text=report_text(found))
+    if found.left:
+        raise InterruptedByUserError(
+            f"{found.left:,} keys are left",
+            why=f"stopped; the rest stands in {found.journal}",
+            fix=f"headgate reconcile repair {journal.table} --resume --yes",
+        )
+
+
+def _automatic(
+    repairs: Repairs, per_second: int, every: float, rounds: int | None, limit: int
+) -> None:
+    from headgate.feeds.interruption import interruption
+    from headgate.feeds.repair.automatic import Rounds, run_automatic
+    from headgate.store.ops import utc_now
+
+    statuses = repairs.declared.automatic
+    if not statuses:
+        raise UsageError(
+            f"no status of {repairs.table.name} is repaired by itself",
+            why="`reconcile: repair: automatic:` is empty",
+            fix="declare for example `automatic: [MISSING_CLOUD]`",
+        )
+
+    def repair(broken: Sequence[Broken]) -> RepairReport:
+        journal = repairs.begin(repairs.plan(broken), utc_now())
+        return repairs.carry_out(journal, per_second, _Silent(), stopped)
+
+    def tell(found: RepairReport) -> None:
+        console.say(report_text(found))
+
+    with interruption() as stopped:
+        console.say(f"repairing {', '.join(statuses)} every {every:g} s; Ctrl-C stops")
+        applied = run_automatic(
+            Rounds(every, rounds, limit),
+            lambda most: repairs.broken(statuses, limit=most),
+            repair,
+            tell,
+            stopped,
+        )
+    console.data({"table": repairs.table.name, "applied": applied}, text=f"{applied:,} applied")
+
+
+class _Silent:
+    def update(self, done: int) -> None: ...
+
+
+def plan_text(plan: RepairPlan) -> str:
+    """What would be sent, the first keys of it, and what is left alone from the start."""
+    if not plan.items and not plan.skipped:
+        return f"nothing of {plan.table} needs a repair"
+    counts = ", ".join(f"{n:,} {what}" for what, n in plan.actions.items()) or "nothing"
+    rows = [
+        {"key": i.pk, "status": i.status, "action": i.action, "version": i.version.isoformat()}
+        for i in plan.items[:SHOWN]
+    ]
+    more = len(plan.items) - len(rows)
+    parts = [f"to {plan.target}: {counts}", *([as_table(rows)] if rows else [])]
+    parts += [f"and {more:,} more"] if more > 0 else []
+    return "\n".join(
+        [*parts, *(f"left alone: {each.pk}: {each.why}" for each in plan.skipped[:SHOWN])]
+    )
+
+
+def report_text(found: RepairReport) -> str:
+    lines = [f"{found.applied:,} keys of {found.table} sent again to {found.target}"]
+    lines += [f"  {n:,} left alone: {why}" for why, n in found.skipped.items()]
+    lines += [f"  {found.left:,} still to send"] if found.left else []
+    return "\n".join([*lines, f"  journal: {found.journal}"])
