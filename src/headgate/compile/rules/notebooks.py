@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from headgate.compile.fragments import comment
 from headgate.compile.rules.model import JudgedTable
 from headgate.expr.literals import spark_identifier
 from headgate.spec.durations import in_words
@@ -63,8 +64,8 @@ def rendered(note: Note, form: Form) -> str:
 
 
 def _script(note: Note) -> str:
-    parts = [f"-- {note.title}"]
-    parts += [f"-- {query.title}: {query.words}\n{query.sql};" for query in note.queries]
+    parts = [comment(note.title)]
+    parts += [f"{comment(f'{q.title}: {q.words}')}\n{q.sql};" for q in note.queries]
     return "\n\n".join(parts) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import CATALOG, DEAD_LETTERS, job_name
+from headgate.compile.fragments import CATALOG, DEAD_LETTERS, comment, job_name
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.notebooks import Note, Query
@@ -43,7 +43,9 @@ def _side(judged: JudgedTable, side: Side, contract: HashContract | None) -> Not
         *_judged(judged, side),
         _letters(judged, side),
     )
-    pinned = tuple(Query(q.title, q.words, f"-- data centre: {source.dc}\n{q.sql}") for q in found)
+    pinned = tuple(
+        Query(q.title, q.words, f"{comment(f'data centre: {source.dc}')}\n{q.sql}") for q in found
+    )
     return Note(name, f"Reconciliation of {table.name}: {source.dc}", about, pinned)
 
 
