@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.reconcile_faults import (
-    CASSANDRA,
-    CONNECT,
-    ENGINE,
-    FAULTS,
-    KAFKA,
-    SMALL,
-    run_reconcile_faults,
-)
+from headgate.checks.reconcile_faults import SMALL, run_reconcile_faults
+from headgate.checks.reconcile_faults_play import CASSANDRA, CONNECT, ENGINE, FAULTS, KAFKA
 from headgate.settings import load_settings
 
 

@@ -292,7 +292,8 @@ def reconcile_faults(small: bool, only: str) -> None:
       headgate bench reconcile-faults
       headgate bench reconcile-faults --small --only cassandra
     """
-    from headgate.checks.reconcile_faults import FAULTS, SMALL, run_reconcile_faults
+    from headgate.checks.reconcile_faults import SMALL, run_reconcile_faults
+    from headgate.checks.reconcile_faults_play import FAULTS
     from headgate.settings import load_settings
 
     named = [name.strip() for name in only.split(",") if name.strip()]

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headgate.checks.reconcile_faults import HOLDS, FaultReport, Struck
 from headgate.checks.reconcile_faults_found import Final, compared
 from headgate.checks.reconcile_faults_plant import (
     DELETE_EVENT,
@@ -20,6 +19,7 @@ from headgate.checks.reconcile_faults_plant import (
     ZOMBIE,
     Pair,
 )
+from headgate.checks.reconcile_faults_play import HOLDS, FaultReport, Struck
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 7000, tzinfo=UTC)
 
