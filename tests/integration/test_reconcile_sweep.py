@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from tests.integration.reconcile import Pair, cloud, onprem, tombstone
-from tests.integration.spark import Pipeline
+from tests.integration.spark import Interruption, Pipeline, StruckError
 
 from headgate.checks.certificate import broken
+from headgate.engine.faults import Point
 from headgate.jobs.reconcile_sweep import sweep_job
 
 NEWEST = """
@@ -74,3 +75,46 @@ def test_a_sweep_says_nothing_twice(pair: Pair) -> None:
     after = pair.sql("SELECT id FROM lake.dq.results_{t} ORDER BY id")
     assert after == before
     assert newest(pair) == pair.statuses() == {"alone": "MISSING_CLOUD", "a": "MATCH"}
+
+
+def second(point: Point) -> Interruption:
+    """Strikes the second time that the point is met: in the sweep, after its batch."""
+
+    def act() -> None:
+        if found.met == 2:
+            raise StruckError(point)
+
+    found = Interruption(point, act)
+    return found
+
+
+def broken_off(pair: Pair, point: Point, key: str) -> None:
+    pair.send(onprem(key), onprem(f"{key}-dead", action="DELETE"))
+    with pytest.raises(StruckError):
+        pair.process(second(point))
+
+
+def check_swept(pair: Pair, rounds: int) -> None:
+    """Each key was settled once, and counted once."""
+    assert newest(pair) == pair.statuses()
+    settled = pair.sql("SELECT id FROM lake.dq.results_{t} WHERE settled")
+    assert len({row["id"] for row in settled}) == len(settled) == 2 * rounds
+    counts = {c.rule: c.n for c in pair.pipeline.store.rule_counts(sweep_job(pair.name))}
+    assert counts == {"verdict_missing_cloud": rounds, "verdict_delete_event": rounds}
+    assert broken(pair.pipeline.certify()) == ()
+
+
+def test_a_sweep_that_is_broken_off_is_finished_and_says_nothing_twice(pair: Pair) -> None:
+    points = (Point.AFTER_PARTIALS, Point.AFTER_PUBLISH)
+    for point in points:
+        broken_off(pair, point, str(point))
+    pair.process()
+    check_swept(pair, len(points))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [Point.AFTER_INTENT, Point.AFTER_STAGING, Point.BEFORE_OUTCOME])
+def test_a_sweep_broken_off_at_any_point_is_finished(pair: Pair, point: Point) -> None:
+    broken_off(pair, point, str(point))
+    pair.process()
+    check_swept(pair, 1)
