@@ -164,7 +164,7 @@ def points_of(steps: Sequence[Step], most: int = MOST_POINTS) -> tuple[Point, ..
         return ()
     ordered = sorted(steps, key=lambda step: step.at)
     first, last = ordered[0].at, ordered[-1].at
-    spans = min(most, len({step.at for step in ordered}))
+    spans = min(most, int((last - first).total_seconds()) + 1)
     ends = [first + (last - first) * (number + 1) / spans for number in range(spans)]
     ends[-1] = last
     return tuple(_cumulated(ordered, ends))
