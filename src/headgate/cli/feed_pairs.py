@@ -177,10 +177,10 @@ def sent(
             console.say("rows into the on-prem table …")
             onprem_table(settings, plan, folder)
         console.say(f"rows into {plan.cassandra} …")
+        places = sending.Places(plan.cassandra, plan.topics)
         for phase in waves:
-            rows += sending.write_rows(cassandra, plan.cassandra, planting, phase)
-    for phase in waves:
-        messages.update(sending.send_messages(writer, plan.topics, planting, phase))
+            written, said = sending.send_wave(cassandra, writer, places, planting, phase)
+            rows, messages = rows + written, messages + said
     return rows, dict(messages)
 
 

@@ -86,3 +86,7 @@ class Planned:
     role: str
     expected: Expected
     plan: Plan = field(repr=False)
+
+    def is_in(self, phase: Phase) -> bool:
+        """Whether the wave brings anything of this key."""
+        return any(part.phase == phase for part in (*self.plan.messages, *self.plan.writes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -17,6 +17,8 @@ from headgate.feeds.pairs.sayings import HashOf, Key
 
 # One of so many sound keys comes early, and so does everything that becomes a dead letter.
 EARLY = 40
+# Rows and messages of so many keys go together, so that the sides of none come far apart.
+AT_ONCE = 1_000
 EARLIER = SPAN + timedelta(minutes=2)
 _SOUND = Role(SOUND, 0, Expected("MATCH"), sound)
 
@@ -57,12 +59,23 @@ class Planting:
     def planned(self) -> tuple[Planned, ...]:
         return tuple(self.keys())
 
-    def messages(self, phase: Phase) -> list[Message]:
-        return [m for key in self.planned for m in key.plan.messages if m.phase == phase]
+    def parts(self, phase: Phase) -> Iterator[tuple[Planned, ...]]:
+        """The keys of a wave, some at a time; those last of which more comes in a later wave."""
+        keys = [key for key in self.planned if key.is_in(phase)]
+        keys.sort(key=lambda key: any(w.phase not in ("early", phase) for w in key.plan.writes))
+        for begin in range(0, len(keys), AT_ONCE):
+            yield tuple(keys[begin : begin + AT_ONCE])
 
-    def writes(self, phase: Phase, at: datetime) -> list[BusinessRow]:
+    def messages(self, phase: Phase, keys: Iterable[Planned] | None = None) -> list[Message]:
+        wanted = self.planned if keys is None else keys
+        return [m for key in wanted for m in key.plan.messages if m.phase == phase]
+
+    def writes(
+        self, phase: Phase, at: datetime, keys: Iterable[Planned] | None = None
+    ) -> list[BusinessRow]:
         """What the cloud is to hold from now on; what it learns after the first wave is as new as that."""
-        rows = [w.row for key in self.planned for w in key.plan.writes if w.phase == phase]
+        wanted = self.planned if keys is None else keys
+        rows = [w.row for key in wanted for w in key.plan.writes if w.phase == phase]
         if phase in ("early", "first"):
             return rows
         first = at - timedelta(milliseconds=len(rows))

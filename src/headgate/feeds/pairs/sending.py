@@ -1,7 +1,8 @@
-"""One wave of planted keys: rows into Cassandra first, then the messages of both topics."""
+"""One wave of planted keys: rows into Cassandra, then the messages of both topics, part by part."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Literal, Protocol
@@ -9,6 +10,7 @@ from typing import Literal, Protocol
 from headgate.feeds.cassandra import Cassandra
 from headgate.feeds.pairs.model import COLUMNS, Phase
 from headgate.feeds.pairs.planting import Planting
+from headgate.store.ops import utc_now
 
 Side = Literal["onprem", "cloud"]
 KEYSPACE = (
@@ -21,21 +23,20 @@ TABLE = (
 )
 
 
+@dataclass(frozen=True)
+class Places:
+    """The table in Cassandra, and the topic of each side."""
+
+    table: str
+    topics: Mapping[Side, str]
+
+
 class Writer(Protocol):
     """Where records go."""
 
     def send(self, topic: str, values: list[bytes | None], keys: list[bytes | None]) -> None: ...
 
     def flush(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class SentWave:
-    """What one wave wrote."""
-
-    phase: Phase
-    rows: int
-    messages: Mapping[str, int]
 
 
 def prepare(cassandra: Cassandra, table: str) -> None:
@@ -46,25 +47,23 @@ def prepare(cassandra: Cassandra, table: str) -> None:
     cassandra.execute(TABLE.format(table=table))
 
 
-def write_rows(cassandra: Cassandra, table: str, planting: Planting, phase: Phase) -> int:
-    """The rows that the cloud holds from this wave on."""
-    from headgate.store.ops import utc_now
+def send_wave(
+    cassandra: Cassandra, writer: Writer, places: Places, planting: Planting, phase: Phase
+) -> tuple[int, Counter[str]]:
+    """Rows, and messages by topic; the rows of some keys, then their messages, then the next."""
+    rows, messages = 0, Counter[str]()
+    for keys in planting.parts(phase):
+        written = planting.writes(phase, utc_now(), keys)
+        rows += cassandra.write_many(_insert(places.table), [astuple(row) for row in written])
+        for side, topic in places.topics.items():
+            said = [m for m in planting.messages(phase, keys) if m.side == side]
+            writer.send(topic, [m.value for m in said], [m.key for m in said])
+            messages[topic] += len(said)
+        writer.flush()
+    return rows, messages
 
+
+def _insert(table: str) -> str:
     names = ("pk", *COLUMNS, "last_updated")
     marks = ", ".join("?" * len(names))
-    cql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"
-    return cassandra.write_many(cql, [astuple(r) for r in planting.writes(phase, utc_now())])
-
-
-def send_messages(
-    writer: Writer, topics: Mapping[Side, str], planting: Planting, phase: Phase
-) -> dict[str, int]:
-    """The messages of the wave, in the order in which they were planned."""
-    sent: dict[str, int] = {}
-    for side, topic in topics.items():
-        messages = [m for m in planting.messages(phase) if m.side == side]
-        if messages:
-            writer.send(topic, [m.value for m in messages], [m.key for m in messages])
-            sent[topic] = len(messages)
-    writer.flush()
-    return sent
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"
