@@ -291,6 +291,7 @@ def test_the_story_of_a_key_tells_arrivals_and_verdicts(played: Played) -> None:
         ("reading", "cloud"),
         ("verdict", "PENDING"),
         ("verdict", "MISSING_CLOUD"),
+        ("verdict", "PENDING"),
         ("verdict", "LATE_MATCH"),
     ]
     assert story.status == "LATE_MATCH"

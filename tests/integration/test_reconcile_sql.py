@@ -21,6 +21,7 @@ from tests.integration.reconcile_messages import (
 )
 
 from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.reconcile.merging import merged_query
 from headgate.compile.reconcile.state import SIDES, Side
 from headgate.compile.reconcile.verdict import Limits, Verdict, judge
 from headgate.compile.rules.compile import compile_table
@@ -35,6 +36,11 @@ ANSI = "spark.sql.ansi.enabled"
 LIMITS = Limits()
 VIEWS: dict[Side, str] = {"onprem": "topic1_onprem_source", "cloud": "topic2_cloud_source"}
 MADE = ("view", "timed view", "states view", "bound states", "verdict view", "partial view")
+# The same states, as if each were one window's.
+PART = (
+    "SELECT *, FALSE AS whole, TRUE AS changed, 'batch' AS origin"
+    f" FROM ({merged_query('dq_batch_states_business')})"
+)
 COLUMNS = (
     "pk verdict provisional settled rollup dq_reason deadline onprem_version cloud_version"
     " onprem_read_at cloud_read_at hash_onprem hash_cloud within_grace late stale conflict id"
@@ -141,5 +147,11 @@ def test_sql_and_python_say_the_same_of_random_keys(
         run(session, script, messages, at)
         expected = {pk: told(judge(state, at, LIMITS)) for pk, state in states_of(messages).items()}
         assert found_in(session, "dq_verdicts_business") == expected
+        parts = {
+            pk: told(judge(state, at, LIMITS, whole=False))
+            for pk, state in states_of(messages).items()
+        }
+        session.sql(PART).createOrReplaceTempView("dq_states_business")
+        assert found_in(session, "dq_verdicts_business") == parts
         seen.update(row[1] for row in expected.values())
     assert len(seen) == 12, f"not every status was met: {seen}"

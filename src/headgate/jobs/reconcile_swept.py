@@ -30,6 +30,8 @@ SWEPT = "swept"
 CANDIDATES = "dq_sweep_keys"
 # In a table of so many states keys in two windows are looked for at every sweep.
 FEW_STATES = 2_000_000
+# Sides that are far apart in one window may have met in another: a batch cannot tell.
+LATE = "provisional = 'LATE_MATCH'"
 
 
 def has_candidates(
@@ -50,9 +52,10 @@ def _waiting(
 ) -> tuple[bool, bool]:
     """Whether a key is due, and whether one waits that was written since: only new files are read."""
     due, passed, fresh = _tests(since, until)
+    now = f"({due} AND {passed}) OR ({fresh} AND {LATE})"
     (found,) = sql(
         session,
-        f"SELECT max({due} AND {passed}) AS due, max({fresh}) AS fresh FROM {target.table}"
+        f"SELECT max({now}) AS due, max({fresh}) AS fresh FROM {target.table}"
         f" WHERE NOT settled AND processing_time <= timestamp_micros({until}L)"
         f" AND (({due} AND {passed}) OR {fresh})",
     ).collect()
@@ -72,7 +75,7 @@ def _candidates(
     written = f"processing_time <= timestamp_micros({until}L)"
     due, passed, fresh = _tests(since, until)
     waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written}"
-    keys = f"{waiting} AND {due} AND {passed}"
+    keys = f"{waiting} AND (({due} AND {passed}) OR ({fresh} AND {LATE}))"
     if _looks_around(session, target, limits_of(rules), until):
         keys += f"""
 UNION
@@ -143,7 +146,7 @@ class SweepWork:
         with self._changed(intent, script, rules) as changed:
             changed.createOrReplaceTempView(rules.names.verdicts)
             results = stage(self._results, intent, script.one("accept"))
-            late = self._late_arrivals(changed, int(intent.range.end["until"]))
+            late = changed.where("verdict IN ('LATE_MATCH', 'LATE_MISMATCH')").count()
         bind_committed(self._session, script, rules, self._results.appended(results))
         counters = {"late_arrival": late} if late else {}
         outcomes = {SWEPT: results.added}
@@ -181,7 +184,7 @@ class SweepWork:
         sql(self._session, view_of(script, rules.names.verdicts))
         judged = self._session.table(rules.names.verdicts).persist()
         try:
-            yield judged.join(self._told(judged, until).select("id"), "id", "left_anti")
+            yield judged.join(self._told(judged, until), "id", "left_anti")
         finally:
             judged.unpersist()
 
@@ -193,16 +196,10 @@ class SweepWork:
         slack = timedelta(days=1) // timedelta(microseconds=1)  # clocks of producers run apart
         return sql(
             self._session,
-            f"SELECT id, pk, onprem_version, cloud_version FROM {self._target.table}"
+            f"SELECT id FROM {self._target.table}"
             f" WHERE processing_time >= timestamp_micros({least - slack}L)"
             f" AND processing_time <= timestamp_micros({until}L)",
         )
-
-    def _late_arrivals(self, changed: DataFrame, until: int) -> int:
-        """Pairs whose halves came late, and of which no batch has seen both."""
-        late = changed.where("coalesce(provisional, verdict) IN ('LATE_MATCH', 'LATE_MISMATCH')")
-        versions = ["pk", "onprem_version", "cloud_version"]
-        return late.join(self._told(late, until).select(*versions), versions, "left_anti").count()
 
 
 def view_of(script: Script, name: str) -> str:

@@ -128,7 +128,7 @@ def _is_within(known: Known) -> bool:
 
 
 def _is_due(known: Known) -> bool:
-    return known.at >= known.deadline and (known.whole or known.pair is not None)
+    return known.whole and known.at >= known.deadline
 
 
 def _is_stale(side: SideState | None) -> bool:
@@ -238,11 +238,16 @@ FACTS: tuple[Fact, ...] = (
         "  FALSE\n)",
     ),
     Fact(
+        "whole",
+        "nothing of the key can stand elsewhere: it is not one window's state alone",
+        lambda known: known.whole,
+        "whole",
+    ),
+    Fact(
         "due",
-        "the deadline is reached: the later first arrival, plus window and grace;"
-        " of one side alone only where nothing of the key can stand elsewhere",
+        "the key is whole, and its deadline is reached: the later first arrival, plus window and grace",
         _is_due,
-        f"{{at}} >= {DEADLINE}\n  AND (whole OR (onprem IS NOT NULL AND cloud IS NOT NULL))",
+        f"whole AND {{at}} >= {DEADLINE}",
     ),
     Fact(
         "within_grace",

@@ -45,7 +45,8 @@ class Judging:
 
     def _decided(self, states: str) -> str:
         """The facts, and by them the rows of the table: while the key waits, and once it is due."""
-        facts = [f"{fact_sql(fact, self.limits, self.at)} AS {fact.name}" for fact in FACTS]
+        told = [(fact.name, fact_sql(fact, self.limits, self.at)) for fact in FACTS]
+        facts = [f"{sql} AS {name}" for name, sql in told if sql != name]
         deadline = f"{placed(DEADLINE, self.limits, self.at)} AS deadline"
         known = select(["*", *facts, deadline], f"FROM {states}")
         before = case([(to_spark(when), str(place)) for place, when in _while_open()])

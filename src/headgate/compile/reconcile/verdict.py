@@ -49,8 +49,8 @@ class Verdict:
 def judge(state: State, at: datetime, limits: Limits, whole: bool = True) -> Verdict:
     """The verdict on a state at a time.
 
-    A state that is not `whole` is one window's: what it lacks may stand in another, so that one
-    side alone is never late for anything.
+    A state that is not `whole` is one window's: what it lacks may stand in another, so that it is
+    never due for anything.
     """
     known = Known(state, at, limits, whole)
     facts = facts_of(known)

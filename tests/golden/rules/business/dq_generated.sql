@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision 451fd99c65be, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision dc077485398c, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '451fd99c65bebf454a6fbcbf5dfe3143b497f51799185cb6d862a53721f92656';
+DEFAULT 'dc077485398ce4c0fe871856cdcca0dcccc54aac1727e950596fcfcfb4bac2bb';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -883,6 +883,7 @@ FROM (
             named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'the cloud has said nothing of the key by its deadline'),
             named_struct('status', 'MISSING_ONPREM', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'on-prem has said nothing of the key by its deadline'),
             named_struct('status', 'VERSION_SKEW', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'the sides hashed by different versions of the contract'),
+            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes are equal; whether the sides had met before is looked up'),
             named_struct('status', 'LATE_MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'the hashes are equal; the sides came further apart than the window'),
             named_struct('status', 'MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'both sides have the row, and their hashes are equal'),
             named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes differ; the cloud is read once more before the deadline'),
@@ -903,9 +904,10 @@ FROM (
               WHEN onprem_invalid OR cloud_invalid THEN 12
               WHEN cloud_absent THEN 13
               WHEN version_skew THEN 16
-              WHEN hash_onprem = hash_cloud AND late THEN 17
-              WHEN hash_onprem = hash_cloud THEN 18
-              WHEN hash_onprem <> hash_cloud THEN 19
+              WHEN NOT whole AND late AND hash_onprem = hash_cloud THEN 17
+              WHEN hash_onprem = hash_cloud AND late THEN 18
+              WHEN hash_onprem = hash_cloud THEN 19
+              WHEN hash_onprem <> hash_cloud THEN 20
             END AS _open,
             CASE
               WHEN onprem_deleted AND (cloud_deleted OR cloud_absent AND NOT cloud_older) THEN 1
@@ -918,10 +920,10 @@ FROM (
               WHEN NOT cloud_seen THEN 14
               WHEN NOT onprem_seen THEN 15
               WHEN version_skew THEN 16
-              WHEN hash_onprem = hash_cloud AND late THEN 17
-              WHEN hash_onprem = hash_cloud THEN 18
-              WHEN hash_onprem <> hash_cloud AND late THEN 20
-              WHEN hash_onprem <> hash_cloud THEN 21
+              WHEN hash_onprem = hash_cloud AND late THEN 18
+              WHEN hash_onprem = hash_cloud THEN 19
+              WHEN hash_onprem <> hash_cloud AND late THEN 21
+              WHEN hash_onprem <> hash_cloud THEN 22
             END AS _final
           FROM (
             SELECT
@@ -946,8 +948,7 @@ FROM (
                   AND onprem IS NOT NULL AND cloud IS NOT NULL,
                 FALSE
               ) AS late,
-              session.batch_time >= greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS
-                AND (whole OR (onprem IS NOT NULL AND cloud IS NOT NULL)) AS due,
+              whole AND session.batch_time >= greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS due,
               coalesce(onprem.action = 'DELETE', FALSE) OR coalesce(
                 greatest(onprem_first.read_at, cloud_first.read_at)
                   <= least(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS
@@ -1414,6 +1415,7 @@ FROM (
               named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'the cloud has said nothing of the key by its deadline'),
               named_struct('status', 'MISSING_ONPREM', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'on-prem has said nothing of the key by its deadline'),
               named_struct('status', 'VERSION_SKEW', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'the sides hashed by different versions of the contract'),
+              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes are equal; whether the sides had met before is looked up'),
               named_struct('status', 'LATE_MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'the hashes are equal; the sides came further apart than the window'),
               named_struct('status', 'MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'both sides have the row, and their hashes are equal'),
               named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes differ; the cloud is read once more before the deadline'),
@@ -1434,9 +1436,10 @@ FROM (
                 WHEN onprem_invalid OR cloud_invalid THEN 12
                 WHEN cloud_absent THEN 13
                 WHEN version_skew THEN 16
-                WHEN hash_onprem = hash_cloud AND late THEN 17
-                WHEN hash_onprem = hash_cloud THEN 18
-                WHEN hash_onprem <> hash_cloud THEN 19
+                WHEN NOT whole AND late AND hash_onprem = hash_cloud THEN 17
+                WHEN hash_onprem = hash_cloud AND late THEN 18
+                WHEN hash_onprem = hash_cloud THEN 19
+                WHEN hash_onprem <> hash_cloud THEN 20
               END AS _open,
               CASE
                 WHEN onprem_deleted AND (cloud_deleted OR cloud_absent AND NOT cloud_older) THEN 1
@@ -1449,10 +1452,10 @@ FROM (
                 WHEN NOT cloud_seen THEN 14
                 WHEN NOT onprem_seen THEN 15
                 WHEN version_skew THEN 16
-                WHEN hash_onprem = hash_cloud AND late THEN 17
-                WHEN hash_onprem = hash_cloud THEN 18
-                WHEN hash_onprem <> hash_cloud AND late THEN 20
-                WHEN hash_onprem <> hash_cloud THEN 21
+                WHEN hash_onprem = hash_cloud AND late THEN 18
+                WHEN hash_onprem = hash_cloud THEN 19
+                WHEN hash_onprem <> hash_cloud AND late THEN 21
+                WHEN hash_onprem <> hash_cloud THEN 22
               END AS _final
             FROM (
               SELECT
@@ -1477,8 +1480,7 @@ FROM (
                     AND onprem IS NOT NULL AND cloud IS NOT NULL,
                   FALSE
                 ) AS late,
-                current_timestamp() >= greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS
-                  AND (whole OR (onprem IS NOT NULL AND cloud IS NOT NULL)) AS due,
+                whole AND current_timestamp() >= greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS due,
                 coalesce(onprem.action = 'DELETE', FALSE) OR coalesce(
                   greatest(onprem_first.read_at, cloud_first.read_at)
                     <= least(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS

@@ -30,7 +30,7 @@ ROLLED_UP = {
 
 def combinations() -> list[dict[str, Value]]:
     """Every combination of facts that a key can have; one side at least has said something."""
-    flags = ("version_skew", "cloud_older", "late", "due", "stale", "conflict")
+    flags = ("version_skew", "cloud_older", "late", "due", "whole", "stale", "conflict")
     found: list[dict[str, Value]] = []
     for onprem, cloud in product(KINDS, KINDS):
         if onprem == cloud == UNSEEN:
@@ -46,9 +46,12 @@ def combinations() -> list[dict[str, Value]]:
                 "cloud_invalid": cloud == INVALID,
                 "hash_onprem": HASHES.get(onprem),
                 "hash_cloud": HASHES.get(cloud),
+                "within_grace": True,
                 **dict(zip(flags, values, strict=True)),
             }
             if UNSEEN in (onprem, cloud) and any(values[:3]):
+                continue
+            if facts["due"] and not facts["whole"]:
                 continue
             found.append(facts)
     return found
@@ -65,13 +68,13 @@ def test_a_verdict_waits_only_until_its_deadline() -> None:
     for facts in combinations():
         row = decided(facts)
         assert row.settled or facts["due"] is False
-        assert decided({**facts, "due": True}).settled
+        assert decided({**facts, "due": True, "whole": True}).settled
 
 
 def test_what_a_pending_key_would_be_is_what_it_becomes() -> None:
     for facts in combinations():
         final = next(row for row in settled_decisions() if row.holds(facts))
-        assert final == decided({**facts, "due": True})
+        assert final == decided({**facts, "due": True, "whole": True})
 
 
 def test_the_roll_up_covers_every_status() -> None:
@@ -111,5 +114,5 @@ def test_a_row_without_a_cloud_reading_is_never_said_to_match() -> None:
 def test_a_hash_that_is_none_is_never_compared() -> None:
     for facts in combinations():
         if facts["onprem_invalid"] or facts["cloud_invalid"]:
-            status = decided({**facts, "due": True}).status
+            status = decided({**facts, "due": True, "whole": True}).status
             assert status in {"INVALID_HASH", "DELETE_EVENT", "ZOMBIE"}
