@@ -12,8 +12,8 @@ from headgate.feeds.pairs.model import BusinessRow, Cell, Message, Phase, Write
 
 HashOf = Callable[[Mapping[str, Cell], int], str]
 NEWEST = 2
-# So long after its event a row reaches the cloud.
-REPLICATED = timedelta(seconds=2)
+# A row that reaches the cloud keeps the version that it has on-prem.
+REPLICATED = timedelta()
 
 
 @dataclass(frozen=True)
