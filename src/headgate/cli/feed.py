@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from headgate.cli.console import Progress, console
+from headgate.cli.feed_audit import feed_audit
 from headgate.cli.feed_hasher import feed_hasher
 from headgate.cli.feed_pairs import feed_pairs
 from headgate.cli.feed_rules import feed_rules
@@ -42,6 +43,7 @@ def group() -> None:
 group.add_command(feed_rules)
 group.add_command(feed_pairs)
 group.add_command(feed_hasher)
+group.add_command(feed_audit)
 
 
 @group.command()

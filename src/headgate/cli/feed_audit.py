@@ -1,0 +1,44 @@
+"""`headgate feed audit`: write the changes of verdicts on the audit topic into Cassandra."""
+
+from __future__ import annotations
+
+import click
+
+from headgate.cli.console import console
+
+
+@click.command("audit")
+@click.argument("table")
+@click.option("--once", is_flag=True, help="Stop at the topic's end.")
+@click.option("--group", metavar="NAME", help="Consumer group; default audit-TABLE.")
+def feed_audit(table: str, once: bool, group: str | None) -> None:
+    """Write each change of a verdict that the audit topic tells into the declared Cassandra table.
+
+    The table is `audit: {cassandra: keyspace.table}` of the rule set, made if it is absent; its keyspace
+    must be there. A change that is told twice is written once.
+
+    \b
+    Examples:
+      headgate feed audit business
+      headgate feed audit business --once
+    """
+    from headgate.cli.reconcile_pairs import declared_pair
+    from headgate.errors import UsageError
+    from headgate.feeds.audit import copy_audit
+    from headgate.feeds.cassandra import open_session
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    declared = declared_pair(settings, table).reconcile
+    audit = declared.audit if declared else None
+    if audit is None or audit.topic is None or audit.cassandra is None:
+        raise UsageError(
+            f"the audit of `{table}` does not go to Cassandra",
+            why="its section has no `audit.cassandra`, or no `audit.topic`",
+            fix="write for example `audit: {cassandra: dq.audit}`",
+        )
+    bootstrap = str(settings.need("bootstrap_servers"))
+    with open_session(settings) as cassandra:
+        name = group or f"audit-{table}"
+        copied = copy_audit(cassandra, bootstrap, audit.topic, audit.cassandra, name, once=once)
+    console.data(copied, text=f"{copied.written:,} changes are in {copied.table}")

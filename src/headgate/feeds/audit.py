@@ -1,0 +1,147 @@
+"""The audit topic written into Cassandra: each change of a verdict is one row, told once or ten times.
+
+A change is known by its key, its time and its id, which are the table's primary key; so a record that comes again
+writes the same row again. Offsets are committed behind what was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from headgate.errors import UnavailableError
+from headgate.feeds.cassandra import Cassandra, quoted
+
+AT_ONCE, WAIT_SECONDS = 500, 1.0
+COLUMNS = {
+    "pk": "text",
+    "audit_ts": "timestamp",
+    "id": "text",
+    "status": "text",
+    "previous": "text",
+    "reason": "text",
+    "rollup": "text",
+    "onprem_hash": "text",
+    "cloud_hash": "text",
+    "onprem_version": "timestamp",
+    "cloud_version": "timestamp",
+}
+_TIMES = tuple(name for name, kind in COLUMNS.items() if kind == "timestamp")
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What one copying did; `skipped` are records that are no changes."""
+
+    topic: str
+    table: str
+    written: int
+    skipped: int
+
+
+class _Message(Protocol):
+    def error(self) -> KafkaError | None: ...
+    def value(self) -> bytes | None: ...
+
+
+def table_cql(table: str) -> str:
+    """The table as it is made; one row for each change, those of a key in the order of time."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    keyspace, _, name = table.partition(".")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {quoted(keyspace)}.{quoted(name)}"
+        f" ({columns}, PRIMARY KEY (pk, audit_ts, id))"
+    )
+
+
+def insert_cql(table: str) -> str:
+    keyspace, _, name = table.partition(".")
+    marks = ", ".join("?" for _ in COLUMNS)
+    return f"INSERT INTO {quoted(keyspace)}.{quoted(name)} ({', '.join(COLUMNS)}) VALUES ({marks})"
+
+
+def row_of(value: bytes | None) -> Row | None:
+    """The row of one record; None where it is no change of ours."""
+    try:
+        found: Any = json.loads(value or b"")
+        times = {name: _time(found.get(name)) for name in _TIMES}
+        whole = {**{name: found.get(name) for name in COLUMNS}, **times}
+    except (ValueError, AttributeError, TypeError):
+        return None
+    if None in (whole["pk"], whole["id"], whole["audit_ts"]):
+        return None
+    return tuple(whole[name] for name in COLUMNS)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def copy_audit(
+    cassandra: Cassandra,
+    bootstrap: str,
+    topic: str,
+    table: str,
+    group: str,
+    *,
+    once: bool,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Copied:
+    """Write what the topic has and gets; with `once` to its end as it is now."""
+    cassandra.execute(table_cql(table))
+    consumer: Any = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    written = skipped = 0
+    try:
+        consumer.subscribe([topic])
+        ends: set[int] = set()
+        while not stopped():
+            values = _taken(consumer, topic, ends)
+            rows = [row for row in map(row_of, values) if row is not None]
+            written += _written(cassandra, table, rows)
+            skipped += len(values) - len(rows)
+            if values:
+                consumer.commit(asynchronous=False)
+            elif once and ends and len(ends) == len(consumer.assignment()):
+                break
+    finally:
+        consumer.close()
+    return Copied(topic, table, written, skipped)
+
+
+def _written(cassandra: Cassandra, table: str, rows: Sequence[Row]) -> int:
+    return cassandra.write_many(insert_cql(table), rows) if rows else 0
+
+
+def _taken(consumer: Any, topic: str, ends: set[int]) -> list[bytes | None]:
+    """Values that have come; `ends` gets the partitions that are read to their end."""
+    found: list[bytes | None] = []
+    messages = cast("Iterable[Any]", consumer.consume(AT_ONCE, WAIT_SECONDS))
+    for message in messages:
+        error = message.error()
+        if error is None:
+            found.append(cast("_Message", message).value())
+        elif error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]  its only name
+            ends.add(int(message.partition()))
+        elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise UnavailableError(
+                f"there is no topic {topic}",
+                why="nothing was told there yet",
+                fix="run the reconcile job first; it makes the topic",
+            )
+        else:
+            raise KafkaException(error)
+    return found
