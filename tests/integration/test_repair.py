@@ -27,7 +27,8 @@ from headgate.compile.reconcile.verdict import judge
 from headgate.feeds.cassandra import Cassandra, Place, session_at
 from headgate.feeds.hasher.asked import reread_topic
 from headgate.feeds.repair.cassandra import NO_EFFECT
-from headgate.feeds.repair.journal import need_open_journal, open_journal
+from headgate.feeds.repair.journal import need_open_journal, new_journal, open_journal
+from headgate.feeds.repair.model import Item
 from headgate.feeds.repair.plan import CLOUD_NEWER
 from headgate.feeds.repair.target import micros
 from headgate.settings import Settings, load_settings
@@ -305,6 +306,27 @@ def test_a_killed_repair_goes_on_and_every_key_is_repaired_once(shop: Shop) -> N
     asked = Counter(got.key.decode() for got in lab.records(reread_topic(lab.topic)))
     assert set(asked) == set(keys)
     assert sum(asked.values()) <= len(keys) + 10
+
+
+@pytest.mark.slow
+def test_declared_statuses_are_repaired_by_themselves_and_what_was_left_open_first(
+    shop: Shop,
+) -> None:
+    lab, keys = shop.lab, [f"k{at:03d}" for at in range(5)]
+    file = shop.settings.root / "rules" / "topic1.yml"
+    text = file.read_text()
+    audit = "      audit: {topic: dq_reconciliation_audit}\n"
+    assert audit in text
+    file.write_text(text.replace(audit, f"{audit}      repair: {{automatic: [MISMATCH]}}\n"))
+    shop.onprem([row_of(key) for key in keys])
+    lab.write([{"pk": key, "col1": "wrong"} for key in keys])
+    item = Item("k003", "MISMATCH", "upsert", AT)
+    new_journal(shop.settings.home, "business", "cassandra", [item], AT)
+    repair = started(shop, 5, "--automatic", "--rounds", "1")
+    assert repair.wait(60) == 0
+    assert open_journal(shop.settings.home, "business") is None
+    with open_rows(shop.settings, shop.table) as rows:
+        assert {row.found for row in rows.why(keys)} == {EQUAL}
 
 
 def done_keys(shop: Shop) -> list[str]:

@@ -149,6 +149,8 @@ def _automatic(
 ) -> None:
     from headgate.feeds.interruption import interruption
     from headgate.feeds.repair.automatic import Rounds, run_automatic
+    from headgate.feeds.repair.journal import open_journal
+    from headgate.feeds.repair.model import nothing_sent
     from headgate.store.ops import utc_now
 
     statuses = repairs.declared.automatic
@@ -159,14 +161,19 @@ def _automatic(
             fix="declare for example `automatic: [MISSING_CLOUD]`",
         )
 
-    def repair(broken: Sequence[Broken]) -> RepairReport:
-        journal = repairs.begin(repairs.plan(broken), utc_now())
+    def finish(journal: Journal) -> RepairReport:
         return repairs.carry_out(journal, per_second, _Silent(), stopped)
+
+    def repair(broken: Sequence[Broken]) -> RepairReport:
+        plan = repairs.plan(broken)
+        return finish(repairs.begin(plan, utc_now())) if plan.items else nothing_sent(plan)
 
     def tell(found: RepairReport) -> None:
         console.say(report_text(found))
 
     with interruption() as stopped:
+        if left := open_journal(repairs.settings.home, repairs.table.name):
+            tell(finish(left))
         console.say(f"repairing {', '.join(statuses)} every {every:g} s; Ctrl-C stops")
         applied = run_automatic(
             Rounds(every, rounds, limit),
@@ -203,4 +210,4 @@ def report_text(found: RepairReport) -> str:
     lines = [f"{found.applied:,} keys of {found.table} sent again to {found.target}"]
     lines += [f"  {n:,} left alone: {why}" for why, n in found.skipped.items()]
     lines += [f"  {found.left:,} still to send"] if found.left else []
-    return "\n".join([*lines, f"  journal: {found.journal}"])
+    return "\n".join([*lines, *([f"  journal: {found.journal}"] if found.journal else [])])

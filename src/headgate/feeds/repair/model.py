@@ -77,3 +77,9 @@ def counted(outcomes: Iterable[Outcome]) -> tuple[int, dict[str, int]]:
     every = list(outcomes)
     skipped = Counter(outcome.why for outcome in every if outcome.result == "skipped")
     return sum(outcome.result == "applied" for outcome in every), dict(skipped)
+
+
+def nothing_sent(plan: RepairPlan) -> RepairReport:
+    """The report of a plan in which every key is left alone."""
+    _, skipped = counted(plan.skipped)
+    return RepairReport(plan.table, plan.target, "", 0, skipped, 0, "")
