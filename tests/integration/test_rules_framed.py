@@ -63,7 +63,7 @@ def test_each_value_is_a_row_or_a_dead_letter_with_its_reason(
     found = session.sql("SELECT kafka_value, _reason_code FROM framed_events_read").collect()
     assert {bytes(row[0]): row[1] for row in found} == VALUES
     rows = session.sql("SELECT pk, dq_status FROM dq_results_framed ORDER BY pk").collect()
-    assert [tuple(row) for row in rows] == [("a", "VALID"), ("b", "NEGATIVE")]
+    assert [tuple(row) for row in rows] == [("a", "VALID"), ("b", "INVALID")]
 
 
 def test_a_source_without_frames_is_compiled_as_ever() -> None:
