@@ -21,6 +21,7 @@ from headgate.local.registry import RegistryServer
 from headgate.local.service import Running
 
 pytestmark = pytest.mark.slow
+JSON_SCHEMA = {"type": "object", "properties": {"hash_onprem": {"type": "string"}}}
 EVENT_SCHEMA = {
     "type": "record",
     "name": "event",
@@ -80,7 +81,7 @@ def test_framed_events_are_read_and_framed_readings_written(
     with Running(RegistryServer(tmp_path / "registry")) as registry:
         url = registry.service.url
         client = RegistryClient(url)
-        plain = FramedWriter(client, subject_of(lab.topic), Schema('{"type": "object"}', "JSON"))
+        plain = FramedWriter(client, subject_of(lab.topic), Schema(json.dumps(JSON_SCHEMA), "JSON"))
         avro = FramedWriter(client, f"{lab.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
         fields = ("hash_onprem", "event_ts", "partitionColumns")
         whole = event("avro")[1]
