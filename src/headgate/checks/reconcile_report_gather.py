@@ -11,6 +11,7 @@ from typing import cast
 from headgate.checks.differences import RowDifference
 from headgate.checks.lake import Lake, quoted
 from headgate.checks.quality_report_sample import MASK, sensitive_columns
+from headgate.checks.reconcile_read import NEWEST
 from headgate.checks.reconcile_report import (
     Header,
     Move,
@@ -259,16 +260,12 @@ class _Changes:
 
 def newest_sql(scan: str) -> str:
     """Each key with its newest change: by versions first, since what came late tells of the past."""
-    return (
-        "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY pk ORDER BY"
-        " onprem_version DESC NULLS LAST, cloud_version DESC NULLS LAST,"
-        f" processing_time DESC, settled DESC) AS nth FROM {scan}) WHERE nth = 1)"
-    )
+    return f"(SELECT * FROM (SELECT *, {NEWEST} AS nth FROM {scan}) WHERE nth = 1)"
 
 
 def told_sql(scan: str) -> str:
     """The changes that were the newest of their key when they came."""
-    rank = f"row({_since_ever('onprem_version')}, {_since_ever('cloud_version')})"
+    rank = f"row({_since_ever('onprem_version')}, {_since_ever('cloud_version')}, settled)"
     return (
         f"(SELECT * FROM (SELECT *, {rank} AS rank, max({rank}) OVER (PARTITION BY pk"
         f" ORDER BY {IN_TIME} ROWS UNBOUNDED PRECEDING) AS newest FROM {scan})"
