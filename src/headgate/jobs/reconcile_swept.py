@@ -146,11 +146,9 @@ class SweepWork:
         with self._changed(intent, script, rules) as changed:
             changed.createOrReplaceTempView(rules.names.verdicts)
             results = stage(self._results, intent, script.one("accept"))
-            late = changed.where("verdict IN ('LATE_MATCH', 'LATE_MISMATCH')").count()
         bind_committed(self._session, script, rules, self._results.appended(results))
-        counters = {"late_arrival": late} if late else {}
         outcomes = {SWEPT: results.added}
-        partials = stage(self._partials, intent, script.one("partials"), outcomes, counters)
+        partials = stage(self._partials, intent, script.one("partials"), outcomes)
         self._protocol.faults.at(Point.AFTER_STAGING)
         publish_once(self._partials, intent, partials)
         self._protocol.faults.at(Point.AFTER_PARTIALS)

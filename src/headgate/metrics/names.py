@@ -233,6 +233,9 @@ LABELLED_GAUGES = (KEYS,)
 ALIASES = {"dq_invalid_hash_total": "dq_hash_format_error_total"}
 # Rules of this name count records, not verdicts: they are part of no total.
 COUNTED = "counted_"
+# Verdicts on pairs that came together late count as this, beside what they count as themselves.
+LATE_ARRIVAL = "late_arrival"
+LATE_VERDICTS = ("verdict_late_match", "verdict_late_mismatch")
 
 
 def flat(metric: str) -> str:

@@ -145,6 +145,8 @@ class Readings:
         for (job, rule, metric, severity), (n, held) in rules:
             labels = _labels(dimensions.get(told_by(job)), job)
             _add(by_metric, names.rule_metric(metric), (*labels, rule), n)
+            if rule in names.LATE_VERDICTS:
+                _add(by_metric, names.rule_metric(names.LATE_ARRIVAL), (*labels, rule), n)
             if rule.startswith(names.COUNTED):
                 continue
             _add(by_metric, names.HELD, (*labels, rule, severity), held)
