@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 KEYS = 20_000
 FEWEST = 100
-WINDOW, GRACE = 45, 20
 MOST_TOLD = 20
 HOME = ".headgate/demo-reconcile"
+QUICK = {"TRIGGER_SECONDS": "2"}
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class ReconcileDemo:
 @click.option("--keys", type=click.IntRange(min=FEWEST), default=KEYS, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=42, show_default=True)
 @click.option(
-    "--window", type=click.IntRange(10, 600), default=WINDOW, show_default=True, help="Seconds."
+    "--window", type=click.IntRange(30, 600), help="Seconds. Default: 45, more if it starts slowly."
 )
-@click.option(
-    "--grace", type=click.IntRange(1, 600), default=GRACE, show_default=True, help="Seconds."
-)
+@click.option("--grace", type=click.IntRange(5, 600), help="Seconds. Default: 20.")
 @click.option("--keep-running", is_flag=True, help="Leave all services running at the end.")
-def command(keys: int, seed: int, window: int, grace: int, keep_running: bool) -> None:
+def command(
+    keys: int, seed: int, window: int | None, grace: int | None, keep_running: bool
+) -> None:
     """Plant defects on both sides of a reconciliation, and find every single one again.
 
     Starts Kafka, Cassandra and Connect with our source and SMT, plants keys on-prem and in the
@@ -82,7 +82,7 @@ def command(keys: int, seed: int, window: int, grace: int, keep_running: bool) -
 
     root = find_root(Path.cwd())
     home = root / HOME
-    own = {**SHORT_LIVED, **embedded_environment(root, home, os.environ), **times(window, grace)}
+    own = {**SHORT_LIVED, **QUICK, **embedded_environment(root, home, os.environ)}
     with alone(home), replaced(own):
         report = run(root, home, Order(keys, seed, window, grace), keep_running)
     console.data(report, text=text(report, root))
@@ -96,18 +96,18 @@ class Order:
 
     keys: int
     seed: int
-    window: int
-    grace: int
+    window: int | None = None
+    grace: int | None = None
 
+    def waits(self, started: float) -> tuple[timedelta, timedelta]:
+        """Window and grace on a machine that took so many seconds to start everything."""
+        from headgate.cli.reconcile_walk import GRACE, SLOWNESS, WINDOW
 
-def times(window: int, grace: int) -> dict[str, str]:
-    """Short times, so that one sees the end of them; the horizon is passed while it runs."""
-    return {
-        "TRIGGER_SECONDS": "2",
-        "RECONCILE_WINDOW": f"{window} SECONDS",
-        "RECONCILE_GRACE": f"{grace} SECONDS",
-        "RECONCILE_HORIZON": f"{window + grace} SECONDS",
-    }
+        slow = max(WINDOW, timedelta(seconds=round(SLOWNESS * started)))
+        return (
+            timedelta(seconds=self.window) if self.window else slow,
+            timedelta(seconds=self.grace) if self.grace else GRACE,
+        )
 
 
 def run(root: Path, home: Path, order: Order, keep_running: bool) -> ReconcileDemo:
@@ -120,14 +120,13 @@ def run(root: Path, home: Path, order: Order, keep_running: bool) -> ReconcileDe
     emptied(home)
     begun = time.monotonic()
     steps = Steps(home / "logs", "reconcile", NAME_WIDTH)
-    waits = timedelta(seconds=order.window), timedelta(seconds=order.grace)
-    walk = ReconcileWalk(steps, root, *waits)
+    walk = ReconcileWalk(steps, root)
     file = home / "certificates" / "reconcile.json"
     with PeakMemory() as memory:
         with stopped_on_failure(home):
             fetched = walk.fetch()
             walk.build()
-            walk.up()
+            walk.wait_so_long(*order.waits(walk.up_seconds()))
             compared = reconciled(walk, home, order)
             walk.prove(file)
             page = walk.report(home / "reports" / "business")

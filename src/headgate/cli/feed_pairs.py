@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -18,7 +19,7 @@ from headgate.errors import UsageError
 if TYPE_CHECKING:
     from headgate.feeds.pairs.model import Phase
     from headgate.feeds.pairs.oracle import Sums
-    from headgate.feeds.pairs.planting import Planting
+    from headgate.feeds.pairs.planting import Order, Planting
     from headgate.settings import Settings
     from headgate.spec.ruleset import RuleTable
 
@@ -143,13 +144,21 @@ def plan_of(settings: Settings, table: str) -> PairsPlan:
 
 def planting_of(plan: PairsPlan, keys: int, seed: int, folder: Path | None) -> Planting:
     """What is ordered here; a later wave belongs to what was noted in the folder."""
-    from headgate.feeds.pairs.hashes import hash_by
     from headgate.feeds.pairs.oracle import read_sums
-    from headgate.feeds.pairs.planting import Order, Planting
-    from headgate.spec.hash_contract_loader import load_contract
+    from headgate.feeds.pairs.planting import Order
 
     order = read_sums(folder).order if folder else Order(keys, seed, begin())
-    return Planting(order, hash_by(load_contract(plan.contract).value))
+    return _planting(plan.contract, order)
+
+
+@cache
+def _planting(contract: Path, order: Order) -> Planting:
+    """Kept for the waves that follow: all rows of it are drawn and hashed."""
+    from headgate.feeds.pairs.hashes import hash_by
+    from headgate.feeds.pairs.planting import Planting
+    from headgate.spec.hash_contract_loader import load_contract
+
+    return Planting(order, hash_by(load_contract(contract).value))
 
 
 def begin() -> datetime:

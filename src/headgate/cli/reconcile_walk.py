@@ -34,7 +34,12 @@ JOB = f"reconcile-{TABLE}"
 BUNDLES = ("kafka", "spark", "cassandra", "connect", "cassandra-java-driver", "jmx-exporter")
 POLL_SECONDS = 1.0
 # The second wave is sent when this part of the window is over, at the latest.
-SOON = 0.6
+SOON = 0.5
+# So long Connect may take to see a row.
+POLLED_SECONDS = 10.0
+WINDOW, GRACE = timedelta(seconds=45), timedelta(seconds=20)
+# A machine that takes long to start everything gets a longer window.
+SLOWNESS = 2
 FIRST_SECONDS = 240.0
 HASHER_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -64,10 +69,17 @@ class Compared:
 class ReconcileWalk(Walk):
     """The steps of `headgate demo reconcile`."""
 
-    def __init__(self, steps: Steps, root: Path, window: timedelta, grace: timedelta) -> None:
+    def __init__(self, steps: Steps, root: Path) -> None:
         super().__init__(steps, root)
-        self._window, self._grace = window, grace
+        self._window, self._grace = WINDOW, GRACE
         self._sent_at = 0.0
+
+    def wait_so_long(self, window: timedelta, grace: timedelta) -> None:
+        """Short times, so that one sees the end of them; the horizon is passed while it runs."""
+        self._window, self._grace = window, grace
+        times = {"WINDOW": window, "GRACE": grace, "HORIZON": window + grace}
+        for name, time_ in times.items():
+            os.environ[f"RECONCILE_{name}"] = f"{time_.total_seconds():.0f} SECONDS"
 
     def fetch(self) -> float:
         """Java and the jars of every service; the seconds it took, mostly downloads if any."""
@@ -85,7 +97,8 @@ class ReconcileWalk(Walk):
             command("connect", "build")
             step.words = "source and HashRowSMT compiled, each plugin in its own folder"
 
-    def up(self) -> None:
+    def up_seconds(self) -> float:
+        """Start everything; how long it took tells how slow this machine is."""
         from headgate.settings import load_settings
 
         with self._steps.step("up") as step:
@@ -95,6 +108,7 @@ class ReconcileWalk(Walk):
                 f"broker {running.bootstrap_servers}, Cassandra on {running.cassandra_port}, "
                 f"Connect {running.kafka_connect_url}, engine {running.connect_url}"
             )
+        return step.seconds
 
     def topics(self) -> None:
         with self._steps.step("topics") as step:
@@ -151,7 +165,18 @@ class ReconcileWalk(Walk):
                 step.words = f"{keys:,} keys, {kinds} kinds of defect: {step.words}"
             elif phase != "early":
                 step.words += f", {self._age:.0f} s after the first"
+        if phase == "soon":
+            self._refuse_late()
         return done
+
+    def _refuse_late(self) -> None:
+        if self._age > self._window.total_seconds() - POLLED_SECONDS:
+            raise OperationError(
+                "this machine is too slow for the window",
+                why=f"the second wave came {self._age:.0f} s after the first, and is to come"
+                f" within {self._window.total_seconds():.0f} s",
+                fix="close other programs, or give it longer: --window",
+            )
 
     @property
     def _age(self) -> float:
