@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from headgate.cli.feed_pairs import Fed
     from headgate.feeds.pairs.model import Phase
     from headgate.feeds.pairs.oracle import ExpectedKey
+    from headgate.local.process import Child
     from headgate.settings import Settings
     from headgate.store.ops import OpsStore
 
@@ -144,13 +143,13 @@ class ReconcileWalk(Walk):
             try:
                 wait_for(lambda: "metrics at" in _words(log), lambda: _words(log), step)
             except BaseException:
-                _stop(child)
+                child.stop(STOP_SECONDS)
                 raise
             step.words = "looks up every row that topic1 speaks of, and reads again what differs"
         try:
             yield
         finally:
-            _stop(child)
+            child.stop(STOP_SECONDS)
 
     def plant(self, phase: Phase, keys: int, seed: int) -> Fed:
         from headgate.cli.feed_pairs import fed
@@ -340,31 +339,15 @@ def pair_gathering(settings: Settings, store: OpsStore) -> Generator[PairGatheri
         yield PairGathering(settings, store, places)
 
 
-def _hasher(log: Path) -> subprocess.Popen[bytes]:
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as written:
-        return subprocess.Popen(
-            [sys.executable, "-m", "headgate.cli.main", "feed", "hasher", TABLE],
-            env=dict(os.environ),
-            stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=written,
-        )
+def _hasher(log: Path) -> Child:
+    from headgate.local.process import Child, Command
+
+    words = (sys.executable, "-m", "headgate.cli.main", "feed", "hasher", TABLE)
+    return Child(Command(words, log, Path.cwd(), dict(os.environ)))
 
 
 def _words(log: Path) -> str:
     return log.read_text("utf-8", errors="replace") if log.is_file() else ""
-
-
-def _stop(child: subprocess.Popen[bytes]) -> None:
-    """It finishes what is under way; what does not end is ended."""
-    if child.poll() is None:
-        child.send_signal(signal.SIGTERM)
-    try:
-        child.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
 
 
 def wait_for(
