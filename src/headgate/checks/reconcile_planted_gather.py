@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import orjson
 
 from headgate.checks.differences import RowDifference
+from headgate.checks.lake import Lake
 from headgate.checks.reconcile_planted import Counts, FoundKey, Line, lines_of, statuses_of
 from headgate.checks.reconcile_recount import Recount, recounted
 from headgate.checks.reconcile_report_gather import UNEQUAL
@@ -78,12 +79,16 @@ class PairGathering:
         return found
 
     def _histories(self) -> dict[str, tuple[str, ...]]:
-        moment = "struct(processing_time, settled, dq_status)"
-        rows = self._places.ask(
-            f"SELECT pk, array_sort(collect_list({moment})).dq_status AS told"
-            f" FROM dq_audit_{self._places.table} GROUP BY pk"
-        )
-        return {str(row["pk"]): tuple(cast("list[str]", row["told"])) for row in rows}
+        """All statuses of each key as the lake keeps them, oldest first."""
+        with Lake.open(self._settings) as lake:
+            rows = lake.query(
+                "SELECT pk, list(dq_status ORDER BY processing_time, settled)"
+                f" FROM {self._changes(lake)} GROUP BY pk"
+            )
+        return {str(pk): tuple(cast("list[str]", told)) for pk, told in rows}
+
+    def _changes(self, lake: Lake) -> str:
+        return lake.scan_sql(f"dq.results_{self._places.table}")
 
     def recount(self) -> Recount:
         """All records of both topics, judged without Spark."""
@@ -138,11 +143,12 @@ class PairGathering:
         """Changes other than to MATCH: those of the lake are on the audit topic, each once."""
         if not self._places.audit_topic:
             return
-        rows = self._places.ask(
-            f"SELECT dq_status, count(*) AS n FROM dq_audit_{self._places.table}"
-            " WHERE settled AND dq_status <> 'MATCH' GROUP BY dq_status"
-        )
-        lake = {str(row["dq_status"]): int(str(row["n"])) for row in rows}
+        with Lake.open(self._settings) as opened:
+            rows = opened.query(
+                f"SELECT dq_status, count(DISTINCT id) FROM {self._changes(opened)}"
+                " WHERE settled AND dq_status <> 'MATCH' GROUP BY dq_status"
+            )
+        lake = {str(status): int(str(n)) for status, n in rows}
         ids: dict[str, str] = {}
         for body in self._bodies(self._places.audit_topic):
             if body["status"] != "MATCH":
