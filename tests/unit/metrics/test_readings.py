@@ -125,3 +125,30 @@ def test_a_page_is_made_at_most_once_a_second(store: OpsStore) -> None:
     assert page.text() == first
     now[0] = 1.0
     assert "dq_stale_total" in page.text()
+
+
+def test_counts_of_a_pair_stand_under_the_names_of_the_documents(
+    store: OpsStore, clock: Clock
+) -> None:
+    Emitter(store, SHAPE, lambda _: {}, clock)
+    counts = (
+        RuleCount("verdict_invalid_hash", "invalid_hash", "ERROR", 2, 2),
+        RuleCount("verdict_late_match", "hash_match", "INFO", 3, 3),
+        RuleCount("counted_deletes", "delete_count", "INFO", 9, 9),
+    )
+    batch(store, 0, {0: at(0)}, counts, rows=5)
+    found = families(store)
+    bad = values(found["dq_invalid_hash_total"])
+    assert values(found["dq_hash_format_error_total"]) == bad
+    assert values(found["dq_late_arrival_total"]) == {(*DIMENSIONS, "verdict_late_match"): 3}
+    assert values(found["dq_delete_count_total"]) == {(*DIMENSIONS, "counted_deletes"): 9}
+    assert values(found["dq_info_total"]) == {DIMENSIONS: 3}, "records are no verdicts"
+    assert values(found["dq_clean_total"]) == {DIMENSIONS: 0}
+
+
+def test_keys_by_status_are_told_with_their_status(store: OpsStore) -> None:
+    gauges.keep_labelled(store, names.KEYS, "reconcile-x", {"MATCH": 7, "PENDING": 0})
+    gauges.keep(store, names.WITHIN_GRACE, "reconcile-x", 0.875)
+    found = families(store)
+    assert values(found["dq_keys"]) == {("reconcile-x", "MATCH"): 7, ("reconcile-x", "PENDING"): 0}
+    assert values(found["dq_reconciled_within_grace"]) == {("reconcile-x",): 0.875}
