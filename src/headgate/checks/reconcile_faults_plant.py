@@ -89,6 +89,7 @@ class Pair:
 class Planter(threading.Thread):
     """Writes rows to the cloud and events to on-prem's topic, a piece at a time, until told to end.
 
+    One piece goes ahead, so that an engine that has just started is not met by a backlog.
     Nothing is given up: a piece that Cassandra or the broker did not take is sent again.
     """
 
@@ -101,6 +102,7 @@ class Planter(threading.Thread):
     polled: bool
     planted: list[Pair] = field(default_factory=list[Pair])
     sent: int = 0
+    at_full_pace: bool = False
     error: Exception | None = None
     _stocked: list[Sequence[Pair]] = field(default_factory=list[Sequence[Pair]])
     _wanted: int = 0
@@ -128,7 +130,8 @@ class Planter(threading.Thread):
             writer = TopicWriter(self.home.need("bootstrap_servers"), DELIVER_SECONDS)
             while not self._ending or self._stocked:
                 begun = time.monotonic()
-                self._tell(writer, self._next())
+                if not self.planted or self.at_full_pace:
+                    self._tell(writer, self._next())
                 time.sleep(max(0.0, self.every - (time.monotonic() - begun)))
         except Exception as error:
             self.error = error

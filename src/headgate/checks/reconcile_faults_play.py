@@ -122,6 +122,7 @@ class Play:
         self._planter.start()
         self._settled_more_than(0, FIRST_SECONDS, "the start")
         self._say("everything runs, and the first batch is settled")
+        self._planter.at_full_pace = True
 
     def _cassandra_away(self) -> None:
         """Events go on while no row can be read: the rows of those are there beforehand."""
