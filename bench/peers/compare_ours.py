@@ -17,6 +17,7 @@ def table(name: str, frame: DataFrame) -> Table:
 
 def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Told:
     session.conf.set("spark.sql.caseSensitive", "true")
+    session.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
     planned = plan(table("peer_left", left), table("peer_right", right), Asked(key=(KEY,)))
     found = Comparison(session, planned).run()
     return Told(sum(n for status, n in found.counts.items() if status != "MATCH"), found.columns)
