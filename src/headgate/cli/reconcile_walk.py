@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.cli.quality_walk import Proof
-from headgate.cli.steps import Step, Steps, command, reported
+from headgate.cli.reconcile_look import (
+    POLL_SECONDS,
+    TABLE,
+    expected,
+    newest,
+    newest_counts,
+    start_hasher,
+    wait_for,
+    words_of,
+)
+from headgate.cli.steps import Steps, command, reported
 from headgate.cli.walk import Data, Walk
 from headgate.errors import OperationError
 
@@ -22,16 +31,11 @@ if TYPE_CHECKING:
     from headgate.checks.reconcile_planted_gather import PairGathering
     from headgate.cli.feed_pairs import Fed
     from headgate.feeds.pairs.model import Phase
-    from headgate.feeds.pairs.oracle import ExpectedKey
-    from headgate.local.process import Child
     from headgate.settings import Settings
-    from headgate.store.ops import OpsStore
 
 NAME_WIDTH = 11
-TABLE = "business"
 JOB = f"reconcile-{TABLE}"
 BUNDLES = ("kafka", "spark", "cassandra", "connect", "cassandra-java-driver", "jmx-exporter")
-POLL_SECONDS = 1.0
 # The second wave is sent when this part of the window is over, at the latest.
 SOON = 0.5
 # So long Connect may take to see a row.
@@ -39,8 +43,6 @@ POLLED_SECONDS = 10.0
 WINDOW, GRACE = timedelta(seconds=45), timedelta(seconds=20)
 # A machine that takes long to start everything gets a longer window.
 SLOWNESS = 2
-FIRST_SECONDS = 240.0
-HASHER_SECONDS = 60.0
 STOP_SECONDS = 30.0
 # After a deadline the next sweep must come, and its batch be written.
 SWEEP_SECONDS = 60.0
@@ -139,9 +141,9 @@ class ReconcileWalk(Walk):
     def hasher(self, log: Path) -> Generator[None]:
         """The hasher as a child, from here on; stopped cleanly, or ended with us."""
         with self._steps.step("hasher") as step:
-            child = _hasher(log)
+            child = start_hasher(log)
             try:
-                wait_for(lambda: "metrics at" in _words(log), lambda: _words(log), step)
+                wait_for(lambda: "metrics at" in words_of(log), lambda: words_of(log), step)
             except BaseException:
                 child.stop(STOP_SECONDS)
                 raise
@@ -281,86 +283,3 @@ class ReconcileWalk(Walk):
         with self._steps.step("stop") as step:
             command("job", "stop", JOB)
             step.words = "between two batches"
-
-
-def expected(keys: Iterable[ExpectedKey], *, waited: bool) -> Iterator[ExpectedKey]:
-    """As planted; where the second wave came before the first verdicts, its keys need not have waited."""
-    for key in keys:
-        free = key.role == "soon" and not waited
-        yield replace(key, expected=replace(key.expected, path=())) if free else key
-
-
-def newest(lake: object) -> dict[str, str]:
-    """Each key with its newest verdict in the lake; none before the first batch."""
-    from headgate.checks.lake import Lake
-    from headgate.checks.reconcile_report_gather import newest_sql
-
-    assert isinstance(lake, Lake)
-    if not lake.exists(f"dq.results_{TABLE}"):
-        return {}
-    scan = lake.scan_sql(f"dq.results_{TABLE}")
-    rows = lake.query(f"SELECT pk, dq_status FROM {newest_sql(scan)}")
-    return {str(pk): str(status) for pk, status in rows}
-
-
-def newest_counts(lake: object) -> dict[str, int]:
-    from collections import Counter
-
-    return dict(sorted(Counter(newest(lake).values()).items()))
-
-
-@contextmanager
-def pair_gathering(settings: Settings, store: OpsStore) -> Generator[PairGathering]:
-    """One look at all places, with a session on the engine."""
-    from headgate.checks.reconcile_planted_gather import PairGathering, Places
-    from headgate.cli.feed_pairs import plan_of
-    from headgate.cli.feed_rules import open_rules
-    from headgate.cli.reconcile_report import why_of
-    from headgate.compile.reconcile.limits import limits_of
-    from headgate.engine.connect import connect
-    from headgate.engine.statements import sql
-    from headgate.jobs.rules_revision import with_limits
-
-    judged = with_limits(open_rules(settings, TABLE), settings)
-    reconcile = judged.table.reconcile
-    why = why_of(settings, judged)
-    assert reconcile is not None
-    assert why is not None
-    with connect(settings) as session:
-        places = Places(
-            table=TABLE,
-            ask=lambda query: [row.asDict() for row in sql(session, query).collect()],
-            why=why,
-            topics=plan_of(settings, TABLE).topics,
-            status_topic=reconcile.status_topic,
-            audit_topic=reconcile.audit.topic,
-            limits=limits_of(reconcile),
-        )
-        yield PairGathering(settings, store, places)
-
-
-def _hasher(log: Path) -> Child:
-    from headgate.local.process import Child, Command
-
-    words = (sys.executable, "-m", "headgate.cli.main", "feed", "hasher", TABLE)
-    return Child(Command(words, log, Path.cwd(), dict(os.environ)))
-
-
-def _words(log: Path) -> str:
-    return log.read_text("utf-8", errors="replace") if log.is_file() else ""
-
-
-def wait_for(
-    done: Callable[[], bool], words: Callable[[], str], step: Step, patience: float = FIRST_SECONDS
-) -> None:
-    """Look again and again, and say how far it is."""
-    end = time.monotonic() + patience
-    while not done():
-        if time.monotonic() > end:
-            raise OperationError(
-                f"nothing moves: {words()[-300:]}",
-                why=f"waited {patience:.0f} s",
-                fix="headgate job list, and the engine's log, say what holds it up",
-            )
-        step.log.write(f"{words()[-200:]}\n")
-        time.sleep(POLL_SECONDS)

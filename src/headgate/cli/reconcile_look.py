@@ -1,0 +1,107 @@
+"""What the steps of a reconciliation look at: keys in the lake, the hasher's child, all places at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.errors import OperationError
+
+if TYPE_CHECKING:
+    from headgate.checks.lake import Lake
+    from headgate.checks.reconcile_planted_gather import PairGathering
+    from headgate.cli.steps import Step
+    from headgate.feeds.pairs.oracle import ExpectedKey
+    from headgate.local.process import Child
+    from headgate.settings import Settings
+    from headgate.store.ops import OpsStore
+
+TABLE = "business"
+POLL_SECONDS = 1.0
+FIRST_SECONDS = 240.0
+
+
+def expected(keys: Iterable[ExpectedKey], *, waited: bool) -> Iterator[ExpectedKey]:
+    """As planted; where the second wave came before the first verdicts, its keys need not have waited."""
+    for key in keys:
+        free = key.role == "soon" and not waited
+        yield replace(key, expected=replace(key.expected, path=())) if free else key
+
+
+def newest(lake: Lake) -> dict[str, str]:
+    """Each key with its newest verdict in the lake; none before the first batch."""
+    from headgate.checks.reconcile_report_gather import newest_sql
+
+    if not lake.exists(f"dq.results_{TABLE}"):
+        return {}
+    scan = lake.scan_sql(f"dq.results_{TABLE}")
+    rows = lake.query(f"SELECT pk, dq_status FROM {newest_sql(scan)}")
+    return {str(pk): str(status) for pk, status in rows}
+
+
+def newest_counts(lake: Lake) -> dict[str, int]:
+    return dict(sorted(Counter(newest(lake).values()).items()))
+
+
+@contextmanager
+def pair_gathering(settings: Settings, store: OpsStore) -> Generator[PairGathering]:
+    """One look at all places, with a session on the engine."""
+    from headgate.checks.reconcile_planted_gather import PairGathering, Places
+    from headgate.cli.feed_pairs import plan_of
+    from headgate.cli.feed_rules import open_rules
+    from headgate.cli.reconcile_report import why_of
+    from headgate.compile.reconcile.limits import limits_of
+    from headgate.engine.connect import connect
+    from headgate.engine.statements import sql
+    from headgate.jobs.rules_revision import with_limits
+
+    judged = with_limits(open_rules(settings, TABLE), settings)
+    reconcile = judged.table.reconcile
+    why = why_of(settings, judged)
+    assert reconcile is not None
+    assert why is not None
+    with connect(settings) as session:
+        places = Places(
+            table=TABLE,
+            ask=lambda query: [row.asDict() for row in sql(session, query).collect()],
+            why=why,
+            topics=plan_of(settings, TABLE).topics,
+            status_topic=reconcile.status_topic,
+            audit_topic=reconcile.audit.topic,
+            limits=limits_of(reconcile),
+        )
+        yield PairGathering(settings, store, places)
+
+
+def start_hasher(log: Path) -> Child:
+    from headgate.local.process import Child, Command
+
+    words = (sys.executable, "-m", "headgate.cli.main", "feed", "hasher", TABLE)
+    return Child(Command(words, log, Path.cwd(), dict(os.environ)))
+
+
+def words_of(log: Path) -> str:
+    return log.read_text("utf-8", errors="replace") if log.is_file() else ""
+
+
+def wait_for(
+    done: Callable[[], bool], words: Callable[[], str], step: Step, patience: float = FIRST_SECONDS
+) -> None:
+    """Look again and again, and say how far it is."""
+    end = time.monotonic() + patience
+    while not done():
+        if time.monotonic() > end:
+            raise OperationError(
+                f"nothing moves: {words()[-300:]}",
+                why=f"waited {patience:.0f} s",
+                fix="headgate job list, and the engine's log, say what holds it up",
+            )
+        step.log.write(f"{words()[-200:]}\n")
+        time.sleep(POLL_SECONDS)
