@@ -15,16 +15,25 @@ from headgate.store.ops import OpsStore
 # A side that came after the window is told as late; which side of it an outage put a key on
 # depends on the clock, so both count as what was planted.
 PLAIN = {"LATE_MATCH": "MATCH", "LATE_MISMATCH": "MISMATCH"}
-MOST_TOLD = 10
+# What the merged states say now, beside the last row that was appended for the key.
+FINALS = f"""
+SELECT now.pk, now.dq_status, now.settled, last.told
+FROM dq_results_{TABLE} AS now
+LEFT JOIN (
+  SELECT pk, max_by(dq_status, struct(processing_time, settled)) AS told
+  FROM lake.dq.results_{TABLE}
+  GROUP BY pk
+) AS last ON last.pk = now.pk"""
 
 
 @dataclass(frozen=True)
 class Final:
-    """The verdict of one key in the end."""
+    """The verdict of one key in the end, and the last one that was told of it."""
 
     pk: str
     status: str
     settled: bool
+    told: str
 
 
 @dataclass(frozen=True)
@@ -45,9 +54,10 @@ class Compared:
 def finals(rig: PairRig) -> tuple[Final, ...]:
     """Every key as the engine's view has it now."""
     with connect(rig.running_engine()) as session:
-        query = f"SELECT pk, dq_status, settled FROM dq_results_{TABLE}"
-        rows = sql(session, query).collect()
-    return tuple(Final(row["pk"], row["dq_status"], bool(row["settled"])) for row in rows)
+        rows = sql(session, FINALS).collect()
+    return tuple(
+        Final(row["pk"], row["dq_status"], bool(row["settled"]), row["told"] or "") for row in rows
+    )
 
 
 def changes(rig: PairRig) -> dict[str, int]:
@@ -82,6 +92,8 @@ def _fault(pair: Pair, found: Sequence[Final]) -> str:
         return f"{pair.pk}, planted as {pair.role}, is still {final.status}"
     if PLAIN.get(final.status, final.status) != pair.role:
         return f"{pair.pk}, planted as {pair.role}, is {final.status}"
+    if final.told != final.status:
+        return f"{pair.pk} is {final.status}, but {final.told or 'nothing'} was told of it last"
     return ""
 
 

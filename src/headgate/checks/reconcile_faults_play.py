@@ -203,7 +203,8 @@ class Play:
         if unread(self.rig, self.store):
             return False
         found = finals(self.rig)
-        settled = all(final.settled for final in found) and {f.pk for f in found} == keys
+        told = all(final.settled and final.told == final.status for final in found)
+        settled = told and {final.pk for final in found} == keys
         if not settled:
             time.sleep(2.0)
         return settled

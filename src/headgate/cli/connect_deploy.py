@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.topics import DLQ_DAYS, PARTITIONS, TOPIC_DAYS
 from headgate.errors import SettingsError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
+    from headgate.engine.topics import TopicSpec
     from headgate.feeds.connect.connectors import Connector
     from headgate.feeds.connect_rest import ConnectRest
     from headgate.settings import Settings
 
 WAIT_SECONDS = 60.0
 DOCUMENTS = "documents"
+REFERRED = "${env:CASSANDRA_PASSWORD}"
 
 
 def open_connect() -> ConnectRest:
@@ -35,10 +38,19 @@ def open_connect() -> ConnectRest:
     return ConnectRest(settings.kafka_connect_url, max(settings.http_timeout, 10.0))
 
 
+secrets_option = click.option(
+    "--with-secrets", is_flag=True, help="Write the password itself, not ${env:CASSANDRA_PASSWORD}."
+)
+
+
 @click.command()
 @click.argument("what")
-def render(what: str) -> None:
+@secrets_option
+def render(what: str, with_secrets: bool) -> None:
     """Print a connector file: of a rule table, or `documents` for the DataStax connector.
+
+    A password is written as ${env:CASSANDRA_PASSWORD}: the worker takes it from its environment, by
+    Kafka's EnvVarConfigProvider, which the embedded worker has.
 
     \b
     Examples:
@@ -47,7 +59,7 @@ def render(what: str) -> None:
     """
     from headgate.settings import load_settings
 
-    connector = _connector(load_settings(), what)
+    connector = _connector(load_settings(), what, with_secrets)
     _warn(connector)
     console.data({"name": connector.name, "config": dict(connector.config)}, text=connector.text)
 
@@ -56,11 +68,13 @@ def render(what: str) -> None:
 @click.argument("what", metavar="FILE|TABLE")
 @click.option("--dry-run", is_flag=True, help="Check it and say what would change; write nothing.")
 @click.option("--timeout", default=WAIT_SECONDS, show_default=True, help="Seconds until it runs.")
-def deploy(what: str, dry_run: bool, timeout: float) -> None:
+@secrets_option
+def deploy(what: str, dry_run: bool, timeout: float, with_secrets: bool) -> None:
     """Create a connector or change it, and wait until it and its tasks run.
 
     A file is taken as it is; for a rule table the connector is made from its declaration, its hash
-    contract and the settings. The same configuration again changes nothing.
+    contract and the settings. Topics that it writes to are made when they are not there. The same
+    configuration again changes nothing.
 
     \b
     Examples:
@@ -70,13 +84,16 @@ def deploy(what: str, dry_run: bool, timeout: float) -> None:
     from headgate.feeds.connect_rest import require_valid, shown
     from headgate.settings import load_settings
 
-    connector, connect = _connector(load_settings(), what), open_connect()
+    settings = load_settings()
+    connector, connect = _connector(settings, what, with_secrets), open_connect()
     _warn(connector)
     wanted = {**connector.config, "name": connector.name}
     require_valid(connect.faults(wanted, what if Path(what).is_file() else connector.name))
     before = connect.config(connector.name)
     changes = _changes(shown(before) if before else {}, shown(wanted))
     action = "create" if before is None else "change" if wanted != before else "nothing"
+    if not dry_run:
+        _make_topics(settings, connector)
     if not dry_run and action != "nothing":
         connect.put(connector.name, connector.config)
     if not dry_run:
@@ -86,16 +103,42 @@ def deploy(what: str, dry_run: bool, timeout: float) -> None:
     console.data(result, text=_text(connector.name, action, changes, dry_run))
 
 
-def _connector(settings: Settings, what: str) -> Connector:
+def _make_topics(settings: Settings, connector: Connector) -> None:
+    """A task whose dead letter has no topic fails, and again at the same record."""
+    from headgate.engine.topics import Topics
+
+    specs = specs_of(connector)
+    if specs and settings.bootstrap_servers:
+        for name in Topics(settings.bootstrap_servers).create(specs):
+            console.say(f"{name}: created")
+
+
+def specs_of(connector: Connector) -> list[TopicSpec]:
+    """The topics that a connector with our hash writes to; of others we know nothing."""
+    from headgate.engine.topics import TopicSpec
+    from headgate.feeds.connect.connectors import HASH, SINK_ONLY, TOPIC_PARTITIONS
+
+    config = connector.config
+    if HASH not in config.values():
+        return []
+    letters = {v for k, v in config.items() if k.endswith("dlq.topic") or k == SINK_ONLY}
+    routes = {v for k, v in config.items() if k.endswith(".replacement") and "$" not in v}
+    return [
+        *(TopicSpec(name, TOPIC_PARTITIONS, TOPIC_DAYS) for name in sorted(routes)),
+        *(TopicSpec(name, PARTITIONS, DLQ_DAYS) for name in sorted(letters)),
+    ]
+
+
+def _connector(settings: Settings, what: str, with_secrets: bool) -> Connector:
     from headgate.feeds.connect.connectors import documents_connector, read_connector
 
     path = Path(what)
     if path.suffix == ".json" or path.is_file():
         return read_connector(_read(path))
-    return documents_connector() if what == DOCUMENTS else own(settings, what)
+    return documents_connector() if what == DOCUMENTS else own(settings, what, with_secrets)
 
 
-def own(settings: Settings, table: str) -> Connector:
+def own(settings: Settings, table: str, with_secrets: bool = False) -> Connector:
     """The polling source of a rule table, by its declaration and the settings in force."""
     from headgate.cli.feed_rules import open_rules
     from headgate.feeds.connect.connectors import Cluster, cloud_table, own_connector
@@ -115,13 +158,14 @@ def own(settings: Settings, table: str) -> Connector:
             why="CASSANDRA_CONTACT_POINTS is not set",
             fix="headgate local up --with cassandra, or set CASSANDRA_CONTACT_POINTS",
         )
+    password = settings.cassandra_password or ""
     cluster = Cluster(
         settings.cassandra_contact_points,
         settings.cassandra_port,
         settings.cassandra_local_dc,
         settings.need("bootstrap_servers"),
         settings.cassandra_user or "",
-        settings.cassandra_password or "",
+        password if with_secrets or not password else REFERRED,
     )
     return own_connector(cloud_table(judged, contract), cluster)
 

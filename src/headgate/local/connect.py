@@ -46,7 +46,13 @@ session.timeout.ms=2000
 heartbeat.interval.ms=500
 plugin.path={plugins}
 plugin.discovery=service_load
+config.providers=env
+config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider
+config.providers.env.param.allowlist.pattern={allowed}
 """
+# A connector names its password as ${env:CASSANDRA_PASSWORD}: so it stands on no topic and in no
+# answer of the REST. The worker knows these variables and gives no others away.
+ALLOWED = ("CASSANDRA_PASSWORD",)
 CAUSES = (
     java_server.DISK_FULL,
     java_server.NOT_WRITABLE,
@@ -79,8 +85,13 @@ class ConnectServer:
         log: Path | None = None,
         port: int = 0,
         group: str = "headgate-connect",
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
-        """`port` 0 takes any free one; `plugins` has one folder for each plugin."""
+        """`port` 0 takes any free one; `plugins` has one folder for each plugin.
+
+        `secrets` are what connectors may refer to, of those that are allowed.
+        """
+        self._secrets = {k: v for k, v in (secrets or {}).items() if k in ALLOWED}
         self.folder, self.plugins = folder.absolute(), plugins.absolute()
         self.log = log or self.folder / "connect.log"
         self.port = port or any_port()
@@ -117,7 +128,7 @@ class ConnectServer:
             *("-cp", self.runtime.class_path),
             *("org.apache.kafka.connect.cli.ConnectDistributed", str(self._config)),
         )
-        return Command(argv, self.log, self.folder, environment())
+        return Command(argv, self.log, self.folder, {**environment(), **self._secrets})
 
     @property
     def _config(self) -> Path:
@@ -148,6 +159,7 @@ class ConnectServer:
             host=LOOPBACK,
             port=self.port,
             plugins=self.plugins,
+            allowed="|".join(ALLOWED),
         )
 
     def ready(self, child: Child) -> bool:

@@ -41,7 +41,16 @@ def connect_service(files: LocalFiles, plan: Plan) -> ConnectServer:
     port = choose_port(plan.connect_port, "KAFKA_CONNECT_PORT")
     folder = files.home / CONNECT
     plugins = connect_plugins(plan.root) or folder / "plugins"
-    return ConnectServer(folder, _bootstrap(files, plan), plugins, files.log(CONNECT), port)
+    bootstrap, log = _bootstrap(files, plan), files.log(CONNECT)
+    return ConnectServer(folder, bootstrap, plugins, log, port, secrets=_secrets(plan.root))
+
+
+def _secrets(root: Path) -> dict[str, str]:
+    """What connectors may refer to, from the profile or the environment."""
+    from headgate.settings import load_settings
+
+    password = load_settings(root).cassandra_password
+    return {"CASSANDRA_PASSWORD": password} if password else {}
 
 
 def cdc_service(files: LocalFiles, plan: Plan) -> CdcServer:

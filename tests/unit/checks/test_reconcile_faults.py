@@ -76,7 +76,11 @@ def test_what_is_deleted_on_prem_is_older_in_the_cloud():
 
 
 def settled(pairs: list[Pair], **changes: str) -> list[Final]:
-    return [Final(p.pk, changes.get(p.pk, p.role), True) for p in pairs]
+    return [final(p.pk, changes.get(p.pk, p.role)) for p in pairs]
+
+
+def final(pk: str, status: str, settled: bool = True) -> Final:
+    return Final(pk, status, settled, status)
 
 
 def test_all_as_planted_holds_and_late_ones_are_counted():
@@ -92,8 +96,8 @@ def test_a_lost_a_doubled_a_wrong_and_an_open_key_are_each_named():
     pairs = [Pair(n, AT, True) for n in range(20)]
     finals = settled(pairs, **{pairs[6].pk: MISMATCH})
     finals = [f for f in finals if f.pk != pairs[7].pk]
-    finals += [Final(pairs[8].pk, MATCH, True), Final("stranger", MATCH, True)]
-    finals = [Final(f.pk, "PENDING", False) if f.pk == pairs[9].pk else f for f in finals]
+    finals += [final(pairs[8].pk, MATCH), final("stranger", MATCH)]
+    finals = [final(f.pk, "PENDING", False) if f.pk == pairs[9].pk else f for f in finals]
     found = compared(pairs, finals, {})
     assert not found.holds
     assert {*found.wrong} == {
@@ -103,6 +107,17 @@ def test_a_lost_a_doubled_a_wrong_and_an_open_key_are_each_named():
         "k0000009, planted as MATCH, is still PENDING",
         "stranger was never planted",
     }
+
+
+def test_a_key_whose_history_ends_otherwise_is_named():
+    pairs = [Pair(n, AT, True) for n in range(20)]
+    finals = [
+        Final(f.pk, f.status, True, f.told if f.pk != pairs[6].pk else "PENDING")
+        for f in settled(pairs)
+    ]
+    assert compared(pairs, finals, {}).wrong == (
+        "k0000006 is MATCH, but PENDING was told of it last",
+    )
 
 
 def test_a_gap_that_nobody_told_of_is_a_fault():

@@ -1,0 +1,69 @@
+"""`headgate connect render`: the file, what is made for it, and no password on any screen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headgate.cli.connect_deploy import REFERRED, specs_of
+from headgate.cli.main import cli
+from headgate.errors import UnavailableError
+from headgate.feeds.connect.connectors import Connector, documents_connector
+from headgate.local.connect import ALLOWED, ConnectServer
+
+CANARY = "canary-7f3"
+PLACE = {
+    "CASSANDRA_CONTACT_POINTS": "10.0.0.5",
+    "CASSANDRA_USER": "reader",
+    "CASSANDRA_PASSWORD": CANARY,
+    "BROKER": "kafka",
+    "BOOTSTRAP_SERVERS": "kafka:9092",
+}
+
+
+def run(*words: str, **environ: str) -> Result:
+    return CliRunner(env={**PLACE, **environ}).invoke(cli, words)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "yaml"])
+def test_a_rendered_connector_refers_to_its_password(form):
+    done = run("-o", form, "connect", "render", "business")
+    assert done.exit_code == 0, done.output
+    assert CANARY not in done.output
+    assert REFERRED in done.output
+
+
+def test_the_password_itself_is_written_only_when_that_is_asked_for():
+    done = run("-o", "json", "connect", "render", "business", "--with-secrets")
+    config = json.loads(done.stdout)["config"]
+    assert config["password"] == CANARY
+    assert (config["username"], config["contact.points"]) == ("reader", "10.0.0.5")
+
+
+def test_the_embedded_worker_knows_that_variable_and_gives_no_other_away(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIO_ROOT_PASSWORD", CANARY)
+    given = {"CASSANDRA_PASSWORD": "x", "OTHER": "y"}
+    worker = ConnectServer(tmp_path, "b:1", tmp_path, port=18083, secrets=given)
+    assert f"allowlist.pattern={'|'.join(ALLOWED)}\n" in worker.properties()
+    assert worker._secrets == {"CASSANDRA_PASSWORD": "x"}
+    from headgate.local.connect import environment
+
+    assert CANARY not in environment().values()
+
+
+def test_a_connector_gets_the_topics_that_it_writes_to():
+    done = run("-o", "json", "connect", "render", "business")
+    rendered = json.loads(done.stdout)
+    specs = specs_of(Connector(rendered["name"], rendered["config"]))
+    assert [(s.name, s.partitions) for s in specs] == [("topic2", 6), ("dlq-cassandra-cloud", 3)]
+    documents = [(s.name, s.partitions) for s in specs_of(documents_connector())]
+    assert documents == [("topic2-cloud-hash", 6), ("dlq-cassandra-cloud", 3)]
+    assert specs_of(Connector("other", {"connector.class": "x", "dlq.topic": "y"})) == []
+
+
+def test_without_a_cassandra_it_is_said_how_to_get_one():
+    done = run("connect", "render", "business", CASSANDRA_CONTACT_POINTS="")
+    assert isinstance(done.exception, UnavailableError)
+    assert "local up --with cassandra" in done.exception.fix
