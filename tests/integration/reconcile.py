@@ -119,11 +119,11 @@ def moment(seconds: float) -> str:
 class Pair:
     """The reconcile job of a pipeline: its name is the table's, its topic the first side's."""
 
-    def __init__(self, pipeline: Pipeline, partitions: int = 2, **times: str) -> None:
+    def __init__(self, pipeline: Pipeline, **times: str) -> None:
         self.pipeline, self.name = pipeline, pipeline.name
         self.job = f"reconcile-{pipeline.name}"
         self.topics: Mapping[Side, str] = {"onprem": pipeline.topic, "cloud": f"{self.name}-cloud"}
-        create_topic(self.bootstrap, self.topics["cloud"], partitions, 1_048_588)
+        create_topic(self.bootstrap, self.topics["cloud"], 2, 1_048_588)
         self.declare(**times)
 
     @property
@@ -155,6 +155,12 @@ class Pair:
 
     def statuses(self) -> dict[str, str]:
         return {pk: str(row[1]) for pk, row in self.verdicts().items()}
+
+    def last_told(self) -> dict[str, str]:
+        """The last change of each key's verdict, as the table of results has it."""
+        last = "max_by(dq_status, struct(processing_time, settled)) AS dq_status"
+        found = self.sql(f"SELECT pk, {last} FROM lake.dq.results_{{t}} GROUP BY pk")
+        return {row["pk"]: str(row["dq_status"]) for row in found}
 
     def expected(self, limits: Limits | None = None) -> dict[str, tuple[Any, ...]]:
         """The same, from the topics alone."""

@@ -54,3 +54,14 @@ def test_what_can_take_no_part_is_a_dead_letter(pair: Pair) -> None:
         "dq_missing_pk", "dq_missing_pk", "dq_unknown_action", "not_json",
     ]  # fmt: skip
     assert broken(pair.pipeline.certify()) == ()
+
+
+def test_a_replay_in_a_later_window_changes_nothing_that_was_told(pair: Pair) -> None:
+    """Both sides are said again an hour later, the first one further apart than the window."""
+    pair.send(onprem("k", version=1, read=2), cloud("k", version=1, read=3))
+    pair.process()
+    pair.send(onprem("k", version=1, read=4_000), cloud("k", version=1, read=5_000))
+    pair.process()
+    assert pair.statuses() == pair.last_told() == {"k": "MATCH"}
+    assert len(pair.sql("SELECT id FROM lake.dq.results_{t}")) == 1
+    assert pair.counters() == {"duplicates": 2}

@@ -67,7 +67,7 @@ class Checkpoint:
             shape = str(content.get("shape", ""))
             return Start(str(content["topic_id"]), _numbers(content["offsets"]), shape)
         except (KeyError, TypeError, AttributeError, ValueError):
-            raise self._damaged(f"{START} does not say where it starts") from None
+            raise self.damaged(f"{START} does not say where it starts") from None
 
     def range_of(self, batch_id: int) -> tuple[Offsets, Offsets]:
         """Start and end offsets of a batch; a partition that is new starts at 0."""
@@ -93,16 +93,16 @@ class Checkpoint:
         if self.is_new:
             return None
         if not self._files.exists("metadata"):
-            raise self._damaged("the file metadata is missing")
+            raise self.damaged("the file metadata is missing")
         self._json("metadata", self._text("metadata"))
         announced, done = self._batches("offsets"), self._batches("commits")
         last, committed = max(announced, default=-1), max(done, default=-1)
         if committed not in (last, last - 1):
-            raise self._damaged(
+            raise self.damaged(
                 f"the last announced batch is {last}, the last committed one is {committed}"
             )
         if last > 0 and last - 1 not in announced:
-            raise self._damaged(f"offsets/{last - 1} is missing")
+            raise self.damaged(f"offsets/{last - 1} is missing")
         if committed >= 0:
             self._entry(f"commits/{committed}", lines=2)
         if last < 0:
@@ -136,7 +136,7 @@ class Checkpoint:
             return self._of_topics("sources", [text[text.find("{") :] for text in texts])
         start = self.start()
         if start is None:
-            raise self._damaged(f"{missing[0]} is missing")
+            raise self.damaged(f"{missing[0]} is missing")
         return start.offsets
 
     def _batches(self, folder: str) -> list[int]:
@@ -155,13 +155,13 @@ class Checkpoint:
         try:
             return _numbers(next(line[topic] for line in told if topic in line))
         except (StopIteration, ValueError, TypeError, AttributeError):
-            raise self._damaged(f"{name} does not hold the offsets of {topic}") from None
+            raise self.damaged(f"{name} does not hold the offsets of {topic}") from None
 
     def _entry(self, name: str, lines: int) -> list[str]:
         """The lines of a log entry, which Spark would otherwise stumble over in its own words."""
         found = self._text(name).splitlines()
         if len(found) < lines or found[0] != "v1":
-            raise self._damaged(f"{name} is not a log entry of Spark")
+            raise self.damaged(f"{name} is not a log entry of Spark")
         for line in found[1:]:
             if line != SILENT:
                 self._json(name, line)
@@ -169,11 +169,11 @@ class Checkpoint:
 
     def _text(self, name: str) -> str:
         if not self._files.exists(name):
-            raise self._damaged(f"{name} is missing")
+            raise self.damaged(f"{name} is missing")
         try:
             return self._files.read(name).decode(errors="replace")
         except Exception as error:  # such as a checksum that does not fit
-            raise self._damaged(f"{name} cannot be read") from error
+            raise self.damaged(f"{name} cannot be read") from error
 
     def _json(self, name: str, text: str) -> dict[str, object]:
         try:
@@ -181,10 +181,11 @@ class Checkpoint:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise self._damaged(f"{name} is not whole")
+            raise self.damaged(f"{name} is not whole")
         return cast("dict[str, object]", found)
 
-    def _damaged(self, why: str) -> BatchRefusedError:
+    def damaged(self, why: str) -> BatchRefusedError:
+        """The refusal to go on with it."""
         job = self.job
         return BatchRefusedError(
             f"the checkpoint of {job} is damaged",

@@ -27,6 +27,8 @@ AWAY = (
     "java.util.concurrent.TimeoutException: Cannot fetch record",
     "Bootstrap broker",
 )
+# What Spark says when the state of a query is gone or spoilt.
+LOST_STATE = ("CANNOT_LOAD_STATE_STORE", "FAILED_READ_DELTA_FILE", "CANNOT_READ_", "STATE_STORE_")
 SHORT = 160
 TICK_SECONDS = 1.0
 STARTING_SECONDS = 30.0
@@ -236,6 +238,11 @@ def read_range(session: SparkSession, bootstrap: str, range_: Range) -> DataFram
 
 def _ended(query: StreamingQuery, seconds: float) -> bool:
     return bool(query.awaitTermination(seconds))  # pyright: ignore[reportArgumentType]  # py4j takes a float
+
+
+def is_lost_state(error: BaseException) -> bool:
+    """Whether the query failed because it cannot read the state that it kept."""
+    return any(sign in str(error) for sign in LOST_STATE)
 
 
 def explain(error: BaseException) -> HeadgateError:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.compile.reconcile.facts import late_arrival
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.script import Script
@@ -24,15 +26,18 @@ from headgate.errors import OperationError
 from headgate.jobs.binding import BOUND, set_clock
 from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
 from headgate.jobs.quality_target import REFUSED
-from headgate.jobs.reconcile_counts import Counted, Hint, Records
+from headgate.jobs.reconcile_counts import Counted, Hint, Records, Seen
 from headgate.jobs.reconcile_states import (
+    Straddling,
     batch_states,
     bind_sources,
     bind_views,
     has_late,
     inside,
+    is_late,
     judged_states,
     late_states,
+    window_of,
 )
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.refusals import publish_letters, publish_once, stage
@@ -81,10 +86,14 @@ class ReconcileBatch:
     def write(self, intent: Intent) -> Result:
         writing = Writing(self._session, self._target, self._protocol, intent)
         records = writing.bind()
-        states, hint = self._stage_states(writing)
-        results, firsts = self._judge(writing, states)
-        counted = records.count(hint, firsts, self._states.appended(states))
-        counted = self._with_late(writing, counted, states)
+        states, hint, late = self._stage_states(writing)
+        straddling = self._straddling(writing, hint)
+        results, seen = self._judge(writing, states, straddling)
+        known = self._states.appended(states).select(*STATE)
+        if straddling is not None:
+            known = straddling.with_others(known)
+        counted = records.count(hint, seen, known)
+        counted = counted.with_one("late_records", late)
         bind_committed(
             self._session, writing.script, writing.rules, self._results.appended(results)
         )
@@ -103,51 +112,69 @@ class ReconcileBatch:
         self._protocol.faults.at(Point.AFTER_PARTIALS)
         return self._protocol.published(self, intent, lambda: self._results.publish(results))
 
-    def _stage_states(self, writing: Writing) -> tuple[Snapshot, Hint | None]:
-        """The touched states, and beside them those that the stream has dropped as too late."""
+    def _stage_states(self, writing: Writing) -> tuple[Snapshot, Hint | None, int]:
+        """The touched states, beside them those that the stream has dropped, and of how many records.
+
+        A record is dropped where it comes too late for its window.
+        """
         self._protocol.faults.during(Point.MID_WRITE, self._states.write_begun)
         touched = self._touched
         if touched is None:
-            return self._keep(writing, writing.states()), None
+            return self._keep(writing, writing.states()), None, 0
         staged = self._keep(writing, touched.frame)
         self.carried_out = True
         hint = touched.hint()
         if not touched.watermark:
-            return staged, hint
+            return staged, hint, 0
         if hint is not None and not has_late(hint.earliest, writing.limits, touched.watermark):
-            return staged, hint
+            return staged, hint, 0
         late = late_states(writing.states(), writing.limits, touched.watermark)
-        if late.isEmpty():
-            return staged, hint
+        found = late.agg(F.sum("records").alias("n")).first()
+        records = int((found["n"] if found else 0) or 0)
+        if not records:
+            return staged, hint, 0
         both = self._states.appended(staged).select(*STATE).unionByName(late.select(*STATE))
-        return self._keep(writing, both), None
+        return self._keep(writing, both), hint, records
 
     def _keep(self, writing: Writing, states: DataFrame) -> Snapshot:
         states.createOrReplaceTempView(writing.rules.names.batch_states)
         return stage(self._states, writing.intent, writing.script.one("states"))
 
-    def _judge(self, writing: Writing, states: Snapshot) -> tuple[Snapshot, int | None]:
-        """Verdicts on what has changed, staged; and how many sides came first in this batch."""
+    def _straddling(self, writing: Writing, hint: Hint | None) -> Straddling | None:
+        """What other windows may know of the touched keys; None where they can know nothing."""
+        others = self._session.table(self._target.states)
+        if self._touched is None or hint is None:
+            return Straddling(others, None)
+        reached = self._touched.watermark * 1000 + writing.limits.wait // timedelta(microseconds=1)
+        newest = window_of(max(hint.latest, reached), writing.limits)
+        if not hint.old and window_of(hint.earliest, writing.limits) >= newest:
+            return None
+        return Straddling(others, newest)
+
+    def _judge(
+        self, writing: Writing, states: Snapshot, straddling: Straddling | None
+    ) -> tuple[Snapshot, Seen]:
+        """Verdicts on what has changed, staged; and what was seen of the states meanwhile."""
         intent, watermark = writing.intent, self._touched.watermark if self._touched else 0
-        found = self._states.appended(states)
-        judged = judged_states(found, intent.range, writing.limits, watermark)
-        first = (f"IF({inside(f'{s}_first', s, intent.range)}, 1, 0)" for s in SIDES)
-        both = " + ".join(f"coalesce({part}, 0)" for part in first)
+        found, late = self._states.appended(states), is_late(writing.limits, watermark)
+        judged = judged_states(found, intent.range, late, straddling)
         seen = Observation()
-        judged = judged.observe(seen, F.sum(F.expr(both)).alias("firsts"))
+        judged = judged.observe(seen, *_observed(intent, writing.limits))
         judged.createOrReplaceTempView(writing.rules.names.states)
         staged = stage(self._results, intent, writing.script.one("accept"))
-        firsts = seen.get.get("firsts")
-        return staged, int(firsts) if firsts is not None else None
+        found = seen.get
+        return staged, Seen(*(int(found.get(name) or 0) for name in Seen._fields))
 
-    def _with_late(self, writing: Writing, counted: Counted, states: Snapshot) -> Counted:
-        watermark = self._touched.watermark if self._touched else 0
-        if not watermark:
-            return counted
-        late = late_states(self._states.appended(states), writing.limits, watermark)
-        found = late.agg(F.sum("records").alias("n")).first()
-        n = int((found["n"] if found else 0) or 0)
-        return replace(counted, counters={**counted.counters, "late_records": n}) if n else counted
+
+def _observed(intent: Intent, limits: Limits) -> tuple[Column, ...]:
+    """What is counted of states while they are judged, as `Seen` has it."""
+    first = (f"IF({inside(f'{s}_first', s, intent.range)}, 1, 0)" for s in SIDES)
+    counts = {
+        "states": "count(*)",
+        "firsts": f"sum({' + '.join(f'coalesce({part}, 0)' for part in first)})",
+        "late_arrivals": f"sum(IF(changed AND {late_arrival(limits)}, 1, 0))",
+    }
+    return tuple(F.expr(sql).alias(name) for name, sql in counts.items())
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,24 @@ from headgate.store.model import Range
 
 
 class Hint(NamedTuple):
-    """Messages, deletes among them, and the earliest time of reading in microseconds."""
+    """Messages, deletes among them, the earliest and latest time of reading in microseconds.
+
+    `old` is how many touched states have a version from before their window.
+    """
 
     messages: int
     deletes: int
     earliest: int
+    latest: int
+    old: int
+
+
+class Seen(NamedTuple):
+    """States, sides of them that came first in this batch, and pairs that came too far apart."""
+
+    states: int
+    firsts: int
+    late_arrivals: int
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,9 @@ class Counted:
 
     outcomes: Mapping[str, int]
     counters: Mapping[str, int]
+
+    def with_one(self, name: str, n: int) -> Counted:
+        return Counted(self.outcomes, {**self.counters, name: n}) if n else self
 
 
 @dataclass(frozen=True)
@@ -50,21 +66,21 @@ class Records:
     range: Range
     frames: Sequence[DataFrame]
 
-    def count(self, hint: Hint | None, firsts: int | None, states: DataFrame) -> Counted:
-        """`firsts` is how many sides of touched states came first in this batch, where known."""
+    def count(self, hint: Hint | None, seen: Seen, states: DataFrame) -> Counted:
+        """By what was seen where it adds up; where each message is a first, none came twice."""
         total = span(self.range)
         if hint is None or hint.messages != total:
-            return self._counted_again(states)
+            return self._counted_again(seen, states)
         tombstones = self._tombstones() if hint.deletes else 0
-        counters = {"deletes": hint.deletes}
-        if firsts != hint.messages:
+        counters = {"deletes": hint.deletes, "late_arrival": seen.late_arrivals}
+        if seen.firsts != hint.messages:
             counters |= {"duplicates": self._duplicates(states)}
         outcomes = {ACCEPTED: total - tombstones, TOMBSTONE: tombstones}
         return Counted(_some(outcomes), _some(counters, least=()))
 
-    def _counted_again(self, states: DataFrame) -> Counted:
+    def _counted_again(self, seen: Seen, states: DataFrame) -> Counted:
         outcomes: Counter[str] = Counter()
-        counters: Counter[str] = Counter()
+        counters: Counter[str] = Counter(late_arrival=seen.late_arrivals)
         for row in sql(self.session, self.script.one("outcomes")).collect():
             outcomes[str(row["outcome"])] += int(row["n"])
             if row["outcome"] == REFUSED and "reason" in row:

@@ -16,7 +16,7 @@ from headgate.jobs.quality_topic import QualityRun
 from headgate.jobs.reconcile_batch import ReconcileBatch, Touched
 from headgate.jobs.reconcile_counts import Hint
 from headgate.jobs.reconcile_hooks import hooks
-from headgate.jobs.reconcile_states import HINT, bind_sources, streaming_states
+from headgate.jobs.reconcile_states import HINT, STATES_HINT, bind_sources, streaming_states
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.resume import repair_checkpoint
 from headgate.store.model import Intent, LedgerRow, Range
@@ -46,6 +46,7 @@ class ReconcileRun(QualityRun):
 
     def follow(self, topic: Followed) -> None:
         super().follow(topic)
+        self._tell_state()
         if self._context.run.mode == "batch" and not self._context.stop.is_set():
             for hook in self._hooks:
                 hook.ended()
@@ -82,8 +83,12 @@ class ReconcileRun(QualityRun):
         return Touched(frame, self._hint, self._watermark)
 
     def _hint(self) -> Hint | None:
-        found = self._stream.observed(HINT) if self._stream is not None else None
-        return Hint(*found) if found is not None and len(found) == len(Hint._fields) else None
+        if self._stream is None:
+            return None
+        messages, states = (self._stream.observed(name) for name in (HINT, STATES_HINT))
+        if messages is None or states is None:
+            return None
+        return Hint(*messages, *states)
 
     def _again(self, intent: Intent) -> Work:
         return ReconcileBatch(self._context.session, self._pair, self._protocol)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.merging import merged_query
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.rules.names import Names
 from headgate.compile.script import Script, Step
@@ -16,8 +18,11 @@ from headgate.engine.followed import own_offsets
 from headgate.engine.statements import sql
 from headgate.store.model import Range
 
-# What a batch counts while its states are made: messages, deletes, the earliest time of reading.
-HINT = "headgate"
+# What a batch counts of its messages and of its states, while the latter are made.
+HINT, STATES_HINT = "headgate-messages", "headgate-states"
+# A version from before the window in which it was read.
+OLD = " OR ".join(f"coalesce({side}.version < window_start, FALSE)" for side in SIDES)
+MERGED = "dq_merged"
 CLOCK = ("clock", "revision")
 VIEWS = ("view", "verdict view")
 TIMED, AGGREGATED, BOUND = "timed view", "states view", "bound states"
@@ -40,11 +45,13 @@ def streaming_states(
         F.count(F.lit(1)).alias("messages"),
         F.expr("count_if(action <=> 'DELETE')").alias("deletes"),
         F.expr("coalesce(min(unix_micros(seen_at)), 9223372036854775807L)").alias("earliest"),
+        F.expr("coalesce(max(unix_micros(seen_at)), 0L)").alias("latest"),
     )
     watermarked = counted.withWatermark("seen_at", _interval(limits.wait))
     watermarked.createOrReplaceTempView(names.timed)
     sql(session, script.one(AGGREGATED))
-    return session.table(names.batch_states)
+    states = session.table(names.batch_states)
+    return states.observe(STATES_HINT, F.expr(f"count_if({OLD})").alias("old"))
 
 
 def batch_states(session: SparkSession, script: Script, names: Names) -> DataFrame:
@@ -72,16 +79,61 @@ def _until(script: Script, name: str) -> list[str]:
     return [step.sql for step in wanted]
 
 
-def judged_states(states: DataFrame, range_: Range, limits: Limits, watermark: int) -> DataFrame:
+@dataclass(frozen=True)
+class Straddling:
+    """Which states may have more in other windows, and where that stands.
+
+    Of a version that is older than its window an earlier one may know, and of a window that is not the
+    newest, a later one. `newest` is the start of the newest window, in microseconds; None means of all.
+    """
+
+    others: DataFrame
+    newest: int | None
+
+    @property
+    def condition(self) -> str:
+        return (
+            "TRUE"
+            if self.newest is None
+            else f"({OLD}) OR unix_micros(window_start) < {self.newest}L"
+        )
+
+    def keys(self, states: DataFrame) -> DataFrame:
+        return states.where(self.condition).select("pk").distinct()
+
+    def with_others(self, states: DataFrame) -> DataFrame:
+        """These states, and of the keys that straddle windows all rows of the table."""
+        known = self.others.join(self.keys(states), "pk", "left_semi").select(*STATE)
+        return states.select(*STATE).unionByName(known)
+
+    def merged(self, states: DataFrame) -> DataFrame:
+        """The whole of the keys that straddle windows: their rows in this batch and in the table."""
+        own = states.join(self.keys(states), "pk", "left_semi")
+        self.with_others(own).createOrReplaceTempView(MERGED)
+        return sql(states.sparkSession, merged_query(MERGED))
+
+
+def judged_states(
+    states: DataFrame, range_: Range, late: str, straddling: Straddling | None
+) -> DataFrame:
     """States of a batch as verdicts ask for them.
 
-    Their other half may stand in another window, so none is the whole of its key. A state has changed
-    where a side's newest version came first in this batch; a record that comes again changes nothing.
+    Their other half may stand in another window, so none is the whole of its key unless it is merged.
+    A state has changed where a side's newest version came first in this batch; a record that comes
+    again changes nothing.
     """
-    late = _late(limits, watermark)
+    if straddling is None:
+        return _told(states, range_, late, whole=False)
+    keys = straddling.keys(states)
+    alone = _told(states.join(keys, "pk", "left_anti"), range_, late, whole=False)
+    merged = _told(straddling.merged(states), range_, late, whole=True)
+    return alone.unionByName(merged)
+
+
+def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFrame:
     return states.select(
         *STATE,
-        F.expr("FALSE").alias("whole"),
+        F.expr(str(whole)).alias("whole"),
         F.expr(changed(range_)).alias("changed"),
         F.expr(f"IF({late}, 'late', 'batch')").alias("origin"),
     )
@@ -89,10 +141,10 @@ def judged_states(states: DataFrame, range_: Range, limits: Limits, watermark: i
 
 def late_states(states: DataFrame, limits: Limits, watermark: int) -> DataFrame:
     """The states of windows that ended before the watermark: the stream has dropped them."""
-    return states.where(_late(limits, watermark))
+    return states.where(is_late(limits, watermark))
 
 
-def _late(limits: Limits, watermark: int) -> str:
+def is_late(limits: Limits, watermark: int) -> str:
     """As Spark decides it: the window's end is not behind the watermark."""
     horizon = limits.horizon // timedelta(milliseconds=1)
     return f"unix_millis(window_start) + {horizon}L <= {watermark}L"
@@ -101,7 +153,12 @@ def _late(limits: Limits, watermark: int) -> str:
 def has_late(earliest: int, limits: Limits, watermark: int) -> bool:
     """Whether the window of the earliest message, by its microseconds, ended by the watermark."""
     horizon = limits.horizon // timedelta(microseconds=1)
-    return earliest - earliest % horizon + horizon <= watermark * 1000
+    return window_of(earliest, limits) + horizon <= watermark * 1000
+
+
+def window_of(micros: int, limits: Limits) -> int:
+    """The start of the window of a time, both in microseconds."""
+    return micros - micros % (limits.horizon // timedelta(microseconds=1))
 
 
 def changed(range_: Range) -> str:

@@ -15,7 +15,7 @@ from headgate.engine.iceberg import ManagedTable, precedes
 from headgate.engine.markers import intent_of
 from headgate.engine.protocol import Work, span
 from headgate.engine.reach import Reached, topic_reached
-from headgate.engine.stream import Pace, TopicQuery, read_range
+from headgate.engine.stream import Pace, TopicQuery, is_lost_state, read_range
 from headgate.engine.topics import Topics
 from headgate.jobs.gap import ACCEPT_GAP, ExpiredGap, accept_gap
 from headgate.jobs.group import GroupOffsetsOf
@@ -65,6 +65,8 @@ class TopicRun(ABC):
         except Exception as error:
             if is_data_loss(error):
                 self.refuse_what_is_gone(topic, checkpoint)
+            if is_lost_state(error):
+                raise checkpoint.damaged("the state that it kept cannot be read") from error
             raise
         finally:
             self._group.close()
