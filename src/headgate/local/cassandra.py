@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from headgate.errors import UnavailableError
 from headgate.local import cql, java_server
+from headgate.local.embedded_server import EmbeddedServer
 from headgate.local.java_server import Runtime
 from headgate.local.process import LOOPBACK, Child, Command, any_port, choose_port
-from headgate.local.service import Ended
 
 NAME = "cassandra"
 PORT = 9042
 STORAGE_PORT = 7000
 LOCAL_DC = "datacenter1"
-STOP_SECONDS = 30.0
 # Cassandra 5.0 does not start on a later one.
 JAVA = (17,)
+CONFIG = "cassandra.yaml"
 OPTIONS = Path(__file__).with_name("cassandra.options")
 YAML = Path(__file__).with_name("cassandra.yaml.tmpl")
 LOGGING = """<configuration>
@@ -41,70 +40,44 @@ CAUSES = (
         "move the newest file of the commitlog folder away, or remove the data",
     ),
 )
-FINAL = frozenset(why for _, why, _ in CAUSES)
 
 
-class CassandraServer:
-    """One node: where it lives, how it is started, asked, explained and stopped."""
+class CassandraServer(EmbeddedServer):
+    """One node: where it lives, how it is started and asked."""
 
     name = NAME
+    stop_seconds = 30.0
+    causes = CAUSES
 
     def __init__(self, folder: Path, log: Path | None = None, port: int = 0) -> None:
         """`port` 0 takes any free one."""
-        self.folder = folder.absolute()
-        self.log = log or self.folder / "cassandra.log"
         self.port = port or any_port()
         self._storage_port = _storage_port(self.port, free=not port)
-        self._runtime: Runtime | None = None
-        self.address: str | None = f"{LOOPBACK}:{self.port}"
+        super().__init__(folder, log, f"{LOOPBACK}:{self.port}")
 
     @property
     def contact_points(self) -> str:
         return LOOPBACK
 
-    @property
-    def runtime(self) -> Runtime:
-        """Java and the jars, fetched when first needed."""
-        if self._runtime is None:
-            self._runtime = java_server.runtime_of(NAME, options(), versions=JAVA)
-        return self._runtime
+    def find_runtime(self) -> Runtime:
+        return java_server.runtime_of(NAME, options(), versions=JAVA)
 
     def command(self) -> Command:
-        self._prepare()
+        self.write({CONFIG: self.yaml(), "logback.xml": LOGGING})
         argv = (
             str(self.runtime.java.executable),
             *options(),
             *("-Xms64m", "-Xmx384m"),
             *java_server.archive_arguments(self.runtime, self.folder),
             f"-javaagent:{self.runtime.jar('jamm')}",
-            f"-Dcassandra.config={self._config.as_uri()}",
-            f"-Dlogback.configurationFile={self._logging}",
+            f"-Dcassandra.config={(self.folder / CONFIG).as_uri()}",
+            f"-Dlogback.configurationFile={self.folder / 'logback.xml'}",
             f"-Dcassandra.storagedir={self.folder}",
             f"-Dcassandra.logdir={self.folder}",
             *("-cp", self.runtime.class_path),
             "org.apache.cassandra.service.CassandraDaemon",
         )
         return Command(argv, self.log, self.folder)
-
-    @property
-    def _config(self) -> Path:
-        return self.folder / "cassandra.yaml"
-
-    @property
-    def _logging(self) -> Path:
-        return self.folder / "logback.xml"
-
-    def _prepare(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._config.write_text(self.yaml())
-            self._logging.write_text(LOGGING)
-        except OSError as error:
-            raise UnavailableError(
-                "the embedded Cassandra's folder cannot be written",
-                why=f"{self.folder}: {error.strerror}",
-                fix="free some space or set HEADGATE_HOME to a folder that can be written",
-            ) from error
 
     def yaml(self) -> str:
         """The node's configuration; the same node gives the same text."""
@@ -115,19 +88,12 @@ class CassandraServer:
     def ready(self, child: Child) -> bool:
         return cql.answers(self.port)
 
-    def explain(self, child: Child) -> Ended:
-        why, fix = java_server.why_it_ended(CAUSES, self.log, child.exit_code, child.log_from)
-        return Ended(why, fix, retry=why not in FINAL)
-
     def endpoints(self) -> Mapping[str, str]:
         return {
             "CASSANDRA_CONTACT_POINTS": self.contact_points,
             "CASSANDRA_PORT": str(self.port),
             "CASSANDRA_LOCAL_DC": LOCAL_DC,
         }
-
-    def stop(self, child: Child) -> None:
-        java_server.stop(self.runtime, self.folder, child, STOP_SECONDS)
 
 
 def options() -> tuple[str, ...]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
-from headgate.errors import UnavailableError
 from headgate.local import java_server
 from headgate.local.cassandra import JAVA, LOCAL_DC, LOGGING, options
+from headgate.local.embedded_server import EmbeddedServer, http_answer
 from headgate.local.java_server import JVM, Runtime
 from headgate.local.process import LOOPBACK, Child, Command, any_port
-from headgate.local.service import Ended
 
 NAME = "cdc"
 BUNDLE = "debezium-cassandra"
 TOPIC_PREFIX = "cassandra"
-STOP_SECONDS = 15.0
-ANSWER_SECONDS = 2.0
+CONFIG = "cdc.properties"
+AWAY, TAKEN = "Cassandra does not answer it", "its port is in use"
 # Its health port listens on every address and no option changes that; it tells how it is, no data.
 # Without `poll.interval.ms` an event waits a second.
 PROPERTIES = """connector.name=headgate
@@ -56,16 +52,17 @@ CAUSES = (
     java_server.DISK_FULL,
     java_server.NOT_WRITABLE,
     java_server.NO_MEMORY,
-    ("AllNodesFailedException", "Cassandra does not answer it", "headgate local health"),
-    ("Address already in use", "its port is in use", "start it again"),
+    ("AllNodesFailedException", AWAY, "headgate local health"),
+    ("Address already in use", TAKEN, "start it again"),
 )
-FINAL = frozenset(why for _, why, _ in CAUSES[:3])
 
 
-class CdcServer:
+class CdcServer(EmbeddedServer):
     """One reader of one node's commit log."""
 
     name = NAME
+    causes = CAUSES
+    passing = frozenset({AWAY, TAKEN})
 
     def __init__(
         self,
@@ -77,23 +74,18 @@ class CdcServer:
         prefix: str = TOPIC_PREFIX,
     ) -> None:
         """`cassandra` is the folder of the embedded node, on the same machine."""
-        self.folder, self._cassandra = folder.absolute(), cassandra.absolute()
-        self.log = log or self.folder / "cdc.log"
+        self._cassandra, self._cassandra_port = cassandra.absolute(), cassandra_port
         self.bootstrap, self.prefix = bootstrap, prefix
-        self._cassandra_port = cassandra_port
         self.port = any_port()
-        self._runtime: Runtime | None = None
-        self.address: str | None = f"http://{LOOPBACK}:{self.port}/health"
+        super().__init__(folder, log, f"http://{LOOPBACK}:{self.port}/health")
 
-    @property
-    def runtime(self) -> Runtime:
-        """Java and the program, fetched when first needed."""
-        if self._runtime is None:
-            self._runtime = java_server.runtime_of(BUNDLE, versions=JAVA)
-        return self._runtime
+    def find_runtime(self) -> Runtime:
+        return java_server.runtime_of(BUNDLE, versions=JAVA)
 
     def command(self) -> Command:
-        self._prepare()
+        driver = DRIVER.format(host=LOOPBACK, port=self._cassandra_port, dc=LOCAL_DC)
+        texts = {CONFIG: self.properties(), "driver.conf": driver, "logback.xml": LOGGING}
+        self.write(texts, [self.folder / name for name in ("offsets", "relocated", "own")])
         argv = (
             str(self.runtime.java.executable),
             "-Xmx256m",
@@ -103,23 +95,9 @@ class CdcServer:
             f"-Dlogback.configurationFile={self.folder / 'logback.xml'}",
             # It reads the node's classes, and they must not take the node's own folders.
             f"-Dcassandra.storagedir={self.folder / 'own'}",
-            *("-jar", str(self.runtime.jars[0]), str(self.folder / "cdc.properties")),
+            *("-jar", str(self.runtime.jars[0]), str(self.folder / CONFIG)),
         )
         return Command(argv, self.log, self.folder)
-
-    def _prepare(self) -> None:
-        texts = {"cdc.properties": self.properties(), "driver.conf": self._driver()}
-        try:
-            for name in ("offsets", "relocated", "own"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
-            for name, text in {**texts, "logback.xml": LOGGING}.items():
-                (self.folder / name).write_text(text)
-        except OSError as error:
-            raise UnavailableError(
-                "the folder of change capture cannot be written",
-                why=f"{self.folder}: {error.strerror}",
-                fix="free some space or set HEADGATE_HOME to a folder that can be written",
-            ) from error
 
     def properties(self) -> str:
         """Its configuration; the same place gives the same text."""
@@ -132,23 +110,6 @@ class CdcServer:
             folder=self.folder,
         )
 
-    def _driver(self) -> str:
-        return DRIVER.format(host=LOOPBACK, port=self._cassandra_port, dc=LOCAL_DC)
-
     def ready(self, child: Child) -> bool:
-        url = f"http://{LOOPBACK}:{self.port}/health"
-        try:
-            with urlopen(url, timeout=ANSWER_SECONDS) as answer:
-                return b'"healthy":true' in answer.read().replace(b" ", b"")
-        except (URLError, OSError):
-            return False
-
-    def explain(self, child: Child) -> Ended:
-        why, fix = java_server.why_it_ended(CAUSES, self.log, child.exit_code, child.log_from)
-        return Ended(why, fix, retry=why not in FINAL)
-
-    def endpoints(self) -> Mapping[str, str]:
-        return {}
-
-    def stop(self, child: Child) -> None:
-        java_server.stop(self.runtime, self.folder, child, STOP_SECONDS)
+        found = http_answer(f"http://{LOOPBACK}:{self.port}/health") or b""
+        return b'"healthy":true' in found.replace(b" ", b"")

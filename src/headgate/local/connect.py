@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from headgate.engine.bundles import bundle
-from headgate.errors import UnavailableError
 from headgate.local import java_server
+from headgate.local.embedded_server import EmbeddedServer, http_answer
 from headgate.local.java_server import JVM, Runtime
 from headgate.local.process import LOOPBACK, Child, Command, any_port
-from headgate.local.service import Ended
 
 NAME = "connect"
 PORT = 8083
-STOP_SECONDS = 20.0
-ANSWER_SECONDS = 2.0
+CONFIG = "connect.properties"
+# The broker may come back.
+AWAY = "the broker does not answer it"
 # Without the first two no class archive is made beside a Java agent.
 OPTIONS = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+AllowArchivingWithJavaAgent", *JVM)
 METRICS = Path(__file__).with_name("connect_metrics.yml")
@@ -63,19 +61,19 @@ CAUSES = (
         "headgate connect build",
     ),
     (
-        *("Failed to connect to and describe Kafka cluster", "the broker does not answer it"),
+        *("Failed to connect to and describe Kafka cluster", AWAY),
         "headgate local health",
     ),
-    ("Timed out while checking for or creating topic", "the broker does not answer it", ""),
+    ("Timed out while checking for or creating topic", AWAY, "headgate local health"),
 )
-# The broker may come back.
-FINAL = frozenset(why for _, why, _ in CAUSES[:5])
 
 
-class ConnectServer:
-    """One worker: where it lives, how it is started, asked, explained and stopped."""
+class ConnectServer(EmbeddedServer):
+    """One worker: where it lives, how it is started and asked."""
 
     name = NAME
+    causes = CAUSES
+    passing = frozenset({AWAY})
 
     def __init__(
         self,
@@ -91,14 +89,12 @@ class ConnectServer:
 
         `secrets` are what connectors may refer to, of those that are allowed.
         """
-        self._secrets = {k: v for k, v in (secrets or {}).items() if k in ALLOWED}
-        self.folder, self.plugins = folder.absolute(), plugins.absolute()
-        self.log = log or self.folder / "connect.log"
+        self.plugins = plugins.absolute()
+        self.bootstrap, self.group = bootstrap, group
         self.port = port or any_port()
         self.metrics_port = any_port([self.port])
-        self.bootstrap, self.group = bootstrap, group
-        self._runtime: Runtime | None = None
-        self.address: str | None = self.url
+        self._secrets = {k: v for k, v in (secrets or {}).items() if k in ALLOWED}
+        super().__init__(folder, log, self.url)
 
     @property
     def url(self) -> str:
@@ -108,15 +104,12 @@ class ConnectServer:
     def metrics_url(self) -> str:
         return f"http://{LOOPBACK}:{self.metrics_port}/metrics"
 
-    @property
-    def runtime(self) -> Runtime:
-        """Java and the jars, fetched when first needed."""
-        if self._runtime is None:
-            self._runtime = java_server.runtime_of(NAME, OPTIONS)
-        return self._runtime
+    def find_runtime(self) -> Runtime:
+        return java_server.runtime_of(NAME, OPTIONS)
 
     def command(self) -> Command:
-        self._prepare()
+        texts = {CONFIG: self.properties(), "log4j2.properties": java_server.LOGGING}
+        self.write(texts, [self.plugins])
         (agent,) = bundle("jmx-exporter")
         argv = (
             str(self.runtime.java.executable),
@@ -124,32 +117,11 @@ class ConnectServer:
             *OPTIONS,
             *java_server.archive_arguments(self.runtime, self.folder),
             f"-javaagent:{agent}={LOOPBACK}:{self.metrics_port}:{METRICS}",
-            f"-Dlog4j2.configurationFile={self._logging}",
+            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             *("-cp", self.runtime.class_path),
-            *("org.apache.kafka.connect.cli.ConnectDistributed", str(self._config)),
+            *("org.apache.kafka.connect.cli.ConnectDistributed", str(self.folder / CONFIG)),
         )
         return Command(argv, self.log, self.folder, {**environment(), **self._secrets})
-
-    @property
-    def _config(self) -> Path:
-        return self.folder / "connect.properties"
-
-    @property
-    def _logging(self) -> Path:
-        return self.folder / "log4j2.properties"
-
-    def _prepare(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.plugins.mkdir(parents=True, exist_ok=True)
-            self._config.write_text(self.properties())
-            self._logging.write_text(java_server.LOGGING)
-        except OSError as error:
-            raise UnavailableError(
-                "the embedded Connect's folder cannot be written",
-                why=f"{error.filename}: {error.strerror}",
-                fix="free some space or set HEADGATE_HOME to a folder that can be written",
-            ) from error
 
     def properties(self) -> str:
         """The worker's configuration; the same worker gives the same text."""
@@ -164,21 +136,10 @@ class ConnectServer:
 
     def ready(self, child: Child) -> bool:
         """Its REST answers only once the worker has joined its group."""
-        try:
-            with urlopen(f"{self.url}/connectors", timeout=ANSWER_SECONDS) as answer:
-                return answer.status == 200
-        except (URLError, OSError):
-            return False
-
-    def explain(self, child: Child) -> Ended:
-        why, fix = java_server.why_it_ended(CAUSES, self.log, child.exit_code, child.log_from)
-        return Ended(why, fix, retry=why not in FINAL)
+        return http_answer(f"{self.url}/connectors") is not None
 
     def endpoints(self) -> Mapping[str, str]:
         return {"KAFKA_CONNECT_URL": self.url, "KAFKA_CONNECT_METRICS_URL": self.metrics_url}
-
-    def stop(self, child: Child) -> None:
-        java_server.stop(self.runtime, self.folder, child, STOP_SECONDS)
 
 
 def environment() -> dict[str, str]:
