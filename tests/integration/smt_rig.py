@@ -96,6 +96,16 @@ class Rig:
         given = {key.replace("__", "."): value for key, value in changes.items()}
         return replace(made, config={**made.config, **letters, **given})
 
+    def lacking(self, column: str, **changes: str) -> Connector:
+        """Our connector with a step that takes a hashed column from the record before the hash."""
+        chain = self.connector().config["transforms"].replace("ComputeHash", "Lose,ComputeHash")
+        lose = {
+            "transforms": chain,
+            "transforms__Lose__type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+            "transforms__Lose__exclude": column,
+        }
+        return self.connector(None, **{**lose, **changes})
+
     def deploy(self, connector: Connector) -> tuple[int, str]:
         """PUT its configuration: status and answer."""
         status, text = self.call("PUT", f"/connectors/{connector.name}/config", connector.config)

@@ -97,6 +97,7 @@ def contents(built: Built) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_both_compilers_build_the_same_plugins_with_their_service_files(
     cache: dict[str, str],
 ) -> None:

@@ -95,8 +95,7 @@ def refused(
 ) -> Iterator[Refused]:
     with rig(broker.bootstrap, cassandra, connect, "smt_refused") as made:
         made.write([row(n) for n in range(1, 8)])
-        wanted = "col1:string,col9:string"
-        connector = made.connector(transforms__ComputeHash__hash__contract=wanted)
+        connector = made.lacking("col4")
         made.deploy(connector)
         made.messages(made.letters_topic, lambda got: len(got) >= 7)
         made.write([row(8)])
@@ -106,7 +105,7 @@ def refused(
 
 def test_s1_120_a_record_without_a_hash_field_is_refused_by_the_smt(refused: Refused) -> None:
     facts = headers_of(refused.letters[0])
-    assert facts["headgate.reason"] == "the record has no field col9"
+    assert facts["headgate.reason"] == "the record has no field col4"
     assert facts["headgate.stage"] == "SMT"
     assert facts["headgate.error_class"].endswith("MissingFieldsException")
     assert refused.passed == []
@@ -148,6 +147,28 @@ def test_s1_124_a_connector_with_an_unsupported_algorithm_does_not_start(own: Ri
     own.deploy(connector)
     assert own.call("GET", f"/connectors/{connector.name}/status")[0] == 404
     assert own.messages(own.topic, lambda _: False, seconds=0.5) == []
+
+
+def test_a_misspelt_column_and_a_type_that_does_not_fit_keep_the_task_from_starting(
+    own: Rig,
+) -> None:
+    own.write([row(1)])
+    for contract, words in (
+        ("col1:string,colum2:decimal(2)", "it has no column colum2; is col2 meant?"),
+        ("col1:string,col2:double", "its column col2 is decimal and cannot be hashed as double"),
+    ):
+        connector = own.connector(transforms__ComputeHash__hash__contract=contract)
+        own.deploy(connector)
+        assert until(lambda c=connector, w=words: _all_failed_with(own, c, w))
+    assert own.messages(own.topic, lambda _: False, 0.5) == []
+    own.deploy(own.connector())
+    own.call("POST", f"/connectors/{own.connector().name}/restart?includeTasks=true")
+    assert keys(own.messages(own.topic, lambda got: len(got) >= 1)) == {"k000001"}
+
+
+def _all_failed_with(own: Rig, connector: Connector, words: str) -> bool:
+    tasks = own.tasks(connector)
+    return bool(tasks) and all(words in task.get("trace", "") for task in tasks)
 
 
 @dataclass(frozen=True)

@@ -114,14 +114,12 @@ def test_a_letter_that_cannot_be_written_fails_the_task_even_where_errors_are_to
     own: Rig,
 ) -> None:
     own.write([row(1)])
-    wanted = "col1:string,col9:string"
     changes: dict[str, str] = {
         "errors__tolerance": "all",
-        "transforms__ComputeHash__hash__contract": wanted,
         "transforms__ComputeHash__dlq__topic": "nowhere",
         "transforms__ComputeHash__dlq__timeout__ms": "1000",
     }
-    connector = own.connector(None, **changes)
+    connector = own.lacking("col4", **changes)
     own.deploy(connector)
     assert until(lambda: any(t["state"] == "FAILED" for t in own.tasks(connector)), 40)
     trace = next(t["trace"] for t in own.tasks(connector) if t["state"] == "FAILED")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -86,15 +87,29 @@ def test_the_owner_of_the_documents_file_is_warned_that_its_dead_letters_are_for
     assert any("version 1 is ambiguous" in words for words in told)
 
 
-def test_our_own_file_is_rendered_byte_for_byte_and_needs_no_warning() -> None:
+def test_our_own_file_is_rendered_byte_for_byte_and_warns_of_deletes_alone() -> None:
     connector = own_connector(TABLE, CLUSTER)
     assert connector.text.encode() == (CONNECT / "headgate-cloud-source.json").read_bytes()
-    assert notices(connector) == ()
+    (words,) = notices(connector)
+    assert "ZOMBIE" in words
+    assert "headgate feed hasher" in words
 
 
 def test_the_shipped_rule_set_declares_the_table_that_is_polled() -> None:
     (table,) = load_rules(ROOT / "rules/topic1.yml", {}).value.tables
     assert cloud_table(table, CONTRACT) == TABLE
+
+
+def test_a_key_of_several_columns_is_not_polled() -> None:
+    (table,) = load_rules(ROOT / "rules/topic1.yml", {}).value.tables
+    assert table.reconcile is not None
+    assert table.reconcile.rows.cloud is not None
+    both = replace(table.reconcile.rows.cloud, key="pk,part")
+    rows = replace(table.reconcile.rows, cloud=both)
+    reconcile = replace(table.reconcile, rows=rows)
+    with pytest.raises(SettingsError) as refused:
+        cloud_table(replace(table, reconcile=reconcile), CONTRACT)
+    assert refused.value.why == "its key has several columns: pk,part"
 
 
 def test_columns_of_other_names_are_renamed_to_those_of_the_topic() -> None:

@@ -36,12 +36,12 @@ class Plugin:
     brings: str | None = None
 
 
-BOTH = ("headgate/connect/letters/", "headgate/connect/plugin/")
+BOTH = ("headgate/connect/hash/", "headgate/connect/letters/", "headgate/connect/plugin/")
 PLUGINS = (
     Plugin(
         "hash-smt",
         "custom-hash-smt.jar",
-        ("com/company/kafka/connect/smt/", "headgate/connect/hash/", *BOTH),
+        ("com/company/kafka/connect/smt/", *BOTH),
         "org.apache.kafka.connect.transforms.Transformation",
     ),
     Plugin(

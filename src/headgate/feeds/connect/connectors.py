@@ -24,6 +24,10 @@ RAW_PREFIX = "raw-cloud-"
 DLQ_TOPIC = "dlq-cassandra-cloud"
 TOPIC_PARTITIONS = 6
 SINK_ONLY = "errors.deadletterqueue.topic.name"
+UNSEEN = (
+    "polling does not see deletes: a key deleted on both sides becomes a ZOMBIE; let the lookup"
+    " hasher run beside it (headgate feed hasher TABLE), which answers a DELETE with a null hash"
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ def cloud_table(table: RuleTable, contract: HashContract) -> CloudTable:
         raise _not_polled(table.name, "it names no Cassandra table: reconcile.rows.cloud.cassandra")
     if rows.version is None:
         raise _not_polled(table.name, "reconcile.rows.cloud.version names no column of times")
+    if "," in rows.key:
+        raise _not_polled(
+            table.name, f"its key has several columns: {rows.key}", "use the hasher for it"
+        )
     keyspace, _, name = rows.cassandra.partition(".")
     return CloudTable(
         keyspace,
@@ -99,10 +107,8 @@ def cloud_table(table: RuleTable, contract: HashContract) -> CloudTable:
     )
 
 
-def _not_polled(name: str, why: str) -> SettingsError:
-    return SettingsError(
-        f"the table {name} cannot be polled by Connect", why=why, fix="complete its rule set"
-    )
+def _not_polled(name: str, why: str, fix: str = "complete its rule set") -> SettingsError:
+    return SettingsError(f"the table {name} cannot be polled by Connect", why=why, fix=fix)
 
 
 def own_connector(
@@ -250,6 +256,8 @@ def notices(connector: Connector) -> tuple[str, ...]:
         found.append(
             f"{SINK_ONLY} works for sinks only: Connect writes no dead letter for this source"
         )
+    if config.get("mode") == "timestamp" and _is_source(config):
+        found.append(UNSEEN)
     for alias in config.get("transforms", "").split(","):
         found += _hash_notices(f"transforms.{alias}.", config)
     if config.get("password") and "${" not in config["password"]:

@@ -11,6 +11,8 @@ import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.util.ConnectorUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Reads the changed rows of one Cassandra table every few seconds, by a column that holds the time
@@ -20,12 +22,19 @@ import org.apache.kafka.connect.util.ConnectorUtils;
  * table: it is for tables of thousands to a few million rows. Deletes leave no row and are not seen.
  */
 public final class CassandraPollSource extends SourceConnector {
+  private static final Logger LOG = LoggerFactory.getLogger(CassandraPollSource.class);
+
   private Map<String, String> settings = Map.of();
 
   @Override
   public void start(Map<String, String> given) {
-    PollSettings.of(given);
+    PollSettings read = PollSettings.of(given);
     settings = Map.copyOf(given);
+    LOG.warn(
+        "{}: a delete in {} is not seen by polling, so that a key deleted on both sides becomes a"
+            + " ZOMBIE; let the lookup hasher run beside this connector",
+        read.connector(),
+        read.tableName());
   }
 
   @Override

@@ -9,6 +9,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 
@@ -23,12 +24,15 @@ public final class CassandraPollTask extends SourceTask {
     List<TokenRange> ranges = TokenRange.parse(given.get(PollSettings.TASK_RANGES));
     letters = settings.deadLetters();
     polling = new Polling(settings, ranges, offsets(settings, ranges), letters);
+    polling.look();
   }
 
+  /** Of all ranges: which columns the table once had, another task's rows may have told. */
   private Map<Map<String, String>, Map<String, Object>> offsets(
       PollSettings settings, List<TokenRange> ranges) {
     Collection<Map<String, String>> partitions =
-        ranges.stream()
+        Stream.concat(ranges.stream(), TokenRange.cut(settings.splits()).stream())
+            .distinct()
             .map(range -> range.sourcePartition(settings.tableName()))
             .collect(Collectors.toList());
     return context.offsetStorageReader().offsets(partitions);

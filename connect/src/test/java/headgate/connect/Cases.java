@@ -5,6 +5,7 @@ import com.company.kafka.connect.smt.HashSettingsCases;
 import com.company.kafka.connect.smt.RefusedRecordCases;
 import headgate.connect.cassandra.SourceCases;
 import headgate.connect.cassandra.SplitCases;
+import headgate.connect.cassandra.TableFitCases;
 import headgate.connect.hash.ContractCases;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -24,7 +25,8 @@ public final class Cases {
           HashSettingsCases.class,
           RefusedRecordCases.class,
           SourceCases.class,
-          SplitCases.class);
+          SplitCases.class,
+          TableFitCases.class);
 
   private Cases() {}
 

@@ -1,5 +1,6 @@
 package headgate.connect.cassandra;
 
+import headgate.connect.hash.HashField;
 import headgate.connect.letters.DeadLetters;
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
@@ -21,10 +22,12 @@ public final class PollSettings {
 
   private final AbstractConfig config;
   private final String connector;
+  private final List<HashField> hashed;
 
   private PollSettings(Map<String, String> given) {
     config = new AbstractConfig(DEFINITION, given, false);
     connector = given.getOrDefault("name", "cassandra-poll");
+    hashed = HashedColumns.of(given);
     if (columns().contains("")) {
       throw new ConfigException("columns", config.getList("columns"), "has an empty name in it");
     }
@@ -119,6 +122,11 @@ public final class PollSettings {
 
   public List<String> columns() {
     return config.getList("columns");
+  }
+
+  /** Columns that the connector will hash, with their types; empty when that cannot be told. */
+  public List<HashField> hashed() {
+    return hashed;
   }
 
   public long pollMs() {

@@ -57,6 +57,18 @@ public final class Polling implements AutoCloseable {
     return columns;
   }
 
+  /**
+   * Refuses a table that can never be read as asked, before the task says that it runs. One that
+   * only cannot be reached now is looked at again by the first scan.
+   */
+  public void look() {
+    try {
+      reader.look();
+    } catch (DriverException away) {
+      LOG.warn("{}: Cassandra is not there yet: {}", settings.connector(), away.getMessage());
+    }
+  }
+
   /** The next records, or null when there are none now. */
   public List<SourceRecord> next() throws InterruptedException {
     if (!due()) {

@@ -18,12 +18,11 @@ import java.util.stream.Collectors;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaBuilder;
 import org.apache.kafka.connect.data.Struct;
-import org.apache.kafka.connect.errors.ConnectException;
 
 /**
  * The table as it is now, against the columns that are wanted and those that were ever seen.
  *
- * <p>A wanted column that the table has lost stays in the record as null, and the record's schema
+ * <p>A wanted column that the table once had and has lost stays in the record as null, and the record's schema
  * names it in {@link SchemaFacts#REMOVED}; so a transformation can tell a dropped column from a broken record.
  */
 public final class TableShape {
@@ -40,8 +39,7 @@ public final class TableShape {
     this.table = table;
     this.settings = settings;
     Set<String> present = names(table);
-    refuseWithout(present, settings.pkColumn());
-    refuseWithout(present, settings.timeColumn());
+    TableFit.check(table, settings, remembered);
     known = new TreeSet<>(remembered);
     known.addAll(present);
     if (!remembered.isEmpty()) {
@@ -57,13 +55,6 @@ public final class TableShape {
     return table.getColumns().keySet().stream()
         .map(CqlIdentifier::asInternal)
         .collect(Collectors.toCollection(TreeSet::new));
-  }
-
-  private void refuseWithout(Set<String> present, String column) {
-    if (!present.contains(column)) {
-      throw new ConnectException(
-          settings.tableName() + " has no column " + column + "; it has " + String.join(", ", present));
-    }
   }
 
   private Schema schema() {

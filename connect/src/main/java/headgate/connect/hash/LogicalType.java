@@ -1,6 +1,8 @@
 package headgate.connect.hash;
 
 import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
 
 /**
  * A type of the hash contract, with all that belongs to it.
@@ -55,6 +57,14 @@ public record LogicalType(
       this.nanos = nanos;
       this.digits = digits;
     }
+  }
+
+  /** For a person, without arguments: {@code map<string,list<decimal>>}. */
+  public String words() {
+    String name = kind.name().toLowerCase(Locale.ROOT);
+    return of.isEmpty()
+        ? name
+        : of.stream().map(LogicalType::words).collect(Collectors.joining(",", name + "<", ">"));
   }
 
   /** A type written in one line, such as {@code map<string,list<decimal(2)>>}. */
