@@ -101,9 +101,9 @@ class Order:
 
     def waits(self, started: float) -> tuple[timedelta, timedelta]:
         """Window and grace on a machine that took so many seconds to start everything."""
-        from headgate.cli.reconcile_walk import GRACE, SLOWNESS, WINDOW
+        from headgate.cli.reconcile_walk import GRACE, LONGEST, SLOWNESS, WINDOW
 
-        slow = max(WINDOW, timedelta(seconds=round(SLOWNESS * started)))
+        slow = min(max(WINDOW, timedelta(seconds=round(SLOWNESS * started))), LONGEST)
         return (
             timedelta(seconds=self.window) if self.window else slow,
             timedelta(seconds=self.grace) if self.grace else GRACE,

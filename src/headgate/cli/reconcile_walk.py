@@ -42,7 +42,7 @@ SOON = 0.5
 POLLED_SECONDS = 10.0
 WINDOW, GRACE = timedelta(seconds=45), timedelta(seconds=20)
 # A machine that takes long to start everything gets a longer window.
-SLOWNESS = 2
+SLOWNESS, LONGEST = 2, timedelta(minutes=3)
 STOP_SECONDS = 30.0
 # After a deadline the next sweep must come, and its batch be written.
 SWEEP_SECONDS = 60.0
