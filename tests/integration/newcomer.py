@@ -26,10 +26,8 @@ COPIED = (
 )
 # What make compares .venv with; empty and old, so that it never sets up another.
 WATCHED = (*(f"requirements/{name}.txt" for name in ("dev", "build", "java")), "pyproject.toml")
-PORTS = (
-    *("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT"),
-    *("CASSANDRA_PORT", "KAFKA_CONNECT_PORT"),
-)
+# Cassandra takes its own, or the next: CASSANDRA_PORT is also what its clients go by.
+PORTS = ("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT", "KAFKA_CONNECT_PORT")
 FREE_PORTS = dict.fromkeys(PORTS, "0")
 SECTION = re.compile(r"^## (?P<title>[^\n]+)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.M | re.S)
