@@ -234,11 +234,13 @@ def test_s1_129_130_lag_is_measured_on_both_topics(played: Played) -> None:
 
 def test_s1_131_132_backpressure_is_the_duration_over_the_trigger(played: Played) -> None:
     store = played.pair.pipeline.store
-    run = played.pair.pipeline.ask_for("reconcile", trigger_seconds="0.001")
+    run = played.pair.pipeline.ask_for("reconcile", trigger_seconds="0.5")
     try:
         (sample,) = played.families()["dq_backpressure"].samples
+        (row,) = store.newest_batches(played.pair.job, 1)
+        took = (row.committed_at - row.batch_time).total_seconds()
         assert sample[0] == (played.pair.job,)
-        assert sample[1] > 1
+        assert sample[1] == pytest.approx(took / 0.5)
     finally:
         store.move(run.job, run.number, RunState.CANCELED)
 
@@ -248,7 +250,10 @@ def test_s1_133_the_counters_of_the_documents_are_there(played: Played) -> None:
     assert {f"dq_{name}_total" for name in names.split()} <= set(played.families())
 
 
-def test_s1_135_errors_of_the_transformation_are_passed_on(played: Played) -> None:
+def test_s1_135_what_a_worker_tells_of_the_transformation_stands_on_the_same_page(
+    played: Played,
+) -> None:
+    """How it comes to be counted there is tried against a worker, in test_smt_connect."""
     assert played.total("dq_smt_errors_total") == 3
 
 
@@ -286,13 +291,8 @@ def test_the_story_of_a_key_tells_arrivals_and_verdicts(played: Played) -> None:
     settings = played.pair.pipeline.settings
     story = read_story(settings, NAME, "silent", Limits(), utc_now())
     assert story is not None
-    assert [(event.kind, event.what) for event in story.events] == [
-        ("reading", "onprem"),
-        ("reading", "cloud"),
-        ("verdict", "PENDING"),
-        ("verdict", "MISSING_CLOUD"),
-        ("verdict", "PENDING"),
-        ("verdict", "LATE_MATCH"),
-    ]
+    assert [event.what for event in story.events if event.kind == "reading"] == ["onprem", "cloud"]
+    verdicts = [event.what for event in story.events if event.kind == "verdict"]
+    assert [what for what in verdicts if what != "PENDING"] == ["MISSING_CLOUD", "LATE_MATCH"]
     assert story.status == "LATE_MATCH"
     assert read_story(settings, NAME, "nobody", Limits(), utc_now()) is None

@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The newest versions decide which row speaks of a key now; of the same versions the last to be told.
 NEWEST = (
     "row_number() OVER (PARTITION BY pk ORDER BY onprem_version DESC NULLS LAST,"
-    " cloud_version DESC NULLS LAST, settled DESC, processing_time DESC)"
+    " cloud_version DESC NULLS LAST, processing_time DESC, settled DESC)"
 )
 _VERDICT = (
     "pk, dq_status, epoch_us(onprem_version), epoch_us(cloud_version), hash_onprem, hash_cloud,"

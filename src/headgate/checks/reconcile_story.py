@@ -114,13 +114,14 @@ def _said(first: First, action: str | None) -> str:
 
 
 def _verdicts(lake: Lake, table: str, pk: str) -> list[Event]:
-    """Each change once, when it was first told."""
+    """Each change, when it was told; the same twice in a row is none."""
     rows = lake.query(
-        "SELECT epoch_us(min(processing_time)), dq_status, min(dq_reason), id"
+        "SELECT epoch_us(processing_time), dq_status, dq_reason, id"
         f" FROM {lake.scan_sql(results_table(table))} WHERE pk = {quoted(pk)}"
-        " GROUP BY id, dq_status ORDER BY 1"
+        " ORDER BY processing_time, onprem_version, cloud_version, settled"
     )
-    return [Event(sure(row[0]), "verdict", str(row[1]), str(row[2])) for row in rows]
+    changed = [row for at, row in enumerate(rows) if at == 0 or rows[at - 1][3] != row[3]]
+    return [Event(sure(row[0]), "verdict", str(row[1]), str(row[2])) for row in changed]
 
 
 def _states(lake: Lake, table: str, pk: str) -> list[State]:

@@ -6,8 +6,6 @@ that a reader who keys on it sees each once.
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from pyspark.sql import SparkSession
 
 from headgate.engine.context import RunContext
@@ -19,8 +17,6 @@ from headgate.jobs.reconcile_target import COUNTED, ReconcileTarget
 from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
 
-# How far back is looked for what was told of a key before.
-LOOK_BACK = timedelta(days=1)
 PARTITIONS, KEPT_DAYS = 3, 30
 AT_ONCE, BATCH = 1_000, "batch"
 MATCHED = "verdict_match"
@@ -65,23 +61,24 @@ class Audit:
         if topic is None:
             return 0
         mark = store.read_mark(audit_mark(self._target.name))
-        sent = 0
-        for row in self._rows(int(mark.value) if mark else 0):
+        sent, (rows, last) = 0, self._rows(int(mark.value) if mark else 0)
+        for row in rows:
             if self._is_worth_telling(row):
                 self._send(row, topic)
                 sent += 1
             self._context.still_mine()
             store.mark(audit_mark(self._target.name), str(row.id))
+        self._last = last
         return sent
 
-    def _rows(self, last: int) -> list[LedgerRow]:
+    def _rows(self, last: int) -> tuple[list[LedgerRow], int]:
+        """The rows of this pair since, and the last of all that were looked at."""
         jobs = (self._target.job, sweep_job(self._target.name))
         found: list[LedgerRow] = []
         while rows := self._context.store.ledger_after(last, AT_ONCE):
             found += [row for row in rows if row.job in jobs]
             last = rows[-1].id or 0
-        self._last = last
-        return found
+        return found, last
 
     def _is_worth_telling(self, row: LedgerRow) -> bool:
         """Nothing settled is nothing to tell; matches alone only where something worse was told."""
@@ -109,14 +106,16 @@ class Audit:
 
 
 def changes_sql(table: str, row: LedgerRow, keep_matches: bool, looks_back: bool) -> str:
-    """The changes of one batch or sweep as records; a match is told where it ends something worse.
+    """The changes of one batch or sweep as records, each with what was settled of its key before.
 
-    Without a look back nothing was told before, and nothing is asked of it.
+    A match is told where it ends something else. Without a look back nothing was told before, and
+    nothing is asked of it.
     """
     at = spark_literal(row.batch_time)
     swept = "=" if row.range.is_table else "<>"
-    before = spark_literal(row.batch_time - (LOOK_BACK if looks_back else timedelta()))
-    wanted = "TRUE" if keep_matches else "dq_status <> 'MATCH' OR previous IS NOT NULL"
+    wanted = "TRUE" if keep_matches else "dq_status <> 'MATCH' OR previous <> 'MATCH'"
+    own = f"processing_time = {at} AND settled AND origin {swept} 'sweep'"
+    earlier = f"settled AND processing_time < {at}" if looks_back else "FALSE"
     return f"""
 SELECT
   CAST(pk AS BINARY) AS key,
@@ -131,14 +130,13 @@ SELECT
   ) AS headers
 FROM (
   SELECT told.*, earlier.previous
-  FROM {table} AS told
+  FROM (SELECT * FROM {table} WHERE {own}) AS told
   LEFT JOIN (
-    SELECT pk, max_by(dq_status, processing_time) AS previous
+    SELECT pk, max_by(dq_status, struct(processing_time, onprem_version, cloud_version)) AS previous
     FROM {table}
-    WHERE settled AND rollup <> 'valid' AND processing_time < {at} AND processing_time >= {before}
+    WHERE {earlier} AND pk IN (SELECT pk FROM {table} WHERE {own})
     GROUP BY pk
   ) AS earlier
     ON earlier.pk = told.pk
-  WHERE told.processing_time = {at} AND told.settled AND told.origin {swept} 'sweep'
 )
 WHERE {wanted}"""

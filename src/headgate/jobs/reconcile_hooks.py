@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headgate.engine.context import RunContext
+from headgate.errors import LeaseLostError
 from headgate.jobs.reconcile_audit import Audit
 from headgate.jobs.reconcile_standing import StandingHook
 from headgate.jobs.reconcile_sweep import Sweep
@@ -57,6 +58,8 @@ class Telling:
     def _tried(self, tell: Callable[[], None]) -> None:
         try:
             tell()
+        except LeaseLostError:
+            raise
         except Exception as error:  # a topic may be away; batches go on all the same
             words = str(error).partition("\n")[0]
             logging.getLogger("headgate").warning("%s: %s", type(self._hook).__name__, words)

@@ -8,7 +8,7 @@ the job's run, with an intent and a ledger row of their own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
@@ -18,7 +18,14 @@ from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.protocol import later_than
 from headgate.engine.reach import topic_reached
-from headgate.jobs.reconcile_swept import SweepWork, has_candidates
+from headgate.jobs.reconcile_swept import (
+    BATCHES,
+    UNTIL,
+    Look,
+    SweepWork,
+    has_candidates,
+    look_of,
+)
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.rules_revision import deployed
 from headgate.store.model import TABLE_SOURCE, LedgerRow, Range
@@ -28,7 +35,6 @@ KIND = "sweep"
 SECONDS = 5.0
 # A sweep that takes long must not become what the job does most of the time.
 SHARE, BATCH = 4, "batch"
-UNTIL = "until"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -53,7 +59,7 @@ class Sweep:
         self._job = sweep_job(target.name)
         self._results = ManagedTable(self._session, target.table)
         self._next = float("-inf")
-        self._looked = 0
+        self._looked: Mapping[str, int] = {}
         self.rows: list[LedgerRow] = []
 
     def tick(self) -> None:
@@ -76,17 +82,18 @@ class Sweep:
         if store.open_intents(self._target.job) or not self._results.exists():
             return None  # what that batch writes would be written behind our back
         done = self._finish_open()
-        last = self._last()
-        since, now = max(last, self._looked), _micros(self._now())
-        if now <= since:
+        last, now = self._last(), self._ends()
+        since = {key: max(last.get(key, 0), self._looked.get(key, 0)) for key in now}
+        if now[UNTIL] <= since[UNTIL]:
             return done
         revision = self._revision()
         rules = self._target.revisions.of(revision)
-        if not has_candidates(self._session, self._target, rules, since, now):
+        look = Look(since[UNTIL], since[BATCHES], now[UNTIL])
+        if not has_candidates(self._session, self._target, rules, look):
             self._looked = now
             return done
         range_ = self._range(last, now)
-        work = SweepWork(self._session, self._target, context.protocol(), since)
+        work = SweepWork(self._session, self._target, context.protocol(), look)
         row = context.protocol().process(
             self._job, context.run.number, range_, (revision,), 0, work
         )
@@ -97,8 +104,7 @@ class Sweep:
         """What a killed run announced, judged at the time that it announced."""
         done, protocol = None, self._context.protocol()
         for intent in self._context.store.open_intents(self._job):
-            since = intent.range.start.get(UNTIL, 0)
-            work = SweepWork(self._session, self._target, protocol, since)
+            work = SweepWork(self._session, self._target, protocol, look_of(intent.range))
             done = self._kept(protocol.finish(intent, work))
         return done
 
@@ -107,18 +113,25 @@ class Sweep:
             self.rows.append(row)
         return row
 
-    def _now(self) -> datetime:
-        return later_than(self._context.store.last_batch_time(self._job), self._clock())
+    def _ends(self) -> dict[str, int]:
+        """Now, and the pair's last batch: times rise for each job, but a clock that is set back
+        makes those of one job lie behind the other's."""
+        store = self._context.store
+        batch = store.last_batch_time(self._target.job) or _EPOCH
+        swept = store.last_batch_time(self._job)
+        now = later_than(max(batch, swept) if swept else batch, self._clock())
+        return {UNTIL: _micros(now), BATCHES: _micros(batch)}
 
-    def _last(self) -> int:
+    def _last(self) -> Mapping[str, int]:
         """How far sweeps have come, by the table or the ledger."""
         reached = topic_reached(self._results, self._context.store, self._job)
-        return reached.end.get(UNTIL, 0) if reached else 0
+        return reached.end if reached else {}
 
-    def _range(self, since: int, until: int) -> Range:
+    def _range(self, start: Mapping[str, int], end: Mapping[str, int]) -> Range:
         states = ManagedTable(self._session, self._target.states)
         name = self._target.states.partition(".")[2]
-        return Range(f"{TABLE_SOURCE}{name}", states.look().uuid, {UNTIL: since}, {UNTIL: until})
+        begin = {key: start.get(key, 0) for key in end}
+        return Range(f"{TABLE_SOURCE}{name}", states.look().uuid, begin, dict(end))
 
     def _revision(self) -> str:
         """As it is deployed now: a run takes over a new one between batches."""

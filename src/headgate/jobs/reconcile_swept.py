@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.merging import merged_query
@@ -24,9 +23,12 @@ from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.refusals import publish_once, stage
 from headgate.jobs.rules_revision import RulesRevision
-from headgate.store.model import Intent
+from headgate.store.model import Intent, Range
 
 SWEPT = "swept"
+UNTIL, BATCHES = "until", "batches"
+# Which of two rows of a key was told later; within a batch the newer versions count.
+LAST = "processing_time, onprem_version, cloud_version, settled"
 CANDIDATES = "dq_sweep_keys"
 # In a table of so many states keys in two windows are looked for at every sweep.
 FEW_STATES = 2_000_000
@@ -34,46 +36,59 @@ FEW_STATES = 2_000_000
 LATE = "provisional = 'LATE_MATCH'"
 
 
-def has_candidates(
-    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, since: int, until: int
-) -> bool:
-    """Whether any key may have another verdict by `until`, of those not looked at before `since`.
+@dataclass(frozen=True)
+class Look:
+    """What one sweep looks at, in microseconds: deadlines since, batches since, and until when."""
 
-    Times are microseconds. A key is due when its deadline has passed, or was past when it was written.
+    since: int
+    batches: int
+    until: int
+
+
+def look_of(range_: Range) -> Look:
+    """As an intent has announced it."""
+    return Look(range_.start.get(UNTIL, 0), range_.start.get(BATCHES, 0), range_.end[UNTIL])
+
+
+def has_candidates(
+    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, look: Look
+) -> bool:
+    """Whether any key may have another verdict by now, of those not looked at before.
+
+    A key is due when its deadline has passed, or was past when it was written.
     """
-    due, fresh = _waiting(session, target, since, until)
+    due, fresh = _waiting(session, target, look)
     if due or not fresh:
         return due
-    return not sql(session, _candidates(session, target, rules, since, until)).isEmpty()
+    return not sql(session, _candidates(session, target, rules, look)).isEmpty()
 
 
-def _waiting(
-    session: SparkSession, target: ReconcileTarget, since: int, until: int
-) -> tuple[bool, bool]:
+def _waiting(session: SparkSession, target: ReconcileTarget, look: Look) -> tuple[bool, bool]:
     """Whether a key is due, and whether one waits that was written since: only new files are read."""
-    due, passed, fresh = _tests(since, until)
+    due, passed, fresh = _tests(look)
     now = f"({due} AND {passed}) OR ({fresh} AND {LATE})"
     (found,) = sql(
         session,
         f"SELECT max({now}) AS due, max({fresh}) AS fresh FROM {target.table}"
-        f" WHERE NOT settled AND processing_time <= timestamp_micros({until}L)"
+        f" WHERE NOT settled AND processing_time <= timestamp_micros({look.until}L)"
         f" AND (({due} AND {passed}) OR {fresh})",
     ).collect()
     return bool(found["due"]), bool(found["fresh"])
 
 
-def _tests(since: int, until: int) -> tuple[str, str, str]:
+def _tests(look: Look) -> tuple[str, str, str]:
     """Past its deadline; not looked at since; written since."""
-    fresh = f"processing_time > timestamp_micros({since}L)"
-    due = f"deadline <= timestamp_micros({until}L)"
-    return due, f"(deadline > timestamp_micros({since}L) OR {fresh})", fresh
+    fresh = f"processing_time > timestamp_micros({look.batches}L)"
+    due = f"deadline <= timestamp_micros({look.until}L)"
+    return due, f"(deadline > timestamp_micros({look.since}L) OR {fresh})", fresh
 
 
 def _candidates(
-    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, since: int, until: int
+    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, look: Look
 ) -> str:
+    until = look.until
     written = f"processing_time <= timestamp_micros({until}L)"
-    due, passed, fresh = _tests(since, until)
+    due, passed, fresh = _tests(look)
     waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written}"
     keys = f"{waiting} AND (({due} AND {passed}) OR ({fresh} AND {LATE}))"
     if _looks_around(session, target, limits_of(rules), until):
@@ -119,13 +134,13 @@ def limits_of(rules: RulesRevision) -> Limits:
 
 
 class SweepWork:
-    """The work of one sweep, as the protocol asks for it; `since` is where its look begins."""
+    """The work of one sweep, as the protocol asks for it."""
 
     def __init__(
-        self, session: SparkSession, target: ReconcileTarget, protocol: BatchProtocol, since: int
+        self, session: SparkSession, target: ReconcileTarget, protocol: BatchProtocol, look: Look
     ) -> None:
         self._session, self._target, self._protocol = session, target, protocol
-        self._since = since
+        self._look = look
         self._results = ManagedTable(session, target.table)
         self._partials = ManagedTable(session, target.partials)
 
@@ -170,8 +185,8 @@ class SweepWork:
         self, intent: Intent, script: Script, rules: RulesRevision
     ) -> Generator[DataFrame]:
         """The verdicts on the candidates' merged states that were not told before."""
-        until = int(intent.range.end["until"])
-        keys = _candidates(self._session, self._target, rules, self._since, until)
+        until = self._look.until
+        keys = _candidates(self._session, self._target, rules, self._look)
         sql(self._session, keys).createOrReplaceTempView(CANDIDATES)
         own = (
             f"(SELECT states.* FROM {self._target.states} AS states LEFT SEMI JOIN {CANDIDATES}"
@@ -182,21 +197,27 @@ class SweepWork:
         sql(self._session, view_of(script, rules.names.verdicts))
         judged = self._session.table(rules.names.verdicts).persist()
         try:
-            yield judged.join(self._told(judged, until), "id", "left_anti")
+            yield judged.join(self._last_told(), ["pk", "id"], "left_anti")
         finally:
             judged.unpersist()
 
-    def _told(self, judged: DataFrame, until: int) -> DataFrame:
-        """The changes that were told already: none was told before its messages were there."""
-        arrived = F.expr("min(unix_micros(greatest(onprem_read_at, cloud_read_at)))")
-        found = judged.agg(arrived.alias("least")).first()
-        least = int((found["least"] if found else 0) or 0)
-        slack = timedelta(days=1) // timedelta(microseconds=1)  # clocks of producers run apart
+    def _last_told(self) -> DataFrame:
+        """What was last told of each candidate: at the earliest by the row that made it one.
+
+        Only the last counts: a verdict that comes back at the same versions is told again.
+        """
+        due, passed, fresh = _tests(self._look)
+        (row,) = sql(
+            self._session,
+            f"SELECT unix_micros(min(processing_time)) AS least FROM {self._target.table}"
+            f" WHERE NOT settled AND (({due} AND {passed}) OR {fresh})",
+        ).collect()
         return sql(
             self._session,
-            f"SELECT id FROM {self._target.table}"
-            f" WHERE processing_time >= timestamp_micros({least - slack}L)"
-            f" AND processing_time <= timestamp_micros({until}L)",
+            f"SELECT told.pk, max_by(id, struct({LAST})) AS id FROM {self._target.table} AS told"
+            f" LEFT SEMI JOIN {CANDIDATES} ON told.pk = {CANDIDATES}.pk"
+            f" WHERE processing_time >= timestamp_micros({int(row['least'] or 0)}L)"
+            f" AND processing_time <= timestamp_micros({self._look.until}L) GROUP BY told.pk",
         )
 
 

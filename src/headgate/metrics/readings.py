@@ -143,6 +143,8 @@ class Readings:
         rules = [(key, found) for key, found in sorted(self._sums.rules.items())]
         by_metric: dict[Metric, dict[tuple[str, ...], float]] = {}
         for (job, rule, metric, severity), (n, held) in rules:
+            if rule == f"{names.COUNTED}{names.LATE_ARRIVAL}":
+                continue  # it is counted by its verdict
             labels = _labels(dimensions.get(told_by(job)), job)
             _add(by_metric, names.rule_metric(metric), (*labels, rule), n)
             if rule in names.LATE_VERDICTS:

@@ -60,13 +60,11 @@ def reading_statements(judging: Judging, names: Names) -> list[str]:
 
 
 def _audit(names: Names) -> str:
-    """A replay of what was told already has the same id; the first telling counts."""
-    order = "processing_time, kafka_partition, kafka_offset"
-    numbered = select(
-        [*CHANGES, f"row_number() OVER (PARTITION BY id ORDER BY {order}) AS _nth"],
-        f"FROM {names.results_table}",
-    )
-    return select(tuple(CHANGES), f"FROM {nested(numbered)}", "WHERE _nth = 1")
+    """What is told of a key twice in a row is no change; what comes back after another is one."""
+    order = "processing_time, onprem_version, cloud_version, settled"
+    before = f"lag(id) OVER (PARTITION BY pk ORDER BY {order})"
+    told = select([*CHANGES, f"{before} AS _before"], f"FROM {names.results_table}")
+    return select(tuple(CHANGES), f"FROM {nested(told)}", "WHERE NOT id <=> _before")
 
 
 def _status(names: Names) -> str:
