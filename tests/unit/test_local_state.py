@@ -57,6 +57,15 @@ def test_removing_data_leaves_what_is_not_ours(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["demo", "mine"]
 
 
+def test_what_is_remembered_of_data_goes_with_it(tmp_path):
+    kept, gone = ("data/input/a.csv",), ("hasher/t.json", "repairs/t-1.jsonl", "data/pairs/k")
+    for name in (*kept, *gone):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert {p.name for p in remove_data(tmp_path)} == {"hasher", "repairs", "pairs"}
+    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()] == [*kept]
+
+
 def test_a_port_in_use_gives_way_to_the_next():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

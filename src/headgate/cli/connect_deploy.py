@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,19 +39,13 @@ def open_connect() -> ConnectRest:
     return ConnectRest(settings.kafka_connect_url, max(settings.http_timeout, 10.0))
 
 
-secrets_option = click.option(
-    "--with-secrets", is_flag=True, help="Write the password itself, not ${env:CASSANDRA_PASSWORD}."
-)
-
-
 @click.command()
 @click.argument("what")
-@secrets_option
-def render(what: str, with_secrets: bool) -> None:
+def render(what: str) -> None:
     """Print a connector file: of a rule table, or `documents` for the DataStax connector.
 
     A password is written as ${env:CASSANDRA_PASSWORD}: the worker takes it from its environment, by
-    Kafka's EnvVarConfigProvider, which the embedded worker has.
+    Kafka's EnvVarConfigProvider, which the embedded worker has. One in a file of yours is masked.
 
     \b
     Examples:
@@ -59,17 +54,25 @@ def render(what: str, with_secrets: bool) -> None:
     """
     from headgate.settings import load_settings
 
-    connector = _connector(load_settings(), what, with_secrets)
+    connector = _masked(_connector(load_settings(), what))
     _warn(connector)
     console.data({"name": connector.name, "config": dict(connector.config)}, text=connector.text)
+
+
+def _masked(connector: Connector) -> Connector:
+    """Without secrets; where one is only referred to, the reference stays."""
+    from headgate.feeds.connect_rest import shown
+
+    masked = shown(connector.config)
+    config = {k: v if v.startswith("${") else masked[k] for k, v in connector.config.items()}
+    return replace(connector, config=config)
 
 
 @click.command()
 @click.argument("what", metavar="FILE|TABLE")
 @click.option("--dry-run", is_flag=True, help="Check it and say what would change; write nothing.")
 @click.option("--timeout", default=WAIT_SECONDS, show_default=True, help="Seconds until it runs.")
-@secrets_option
-def deploy(what: str, dry_run: bool, timeout: float, with_secrets: bool) -> None:
+def deploy(what: str, dry_run: bool, timeout: float) -> None:
     """Create a connector or change it, and wait until it and its tasks run.
 
     A file is taken as it is; for a rule table the connector is made from its declaration, its hash
@@ -85,7 +88,7 @@ def deploy(what: str, dry_run: bool, timeout: float, with_secrets: bool) -> None
     from headgate.settings import load_settings
 
     settings = load_settings()
-    connector, connect = _connector(settings, what, with_secrets), open_connect()
+    connector, connect = _connector(settings, what), open_connect()
     _warn(connector)
     wanted = {**connector.config, "name": connector.name}
     require_valid(connect.faults(wanted, what if Path(what).is_file() else connector.name))
@@ -116,12 +119,16 @@ def _make_topics(settings: Settings, connector: Connector) -> None:
 def specs_of(connector: Connector) -> list[TopicSpec]:
     """The topics that a connector with our hash writes to; of others we know nothing."""
     from headgate.engine.topics import TopicSpec
-    from headgate.feeds.connect.connectors import HASH, SINK_ONLY, TOPIC_PARTITIONS
+    from headgate.feeds.connect.connectors import DLQ_TOPIC, HASH, SINK_ONLY, TOPIC_PARTITIONS
 
     config = connector.config
     if HASH not in config.values():
         return []
     letters = {v for k, v in config.items() if k.endswith("dlq.topic") or k == SINK_ONLY}
+    brokers = "dlq.bootstrap.servers"
+    for key in config:
+        if key.endswith(brokers) and f"{key.removesuffix(brokers)}dlq.topic" not in config:
+            letters.add(DLQ_TOPIC)  # what the plugins take when none is named
     routes = {v for k, v in config.items() if k.endswith(".replacement") and "$" not in v}
     return [
         *(TopicSpec(name, TOPIC_PARTITIONS, TOPIC_DAYS) for name in sorted(routes)),
@@ -129,16 +136,16 @@ def specs_of(connector: Connector) -> list[TopicSpec]:
     ]
 
 
-def _connector(settings: Settings, what: str, with_secrets: bool) -> Connector:
+def _connector(settings: Settings, what: str) -> Connector:
     from headgate.feeds.connect.connectors import documents_connector, read_connector
 
     path = Path(what)
     if path.suffix == ".json" or path.is_file():
         return read_connector(_read(path))
-    return documents_connector() if what == DOCUMENTS else own(settings, what, with_secrets)
+    return documents_connector() if what == DOCUMENTS else own(settings, what)
 
 
-def own(settings: Settings, table: str, with_secrets: bool = False) -> Connector:
+def own(settings: Settings, table: str) -> Connector:
     """The polling source of a rule table, by its declaration and the settings in force."""
     from headgate.cli.feed_rules import open_rules
     from headgate.feeds.connect.connectors import Cluster, cloud_table, own_connector
@@ -158,14 +165,13 @@ def own(settings: Settings, table: str, with_secrets: bool = False) -> Connector
             why="CASSANDRA_CONTACT_POINTS is not set",
             fix="headgate local up --with cassandra, or set CASSANDRA_CONTACT_POINTS",
         )
-    password = settings.cassandra_password or ""
     cluster = Cluster(
         settings.cassandra_contact_points,
         settings.cassandra_port,
         settings.cassandra_local_dc,
         settings.need("bootstrap_servers"),
         settings.cassandra_user or "",
-        password if with_secrets or not password else REFERRED,
+        REFERRED if settings.cassandra_password else "",
     )
     return own_connector(cloud_table(judged, contract), cluster)
 

@@ -38,6 +38,8 @@ DISK_NEEDED = 300_000_000
 # Everything embedded services and jobs keep under the home; the demo's own home stays.
 EMBEDDED_DATA = (
     *("cassandra", "registry", "connect", "cdc"),
+    # What is remembered of data must not outlive it: poll states, repairs half done, planted pairs.
+    *("hasher", "repairs", "data/pairs"),
     *("kafka", "warehouse*", "checkpoints", "metrics", "logs", "scratch", "dbt*", "certificates"),
     *("catalog.db*", "ops.db*", "engine*", "local.plan.json", "local.json", "endpoints.env"),
 )

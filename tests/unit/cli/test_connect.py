@@ -35,11 +35,25 @@ def test_a_rendered_connector_refers_to_its_password(form):
     assert REFERRED in done.output
 
 
-def test_the_password_itself_is_written_only_when_that_is_asked_for():
-    done = run("-o", "json", "connect", "render", "business", "--with-secrets")
-    config = json.loads(done.stdout)["config"]
-    assert config["password"] == CANARY
-    assert (config["username"], config["contact.points"]) == ("reader", "10.0.0.5")
+@pytest.mark.parametrize("form", ["text", "json", "yaml"])
+def test_a_password_in_a_file_is_masked_when_it_is_shown(form, tmp_path):
+    file = tmp_path / "mine.json"
+    secrets = {"password": CANARY, "dlq.producer.sasl.jaas.config": f"x {CANARY}"}
+    file.write_text(json.dumps({"name": "mine", "config": {"username": "reader", **secrets}}))
+    done = run("-o", form, "connect", "render", str(file))
+    assert done.exit_code == 0, done.output
+    assert CANARY not in done.output
+    assert "reader" in done.stdout
+
+
+def test_letters_without_a_named_topic_go_to_the_usual_one():
+    config = {
+        "transforms.H.type": "com.company.kafka.connect.smt.HashRowSMT",
+        "transforms.H.dlq.bootstrap.servers": "b:1",
+    }
+    assert [(s.name, s.partitions) for s in specs_of(Connector("mine", config))] == [
+        ("dlq-cassandra-cloud", 3)
+    ]
 
 
 def test_the_embedded_worker_knows_that_variable_and_gives_no_other_away(tmp_path, monkeypatch):

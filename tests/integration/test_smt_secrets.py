@@ -1,0 +1,56 @@
+"""A password that a connector refers to: the worker knows it, and nobody who looks at it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.conftest import RunningBroker
+from tests.integration.smt_rig import ROOT, Rig, keys, rig, row, until
+
+from headgate.cli.connect_deploy import REFERRED
+from headgate.feeds.connect.build import build_plugins
+from headgate.local.cassandra import CassandraServer
+from headgate.local.connect import ConnectServer
+from headgate.local.service import Running
+
+CANARY = "canary_9c41"
+GROUP = "smt_secrets"
+
+
+@pytest.fixture
+def own(
+    broker: RunningBroker, cassandra: Running[CassandraServer], tmp_path: Path
+) -> Iterator[Rig]:
+    plugins = build_plugins(ROOT / "connect").folder
+    secrets = {"CASSANDRA_PASSWORD": CANARY}
+    server = ConnectServer(
+        tmp_path / "connect", broker.bootstrap, plugins, group=GROUP, secrets=secrets
+    )
+    with Running(server) as worker, rig(broker.bootstrap, cassandra, worker, GROUP) as made:
+        yield made
+
+
+@pytest.mark.slow
+def test_the_password_stands_on_no_topic_in_no_answer_and_in_no_log(own: Rig) -> None:
+    own.write([row(1)])
+    connector = own.connector(username="reader", password=REFERRED)
+    assert own.deploy(connector)[0] == 201
+    assert keys(own.messages(own.topic, lambda got: len(got) >= 1)) == {"k000001"}
+    told = [own.call("GET", f"/connectors/{connector.name}{path}")[1] for path in ("", "/tasks")]
+    told += [own.call("GET", f"/connectors/{connector.name}/config")[1]]
+    told += [own.worker.service.log.read_text()]
+    for topic in ("configs", "offsets", "status"):
+        stored = own.messages(f"{GROUP}-{topic}", lambda _: False, 1)
+        told += [str(message.value()) for message in stored]
+    assert any(REFERRED in text for text in told)
+    assert [text for text in told if CANARY in text] == []
+
+
+@pytest.mark.slow
+def test_the_worker_fills_in_the_reference_and_no_other_variable(own: Rig) -> None:
+    own.deploy(own.connector(table=REFERRED))
+    assert until(lambda: f"no table {GROUP}.{CANARY}" in str(own.tasks(own.connector())))
+    own.deploy(own.connector(table="${env:PATH}"))
+    assert until(lambda: "no table " + GROUP + ".${env:PATH}" in str(own.tasks(own.connector())))
