@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from headgate.checks.differences_shown import shown_key
 from headgate.checks.lake import Lake, quoted
 from headgate.checks.reconcile_read import moment, results_table, states_table, sure
 from headgate.compile.reconcile.limits import Limits
@@ -166,7 +167,7 @@ def story_text(story: Story, limits: Limits) -> str:
     """For a person."""
     waits = f", provisionally {story.provisional}" if story.provisional else ""
     lines = [
-        f"{story.pk} of {story.table} is {story.status}{waits}: {story.reason}",
+        f"{shown_key(story.pk)} of {story.table} is {story.status}{waits}: {story.reason}",
         f"deadline {story.deadline:%Y-%m-%d %H:%M:%S}Z"
         f" (window {in_words(limits.window)}, grace {in_words(limits.grace)})",
         "",
@@ -177,5 +178,5 @@ def story_text(story: Story, limits: Limits) -> str:
 def _line(event: Event) -> str:
     at = f"{event.at:%Y-%m-%d %H:%M:%S}.{event.at.microsecond // 1000:03d}Z"
     version = f"  version {event.version:%Y-%m-%d %H:%M:%S}Z" if event.version else ""
-    digest = f"  {event.hash[:12]}…" if event.hash else ""
+    digest = f"  {shown_key(event.hash[:12])}…" if event.hash else ""
     return f"{at}  {event.kind:<8} {event.what:<15} {event.why}{version}{digest}"
