@@ -138,14 +138,24 @@ def test_every_status_and_column_count_is_that_of_a_comparison_by_hand(
     assert shown == sorted(shown, key=lambda key: (key is not None, int(key or 0)))
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
 def test_equal_values_of_other_types_match_and_what_was_assumed_is_said(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, ansi: str
 ) -> None:
     same = {"n": Decimal("1.5"), "x": 0.0, "at": AT, "m": [("a", 1), ("b", 2)]}
     other = {"n": same["n"], "x": -0.0, "at": AT.replace(tzinfo=None), "m": [("b", 2), ("a", 1)]}
     # No DECIMAL holds the digits of both columns.
-    wide = (Decimal("12345678901234567890123456789012345678"), Decimal(7), Decimal(70), None)
-    fine = (Decimal("0.5"), Decimal("7.00"), Decimal(7), None)
+    big = Decimal("12345678901234567890123456789012345678")
+    wide = (big, Decimal(7), Decimal(7), None, Decimal(0), Decimal(-1), Decimal(0))
+    fine = (
+        Decimal("0.5"),
+        Decimal("7.00"),
+        Decimal("7.1"),
+        None,
+        Decimal(0),
+        Decimal(-1),
+        Decimal("0.0000000000000000000000000000000000001"),
+    )
     left = [{"id": at, "wide": n, **same} for at, n in enumerate(wide)]
     right = [{"id": at, "wide": n, **other} for at, n in enumerate(fine)]
     maps = pa.map_(pa.string(), pa.int32())
@@ -162,20 +172,22 @@ def test_equal_values_of_other_types_match_and_what_was_assumed_is_said(
     b = pa.schema(
         {
             "id": pa.int64(),
-            "wide": pa.decimal128(38, 10),
+            "wide": pa.decimal128(38, 37),
             "n": pa.decimal128(38, 4),
             "x": pa.float64(),
             "at": pa.timestamp("us"),
             "m": maps,
         }
     )
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", ansi)
     report = compared(
-        spark,
+        session,
         written(tmp_path / "a.parquet", left, a),
         written(tmp_path / "b.parquet", right, b),
         key=("id",),
     )
-    assert found(report) == ({"MATCH": 2, "MISMATCH": 2}, {"wide": 2})
+    assert found(report) == ({"MATCH": 4, "MISMATCH": 3}, {"wide": 3})
     assert report.notes == ("at: a time without a zone is taken as UTC",)
 
 

@@ -12,6 +12,11 @@ LONGEST = 200
 LOOK_ALIKE: frozenset[Kind] = frozenset({"unicode_form", "trim"})
 
 
+def shown_key(pk: str) -> str:
+    """A key in one line; what a terminal would obey, or could not show, is written as an escape."""
+    return _short(pk if pk.isprintable() else ascii(pk)[1:-1])
+
+
 def shown_value(value: object, kind: Kind = "real") -> str | None:
     """A value in one line; None is NULL."""
     match value:

@@ -191,18 +191,28 @@ class _Silent:
 
 def plan_text(plan: RepairPlan) -> str:
     """What would be sent, the first keys of it, and what is left alone from the start."""
+    from headgate.checks.differences_shown import shown_key
+
     if not plan.items and not plan.skipped:
         return f"nothing of {plan.table} needs a repair"
     counts = ", ".join(f"{n:,} {what}" for what, n in plan.actions.items()) or "nothing"
     rows = [
-        {"key": i.pk, "status": i.status, "action": i.action, "version": i.version.isoformat()}
+        {
+            "key": shown_key(i.pk),
+            "status": i.status,
+            "action": i.action,
+            "version": i.version.isoformat(),
+        }
         for i in plan.items[:SHOWN]
     ]
     more = len(plan.items) - len(rows)
     parts = [f"to {plan.target}: {counts}", *([as_table(rows)] if rows else [])]
     parts += [f"and {more:,} more"] if more > 0 else []
     return "\n".join(
-        [*parts, *(f"left alone: {each.pk}: {each.why}" for each in plan.skipped[:SHOWN])]
+        [
+            *parts,
+            *(f"left alone: {shown_key(each.pk)}: {each.why}" for each in plan.skipped[:SHOWN]),
+        ]
     )
 
 

@@ -52,7 +52,9 @@ def command(table: str, keys: tuple[str, ...]) -> None:
 
 def lines(row: RowDifference) -> Iterator[str]:
     """One key: what was found, and a line for each column that differs."""
-    yield f"{row.pk}: {row.found}"
+    from headgate.checks.differences_shown import shown_key
+
+    yield f"{shown_key(row.pk)}: {row.found}"
     for each in row.differences:
         values = f"{_value(each.onprem)} on-prem, {_value(each.cloud)} in the cloud"
         yield f"  {each.column}: {values} ({each.kind})"

@@ -21,7 +21,7 @@ from headgate.checks.differences import (
     row_difference,
 )
 from headgate.checks.differences_kinds import Kind, kind_of, same_value
-from headgate.checks.differences_shown import shown_value
+from headgate.checks.differences_shown import shown_key, shown_value
 from headgate.variables import MASK
 
 AT = datetime(2024, 3, 31, 10, 15, 30, 123456, UTC)
@@ -185,6 +185,12 @@ def test_kinds_are_counted_in_their_order() -> None:
         row_difference("3", {"a": "y"}, {"a": "Y"}, "a"),
     ]
     assert list(count_kinds(rows).items()) == [("null_empty", 1), ("case", 2)]
+
+
+def test_a_key_cannot_speak_to_the_terminal() -> None:
+    assert shown_key("a\x1b[2Jb\nc") == "a\\x1b[2Jb\\nc"
+    assert shown_key("a\u202eb") == "a\\u202eb"
+    assert shown_key("Größe 1") == "Größe 1"
 
 
 def test_values_that_look_alike_are_written_so_that_they_do_not() -> None:

@@ -14,7 +14,7 @@ from headgate.compile.compare.model import Asked, Column, Table
 from headgate.compile.compare.plan import plan
 from headgate.compile.compare.repeated import repeated_keys_sql, repeated_sql
 from headgate.compile.compare.sums import Sums, differing, fetch_sql, sums_sql
-from headgate.compile.compare.types import common_form, hash_type
+from headgate.compile.compare.types import TWO_PARTS, common_form, hash_type
 from headgate.compile.compare.unkeyed import unkeyed_sql
 from headgate.compile.script import parse_script
 from headgate.errors import UsageError
@@ -38,7 +38,8 @@ KEYED = Asked(key=("id",), tolerances={"amount": Decimal("0.01"), "at": timedelt
         ("int", "bigint", "bigint"),
         ("int", "decimal(5,2)", "decimal(12,2)"),
         ("decimal(5,1)", "decimal(4,3)", "decimal(7,3)"),
-        ("decimal(38,0)", "decimal(38,10)", "string"),
+        ("decimal(38,0)", "decimal(38,10)", TWO_PARTS),
+        ("bigint", "decimal(38,37)", TWO_PARTS),
         ("float", "double", "double"),
         ("timestamp", "timestamp_ntz", "timestamp"),
         ("varchar(10)", "string", "string"),
@@ -102,6 +103,16 @@ def test_what_cannot_be_done_as_asked_is_refused_in_words(asked: Asked, words: s
     assert words in refused.value.why
 
 
+def test_digits_that_no_decimal_holds_have_no_tolerance() -> None:
+    left, right = (
+        table("a.a", id="int", n="decimal(38,0)"),
+        table("a.b", id="int", n="decimal(38,9)"),
+    )
+    with pytest.raises(UsageError) as refused:
+        plan(left, right, Asked(key=("id",), tolerances={"n": Decimal(1)}))
+    assert "too many digits for a tolerance" in refused.value.why
+
+
 def test_a_hostile_column_name_stays_a_name() -> None:
     name = "a`; DROP TABLE x -- ' ${y"
     with pytest.raises(UsageError):
@@ -138,6 +149,7 @@ def test_segments_with_other_sums_or_none_differ() -> None:
 def test_what_cannot_be_hashed_cannot_be_summed_up() -> None:
     assert (hash_type("decimal(12,2)"), hash_type("float")) == ("decimal", "double")
     assert hash_type("array<int>") == "list<integer>"
+    assert hash_type("decimal(38,35)") is None
     nested = {"id": "int", "s": "struct<a:int>"}
     found = plan(table("a.a", **nested), table("a.b", **nested), Asked(key=("id",)))
     with pytest.raises(UsageError) as refused:

@@ -244,8 +244,24 @@ def test_a_line_that_a_kill_cut_off_is_no_line(tmp_path: Path) -> None:
         out.write(b'{"outcome": {"pk": "1", "resu')
     found = need_open_journal(tmp_path, "t")
     assert [item.pk for item in found.left] == ["1", "2"]
-    found.settle([Outcome("1", "applied")])
+    with found.held():
+        found.settle([Outcome("1", "applied")])
     assert [item.pk for item in need_open_journal(tmp_path, "t").left] == ["2"]
+
+
+def test_reading_a_journal_writes_nothing_and_two_cannot_go_on_with_it(tmp_path: Path) -> None:
+    begun = journal(tmp_path, 3)
+    with begun.file.open("ab") as out:
+        out.write(b'{"announced": {"0": 17')
+    before = begun.file.read_bytes()
+    assert need_open_journal(tmp_path, "t").announced == {}
+    assert begun.file.read_bytes() == before
+    with begun.held():
+        assert begun.file.read_bytes() == before[: before.rfind(b"\n") + 1]
+        with pytest.raises(ConflictError), need_open_journal(tmp_path, "t").held():
+            pass
+    with need_open_journal(tmp_path, "t").held():
+        pass
 
 
 def test_a_second_repair_of_the_table_waits_for_the_first(tmp_path: Path) -> None:
@@ -276,20 +292,29 @@ def test_no_second_sees_more_than_it_may(tmp_path: Path, per_second: int) -> Non
     assert clock.now == pytest.approx((100 - last) / per_second)
 
 
+NOW = AT + timedelta(days=1)
+
+
 @pytest.mark.parametrize(
-    ("written", "stamp"),
+    ("version", "written", "stamp"),
     [
-        (None, micros(AT)),
-        (AT - SECOND, micros(AT)),
-        (AT + SECOND, micros(AT + SECOND) + 1),
+        (AT, None, AT),
+        (AT, AT - SECOND, AT),
+        (AT, AT + SECOND, AT + SECOND + timedelta(microseconds=1)),
+        # A version of the future would hide every write until then.
+        (NOW + timedelta(days=1), None, NOW),
+        (datetime(2099, 1, 1, tzinfo=UTC), AT, NOW),
+        (AT, NOW, None),
+        (AT, datetime(2099, 1, 1, tzinfo=UTC), None),
     ],
 )
-def test_the_timestamp_is_the_sources_version_or_just_after_what_stands_there(
-    written: datetime | None, stamp: int
+def test_the_timestamp_is_the_sources_version_or_just_after_what_stands_there_and_never_after_now(
+    version: datetime, written: datetime | None, stamp: datetime | None
 ) -> None:
-    item = Item("1", "MISMATCH", "upsert", AT)
-    assert timestamp(item, row(AT - SECOND, written)) == stamp
-    assert timestamp(item, None) == micros(AT)
+    item = Item("1", "MISMATCH", "upsert", version)
+    found = timestamp(item, row(AT - SECOND, written), NOW)
+    assert found == (None if stamp is None else micros(stamp))
+    assert timestamp(item, None, NOW) == micros(min(version, NOW))
 
 
 def test_values_become_those_of_the_column() -> None:
@@ -317,6 +342,35 @@ def test_by_itself_a_key_is_tried_a_few_times_with_pauses_between() -> None:
     assert tried.due(one, 60) == one
     tried.note(one, 60)
     assert tried.due(one, 1_000) == []
+
+
+def test_keys_that_cannot_be_repaired_stand_in_nobodys_way() -> None:
+    clock, sent = Clock(), list[str]()
+    every = [broken("old 1"), broken("old 2"), broken("new", version=AT + SECOND)]
+
+    def repair(found: Sequence[Broken]) -> RepairReport:
+        sent.extend(each.pk for each in found)
+        return RepairReport("t", "x", "r", 0, {CLOUD_NEWER: len(found)}, 0, "j")
+
+    run_automatic(
+        Rounds(every=1, most=8, limit=2),
+        lambda most: every[:most],
+        repair,
+        lambda _: None,
+        lambda: False,
+        clock=clock,
+        sleep=clock.sleep,
+    )
+    assert sent == ["old 1", "old 2", "new"]
+
+
+def test_what_is_no_longer_broken_is_forgotten() -> None:
+    tried = Tried()
+    tried.note([broken("1"), broken("2"), broken("3", version=AT + 2 * SECOND)], 0)
+    tried.forget([broken("2"), broken("9", version=AT + SECOND)], asked=2)
+    assert len(tried) == 2, "of a list that was cut, what stands behind its end is not known"
+    tried.forget([broken("2")], asked=5)
+    assert len(tried) == 1
 
 
 def test_rounds_go_on_until_they_are_enough_or_stopped() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from headgate.compile.compare.model import Asked, Compared, Plan, Table, Unlike
-from headgate.compile.compare.types import Form, common_form
+from headgate.compile.compare.types import TWO_PARTS, Form, common_form
 from headgate.errors import UsageError
 from headgate.expr.literals import spark_identifier
 from headgate.spec.refusal import Refusal, suggestion
@@ -84,6 +84,7 @@ def _faults(onprem: Table, cloud: Table, asked: Asked) -> Iterator[str]:
     yield from _unknown(asked.hidden, {**onprem.types, **cloud.types}, "masked column")
     yield from _keys(onprem, cloud, asked)
     yield from _tolerances(onprem, asked)
+    yield from _apart(onprem, cloud, asked)
 
 
 def _nameless(asked: Asked, *tables: Table) -> Iterator[str]:
@@ -128,3 +129,11 @@ def _tolerances(onprem: Table, asked: Asked) -> Iterator[str]:
             yield f"the tolerance of `{name}`, a column of type {type_}, must be {given}."
         elif type_ and not timely and not type_.startswith(NUMBERS):
             yield f"`{name}` is {type_}: only numbers and times have a tolerance."
+
+
+def _apart(onprem: Table, cloud: Table, asked: Asked) -> Iterator[str]:
+    for name in asked.tolerances:
+        if name in onprem.types and _right(asked, name) in cloud.types:
+            form = _form(onprem, cloud, asked, name)
+            if form is not None and form.type == TWO_PARTS:
+                yield f"`{name}` has too many digits for a tolerance: no DECIMAL holds both sides."

@@ -16,6 +16,13 @@ _MOMENTS = frozenset({"timestamp", "timestamp_ntz"})
 _PLAIN = frozenset({"boolean", "date", "string", "binary", "timestamp", "timestamp_ntz", "time"})
 _TEXTS = re.compile(r"(?:char|varchar)\(\d+\)|string(?: collate \w+)?")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+TWO_PARTS = "struct<whole:decimal(38,0),rest:decimal(38,38)>"
+_PARTS = (
+    "IF({0} IS NULL, NULL, named_struct("
+    "'whole', CAST(floor({0}) AS DECIMAL(38, 0)), 'rest', CAST({0} % 1 AS DECIMAL(38, 38))))"
+)
+# Of a decimal with more digits behind the point the hash contract has no exact form.
+MOST_SCALE = 30
 UTC_WORDS = "a time without a zone is taken as UTC"
 FLOAT_WORDS = "a float is compared as the double that it exactly is"
 
@@ -49,8 +56,9 @@ def hash_type(type_: str) -> str | None:
     """The type of the hash contract that keeps all of these values apart; None where none does."""
     if type_ in _HASHED:
         return _HASHED[type_]
-    if type_.startswith("decimal("):
-        return "decimal"
+    digits = _digits(type_)
+    if digits:
+        return "decimal" if digits[1] <= MOST_SCALE else None
     inner = hash_type(type_[6:-1]) if type_.startswith("array<") else None
     return f"list<{inner}>" if inner else None
 
@@ -85,14 +93,8 @@ def _numbers(left: str, right: str) -> Form:
     whole, scale = max(a[0], b[0]), max(a[1], b[1])
     if whole + scale <= MAX_DIGITS:
         return _cast(f"decimal({whole + scale},{scale})")
-    # No DECIMAL holds both, so the digits are compared as text, without zeros at the end.
-    return Form("string", _written(a), _written(b))
-
-
-def _written(digits: tuple[int, int]) -> str:
-    if not digits[1]:
-        return "CAST({} AS STRING)"
-    return "rtrim('.', rtrim('0', CAST({} AS STRING)))"
+    # No DECIMAL holds both, so what stands before and after the point is compared apart.
+    return Form(TWO_PARTS, _PARTS, _PARTS)
 
 
 def _cast(type_: str, note: str = "") -> Form:

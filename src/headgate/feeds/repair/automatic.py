@@ -25,6 +25,17 @@ class Tried:
     def due(self, broken: Sequence[Broken], now: float) -> list[Broken]:
         return [each for each in broken if self._may(each, now)]
 
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def forget(self, broken: Sequence[Broken], asked: int) -> None:
+        """Drop what is no longer broken: of a list that was cut, what would stand before its end."""
+        known = {(each.pk, each.version) for each in broken}
+        end = broken[-1].version if len(broken) >= asked and broken else None
+        gone = [key for key in self._seen if key not in known and (end is None or key[1] < end)]
+        for key in gone:
+            del self._seen[key]
+
     def note(self, broken: Sequence[Broken], now: float) -> None:
         for each in broken:
             count, _ = self._seen.get((each.pk, each.version), (0, now))
@@ -58,7 +69,7 @@ def run_automatic(
     """Find, repair, wait, again; how many keys were applied."""
     memory, applied, done = tried or Tried(), 0, 0
     while not stopped() and (rounds.most is None or done < rounds.most):
-        due = memory.due(find(rounds.limit), clock())
+        due = _next(rounds.limit, find, memory, clock())
         if due:
             memory.note(due, clock())
             found = repair(due)
@@ -68,6 +79,16 @@ def run_automatic(
         if rounds.most is None or done < rounds.most:
             _wait(rounds.every, stopped, clock, sleep)
     return applied
+
+
+def _next(
+    limit: int, find: Callable[[int], Sequence[Broken]], memory: Tried, now: float
+) -> list[Broken]:
+    """The oldest that are due; those tried lately, however many and old, stand in nobody's way."""
+    asked = limit + len(memory)
+    found = find(asked)
+    memory.forget(found, asked)
+    return memory.due(found, now)[:limit]
 
 
 def _wait(

@@ -3,14 +3,15 @@
 Cassandra keeps of two writes the one with the greater timestamp. So a row that somebody writes after
 our look at it stays, whatever we send. Where the row that stands there has a version of its own and
 was written later than that version, our timestamp is one microsecond after that writing: enough to
-replace what we have seen, too little to replace anything newer.
+replace what we have seen, too little to replace anything newer. No timestamp lies after now: one from
+the future would hide every write that comes before then.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from headgate.errors import OperationError
@@ -21,14 +22,20 @@ from headgate.feeds.repair.target import Announce, micros
 from headgate.feeds.rows.cassandra import CassandraRows
 from headgate.feeds.rows.model import WholeRow
 
+FROM_FUTURE = "the cloud's row was written with a timestamp of the future"
 NO_EFFECT = "it had no effect: the cloud holds a newer write or delete"
 
 
 class CassandraTarget:
     """Writes the columns that both sides have; `source_columns` are on-prem's."""
 
-    def __init__(self, rows: CassandraRows, source_columns: Sequence[str]) -> None:
-        self._rows, self._cassandra, shape = rows, rows.cassandra, rows.shape
+    def __init__(
+        self,
+        rows: CassandraRows,
+        source_columns: Sequence[str],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._rows, self._cassandra, shape, self._now = rows, rows.cassandra, rows.shape, now
         self._types = {name: column.cql_type for name, column in shape.columns.items()}
         self._columns = [n for n in shape.columns if n in source_columns and n not in rows.key]
         if not self._columns:
@@ -53,11 +60,10 @@ class CassandraTarget:
         announced: Mapping[str, int],
         announce: Announce,
     ) -> list[Outcome]:
-        stamps = {
-            item.pk: announced.get(item.pk, timestamp(item, cloud.get(item.pk))) for item in items
-        }
+        stamps, future = self._stamps(items, cloud, announced)
         announce(stamps)
-        waiting = [item for item in items if not _done_before(item, cloud, announced)]
+        stamped = [item for item in items if item.pk in stamps]
+        waiting = [item for item in stamped if not _done_before(item, cloud, announced)]
         upserts = [item for item in waiting if item.action == "upsert"]
         deletes = [item for item in waiting if item.action == "delete"]
         self._cassandra.write_many(
@@ -66,7 +72,19 @@ class CassandraTarget:
         self._cassandra.write_many(
             self._delete, [(stamps[item.pk], *self._key(item)) for item in deletes]
         )
-        return self._seen(items, stamps)
+        return [*future, *self._seen(stamped, stamps)]
+
+    def _stamps(
+        self,
+        items: Sequence[Item],
+        cloud: Mapping[str, WholeRow],
+        announced: Mapping[str, int],
+    ) -> tuple[dict[str, int], list[Outcome]]:
+        """The write timestamps, and the keys that cannot have one now."""
+        now = self._now()
+        found = {i.pk: announced.get(i.pk) or timestamp(i, cloud.get(i.pk), now) for i in items}
+        future = [Outcome(pk, "skipped", FROM_FUTURE) for pk, at in found.items() if at is None]
+        return {pk: at for pk, at in found.items() if at is not None}, future
 
     def _seen(self, items: Sequence[Item], stamps: Mapping[str, int]) -> list[Outcome]:
         """Looked at again: a write behind a newer one is silently nothing to Cassandra."""
@@ -81,12 +99,13 @@ class CassandraTarget:
         return (*self._key(item), *values, stamp)
 
 
-def timestamp(item: Item, cloud: WholeRow | None) -> int:
-    """The write timestamp: the source's version, or just after what stands there now."""
-    own = micros(item.version)
+def timestamp(item: Item, cloud: WholeRow | None, now: datetime) -> int | None:
+    """The write timestamp: the source's version, or just after what stands there; never after now."""
+    own = micros(min(item.version, now))
     if cloud is None or cloud.written is None:
         return own
-    return max(own, micros(cloud.written) + 1)
+    found = max(own, micros(cloud.written) + 1)
+    return found if found <= micros(now) else None
 
 
 def _done_before(item: Item, cloud: Mapping[str, WholeRow], announced: Mapping[str, int]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,6 +54,17 @@ class Journal:
         self.closed = True
         self._append([{"closed": True}])
 
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Go on with it, alone: read anew, a line that a kill cut off taken out."""
+        with _alone(self.file.with_name(f"{self.table}.lock"), self.table):
+            data = self.file.read_bytes()
+            os.truncate(self.file, data.rfind(b"\n") + 1)
+            fresh = read_journal(self.file)
+            self.outcomes, self.announced = fresh.outcomes, fresh.announced
+            self.closed = fresh.closed
+            yield
+
     def _append(self, lines: Iterable[Mapping[str, object]]) -> None:
         data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
         try:
@@ -62,6 +74,22 @@ class Journal:
                 os.fsync(out.fileno())
         except OSError as error:
             raise OperationError(f"{self.file} cannot be written", why=str(error)) from error
+
+
+@contextmanager
+def _alone(file: Path, table: str) -> Generator[None]:
+    import fcntl
+
+    with file.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConflictError(
+                f"another process is repairing {table}",
+                why=f"it holds {file}",
+                fix="wait for it, or stop it: what is left can be resumed",
+            ) from None
+        yield
 
 
 def new_journal(
@@ -102,15 +130,12 @@ def need_open_journal(home: Path, table: str) -> Journal:
 
 
 def read_journal(file: Path) -> Journal:
-    """A journal as it stands; a last line that a kill cut off is left out."""
+    """A journal as it stands; a last line that is not whole is left out, and nothing is written."""
     first, *rest = file.read_bytes().split(b"\n")
     head = cast("dict[str, Any]", orjson.loads(first))
     journal = Journal(file, head["table"], head["target"], tuple(map(_item, head["items"])))
     for line in rest[:-1]:
         _take(journal, cast("dict[str, Any]", orjson.loads(line)))
-    if rest and rest[-1]:
-        with file.open("rb+") as out:
-            out.truncate(file.stat().st_size - len(rest[-1]))
     return journal
 
 

@@ -60,7 +60,14 @@ class Pace:
 
 def run_repair(journal: Journal, edges: Edges, per_second: int, watcher: Watcher) -> RepairReport:
     """Send what is left of the journal; stops between batches when asked to."""
-    pace = Pace(per_second, edges.clock, edges.sleep)
+    with journal.held():
+        _send_left(journal, edges, Pace(per_second, edges.clock, edges.sleep), watcher)
+        if not journal.left and not journal.closed:
+            journal.close()
+    return report(journal)
+
+
+def _send_left(journal: Journal, edges: Edges, pace: Pace, watcher: Watcher) -> None:
     done = len(journal.outcomes)
     for batch in _batches(journal.left, pace.batch):
         if edges.stopped():
@@ -69,9 +76,6 @@ def run_repair(journal: Journal, edges: Edges, per_second: int, watcher: Watcher
         journal.settle(_sent(journal, edges, batch))
         done += len(batch)
         watcher.update(done)
-    if not journal.left:
-        journal.close()
-    return report(journal)
 
 
 def report(journal: Journal) -> RepairReport:
