@@ -61,7 +61,9 @@ class Newcomer:
 
     root: Path
 
-    def type(self, steps: list[Step], name: str = "", name_on_the_page: str = "") -> str:
+    def type(
+        self, steps: list[Step], name: str = "", name_on_the_page: str = "", seconds: int = SECONDS
+    ) -> str:
         """What the screen shows; a command that fails, fails the test."""
         lines = [f": {shlex.quote(step.section)}\n{step.commands}" for step in steps]
         script = "\n".join(lines)
@@ -76,7 +78,7 @@ class Newcomer:
                 stdin=subprocess.DEVNULL,
                 stdout=shown,
                 stderr=shown,
-                timeout=SECONDS,
+                timeout=seconds,
                 check=False,
             )
         assert done.returncode == 0, screen.read_text("utf-8")[-6000:]

@@ -19,9 +19,10 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 def test_the_runbook_of_reconciliation_is_right_to_its_last_line(newcomer: Newcomer) -> None:
-    screen = newcomer.type(steps_of(PAGE))
+    # Four minutes of it are waiting for windows to pass.
+    screen = newcomer.type(steps_of(PAGE), seconds=1100)
     shown = re.search(r"```\n(DQ_STATUS +CNT\n.*?)```", PAGE.read_text("utf-8"), re.S)
     assert shown
     for line in shown.group(1).splitlines():
