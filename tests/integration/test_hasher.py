@@ -268,6 +268,26 @@ def test_change_events_are_looked_up_and_a_delete_is_a_tombstone(lab: Lab) -> No
     assert done.tombstones == 1
 
 
+def test_a_change_event_without_a_key_is_a_dead_letter_since_no_job_reads_it(lab: Lab) -> None:
+    topic = lab.broker.new_topic(1, "cass")
+    lab.send([("k", {"op": "i", "after": {"pk": None}}), ("k", b"no json")], topic)
+    done = lab.run(lab.plan(mode="cdc", topic=topic))
+    codes = [letter.headers["headgate.reason_code"] for letter in lab.records(lab.letters)]
+    assert sorted(codes) == ["dq_missing_pk", "dq_not_json"]
+    assert done.dead_letters == 2
+
+
+def test_a_polled_row_that_the_contract_cannot_hash_is_a_dead_letter(lab: Lab) -> None:
+    lab.write([{"pk": "k1"}, {"pk": "k2"}])
+    lab.cassandra.execute(f"UPDATE {lab.table} SET col3 = 9000000000000000 WHERE pk = 'k2'")
+    heard = Heard()
+    done = lab.run(lab.plan(mode="poll"), heard)
+    (letter,) = lab.records(lab.letters)
+    assert (letter.key, letter.headers["headgate.reason_code"]) == (b"k2", "dq_hash_refused")
+    assert (done.readings, done.dead_letters) == (1, 1)
+    assert any("does not see deletes" in words for words in heard.said)
+
+
 def test_a_key_that_is_not_the_tables_is_refused(lab: Lab) -> None:
     with pytest.raises(SettingsError, match="is not the primary key"):
         lab.run(replace(lab.plan(), key=("col1",)))

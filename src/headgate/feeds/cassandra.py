@@ -76,6 +76,8 @@ class TableShape:
     keyspace: str
     table: str
     columns: dict[str, Column]
+    dropped: frozenset[str] = frozenset()
+    table_id: str = ""
 
     @property
     def name(self) -> str:
@@ -209,7 +211,18 @@ class Cassandra:
                 why="system_schema.columns has none of its columns",
                 fix="create it, or check `rows: {cloud: {cassandra: …}}` of the rule set",
             )
-        return TableShape(keyspace, name, {c.name: c for c in map(_column, found)})
+        where = "WHERE keyspace_name = ? AND table_name = ?"
+        dropped = self.execute(
+            f"SELECT column_name FROM system_schema.dropped_columns {where}", (keyspace, name)
+        )
+        ids = self.execute(f"SELECT id FROM system_schema.tables {where}", (keyspace, name))
+        return TableShape(
+            keyspace,
+            name,
+            {c.name: c for c in map(_column, found)},
+            frozenset(str(row["column_name"]) for row in dropped),
+            str(ids[0]["id"]) if ids else "",
+        )
 
     def reader(
         self, table: str, key: Sequence[str], columns: Sequence[str], version: str | None = None

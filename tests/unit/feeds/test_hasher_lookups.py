@@ -222,3 +222,21 @@ def test_success_between_failures_keeps_it_going() -> None:
         table.answer() if n % 3 == 2 else table.fail()
     answers(lookups)
     assert not lookups.paused
+
+
+def test_a_row_that_breaks_the_connection_is_lost_alone_and_its_neighbours_are_found() -> None:
+    lookups, table, clock = started(in_flight=10, retries=3)
+    for key in ("a", "bad", "b", "c"):
+        lookups.ask(asked(key))
+    found: list[Found | Lost] = []
+    for _ in range(60):
+        found += answers(lookups)
+        broken = any(key == "bad" for key, _, _ in table.open)
+        while table.open:
+            table.fail(AWAY) if broken else table.answer()
+        while table.probes:
+            table.probes.pop()(True)
+        clock.time += 2
+    assert {f.asked[0].key for f in found if isinstance(f, Found)} == {"a", "b", "c"}
+    assert [f.asked[0].key for f in found if isinstance(f, Lost)] == ["bad"]
+    assert lookups.outstanding == 0

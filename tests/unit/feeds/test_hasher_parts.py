@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.compile.rules.key_path import read_path
-from headgate.errors import OperationError
+from headgate.errors import OperationError, SettingsError
 from headgate.feeds.cassandra import Column, TableShape
 from headgate.feeds.cassandra_rows import Row, RowForm
 from headgate.feeds.cassandra_values import KeyTypeError, key_text, key_values, moment
@@ -28,7 +28,7 @@ from headgate.feeds.hasher.asked import (
     request_of,
 )
 from headgate.feeds.hasher.cdc import changed_of
-from headgate.feeds.hasher.drift import drift_of
+from headgate.feeds.hasher.drift import drift_of, require_columns
 from headgate.feeds.hasher.framing import opener
 from headgate.feeds.hasher.key_path import key_of
 from headgate.feeds.hasher.offsets import Offsets
@@ -74,6 +74,27 @@ def test_an_event_without_a_time_has_the_version_of_its_record() -> None:
     assert asked_for(event_ts=None).version == AT
 
 
+@pytest.mark.parametrize("far", ["0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"])
+def test_a_time_that_no_calendar_has_in_utc_gives_way_to_the_records_own(far: str) -> None:
+    assert asked_for(event_ts=far).version == AT
+
+
+def test_a_number_that_is_none_in_a_field_that_nobody_reads_does_no_harm() -> None:
+    text = json.dumps(event(other=float("nan"))).encode()
+    assert isinstance(asked_of(record(text), FORM), Asked)
+
+
+def test_a_framed_value_whose_schema_is_in_another_language_is_left_to_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def schema(_self: object, _id: int) -> None:
+        raise OperationError("schemas in PROTOBUF are not read here")
+
+    monkeypatch.setattr("headgate.feeds.registry.client.RegistryClient.schema", schema)
+    opened = opener("http://127.0.0.1:1")
+    assert asked_of(record(b"\x00\x00\x00\x00\x07{}"), FORM, opened) == Skipped("not_json")
+
+
 def test_a_time_without_zone_is_utc() -> None:
     assert asked_for(event_ts="2026-03-01 12:00:00.123").version == AT
 
@@ -90,11 +111,11 @@ def test_a_tombstone_asks_whether_the_key_of_its_record_is_gone() -> None:
         (b"no json", "not_json"),
         (b"[1]", "not_json"),
         (b"\xff", "not_json"),
-        (b'{"a": NaN}', "not_json"),
         (b"[" * 100_000, "not_json"),
         (event(event_ts="yesterday"), "not_json"),
         (event(partitionColumns=[]), "missing_pk"),
         (event(partitionColumns="k1"), "missing_pk"),
+        (event(partitionColumns=[{"type": "PK", "value": "\ud800"}]), "missing_pk"),
         (event(action="TRUNCATE"), "unknown_action"),
         (event(action="delete"), "unknown_action"),
     ],
@@ -292,6 +313,14 @@ def test_s1_125_a_new_column_is_told_and_s1_127_a_removed_one_too() -> None:
     assert drift.since(drift).lines("ks.t") == []
 
 
+def test_a_column_that_the_table_never_had_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(SettingsError, match="has no column `colum1`") as raised:
+        require_columns(shape("col1"), ("colum1",))
+    assert "col1" in raised.value.fix
+    dropped = TableShape("ks", "t", shape("col1").columns, frozenset({"col2"}))
+    require_columns(dropped, ("col1", "col2"))
+
+
 def test_a_column_that_the_table_lacks_is_null_in_the_row() -> None:
     form = RowForm(shape("col1"), ("col1", "col2"), None)
     assert form.selection == '"col1", WRITETIME("col1")'
@@ -359,9 +388,10 @@ def test_token_ranges_cover_every_token_once() -> None:
 
 def test_how_far_a_scan_came_is_kept_and_a_damaged_note_is_said(tmp_path: Path) -> None:
     file = tmp_path / "hasher" / "business.json"
-    assert read_state(file) == datetime(1970, 1, 1, tzinfo=UTC)
-    write_state(file, AT)
-    assert read_state(file) == AT
+    assert read_state(file, "id1") == datetime(1970, 1, 1, tzinfo=UTC)
+    write_state(file, AT, "id1")
+    assert read_state(file, "id1") == AT
+    assert read_state(file, "id2") == datetime(1970, 1, 1, tzinfo=UTC)  # the table was made anew
     file.write_text("{")
     with pytest.raises(OperationError, match="cannot be read"):
-        read_state(file)
+        read_state(file, "id1")

@@ -100,7 +100,7 @@ def asked_of(record: Record, form: EventForm, opened: Opened = plainly) -> Asked
     data = fields_of(text) if text is not None else None
     if data is None:
         return Skipped("not_json")
-    key = key_of(data, form.path) if form.path else text_of(data.get(form.pk))
+    key = sendable(key_of(data, form.path) if form.path else text_of(data.get(form.pk)))
     if key is None:
         return Skipped("missing_pk")
     action = data.get(form.action)
@@ -136,11 +136,19 @@ def request_of(record: Record) -> Asked | Skipped:
     data = fields_of(record.value or b"{}")
     if data is None:
         return Skipped("not_json")
-    key = text_of(data.get("pk")) or bare_key(record)
+    key = sendable(text_of(data.get("pk"))) or bare_key(record)
     version = version_of(data, "event_ts", record)
     if key is None:
         return Skipped("missing_pk")
     return Asked(key, version, record) if version else Skipped("not_json")
+
+
+def sendable(key: str | None) -> str | None:
+    """The key, unless no message can carry it: JSON may spell half of a character."""
+    try:
+        return key.encode().decode() if key is not None else None
+    except UnicodeEncodeError:
+        return None
 
 
 def bare_key(record: Record) -> str | None:
@@ -153,14 +161,10 @@ def bare_key(record: Record) -> str | None:
 def fields_of(value: bytes) -> Mapping[str, Any] | None:
     """The fields of a JSON object, numbers as they are written; None when it is none."""
     try:
-        data = json.loads(value.decode(), parse_int=str, parse_float=str, parse_constant=_refuse)
+        data = json.loads(value.decode(), parse_int=str, parse_float=str)  # NaN passes, as in Spark
     except (ValueError, RecursionError):
         return None
     return cast("Mapping[str, Any]", data) if isinstance(data, dict) else None
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)
 
 
 def version_of(data: Mapping[str, Any], field: str | None, record: Record) -> datetime | None:
@@ -170,9 +174,11 @@ def version_of(data: Mapping[str, Any], field: str | None, record: Record) -> da
         return record.timestamp
     try:
         moment = datetime.fromisoformat(str(text))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        return record.timestamp  # as the job takes a time that no calendar has
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _whole(value: Any) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from headgate.feeds.hasher.asked import Asked, Record, Skipped, fields_of
+from headgate.feeds.hasher.asked import Asked, Record, Skipped, fields_of, sendable
 from headgate.feeds.hasher.key_path import text_of
 
 DELETED = "d"
@@ -28,7 +28,9 @@ def changed_of(record: Record, key: Sequence[str]) -> Asked | Skipped:
     parts = [_cell(cells.get(name)) for name in key]
     if any(part is None for part in parts):
         return Skipped("missing_pk")
-    text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, ensure_ascii=False)
+    text = sendable(parts[0] if len(parts) == 1 else json.dumps(parts, ensure_ascii=False))
+    if text is None:
+        return Skipped("missing_pk")
     return Asked(text, _moment(data, record), record, deleted=data.get("op") == DELETED)
 
 

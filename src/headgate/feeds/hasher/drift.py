@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from headgate.errors import SettingsError
 from headgate.feeds.cassandra import TableShape
+from headgate.spec.refusal import suggestion
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,17 @@ class Drift:
 
 
 NOTHING = Drift((), ())
+
+
+def require_columns(shape: TableShape, fields: Collection[str]) -> None:
+    """Refuse a contract with a column that the table never had: a slip, and all keys would differ."""
+    for name in fields:
+        if name not in shape.columns and name not in shape.dropped:
+            raise SettingsError(
+                f"{shape.name} has no column `{name}`, and never had one",
+                why="the hash contract names it: it would hash as null in every row",
+                fix=suggestion(name, shape.columns, "columns"),
+            )
 
 
 def drift_of(shape: TableShape, fields: Collection[str], version: str | None) -> Drift:

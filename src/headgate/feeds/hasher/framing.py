@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from headgate.errors import SettingsError
+from headgate.errors import OperationError, SettingsError
 from headgate.feeds.registry.frame import UnreadableError, unframed
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def opener(url: str | None) -> Opened:
             if schema is None or schema.kind == "JSON":
                 return found.payload if schema else None
             return orjson.dumps(reader.read(value).value, default=str)
-        except UnreadableError:
+        except (UnreadableError, OperationError):  # a schema in a language that is not read here
             return None
 
     return opened

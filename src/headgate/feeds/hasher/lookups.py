@@ -4,7 +4,8 @@ Reads of one key never overlap, so their answers come in the order of the reads.
 key while it is being read waits, and one later read answers all of it.
 
 A read that fails is tried again after a growing pause. One that failed too often is lost, a dead
-letter. But twenty failures in a row, or a driver that has no host left, mean that Cassandra is away:
+letter. A read that was under way twice when Cassandra went away is then made alone: if it is what breaks
+the connection, as a value that the driver cannot read does, it is lost by itself. But twenty failures in a row, or a driver that has no host left, mean that Cassandra is away:
 then nothing is tried and nothing is lost until a probe gets an answer.
 """
 
@@ -74,7 +75,13 @@ class _Read:
     key: str
     asked: tuple[Asked, ...]
     tries: int = 0
+    away: int = 0
     begun: float = 0.0
+
+    @property
+    def suspect(self) -> bool:
+        """Whether it was under way twice when Cassandra went away: it may be what does that."""
+        return self.away > 1
 
 
 @dataclass
@@ -107,6 +114,7 @@ class Lookups:
         self._later: list[tuple[float, int, _Read]] = []
         self._reading: set[str] = set()
         self._in_flight = self._in_a_row = self._numbers = 0
+        self._alone = False
         self._probe_at: float | None = None
         self._probing = False
         self.why_paused = ""
@@ -155,10 +163,13 @@ class Lookups:
             return
         while self._later and self._later[0][0] <= self.now():
             self._ready.append(heapq.heappop(self._later)[2])
-        while self._in_flight < self.limits.in_flight and not self.paused:
+        while self._in_flight < self.limits.in_flight and not self.paused and not self._alone:
+            if self._ready and self._ready[0].suspect and self._in_flight:
+                return
             read = self._next()
             if read is None:
                 return
+            self._alone = read.suspect
             self._start(read)
 
     def _next(self) -> _Read | None:
@@ -186,6 +197,7 @@ class Lookups:
             self._probed(up=failure is None)
             return
         self._in_flight -= 1
+        self._alone = False
         self.timing.lookups += 1
         self.timing.seconds += self.now() - read.begun
         if failure is not None:
@@ -207,8 +219,12 @@ class Lookups:
             self.table.renew()
         if failure.kind == "away":
             read.tries -= 1  # it was not slow: nobody was there to ask
+            read.away += 1
             self._pause(failure)
-        if self.paused:
+        if read.away > self.limits.retries + 1:
+            self._release(read)
+            yield Lost(read.asked, failure, read.away)
+        elif self.paused:
             self._ready.append(read)
         elif read.tries > self.limits.retries or failure.kind == "refused":
             self._release(read)

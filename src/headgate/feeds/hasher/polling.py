@@ -21,10 +21,10 @@ from headgate.errors import OperationError, RowRefusedError, UnavailableError, U
 from headgate.feeds.cassandra import Cassandra, quoted
 from headgate.feeds.cassandra_rows import Row, RowForm
 from headgate.feeds.cassandra_values import key_text
-from headgate.feeds.hasher.asked import Known
-from headgate.feeds.hasher.counts import PUBLISHED, SKIPPED, Counts
+from headgate.feeds.hasher.asked import Known, Record
+from headgate.feeds.hasher.counts import DEAD_LETTER, PUBLISHED, Counts
 from headgate.feeds.hasher.plan import HasherPlan
-from headgate.feeds.hasher.publisher import Publisher
+from headgate.feeds.hasher.publisher import Letter, Publisher
 from headgate.feeds.hasher.reading import Reading, written
 from headgate.feeds.hasher.service import Watcher
 from headgate.feeds.hasher.table import HashedTable
@@ -34,8 +34,12 @@ OVERLAP = timedelta(seconds=60)
 FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_TOKEN, MOST_TOKEN = -(1 << 63), (1 << 63) - 1
 RANGES = 16
-LOOK_SECONDS = 0.1
-TRIES, PAUSE_SECONDS = 3, 1.0
+LOOK_SECONDS, PAUSE_SECONDS = 0.1, 1.0
+REMEMBERED = 100_000
+BLIND = (
+    "a scan does not see deletes: run a hasher on Topic-1 beside it, or keys that are deleted"
+    " on both sides become ZOMBIE"
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ class Poller:
         self._plan, self._cassandra, self._table = plan, cassandra, table
         self._publisher, self._counts, self._watcher = publisher, counts, watcher
         self._sent: dict[str, Known] = {}
-        self._away = False
+        self._away, self._id, self._most = False, table.shape.table_id, REMEMBERED
+        watcher.say(BLIND)
         if plan.version is None or plan.version not in table.shape.columns:
             raise UsageError(
                 f"{plan.cassandra_table} cannot be polled",
@@ -98,7 +103,7 @@ class Poller:
         """Send the rows that are new since the last scan; then note how far it came."""
         with suppress(UnavailableError):
             self._table.renew()
-        before, begun = read_state(self._plan.state_file), datetime.now(UTC)
+        before, begun = read_state(self._plan.state_file, self._id), datetime.now(UTC)
         since = before - OVERLAP if before > FIRST else FIRST
         rows, newest = 0, before
         for key, row in self._changed(since):
@@ -109,9 +114,11 @@ class Poller:
             newest = max(newest, min(row.version or newest, begun))
             if rows % 500 == 0:
                 self._publisher.poll()
+            if len(self._sent) > self._most:
+                self._forget(newest)
         self._publisher.flush()
         if not stopped():  # ranges not scanned may have older rows
-            write_state(self._plan.state_file, newest)
+            write_state(self._plan.state_file, newest, self._id)
             self._forget(newest)
         return Scanned(rows, newest)
 
@@ -137,9 +144,7 @@ class Poller:
         try:
             hashed = self._plan.row_hash(row.values)
         except RowRefusedError as error:
-            self._counts.records[SKIPPED] += 1
-            self._counts.skipped["hash_refused"] += 1
-            self._watcher.say(f"a row cannot be hashed: {error.what}")
+            self._letter(key, row, error)
             return 0
         partial = any(row.values.get(name) is None for name in self._table.there)
         reading = Reading(key, hashed, row.cloud_ts or datetime.now(UTC), partial)
@@ -152,6 +157,20 @@ class Poller:
         self._publisher.send(self._plan.cloud_topic, key, value, (), self._done)
         return 1
 
+    def _letter(self, key: str, row: Row, error: RowRefusedError) -> None:
+        """There is no message whose bytes a dead letter could have: the row as JSON stands for them."""
+        known = Known(None, row.cloud_ts or FIRST)
+        if self._sent.get(key) == known:
+            return
+        self._sent[key] = known
+        body = orjson.dumps({"pk": key, **row.values}, default=str)
+        record = Record(self._plan.cassandra_table, 0, 0, datetime.now(UTC), key.encode(), body)
+        letter = Letter("Hash", "dq_hash_refused", error.one_line)
+        self._publisher.dead_letter(self._plan.letters_topic, record, letter, self._refused)
+
+    def _refused(self) -> None:
+        self._counts.records[DEAD_LETTER] += 1
+
     def _done(self) -> None:
         self._counts.records[PUBLISHED] += 1
         self._watcher.advance(1)
@@ -160,6 +179,7 @@ class Poller:
         """Only what the next scan's overlap can find again must be known."""
         since = newest - OVERLAP
         self._sent = {key: known for key, known in self._sent.items() if known.version >= since}
+        self._most = max(REMEMBERED, 2 * len(self._sent))
 
     def _wait(self, stopped: Callable[[], bool], seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -174,11 +194,15 @@ def token_ranges(parts: int) -> Sequence[tuple[int, int]]:
     return [(a, b - 1) for a, b in zip(starts, [*starts[1:], MOST_TOKEN + 1], strict=True)]
 
 
-def read_state(file: Path) -> datetime:
-    """The newest version that was sent; the epoch when nothing was."""
+def read_state(file: Path, table_id: str) -> datetime:
+    """The newest version that was sent; the epoch when nothing was of this table.
+
+    A table that was made anew has another id: what was sent of the old one says nothing of it.
+    """
     try:
-        found = orjson.loads(file.read_bytes())["newest"]
-        return datetime.fromisoformat(found)
+        found = orjson.loads(file.read_bytes())
+        same = found["table_id"] == table_id
+        return datetime.fromisoformat(found["newest"]) if same else FIRST
     except FileNotFoundError:
         return FIRST
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -189,6 +213,7 @@ def read_state(file: Path) -> datetime:
         ) from error
 
 
-def write_state(file: Path, newest: datetime) -> None:
+def write_state(file: Path, newest: datetime, table_id: str) -> None:
     with whole_file(file) as part:
-        part.write_bytes(orjson.dumps({"newest": written(newest)}) + b"\n")
+        state = {"newest": written(newest), "table_id": table_id}
+        part.write_bytes(orjson.dumps(state) + b"\n")

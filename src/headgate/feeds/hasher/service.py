@@ -27,6 +27,8 @@ from headgate.feeds.hasher.table import HashedTable
 
 IDLE_SECONDS, BUSY_SECONDS = 0.1, 0.02
 COMMIT_EVERY, LOOK_EVERY, SHAPE_EVERY = 1.0, 0.5, 60.0
+# What comes of one record or one row, and of nothing else.
+OF_ONE_RECORD = (RowRefusedError, ValueError, TypeError, ArithmeticError)
 # What may wait for its answer or its acknowledgement before no more is read; so long without
 # room, partitions are paused: a member that does not ask for records holds up the whole group.
 QUEUED, FULL_SECONDS = 20, 1.0
@@ -102,26 +104,32 @@ class Hasher:
             self._ask(record)
 
     def _ask(self, record: Record) -> None:
-        asked = self._asked(record)
-        if isinstance(asked, Skipped):
-            self.counts.skipped[asked.why] += 1
-            self._done(SKIPPED, [record])
-        else:
+        """What one record has in it must never end the hasher: the next one would end as well."""
+        try:
+            asked = self._asked(record)
+        except OF_ONE_RECORD as error:
+            self._letter(record, Letter("Kafka", "dq_unreadable", _words(error)))
+            return
+        if not isinstance(asked, Skipped):
             self._lookups.ask(asked)
+            return
+        self.counts.skipped[asked.why] += 1
+        if self._plan.given.mode == "lookup" and record.topic == self._plan.topic:
+            self._done(SKIPPED, [record])  # the job reads it too, and makes the dead letter
+        else:
+            words = "no key can be found in it" if asked.why == "missing_pk" else "it is no JSON"
+            self._letter(record, Letter("Kafka", f"dq_{asked.why}", words))
 
     def _settle(self, answer: Found | Lost) -> None:
         mine = tuple(asked for asked in answer.asked if self._is_mine(asked))
         if not mine:
             return
-        if isinstance(answer, Lost):
-            if answer.failure.kind == "refused":
-                raise _refused(answer)
-            self._lose(mine, answer)
-            return
-        try:
+        if isinstance(answer, Found):
             self._publish(mine, answer)
-        except RowRefusedError as error:
-            self._letters(mine, Letter("Hash", "dq_hash_refused", error.one_line))
+        elif answer.failure.kind == "refused":
+            raise _refused(answer)
+        else:
+            self._lose(mine, answer)
 
     def _is_mine(self, asked: Asked) -> bool:
         """Whether its partition is still this process's; a second reading may always be sent."""
@@ -130,24 +138,28 @@ class Hasher:
 
     def _publish(self, mine: tuple[Asked, ...], answer: Found) -> None:
         asked = newest(mine)
-        reading = reading_of(asked, answer.row, self._plan.row_hash, self._table.there)
+        try:
+            reading = reading_of(asked, answer.row, self._plan.row_hash, self._table.there)
+            value = self._value(reading, asked)
+        except OF_ONE_RECORD as error:
+            self._letters(mine, Letter("Hash", "dq_hash_refused", _words(error)))
+            return
         records = [one.record for one in mine if one.before is None]
         if not records and asked.before == reading.known:
             return  # nothing new: sent again, it would only count as a duplicate
-        self._count(reading, asked, changed=not records)
+        self._count(reading, asked, changed=not records, tombstone=value is None)
         self._plan_reread(mine, reading)
-        value = self._value(reading, asked)
         done = partial(self._done, PUBLISHED, records)
         self._publisher.send(self._plan.cloud_topic, asked.key, value, [asked.record], done)
 
     def _value(self, reading: Reading, asked: Asked) -> bytes | None:
         if self._plan.tombstones and reading.absent and asked.deleted:
-            self.counts.tombstones += 1
             return None
         return self._plan.closed(self._plan.cloud.fields(reading))
 
-    def _count(self, reading: Reading, asked: Asked, *, changed: bool) -> None:
+    def _count(self, reading: Reading, asked: Asked, *, changed: bool, tombstone: bool) -> None:
         self.counts.readings += 1
+        self.counts.tombstones += tombstone
         self.counts.partial += reading.partial
         self.counts.changed += changed
         self.counts.not_found += reading.absent and not asked.deleted
@@ -169,11 +181,12 @@ class Hasher:
 
     def _letters(self, mine: tuple[Asked, ...], letter: Letter) -> None:
         for asked in mine:
-            if asked.before is not None:
-                continue  # its event had a reading: the job settles it by its deadline
-            done = partial(self._done, DEAD_LETTER, [asked.record])
-            topic = self._plan.letters_topic
-            self._publisher.dead_letter(topic, asked.record, letter, done)
+            if asked.before is None:  # else its event had a reading, and the job settles it
+                self._letter(asked.record, letter)
+
+    def _letter(self, record: Record, letter: Letter) -> None:
+        done = partial(self._done, DEAD_LETTER, [record])
+        self._publisher.dead_letter(self._plan.letters_topic, record, letter, done)
 
     def _done(self, outcome: str, records: Sequence[Record]) -> None:
         for record in records:
@@ -245,6 +258,12 @@ class Hasher:
         """
         with suppress(HeadgateError):
             self._publisher.flush(SECONDS_TO_LEAVE)
+
+
+def _words(error: Exception) -> str:
+    return (
+        error.one_line if isinstance(error, HeadgateError) else f"{type(error).__name__}: {error}"
+    )
 
 
 def _refused(answer: Lost) -> ForbiddenError:

@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.feeds.cassandra import Cassandra, Failure, TableShape
 from headgate.feeds.cassandra_rows import Row, RowReader
-from headgate.feeds.hasher.drift import NOTHING, Drift, drift_of
+from headgate.feeds.hasher.drift import NOTHING, Drift, drift_of, require_columns
 
 
 class HashedTable:
@@ -72,6 +72,7 @@ class HashedTable:
             self._reader = self._opened(shape)
 
     def _opened(self, shape: TableShape) -> RowReader:
+        require_columns(shape, self._fields)
         drift = drift_of(shape, self._fields, self._version)
         self._note(drift.since(self._known))
         self._known = drift
