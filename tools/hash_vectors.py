@@ -40,6 +40,13 @@ DECIMALS = tuple(
         " -9999999999.9999999999 0.000001 0.0000004 0.0000005 -0.0000005 12345678901234567890.12"
     ).split()
 )
+FINE = tuple(
+    Decimal(text)
+    for text in (
+        "0 0.5 0.7 -0.5 1E-33 -1E-33 5E-8 0.00000123 1.5E-20 -0.000001 0.999999999999999999999999999999999"
+        " -0.100000000000000000000000000000001 12.5"
+    ).split()
+)
 DOUBLES = (
     0.0, -0.0, 1.0, -1.0, 0.1, 0.2, 0.3, 0.1 + 0.2, 0.5, 1.5, 2.5, -0.5, -1.5, 0.005, 0.015, 0.025, 1.005,
     2.675, 1e7, 1e7 + 0.1, 9999999.999999, 1e-7, 5e-7, 1.5e-6, 1e15, 1e16, 2.0**53, 2.0**53 + 2, 9.2e18,
@@ -420,6 +427,15 @@ GROUPS = (
         tuple(kind[2] for kind in ALL.values()),
         120,
         tuple(kind[1] for kind in ALL.values()),
+    ),
+    group(
+        "exact decimals below one, with more digits than a product holds",
+        24,
+        ("decimal", "decimal(38,33)", one_of(FINE)),
+        ("decimal", "decimal(38,35)", one_of(FINE)),
+        ("decimal", "decimal(38,38)", one_of((*FINE[:-1], Decimal(f"-0.{'9' * 38}")))),
+        ("decimal(30)", "decimal(38,38)", one_of(FINE[:-1])),
+        given=((Decimal("0.5"),) * 4, (Decimal("0.7"),) * 4, (Decimal(0),) * 4),
     ),
 )
 

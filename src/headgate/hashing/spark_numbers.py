@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.expr.literals import spark_literal
 from headgate.hashing.spark_types import SparkType
-from headgate.spec.hash_contract_types import MOST_DIGITS
+from headgate.spec.hash_contract_types import MOST_DIGITS, MOST_SCALE
 
 # Doubles are exact up to here, and twice rounded still off by less than a half.
 _SURE_DIGITS = 15
@@ -66,11 +66,25 @@ def _perhaps_too_long(column: str, kind: SparkType, scale: int) -> str:
 
 def exact_decimal(column: str, kind: SparkType) -> str:
     """Digits that do not end in zero, and their power of ten."""
+    if kind.scale > MOST_SCALE["decimal"]:
+        return bound(text(column), "said", _exact_of_text("said"))
     value = column if kind.name == "decimal" else f"CAST({column} AS DECIMAL(20, 0))"
     kept = "trim(TRAILING '0' FROM digits)"
     power = f"length(digits) - length({kept}) - {kind.scale}"
     told = f"IF(digits = '0', '0e0', concat({kept}, 'e', {power}))"
     return bound(_digits(value, kind.scale), "digits", told)
+
+
+def _exact_of_text(said: str) -> str:
+    """From however it was printed, 5E-8 or 0.00000005: no product holds so many digits."""
+    mantissa = f"substring_index({said}, 'E', 1)"
+    digits = f"trim(LEADING '0' FROM translate({mantissa}, '-.', ''))"
+    kept = f"trim(TRAILING '0' FROM {digits})"
+    point = f"IF(contains({said}, '.'), length(substring_index({mantissa}, '.', -1)), 0)"
+    shift = f"IF(contains({said}, 'E'), try_cast(substring_index({said}, 'E', -1) AS INT), 0)"
+    power = f"{shift} - {point} + length({digits}) - length({kept})"
+    sign = f"IF(startswith({said}, '-'), '-', '')"
+    return f"IF({kept} = '', '0e0', concat({sign}, {kept}, 'e', {power}))"
 
 
 def double_body(column: str, kind: SparkType, scale: int | None) -> str:

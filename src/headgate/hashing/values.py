@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
+from math import inf, isfinite
 from typing import Any, TypeAlias, cast
 from uuid import UUID
 
@@ -97,11 +98,19 @@ def _double(value: Value) -> float:
     if isinstance(value, float):
         return value
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except (OverflowError, ValueError):
-            raise UnfitError("no double is so large") from None
+        return _nearest(value)
     raise UnfitError("it is no number")
+
+
+def _nearest(value: int | Decimal) -> float:
+    """A finite number that no double holds is none: infinity would be another value."""
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):
+        found = inf
+    if not isfinite(found):
+        raise UnfitError("no double is so large")
+    return found
 
 
 def _date(value: Value) -> str:
