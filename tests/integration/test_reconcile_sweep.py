@@ -61,6 +61,7 @@ def test_keys_past_their_deadline_are_settled_without_a_record(pair: Pair) -> No
     assert broken(pair.pipeline.certify()) == ()
 
 
+@pytest.mark.slow
 def test_halves_in_two_windows_are_one_pair(pair: Pair) -> None:
     pair.send(onprem("apart"))
     pair.process()
@@ -71,6 +72,7 @@ def test_halves_in_two_windows_are_one_pair(pair: Pair) -> None:
     assert settled == ["MISSING_CLOUD", "LATE_MATCH"]
 
 
+@pytest.mark.slow
 def test_a_sweep_says_nothing_twice(pair: Pair) -> None:
     pair.send(onprem("alone"), onprem("a"), cloud("a"))
     pair.process()
@@ -126,6 +128,7 @@ def test_a_sweep_broken_off_at_any_point_is_finished(pair: Pair, point: Point) -
     check_swept(pair, 1)
 
 
+@pytest.mark.slow
 def test_a_replay_of_both_sides_in_a_later_window_changes_no_verdict(pair: Pair) -> None:
     """The replay's window has both sides, and they look late there; the key as a whole matched before."""
     pair.send(onprem("k"), cloud("k", read=2))
