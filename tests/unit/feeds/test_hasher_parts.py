@@ -28,6 +28,7 @@ from headgate.feeds.hasher.asked import (
     request_of,
 )
 from headgate.feeds.hasher.cdc import changed_of
+from headgate.feeds.hasher.column_types import fits, require_types
 from headgate.feeds.hasher.drift import drift_of, require_columns
 from headgate.feeds.hasher.framing import opener
 from headgate.feeds.hasher.key_path import key_of
@@ -35,6 +36,7 @@ from headgate.feeds.hasher.offsets import Offsets
 from headgate.feeds.hasher.polling import read_state, token_ranges, write_state
 from headgate.feeds.hasher.reading import CloudForm, Reading, differs, newest, reading_of
 from headgate.feeds.hasher.rereads import Rereads
+from headgate.spec.hash_contract_types import parse_hash_type
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 PATH = read_path("partitionColumns[type='PK'].value")
@@ -311,6 +313,32 @@ def test_s1_125_a_new_column_is_told_and_s1_127_a_removed_one_too() -> None:
         "ks.t has no column `col2` any more: it hashes as null, so its keys will differ",
     ]
     assert drift.since(drift).lines("ks.t") == []
+
+
+@pytest.mark.parametrize(
+    ("cql_type", "kind", "fitting"),
+    [
+        ("text", "string", True),
+        ("uuid", "string", False),
+        ("inet", "string", False),
+        ("bigint", "decimal(2)", True),
+        ("decimal", "double(2)", False),
+        ("list<int>", "set<integer>", True),
+        ("set<int>", "list<integer>", False),
+        ("map<text, frozen<list<double>>>", "map<string,list<double>>", True),
+        ("map<text, frozen<list<time>>>", "map<string,list<string>>", False),
+        ("frozen<tuple<int, int>>", "list<integer>", False),
+    ],
+)
+def test_a_column_is_hashed_only_as_what_both_sides_read_alike(
+    cql_type: str, kind: str, fitting: bool
+) -> None:
+    assert fits(cql_type, parse_hash_type(kind)) is fitting
+
+
+def test_a_contract_that_reads_a_column_as_something_else_is_refused() -> None:
+    with pytest.raises(SettingsError, match="col1 is text and cannot be hashed as integer"):
+        require_types(shape("col1"), {"col1": parse_hash_type("integer")})
 
 
 def test_a_column_that_the_table_never_had_is_refused_with_the_nearest_name() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +17,7 @@ from headgate.feeds.hasher.framing import Closed, Opened, closer, opener, plainl
 from headgate.feeds.hasher.lookups import Limits
 from headgate.feeds.hasher.reading import CloudForm
 from headgate.spec.durations import duration
+from headgate.spec.hash_contract_types import HashType
 from headgate.spec.reconcile import Reconcile, WholeRows
 from headgate.spec.ruleset import RuleTable
 
@@ -67,6 +68,7 @@ class HasherPlan:
     state_file: Path
     opened: Opened = plainly
     closed: Closed = orjson.dumps
+    kinds: Mapping[str, HashType] = field(default_factory=dict[str, HashType])
 
     @property
     def job(self) -> str:
@@ -114,7 +116,7 @@ def plan_of(settings: Settings, table: RuleTable, bootstrap: str, given: Given) 
         cassandra_table=cassandra,
         key=tuple(part.strip() for part in rows.key.split(",")),
         version=rows.version,
-        fields=tuple(field.name for field in contract.fields),
+        fields=tuple(one.name for one in contract.fields),
         row_hash=_hashed_by(contract),
         events=event_form(table, reconcile, read_path(onprem.pk_path) if onprem.pk_path else ()),
         cloud=form,
@@ -122,6 +124,7 @@ def plan_of(settings: Settings, table: RuleTable, bootstrap: str, given: Given) 
         state_file=settings.home / "hasher" / f"{table.name}.json",
         opened=opener(url) if onprem.framed else plainly,
         closed=closer(url, str(cloud.topic), form) if cloud.framed else orjson.dumps,
+        kinds={one.name: one.kind for one in contract.fields},
     )
 
 

@@ -115,7 +115,7 @@ def _table(plan: HasherPlan, cassandra: Cassandra, counts: Counts, watcher: Watc
             watcher.say(line)
 
     name, fields = plan.cassandra_table, plan.fields
-    return HashedTable(cassandra, name, plan.key, fields, plan.version, note)
+    return HashedTable(cassandra, name, plan.key, fields, plan.version, note, plan.kinds)
 
 
 def _summed(

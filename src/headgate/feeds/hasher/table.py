@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.feeds.cassandra import Cassandra, Failure, TableShape
 from headgate.feeds.cassandra_rows import Row, RowReader
+from headgate.feeds.hasher.column_types import require_types
 from headgate.feeds.hasher.drift import NOTHING, Drift, drift_of, require_columns
+from headgate.spec.hash_contract_types import HashType
 
 
 class HashedTable:
@@ -24,7 +26,9 @@ class HashedTable:
         fields: tuple[str, ...],
         version: str | None,
         note: Callable[[Drift], None] = lambda _: None,
+        kinds: Mapping[str, HashType] | None = None,
     ) -> None:
+        self._kinds = kinds or {}
         self.name, self.key, self._fields, self._version = name, key, fields, version
         self._cassandra, self._note, self._known = cassandra, note, NOTHING
         self._reader = self._opened(cassandra.shape(name))
@@ -73,6 +77,7 @@ class HashedTable:
 
     def _opened(self, shape: TableShape) -> RowReader:
         require_columns(shape, self._fields)
+        require_types(shape, self._kinds)
         drift = drift_of(shape, self._fields, self._version)
         self._note(drift.since(self._known))
         self._known = drift
