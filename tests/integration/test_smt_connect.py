@@ -6,9 +6,12 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import RunningBroker
 from tests.integration.smt_rig import (
     Rig,
@@ -22,6 +25,7 @@ from tests.integration.smt_rig import (
     value_of,
 )
 
+from headgate.cli.main import cli
 from headgate.feeds.connect.connectors import Connector
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
@@ -169,6 +173,34 @@ def test_a_misspelt_column_and_a_type_that_does_not_fit_keep_the_task_from_start
 def _all_failed_with(own: Rig, connector: Connector, words: str) -> bool:
     tasks = own.tasks(connector)
     return bool(tasks) and all(words in task.get("trace", "") for task in tasks)
+
+
+def test_deploy_makes_the_topics_that_are_not_there_so_that_a_bad_record_finds_its_place(
+    own: Rig, tmp_path: Path
+) -> None:
+    own.write([row(1)])
+    topic, letters = f"{own.keyspace}.fresh", f"{own.keyspace}.letters"
+    changes: dict[str, str] = {
+        "dlq__topic": letters,
+        "transforms__ComputeHash__dlq__topic": letters,
+        "transforms__RouteTopic__replacement": topic,
+    }
+    connector = own.lacking("col4", **changes)
+    file = tmp_path / "mine.json"
+    file.write_text(connector.text)
+    environ = {
+        **own.worker.service.endpoints(),
+        "BROKER": "kafka",
+        "BOOTSTRAP_SERVERS": own.bootstrap,
+        "HEADGATE_HOME": str(tmp_path),
+    }
+    own.deployed.append(connector.name)
+    done = CliRunner(env=environ).invoke(cli, ["connect", "deploy", str(file)])
+    assert done.exit_code == 0, done.output
+    made = AdminClient({"bootstrap.servers": own.bootstrap}).list_topics(timeout=10).topics
+    assert (len(made[topic].partitions), len(made[letters].partitions)) == (6, 3)
+    assert keys(own.messages(letters, lambda got: len(got) >= 1)) == {"k000001"}
+    assert {task["state"] for task in own.tasks(connector)} == {"RUNNING"}
 
 
 @dataclass(frozen=True)

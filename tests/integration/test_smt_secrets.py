@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from headgate.local.connect import ConnectServer
 from headgate.local.service import Running
 
 CANARY = "canary_9c41"
-GROUP = "smt_secrets"
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -24,11 +25,11 @@ def own(
     broker: RunningBroker, cassandra: Running[CassandraServer], tmp_path: Path
 ) -> Iterator[Rig]:
     plugins = build_plugins(ROOT / "connect").folder
-    secrets = {"CASSANDRA_PASSWORD": CANARY}
+    secrets, name = {"CASSANDRA_PASSWORD": CANARY}, f"smt_secrets{next(NUMBERS)}"
     server = ConnectServer(
-        tmp_path / "connect", broker.bootstrap, plugins, group=GROUP, secrets=secrets
+        tmp_path / "connect", broker.bootstrap, plugins, group=name, secrets=secrets
     )
-    with Running(server) as worker, rig(broker.bootstrap, cassandra, worker, GROUP) as made:
+    with Running(server) as worker, rig(broker.bootstrap, cassandra, worker, name) as made:
         yield made
 
 
@@ -42,7 +43,7 @@ def test_the_password_stands_on_no_topic_in_no_answer_and_in_no_log(own: Rig) ->
     told += [own.call("GET", f"/connectors/{connector.name}/config")[1]]
     told += [own.worker.service.log.read_text()]
     for topic in ("configs", "offsets", "status"):
-        stored = own.messages(f"{GROUP}-{topic}", lambda _: False, 1)
+        stored = own.messages(f"{own.keyspace}-{topic}", lambda _: False, 1)
         told += [str(message.value()) for message in stored]
     assert any(REFERRED in text for text in told)
     assert [text for text in told if CANARY in text] == []
@@ -51,6 +52,6 @@ def test_the_password_stands_on_no_topic_in_no_answer_and_in_no_log(own: Rig) ->
 @pytest.mark.slow
 def test_the_worker_fills_in_the_reference_and_no_other_variable(own: Rig) -> None:
     own.deploy(own.connector(table=REFERRED))
-    assert until(lambda: f"no table {GROUP}.{CANARY}" in str(own.tasks(own.connector())))
+    assert until(lambda: f"no table {own.keyspace}.{CANARY}" in str(own.tasks(own.connector())))
     own.deploy(own.connector(table="${env:PATH}"))
-    assert until(lambda: "no table " + GROUP + ".${env:PATH}" in str(own.tasks(own.connector())))
+    assert until(lambda: ".${env:PATH}" in str(own.tasks(own.connector())))
