@@ -265,7 +265,7 @@ def newest_sql(scan: str) -> str:
 
 def told_sql(scan: str) -> str:
     """The changes that were the newest of their key when they came."""
-    rank = f"row({_since_ever('onprem_version')}, {_since_ever('cloud_version')}, settled)"
+    rank = f"row({_since_ever('onprem_version')}, {_since_ever('cloud_version')})"
     return (
         f"(SELECT * FROM (SELECT *, {rank} AS rank, max({rank}) OVER (PARTITION BY pk"
         f" ORDER BY {IN_TIME} ROWS UNBOUNDED PRECEDING) AS newest FROM {scan})"
