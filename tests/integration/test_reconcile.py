@@ -65,3 +65,18 @@ def test_a_replay_in_a_later_window_changes_nothing_that_was_told(pair: Pair) ->
     assert pair.statuses() == pair.last_told() == {"k": "MATCH"}
     assert len(pair.sql("SELECT id FROM lake.dq.results_{t}")) == 1
     assert pair.counters() == {"duplicates": 2}
+
+
+@pytest.mark.slow
+def test_old_news_in_a_later_window_is_not_told_whatever_its_clock_says(pair: Pair) -> None:
+    """The clock of the versions runs two hours ahead, so that none is from before its window."""
+    ahead = 7_200
+    pair.send(onprem("k", version=ahead, read=1), cloud("k", version=ahead, number=None, read=2))
+    pair.send(onprem("k", version=ahead + 9, read=3), cloud("k", version=ahead + 9, read=4))
+    pair.process()
+    pair.send(onprem("k", version=ahead, read=4_000))
+    pair.send(cloud("k", version=ahead, number=None, read=4_001))
+    pair.process()
+    assert pair.statuses() == pair.last_told() == {"k": "MATCH"}
+    told = pair.sql("SELECT dq_status FROM lake.dq.results_{t} WHERE settled")
+    assert [row["dq_status"] for row in told] == ["MATCH"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headgate.settings import Settings
     from headgate.store.ops import OpsStore
 
-RECONCILE = "reconcile"
+RECONCILE, SWEEP = "reconcile", "sweep"
 TABLES = ("states", "results", "partials")
 
 
@@ -59,6 +59,8 @@ class PairEvidence:
     letters: int
     windowed: int
     final: int
+    swept: int
+    swept_rows: int
     topics: tuple[OnTopic, ...]
 
     def outcomes(self) -> Counter[str]:
@@ -76,6 +78,7 @@ def account(evidence: PairEvidence) -> RuleAccount:
         _offsets(evidence),
         *(_produced(topic, evidence.streaming) for topic in evidence.topics),
         _windows(evidence),
+        _swept(evidence),
         _open(evidence),
         *(history_line(table, evidence.settled) for table in evidence.tables.values()),
     )
@@ -118,6 +121,12 @@ def _windows(evidence: PairEvidence) -> Line:
     return line("windows", evidence.windowed == evidence.final, words, "they differ")
 
 
+def _swept(evidence: PairEvidence) -> Line:
+    """What sweeps have written stands in the results."""
+    words = f"verdicts of sweeps {evidence.swept_rows:,} = ledger {evidence.swept:,}"
+    return line("sweeps", evidence.swept_rows == evidence.swept, words, "they differ")
+
+
 def _open(evidence: PairEvidence) -> Line:
     words, open_ = "no batch is left open", evidence.open_batches
     if open_ and evidence.streaming:
@@ -136,29 +145,30 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> PairE
     """All evidence of one pair."""
     from headgate.checks.evidence import table_evidence
 
-    job, rows = job_name(RECONCILE, table), store.ledger()
+    job, sweeps, rows = job_name(RECONCILE, table), job_name(SWEEP, table), store.ledger()
     found = {kind: table_evidence(lake, f"dq.{kind}_{table}") for kind in TABLES}
     return PairEvidence(
         table=table,
         ledger=tuple(row for row in rows if row.job == job),
-        open_batches=len(store.open_intents(job)),
+        open_batches=len(store.open_intents(job)) + len(store.open_intents(sweeps)),
         streaming=any(run.mode == "streaming" for run in store.runs(job, states=ACTIVE)),
         settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
         tables={kind: evidence for kind, evidence in found.items() if evidence is not None},
         letters=dead_letters_of(lake, job),
         windowed=windows_of(lake, table),
-        final=_final(lake, table),
+        final=_count(lake, table, "settled"),
+        swept=sum(row.outcomes.get("swept", 0) for row in rows if row.job == sweeps),
+        swept_rows=_count(lake, table, "origin = 'sweep'"),
         topics=_topics(settings, store, job),
     )
 
 
-def _final(lake: Lake, table: str) -> int:
+def _count(lake: Lake, table: str, which: str) -> int:
     results = f"dq.results_{table}"
     if not lake.exists(results):
         return 0
-    return int(
-        str(lake.query(f"SELECT count(*) FROM {lake.scan_sql(results)} WHERE settled")[0][0])
-    )
+    found = lake.query(f"SELECT count(*) FROM {lake.scan_sql(results)} WHERE {which}")
+    return int(str(found[0][0]))
 
 
 def _topics(settings: Settings, store: OpsStore, job: str) -> tuple[OnTopic, ...]:

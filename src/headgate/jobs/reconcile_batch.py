@@ -10,7 +10,6 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.compile.reconcile.facts import late_arrival
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.script import Script
@@ -49,12 +48,14 @@ from headgate.store.model import TOPIC_SOURCE, Intent
 class Touched:
     """The states that a micro-batch touches: to be carried out exactly once.
 
-    `hint` tells what was observed meanwhile; windows that ended by `watermark` were dropped.
+    `hint` tells what was observed meanwhile; windows that ended by `watermark` were dropped. Where the
+    state was `begun_amid` what was read before, the table knows more of the same windows.
     """
 
     frame: DataFrame
     hint: Callable[[], Hint | None]
     watermark: int
+    begun_amid: bool = False
 
 
 class ReconcileBatch:
@@ -147,9 +148,10 @@ class ReconcileBatch:
             return Straddling(others, None)
         reached = self._touched.watermark * 1000 + writing.limits.wait // timedelta(microseconds=1)
         newest = window_of(max(hint.latest, reached), writing.limits)
-        if not hint.old and window_of(hint.earliest, writing.limits) >= newest:
-            return None
-        return Straddling(others, newest)
+        if self._touched.begun_amid or window_of(hint.earliest, writing.limits) < newest:
+            return Straddling(others, newest)
+        older = others.where(f"window_start < timestamp_micros({newest}L)")
+        return Straddling(older, newest) if hint.doubtful and not older.isEmpty() else None
 
     def _judge(
         self, writing: Writing, states: Snapshot, straddling: Straddling | None
@@ -159,20 +161,19 @@ class ReconcileBatch:
         found, late = self._states.appended(states), is_late(writing.limits, watermark)
         judged = judged_states(found, intent.range, late, straddling)
         seen = Observation()
-        judged = judged.observe(seen, *_observed(intent, writing.limits))
+        judged = judged.observe(seen, *_observed(intent))
         judged.createOrReplaceTempView(writing.rules.names.states)
         staged = stage(self._results, intent, writing.script.one("accept"))
         found = seen.get
         return staged, Seen(*(int(found.get(name) or 0) for name in Seen._fields))
 
 
-def _observed(intent: Intent, limits: Limits) -> tuple[Column, ...]:
+def _observed(intent: Intent) -> tuple[Column, ...]:
     """What is counted of states while they are judged, as `Seen` has it."""
     first = (f"IF({inside(f'{s}_first', s, intent.range)}, 1, 0)" for s in SIDES)
     counts = {
         "states": "count(*)",
         "firsts": f"sum({' + '.join(f'coalesce({part}, 0)' for part in first)})",
-        "late_arrivals": f"sum(IF(changed AND {late_arrival(limits)}, 1, 0))",
     }
     return tuple(F.expr(sql).alias(name) for name, sql in counts.items())
 

@@ -27,22 +27,21 @@ from headgate.store.model import Range
 class Hint(NamedTuple):
     """Messages, deletes among them, the earliest and latest time of reading in microseconds.
 
-    `old` is how many touched states have a version from before their window.
+    `doubtful` is of how many touched states other windows may have more to say.
     """
 
     messages: int
     deletes: int
     earliest: int
     latest: int
-    old: int
+    doubtful: int
 
 
 class Seen(NamedTuple):
-    """States, sides of them that came first in this batch, and pairs that came too far apart."""
+    """States, and how many sides of them came first in this batch."""
 
     states: int
     firsts: int
-    late_arrivals: int
 
 
 @dataclass(frozen=True)
@@ -70,17 +69,17 @@ class Records:
         """By what was seen where it adds up; where each message is a first, none came twice."""
         total = span(self.range)
         if hint is None or hint.messages != total:
-            return self._counted_again(seen, states)
+            return self._counted_again(states)
         tombstones = self._tombstones() if hint.deletes else 0
-        counters = {"deletes": hint.deletes, "late_arrival": seen.late_arrivals}
+        counters = {"deletes": hint.deletes}
         if seen.firsts != hint.messages:
             counters |= {"duplicates": self._duplicates(states)}
         outcomes = {ACCEPTED: total - tombstones, TOMBSTONE: tombstones}
         return Counted(_some(outcomes), _some(counters, least=()))
 
-    def _counted_again(self, seen: Seen, states: DataFrame) -> Counted:
+    def _counted_again(self, states: DataFrame) -> Counted:
         outcomes: Counter[str] = Counter()
-        counters: Counter[str] = Counter(late_arrival=seen.late_arrivals)
+        counters: Counter[str] = Counter()
         for row in sql(self.session, self.script.one("outcomes")).collect():
             outcomes[str(row["outcome"])] += int(row["n"])
             if row["outcome"] == REFUSED and "reason" in row:

@@ -80,7 +80,9 @@ class ReconcileRun(QualityRun):
         return self._last
 
     def _touched(self, frame: DataFrame) -> Touched:
-        return Touched(frame, self._hint, self._watermark)
+        start = self._checkpoint.start() if self._checkpoint is not None else None
+        amid = start is not None and any(start.offsets.values())
+        return Touched(frame, self._hint, self._watermark, amid)
 
     def _hint(self) -> Hint | None:
         if self._stream is None:

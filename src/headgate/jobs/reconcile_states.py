@@ -22,6 +22,12 @@ from headgate.store.model import Range
 HINT, STATES_HINT = "headgate-messages", "headgate-states"
 # A version from before the window in which it was read.
 OLD = " OR ".join(f"coalesce({side}.version < window_start, FALSE)" for side in SIDES)
+# Both sides are there, and something is not as it is in a match.
+ODD = (
+    "onprem IS NOT NULL AND cloud IS NOT NULL AND NOT (onprem.hash <=> cloud.hash"
+    " AND onprem.hash IS NOT NULL AND onprem.hash_version <=> cloud.hash_version"
+    " AND NOT onprem.action <=> 'DELETE' AND NOT cloud.action <=> 'DELETE')"
+)
 MERGED = "dq_merged"
 CLOCK = ("clock", "revision")
 VIEWS = ("view", "verdict view")
@@ -51,7 +57,7 @@ def streaming_states(
     watermarked.createOrReplaceTempView(names.timed)
     sql(session, script.one(AGGREGATED))
     states = session.table(names.batch_states)
-    return states.observe(STATES_HINT, F.expr(f"count_if({OLD})").alias("old"))
+    return states.observe(STATES_HINT, F.expr(f"count_if({OLD} OR ({ODD}))").alias("doubtful"))
 
 
 def batch_states(session: SparkSession, script: Script, names: Names) -> DataFrame:
@@ -84,7 +90,8 @@ class Straddling:
     """Which states may have more in other windows, and where that stands.
 
     Of a version that is older than its window an earlier one may know, and of a window that is not the
-    newest, a later one. `newest` is the start of the newest window, in microseconds; None means of all.
+    newest, a later one. Whatever the clocks say, a pair that does not plainly match is looked up too.
+    `newest` is the start of the newest window, in microseconds; None means of all.
     """
 
     others: DataFrame
@@ -92,11 +99,9 @@ class Straddling:
 
     @property
     def condition(self) -> str:
-        return (
-            "TRUE"
-            if self.newest is None
-            else f"({OLD}) OR unix_micros(window_start) < {self.newest}L"
-        )
+        if self.newest is None:
+            return "TRUE"
+        return f"{OLD} OR ({ODD}) OR unix_micros(window_start) < {self.newest}L"
 
     def keys(self, states: DataFrame) -> DataFrame:
         return states.where(self.condition).select("pk").distinct()

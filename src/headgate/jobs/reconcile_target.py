@@ -23,7 +23,6 @@ METRICS = {
     "deletes": "delete_count",
     "duplicates": "duplicates",
     "late_records": "late_records",
-    "late_arrival": "late_arrival",
     "dq_missing_pk": "missing_pk",
     "dq_unknown_action": "unknown_action",
 }

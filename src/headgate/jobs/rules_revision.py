@@ -18,9 +18,10 @@ from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import QUALITY, RECONCILE, Names
 from headgate.compile.script import Script, parse_script
-from headgate.errors import OperationError
+from headgate.errors import OperationError, SettingsError
 from headgate.jobs.declaration import render_values
 from headgate.settings import Settings
+from headgate.spec.reconcile import Reconcile
 from headgate.spec.rules_loader import find_table, load_rules
 from headgate.spec.ruleset import Aggregate, OnFail, RuleSet, RuleSource, Severity
 from headgate.store.ops import OpsStore
@@ -177,6 +178,14 @@ def with_limits(judged: JudgedTable, settings: Settings) -> JudgedTable:
     if judged.table.reconcile is None or not changed:
         return judged
     table = replace(judged.table, reconcile=replace(judged.table.reconcile, **changed))
+    limits = limits_of(table.reconcile or Reconcile())
+    if limits.horizon < limits.wait:
+        raise SettingsError(
+            f"the horizon of {table.name} is shorter than window and grace together",
+            why=f"horizon {limits.horizon}, window {limits.window}, grace {limits.grace},"
+            " as RECONCILE_WINDOW, RECONCILE_GRACE and RECONCILE_HORIZON say",
+            fix="set RECONCILE_HORIZON to at least their sum",
+        )
     tables = tuple(table if t.name == table.name else t for t in judged.rule_set.tables)
     return replace(judged, table=table, rule_set=replace(judged.rule_set, tables=tables))
 
