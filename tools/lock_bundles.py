@@ -35,7 +35,13 @@ def note(name: str) -> str:
 def unlocked(name: str) -> list[Artifact]:
     """The artifacts of a list: `org:name:version`, then a classifier and an extension if any."""
     parts = [line.split(":") for line in lines(name) if line and not line.startswith("#")]
-    return [Artifact(*part[:3], "", *part[3:]) for part in parts]
+    return [_artifact(*part) for part in parts]
+
+
+def _artifact(
+    org: str, name: str, version: str, classifier: str | None = None, ext: str = "jar"
+) -> Artifact:
+    return Artifact(org, name, version, "", classifier, ext)
 
 
 def locked(name: str) -> dict[str, object]:

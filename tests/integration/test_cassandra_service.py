@@ -75,13 +75,16 @@ def test_the_supervisor_restarts_a_killed_node_on_its_port(tmp_path):
 
     def node():
         state = files.read_state()
-        return state.service(CASSANDRA) if state else None
+        found = state.service(CASSANDRA) if state else None
+        assert found is not None
+        return found
 
     local.run("local", "up", "--only", "cassandra")
     try:
         before = node()
         assert before.address == f"127.0.0.1:{local.environ['CASSANDRA_PORT']}"
         assert f"CASSANDRA_PORT={local.environ['CASSANDRA_PORT']}" in files.endpoints.read_text()
+        assert before.pid is not None
         os.kill(before.pid, signal.SIGKILL)
         assert wait_until(lambda: node().restarts == 1 and node().state == "ready", 60)
         assert node().address == before.address

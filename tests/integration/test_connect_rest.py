@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def worker() -> Iterator[tuple[Worker, ConnectRest]]:
         thread.join()
 
 
-def status(connector: str = "RUNNING", *tasks: str, trace: str = "") -> dict[str, object]:
+def status(connector: str = "RUNNING", *tasks: str, trace: str = "") -> dict[str, Any]:
     return {
         "name": "x",
         "type": "source",

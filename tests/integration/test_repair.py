@@ -22,7 +22,7 @@ from headgate.checks.differences import EQUAL
 from headgate.checks.differences_gather import open_rows
 from headgate.checks.differences_repair import Repairs, open_repairs
 from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import Reading, State, merge, of_message
+from headgate.compile.reconcile.state import Reading, Side, State, merge, of_message
 from headgate.compile.reconcile.verdict import judge
 from headgate.feeds.cassandra import Cassandra, Place, session_at
 from headgate.feeds.hasher.asked import reread_topic
@@ -75,7 +75,8 @@ class Shop:
 
     def verdicts(self, at: datetime = LATE) -> dict[str, Verdict]:
         states: dict[str, State] = {}
-        for side, topic in (("onprem", self.lab.topic), ("cloud", self.lab.cloud)):
+        topics: dict[Side, str] = {"onprem": self.lab.topic, "cloud": self.lab.cloud}
+        for side, topic in topics.items():
             for got in self.lab.records(topic):
                 fields = json.loads(got.value or b"{}")
                 time = fields["event_ts" if side == "onprem" else "cloud_ts"]

@@ -114,9 +114,9 @@ def test_a_report_counts_what_was_sent_and_hides_what_is_sensitive(
     assert {row.status for row in report.sample.rows} == {"INVALID", "NEGATIVE", "ODD"}
     assert report.sample.failing == report.failed
 
-    explained_words = explained_text(
-        explained(_declared(pipeline), "rules.yml", read_counts(pipeline.store, pipeline.name))
-    )
+    declared = _declared(pipeline)
+    counts = read_counts(pipeline.store, declared.table)
+    explained_words = explained_text(explained(declared, "rules.yml", counts))
     assert f"held on {held(second)['negative']:,}" in explained_words
     _all_hidden(report, files.html, files.json, explained_words)
     _is_the_same_again(pipeline, report)

@@ -118,8 +118,8 @@ def test_a_hostile_column_name_stays_a_name() -> None:
     with pytest.raises(UsageError):
         plan(table("a.a", **{name: "int"}), table("a.b", **{name: "int"}), Asked())
     odd = "a`; DROP TABLE x -- '"
-    sides = (table(n, id="int", **{odd: "int"}) for n in ("a.a", "a.b"))
-    script = parse_script("x", keyed_sql(plan(*sides, Asked(key=("id",)))))
+    left, right = (table(n, id="int", **{odd: "int"}) for n in ("a.a", "a.b"))
+    script = parse_script("x", keyed_sql(plan(left, right, Asked(key=("id",)))))
     assert "DROP" not in {step.sql.split()[0] for step in script.steps}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
-from typing import Literal
 
-Side = Literal["onprem", "cloud"]
+from headgate.spec.ruleset import Side
+
 SIDES: tuple[Side, ...] = ("onprem", "cloud")
 DELETE, UPSERT = "DELETE", "UPSERT"
 # What a message of the first side may say was done; what says nothing is an upsert.
