@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from headgate.cli.verbs import Verbs
 
 # Each verb is the `command` of headgate.cli.hash_<verb>.
 VERBS: dict[str, str] = {
@@ -15,23 +15,7 @@ VERBS: dict[str, str] = {
 }
 
 
-class Verbs(click.Group):
-    """Imports a verb's module only when that verb is called, so that help stays quick."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        return importlib.import_module(f"headgate.cli.hash_{cmd_name}").command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, VERBS[verb]) for verb in self.list_commands(ctx)])
-
-
-@click.command(cls=Verbs)
+@click.command(cls=Verbs, noun="hash", verbs=VERBS)
 def group() -> None:
     """Turn rows into the same bytes on both sides, and into hashes that can be compared.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from headgate.cli.verbs import Verbs
 
 # Each verb is the `command` of headgate.cli.reconcile_<verb>.
 VERBS: dict[str, str] = {
@@ -18,23 +18,7 @@ VERBS: dict[str, str] = {
 }
 
 
-class Verbs(click.Group):
-    """Imports a verb's module only when that verb is called, so that help stays quick."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        return importlib.import_module(f"headgate.cli.reconcile_{cmd_name}").command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, VERBS[verb]) for verb in self.list_commands(ctx)])
-
-
-@click.command(cls=Verbs)
+@click.command(cls=Verbs, noun="reconcile", verbs=VERBS)
 def group() -> None:
     """Compare both sides of a rule table key by key.
 
