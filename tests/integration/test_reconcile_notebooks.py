@@ -47,6 +47,7 @@ def report(pair: Pair, before: Path | None = None) -> ReconcileReport:
     return reconcile_report(pair.pipeline.settings, pair.pipeline.store, wanted)
 
 
+@pytest.mark.slow
 def test_every_query_of_the_notebooks_runs_and_the_report_says_the_same(
     pair: Pair, tmp_path: Path
 ) -> None:
