@@ -340,24 +340,29 @@ def test_random_tokens_neither_crash_nor_hang_nor_come_through_changed() -> None
 
 def test_random_characters_neither_crash_nor_hang() -> None:
     random = Random(SEED)
-    for _ in range(FUZZED):
-        length = random.randint(1, 60)
-        is_safe(
-            "".join(
-                chr(random.choice((random.randrange(128), random.randrange(0xD7FF))))
-                for _ in range(length)
-            )
+    texts = (
+        "".join(
+            chr(random.choice((random.randrange(128), random.randrange(0xD7FF))))
+            for _ in range(random.randint(1, 60))
         )
+        for _ in range(FUZZED)
+    )
+    judged = [is_safe(text) for text in texts]
+    assert len(judged) == FUZZED
+    assert not all(judged)
 
 
 def test_mutated_conditions_neither_crash_nor_come_through_changed() -> None:
-    random = Random(SEED)
+    random, judged = Random(SEED), list[bool]()
     for _ in range(FUZZED):
         text = random.choice(
             (*OUTSIDE, "a = 1 AND s LIKE 'x%'", "CASE WHEN b THEN a ELSE 1 END > 0")
         )
         at = random.randrange(len(text) + 1)
-        is_safe(text[:at] + random.choice(_WORDS) + text[at + random.randint(0, 3) :])
+        judged.append(
+            is_safe(text[:at] + random.choice(_WORDS) + text[at + random.randint(0, 3) :])
+        )
+    assert set(judged) == {True, False}, "some come through, and as the same tree; others do not"
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,10 @@ def test_each_sql_file_is_one_statement_a_query(notes: dict[str, Note]) -> None:
 
 def test_every_code_cell_is_python(notes: dict[str, Note]) -> None:
     for note in notes.values():
-        for cell in json.loads(rendered(note, "jupyter"))["cells"]:
-            if cell["cell_type"] == "code":
-                ast.parse("".join(cell["source"]))
+        cells = json.loads(rendered(note, "jupyter"))["cells"]
+        code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+        assert len(code) > len(note.queries)
+        assert all(ast.parse("".join(lines)).body for lines in code)
 
 
 def test_a_pair_that_is_judged_as_a_whole_has_one_notebook_only() -> None:
