@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from headgate.errors import SettingsError, UsageError
 from headgate.feeds.hasher.asked import reread_topic
 from headgate.feeds.repair.cassandra import CassandraTarget
 from headgate.feeds.repair.journal import Journal, new_journal
-from headgate.feeds.repair.model import REPAIRABLE, Broken, RepairPlan, RepairReport
+from headgate.feeds.repair.model import REPAIRABLE, Broken, Followed, RepairPlan, RepairReport
 from headgate.feeds.repair.plan import repair_plan
 from headgate.feeds.repair.run import Edges, Watcher, run_repair
 from headgate.feeds.repair.target import Rereads, Target, TopicTarget
@@ -26,6 +28,7 @@ from headgate.spec.reconcile import Repair
 from headgate.spec.ruleset import RuleTable
 
 RETENTION_DAYS = 7
+VALID, LOOK_SECONDS = "valid", 1.0
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,20 @@ class Repairs:
             stopped=stopped,
         )
         return run_repair(journal, edges, per_second, watcher)
+
+    def follow(
+        self, journal: Journal, seconds: float, stopped: Callable[[], bool] = lambda: False
+    ) -> Followed:
+        """Wait until the verdicts of what was sent have become valid, or so long."""
+        sent = [o.pk for o in journal.outcomes.values() if o.result == "applied"]
+        begun = time.monotonic()
+        while True:
+            found = current_verdicts(self.settings, self.table.name, (), sent) if sent else []
+            wrong = {each.pk: each.status for each in found if each.rollup != VALID}
+            passed = time.monotonic() - begun
+            if not wrong or passed >= seconds or stopped():
+                return Followed(round(passed, 1), Counter(each.status for each in found), wrong)
+            time.sleep(LOOK_SECONDS)
 
     def _verdicts(self, keys: Sequence[str]) -> Mapping[str, str]:
         found = current_verdicts(self.settings, self.table.name, (), keys)

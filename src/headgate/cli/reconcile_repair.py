@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import as_table, console
-from headgate.errors import InterruptedByUserError, UsageError
+from headgate.errors import DifferenceError, InterruptedByUserError, UsageError
 
 if TYPE_CHECKING:
     from headgate.checks.differences_repair import Repairs
     from headgate.feeds.repair.journal import Journal
-    from headgate.feeds.repair.model import Broken, RepairPlan, RepairReport
+    from headgate.feeds.repair.model import Broken, Followed, RepairPlan, RepairReport
 
 STATUSES = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
 LIMIT, SHOWN = 10_000, 20
@@ -28,6 +29,7 @@ LIMIT, SHOWN = 10_000, 20
 @click.option("--per-second", type=click.IntRange(1, 10_000), help="Default: as declared.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--wait", type=click.FloatRange(0), metavar="SECONDS", help="See verdicts follow.")
 @click.option("--resume", is_flag=True, help="Go on with the repair that was interrupted.")
 @click.option("--automatic", is_flag=True, help="Go on by itself over the declared statuses.")
 @click.option("--every", type=click.FloatRange(0.1), default=10.0, show_default=True)
@@ -40,6 +42,7 @@ def command(
     per_second: int | None,
     dry_run: bool,
     yes: bool,
+    wait: float | None,
     resume: bool,
     automatic: bool,
     every: float,
@@ -50,7 +53,8 @@ def command(
     The oldest source version comes first. Each row is written with the source's version as its
     timestamp, and a row of the cloud that is newer is left alone, so nothing newer is ever lost.
     Right before each batch everything is looked at again; what moved is skipped and said. The
-    hasher is asked to read each key again, so that its verdict follows.
+    hasher is asked to read each key again, so that its verdict follows. With --wait that is
+    waited for, and what became of the keys is told: exit code 5 if some are still wrong.
 
     A repair that was interrupted goes on with --resume. With --automatic the statuses declared in
     `repair: automatic:` are repaired round by round until it is stopped.
@@ -59,26 +63,32 @@ def command(
     Examples:
       headgate reconcile repair business --dry-run
       headgate reconcile repair business --status MISSING_CLOUD --limit 1000 --yes
-      headgate reconcile repair business --key 1234567 --yes
+      headgate reconcile repair business --key 1234567 --yes --wait 60
       headgate reconcile repair business --resume --yes
       headgate reconcile repair business --automatic --per-second 20
     """
-    _refuse_contradictions(resume=resume, automatic=automatic, dry_run=dry_run, chosen=bool(keys))
+    if automatic and (resume or dry_run or keys or wait is not None):
+        raise UsageError("--automatic goes with none of --resume, --dry-run, --wait and --key")
+    if resume and keys:
+        raise UsageError("--resume goes on with the keys of its plan: leave --key out")
     with _opened(table) as repairs:
         pace = per_second or repairs.declared.per_second
         if automatic:
             _automatic(repairs, pace, every, rounds, limit)
         elif resume:
-            _resumed(repairs, pace, dry_run=dry_run, yes=yes)
+            _resumed(repairs, Way(pace, wait, dry_run, yes))
         else:
-            _asked(repairs, status or STATUSES, keys, limit, pace, dry_run=dry_run, yes=yes)
+            _asked(repairs, status or STATUSES, keys, limit, Way(pace, wait, dry_run, yes))
 
 
-def _refuse_contradictions(*, resume: bool, automatic: bool, dry_run: bool, chosen: bool) -> None:
-    if automatic and (resume or dry_run or chosen):
-        raise UsageError("--automatic goes with none of --resume, --dry-run and --key")
-    if resume and chosen:
-        raise UsageError("--resume goes on with the keys of its plan: leave --key out")
+@dataclass(frozen=True)
+class Way:
+    """How a repair goes: so many a second, waiting so long for its verdicts, shown or done."""
+
+    per_second: int
+    wait: float | None
+    dry_run: bool
+    yes: bool
 
 
 @contextmanager
@@ -97,45 +107,56 @@ def _asked(
     statuses: Sequence[str],
     keys: Sequence[str],
     limit: int,
-    per_second: int,
-    *,
-    dry_run: bool,
-    yes: bool,
+    way: Way,
 ) -> None:
     from headgate.cli.asking import confirm
     from headgate.store.ops import utc_now
 
     plan = repairs.plan(repairs.broken(statuses, keys, limit))
-    if dry_run or not plan.items:
+    if way.dry_run or not plan.items:
         console.data(plan, text=plan_text(plan))
         return
     console.say(plan_text(plan))
     question = f"Send {len(plan.items):,} keys again to {plan.target}?"
-    confirm(question, yes=yes, otherwise="repairing needs --yes here, or --dry-run to look")
-    _carried_out(repairs, repairs.begin(plan, utc_now()), per_second)
+    confirm(question, yes=way.yes, otherwise="repairing needs --yes here, or --dry-run to look")
+    _carried_out(repairs, repairs.begin(plan, utc_now()), way)
 
 
-def _resumed(repairs: Repairs, per_second: int, *, dry_run: bool, yes: bool) -> None:
+def _resumed(repairs: Repairs, way: Way) -> None:
     from headgate.cli.asking import confirm
     from headgate.feeds.repair.journal import need_open_journal
     from headgate.feeds.repair.run import report
 
     journal = need_open_journal(repairs.settings.home, repairs.table.name)
-    if dry_run:
+    if way.dry_run:
         console.data(report(journal), text=report_text(report(journal)))
         return
     question = f"Send the {len(journal.left):,} keys that are left to {journal.target}?"
-    confirm(question, yes=yes, otherwise="resuming needs --yes here")
-    _carried_out(repairs, journal, per_second)
+    confirm(question, yes=way.yes, otherwise="resuming needs --yes here")
+    _carried_out(repairs, journal, way)
 
 
-def _carried_out(repairs: Repairs, journal: Journal, per_second: int) -> None:
+def _carried_out(repairs: Repairs, journal: Journal, way: Way) -> None:
     from headgate.feeds.interruption import interruption
 
     words = f"keys of {journal.table} sent again"
-    with interruption() as stopped, console.progress(words, len(journal.items)) as bar:
-        found = repairs.carry_out(journal, per_second, bar, stopped)
+    with interruption() as stopped:
+        with console.progress(words, len(journal.items)) as bar:
+            found = repairs.carry_out(journal, way.per_second, bar, stopped)
+        if way.wait is not None and found.whole:
+            console.say(f"waiting until their verdicts follow, at most {way.wait:g} s …")
+            found = replace(found, followed=repairs.follow(journal, way.wait, stopped))
     console.data(found, text=report_text(found))
+    _raise_unfinished(journal, found)
+
+
+def _raise_unfinished(journal: Journal, found: RepairReport) -> None:
+    if found.followed and found.followed.wrong:
+        raise DifferenceError(
+            f"{len(found.followed.wrong):,} keys of {journal.table} are still wrong",
+            why="their verdicts did not become valid in that time",
+            fix="is `headgate feed hasher` running? `headgate reconcile why` tells what differs",
+        )
     if found.left:
         raise InterruptedByUserError(
             f"{found.left:,} keys are left",
@@ -220,4 +241,15 @@ def report_text(found: RepairReport) -> str:
     lines = [f"{found.applied:,} keys of {found.table} sent again to {found.target}"]
     lines += [f"  {n:,} left alone: {why}" for why, n in found.skipped.items()]
     lines += [f"  {found.left:,} still to send"] if found.left else []
+    lines += followed_lines(found.followed) if found.followed else []
     return "\n".join([*lines, *([f"  journal: {found.journal}"] if found.journal else [])])
+
+
+def followed_lines(followed: Followed) -> list[str]:
+    """How they stand now, and the first of those that are still wrong."""
+    from headgate.checks.differences_shown import shown_key
+
+    counts = ", ".join(f"{n:,} {status}" for status, n in sorted(followed.statuses.items()))
+    lines = [f"  {followed.seconds:g} s later: {counts or 'nothing'}"]
+    wrong = sorted(followed.wrong.items())[:SHOWN]
+    return [*lines, *(f"  still {status}: {shown_key(pk)}" for pk, status in wrong)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -185,7 +186,7 @@ def test_a_framed_event_is_read_behind_its_five_bytes_and_one_without_them_is_no
 def test_s1_111_a_partial_row_is_hashed_and_counted() -> None:
     row = Row({"col1": None, "col2": "x"}, AT, None)
     reading = reading_of(asked_for(), row, lambda values: f"h{len(values)}", frozenset({"col1"}))
-    assert reading == Reading("k1", "h2", AT, partial=True)
+    assert reading == Reading("k1", "h2", asked_for().version, partial=True)
     assert not reading_of(asked_for(), row, lambda _: "h", frozenset({"col2"})).partial
 
 
@@ -193,6 +194,15 @@ def test_a_row_without_its_version_column_has_its_greatest_writetime() -> None:
     written = AT + timedelta(microseconds=5)
     row = Row({"col1": "a"}, None, written)
     assert reading_of(asked_for(), row, lambda _: "h", frozenset()).version == written
+
+
+def test_a_row_that_comes_after_it_was_missed_is_no_older_than_the_reading_that_missed_it() -> None:
+    asked = replace(asked_for(), version=AT + timedelta(microseconds=456))
+    missed = reading_of(asked, None, lambda _: "h", frozenset())
+    for own, version in ((AT, asked.version), (AT - timedelta(milliseconds=1),) * 2):
+        found = reading_of(asked, Row({"col1": "a"}, own, None), lambda _: "h", frozenset())
+        assert found.version == version
+        assert (found.version >= missed.version) == (own == AT)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,19 @@ def reading_of(asked: Asked, row: Row | None, row_hash: RowHash, there: frozense
     if row is None:
         return Reading(asked.key, None, asked.version)
     partial = any(row.values.get(name) is None for name in there)
-    return Reading(asked.key, row_hash(row.values), row.cloud_ts or asked.version, partial)
+    return Reading(asked.key, row_hash(row.values), _version(asked, row), partial)
+
+
+def _version(asked: Asked, row: Row) -> datetime:
+    """The row's own; within one millisecond the one asked for, of which Cassandra kept the beginning.
+
+    Else a row that came after it was missed would be older than the reading that missed it.
+    """
+    own = row.cloud_ts
+    if own is None:
+        return asked.version
+    cut = not own.microsecond % 1000
+    return asked.version if cut and timedelta() <= asked.version - own < ONE_MILLISECOND else own
 
 
 def differs(asked: Asked, reading: Reading, number: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -56,6 +56,15 @@ class RepairPlan:
 
 
 @dataclass(frozen=True)
+class Followed:
+    """What is said of the keys that were sent, some time later: by status, and those still wrong."""
+
+    seconds: float
+    statuses: Mapping[str, int]
+    wrong: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class RepairReport:
     """How a repair ended; what is left can be resumed."""
 
@@ -66,6 +75,7 @@ class RepairReport:
     skipped: dict[str, int]
     left: int
     journal: str
+    followed: Followed | None = None
 
     @property
     def whole(self) -> bool:
