@@ -53,6 +53,8 @@ person has looked.
     "HG-1005": """A row cannot be hashed by its contract: it lacks a field that the contract names, or
 has a value of another type. The message names the field, never its value. In a stream such a record
 is a dead letter. [hash_contract.md](../hash_contract.md) says which values each type takes.""",
+    "HG-1006": """Nothing of that name is there: a filter, a revision, an operation, a key. The `do` line
+names the nearest name that is there, or the command that lists them.""",
     "HG-2001": """The command was called wrongly: an unknown dataset, a service that is not run here.
 `headgate <noun> <verb> --help` shows what it takes.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each
@@ -81,7 +83,22 @@ Seen by a person, it means that two runs cut the topic differently: `headgate jo
     "HG-6004": """Another commit came between staging and publishing a statement that may only follow
 the version it was made from. The statement is run again whole; seen by a person, it means that
 something else writes to the table all the time.""",
-    "HG-7001": """Not authenticated, or not allowed.""",
+    "HG-6005": """It changed since it was last read: the ETag in `If-Match` is not the one it has now.
+Read it again, look at what is different, and send the change with the new ETag. `headgate filters
+update` does the reading by itself and says so when someone was quicker.""",
+    "HG-6006": """The status of the filter does not allow this: one that waits for approval cannot be
+deployed, one that is being deployed cannot be changed. The answer lists in `allowed` what can be done
+now; `docs/filter_lifecycle.md` has the whole table.""",
+    "HG-6007": """Something of that name is there already. Choose another name, or update what is
+there. An `Idempotency-Key` that was used with another body is refused with this code too.""",
+    "HG-7001": """The identity is known and may not do this. The message names the roles that may. An
+approval by somebody who wrote the revision is refused with this code as well, whatever their roles:
+[identity.md](../identity.md).""",
+    "HG-7002": """Nobody knows who is asking: there is no key or token, or it does not hold (unknown,
+revoked, expired, wrong issuer or audience, a signature by an algorithm that is not allowed).
+
+- `headgate keys create <name> --role author` makes a key, on the machine of the ops store.
+- `HEADGATE_API_KEY` gives it to the command line, `Authorization: Bearer …` to the API.""",
     "HG-8001": """Something needed is away: the broker, the catalog, the engine, a download, a table
 that no job has made yet. `headgate doctor` says what this machine lacks, `headgate local status`
 what runs. A retry may help.""",

@@ -3,14 +3,19 @@
 HeadgateError
 ├── OperationError         it ran and failed                                 (exit 1, no retry)
 │   ├── BatchRefusedError  a batch does not join up with what is committed   (exit 1, no retry)
-│   └── RowRefusedError    a row does not fit its hash contract              (exit 1, no retry)
+│   ├── RowRefusedError    a row does not fit its hash contract              (exit 1, no retry)
+│   └── NotFoundError      nothing of that name is there                     (exit 1, no retry)
 ├── UsageError             the command was called wrongly                    (exit 2, no retry)
 ├── DeclarationError       a manifest, rule set or filter is not valid       (exit 3, no retry)
 ├── SettingsError          a variable is missing or contradicts another      (exit 3, no retry)
 ├── DifferenceError        a check found a difference                        (exit 5, no retry)
 ├── ConflictError          someone else changed or holds it                  (exit 6, reload and retry)
-│   └── LeaseLostError     this engine or run is no longer the active one    (exit 6, no retry here)
-├── ForbiddenError         not authenticated or not allowed                  (exit 7, no retry)
+│   ├── LeaseLostError     this engine or run is no longer the active one    (exit 6, no retry here)
+│   ├── StaleError         it is no longer what the caller last saw          (exit 6, reload and retry)
+│   ├── IllegalTransitionError  its status does not allow this               (exit 6, no retry)
+│   └── DuplicateError     something of that name is there already           (exit 6, no retry)
+├── ForbiddenError         not allowed                                       (exit 7, no retry)
+│   └── UnauthenticatedError  nobody knows who is asking                     (exit 7, no retry)
 ├── UnavailableError       broker, catalog, engine or download is away       (exit 8, retry)
 └── InterruptedByUserError stopped by a signal; what was begun can resume    (exit 130)
 """
@@ -79,6 +84,12 @@ class RowRefusedError(OperationError):
     code = "HG-1005"
 
 
+class NotFoundError(OperationError):
+    """Nothing of that name is there."""
+
+    code = "HG-1006"
+
+
 class UsageError(HeadgateError):
     """The command was called wrongly."""
 
@@ -123,10 +134,40 @@ class LeaseLostError(ConflictError):
     code, retryable = "HG-6002", False
 
 
+class StaleError(ConflictError):
+    """It is no longer what the caller last saw: reload, then try again."""
+
+    code = "HG-6005"
+
+
+class IllegalTransitionError(ConflictError):
+    """The status that it has does not allow this; `allowed` says what it does allow."""
+
+    code, retryable = "HG-6006", False
+
+    def __init__(
+        self, what: str, *, allowed: Sequence[str] = (), why: str = "", fix: str = ""
+    ) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.allowed = tuple(allowed)
+
+
+class DuplicateError(ConflictError):
+    """Something of that name is there already."""
+
+    code, retryable = "HG-6007", False
+
+
 class ForbiddenError(HeadgateError):
-    """Not authenticated, or not allowed."""
+    """Not allowed."""
 
     code, exit_code = "HG-7001", 7
+
+
+class UnauthenticatedError(ForbiddenError):
+    """Nobody knows who is asking: no key or token, or one that does not hold."""
+
+    code = "HG-7002"
 
 
 class UnavailableError(HeadgateError):
