@@ -34,8 +34,9 @@ NAME = "letters, digits, dots, dashes and underscores"
 SIZE = "a number followed by k, m, g or t"
 ADDRESS = "`host:port` or `unix:///path`"
 PUSH_URL = "`http://…` or `https://…`"
-SERVICES = "any of cassandra, connect, registry and cdc, with commas"
+SERVICES = "any of cassandra, postgres, connect, registry and cdc, with commas"
 DURATION = "a length such as `20 SECONDS` or `10 MINUTES`"
+SIGNATURES = "algorithms with public keys (RS, ES, PS, EdDSA), with commas"
 MASTER = "`local[…]`, `spark://…`, `yarn` or `k8s://…`"
 
 Broker = Literal["embedded", "redpanda", "kafka"]
@@ -53,9 +54,13 @@ PushUrl = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
 Memory = Annotated[str, Field(pattern=r"^[1-9][0-9]*[kmgtKMGT]$")]
 Embedded = Annotated[
     str,
-    Field(pattern=r"^(cassandra|connect|registry|cdc)(\s*,\s*(cassandra|connect|registry|cdc))*$"),
+    Field(pattern=r"^(?:(?:^|\s*,\s*)(?:cassandra|postgres|connect|registry|cdc))+$"),
 ]
 Length = Annotated[str, Field(pattern=r"(?i)^[1-9][0-9]{0,8} +(SECOND|MINUTE|HOUR|DAY)S?$")]
+# No shared secrets and no `none`: whoever may check a token could otherwise write one.
+Algorithms = Annotated[
+    str, Field(pattern=r"^(?:(?:^|\s*,\s*)(?:(?:RS|ES|PS)(?:256|384|512)|EdDSA))+$")
+]
 Master = Annotated[str, Field(pattern=r"^(local(\[[^\]]+\])?|spark://.+|yarn|k8s://.+)$")]
 
 
@@ -208,6 +213,59 @@ class Values(BaseModel):
     ] = None
     reconcile_horizon: Annotated[
         Length | None, Variable("Instead of the declared horizon of the state.", form=DURATION)
+    ] = None
+
+    postgres_host: Annotated[
+        str | None,
+        Variable("PostgreSQL of the events; the embedded one sets it.", "Events and filters"),
+    ] = None
+    postgres_port: Annotated[
+        Port, Variable("PostgreSQL's port; the embedded one takes it if free.")
+    ] = 5432
+    postgres_user: Annotated[str, Variable("Who writes the events.")] = "headgate"
+    postgres_password: Annotated[
+        str | None, Variable("Of that user; the embedded one makes its own.", secret=True)
+    ] = None
+    postgres_db: Annotated[str, Variable("The database of the events.")] = "events"
+    filter_source_topic: Annotated[
+        Topic, Variable("The topic of changes that filters judge.", form=NAME)
+    ] = "raw-event-headers"
+    api_port: Annotated[Port, Variable("Port of `headgate serve`, if free.")] = 8080
+    api_url: Annotated[
+        PushUrl | None,
+        Variable("The API that commands ask.", name="HEADGATE_API_URL", form=PUSH_URL),
+    ] = None
+    api_key: Annotated[
+        str | None, Variable("The key they show it.", name="HEADGATE_API_KEY", secret=True)
+    ] = None
+    approval_hours: Annotated[Seconds, Variable("Hours after which an approval expires.")] = 72
+    git_repository: Annotated[
+        str | None,
+        Variable("Where accepted filters are kept: a folder or a URL.", default="the project"),
+    ] = None
+    git_branch: Annotated[str, Variable("The branch they are committed to.")] = "main"
+    jwt_issuer: Annotated[str | None, Variable("Whose tokens are taken; not set: none.")] = None
+    jwt_audience: Annotated[str | None, Variable("For whom they must be made out.")] = None
+    jwt_jwks: Annotated[str | None, Variable("The issuer's keys: a URL or a file.")] = None
+    jwt_public_key: Annotated[str | None, Variable("Instead of those: a PEM file.")] = None
+    jwt_algorithms: Annotated[
+        Algorithms, Variable("How tokens may be signed.", form=SIGNATURES)
+    ] = "RS256,ES256"
+
+    confluent_cloud_api_key: Annotated[
+        str | None, Variable("Who deploys filters to Flink there.", "Confluent Cloud")
+    ] = None
+    confluent_cloud_api_secret: Annotated[
+        str | None, Variable("The secret of that key.", secret=True)
+    ] = None
+    confluent_organization_id: Annotated[
+        str | None, Variable("The organisation; its API asks for it.")
+    ] = None
+    confluent_environment_id: Annotated[str | None, Variable("As `env-…`.")] = None
+    confluent_kafka_cluster_id: Annotated[str | None, Variable("As `lkc-…`.")] = None
+    confluent_flink_compute_pool_id: Annotated[str | None, Variable("As `lfcp-…`.")] = None
+    confluent_flink_api_endpoint: Annotated[
+        PushUrl | None, Variable("Where statements are sent.", form=PUSH_URL)
     ] = None
 
     metrics_topic: Annotated[
