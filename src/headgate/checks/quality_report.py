@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headgate.checks.report_sums import Sum
 from headgate.spec.ruleset import Severity
 
 MASK = "***"
@@ -133,19 +134,6 @@ class Sample:
     limit: int
     failing: int
     rows: tuple[SampledRow, ...] = ()
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Two numbers that must be equal."""
-
-    words: str
-    left: int
-    right: int
-
-    @property
-    def holds(self) -> bool:
-        return self.left == self.right
 
 
 @dataclass(frozen=True)

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
 from headgate.checks.quality_report import QualityReport, RuleLine, SampledRow
 from headgate.checks.quality_report_svg import Bar, bars_svg, scale, spark_svg
-
-# So many rows of a table are seen at first; a switch above it shows the rest.
-SHOWN = 25
-_HERE = Path(__file__).parent
+from headgate.checks.report_page import page, percent
 
 
 def report_html(report: QualityReport) -> str:
     """The page; every value in it is escaped by the template."""
-    style, script = _part("quality_report.css"), _part("quality_report.js")
-    return _template().render(
+    return page(
+        "quality_report.html.j2",
         report=report,
-        style=Markup(style),
-        script=Markup(script),
-        policy=_policy(style, script),
-        shown=SHOWN,
         trend=_plot([Bar(p.label, p.rows, p.by_severity) for p in report.trend.points]),
         windows=_plot([Bar(w.start, w.rows, w.by_severity) for w in report.windows.shown]),
         spark=_spark,
-        percent=percent,
         change=change,
         breaking=_breaking,
         groups=_groups(report.sample.rows),
@@ -49,15 +36,6 @@ def _groups(rows: Sequence[SampledRow]) -> dict[str, list[SampledRow]]:
     for row in rows:
         found.setdefault(row.status, []).append(row)
     return found
-
-
-def percent(share: float) -> str:
-    """Digits enough to tell a few rows from none."""
-    if share == 0:
-        return "0%"
-    if share < 0.0001:
-        return "<0.01%"
-    return "100%" if share == 1 else f"{min(100 * share, 99.99):.2f}%"
 
 
 def change(line: RuleLine) -> str:
@@ -95,32 +73,3 @@ def _spark(line: RuleLine) -> Markup:
     if len(line.shares) < 2 or not any(line.shares):
         return Markup("")
     return spark_svg(line.shares, f"from {percent(line.shares[0])} to {percent(line.shares[-1])}")
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing may be fetched, and nothing run but our own few lines."""
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _part(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader({"page": _part("quality_report.html.j2")}),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page")

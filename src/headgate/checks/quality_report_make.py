@@ -14,12 +14,12 @@ from headgate.checks.quality_report import (
     Sample,
     SeverityLine,
     StatusLine,
-    Sum,
     Trend,
     VerdictLine,
     Windows,
 )
 from headgate.checks.quality_report_ranges import range_words, source_names
+from headgate.checks.report_sums import Sum
 from headgate.checks.rule_words import rule_words
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from headgate.checks.quality_report import QualityReport, RuleLine
-from headgate.checks.quality_report_html import change, percent
+from headgate.checks.quality_report_html import change
+from headgate.checks.report_page import percent
 
 SCHEMA_VERSION = 1
 MOST_RULES = 20

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headgate.checks.report_sums import Sum
+
 SCHEMA_VERSION = 1
 
 
@@ -185,19 +187,6 @@ class Since:
     file: str
     keys: int
     moves: tuple[Move, ...] = ()
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Two numbers that must be equal."""
-
-    words: str
-    left: int
-    right: int
-
-    @property
-    def holds(self) -> bool:
-        return self.left == self.right
 
 
 @dataclass(frozen=True)

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 
-import jinja2
-from markupsafe import Markup
-
-from headgate.checks.quality_report_html import percent
 from headgate.checks.reconcile_report import Point, ReconcileReport
 from headgate.checks.reconcile_report_make import rollup_of
 from headgate.checks.reconcile_report_svg import Stack, stacks_svg, top_of
+from headgate.checks.report_page import page
 from headgate.compile.reconcile.decisions import ROLLUPS, statuses
 
-# So many rows of a table are seen at first; a switch above it shows the rest.
-SHOWN = 25
 # Those that are valid have one colour; each other status has its own, and a rule's has the last.
 COLOURS = tuple(f"c-s{number}" for number in range(1, 11))
 WRONG = ("invalid", "missing")
-_HERE = Path(__file__).parent
 
 
 def report_html(report: ReconcileReport) -> str:
     """The page; every value in it is escaped by the template."""
-    style = _part("quality_report.css") + _part("reconcile_report.css")
-    script = _part("quality_report.js")
     colours = {line.status: colour_of(line.status) for line in report.statuses}
     wrong = {s: colour_of(s) for s in _seen(report.points) if rollup_of(s) in WRONG}
-    return _template().render(
+    return page(
+        "reconcile_report.html.j2",
+        "reconcile_report.css",
         report=report,
-        style=Markup(style),
-        script=Markup(script),
-        policy=_policy(style, script),
-        shown=SHOWN,
         colours=colours,
         columns=_seen(report.points),
         everything=_everything(report.points),
         wrong=_Plot([Stack(p.at, p.statuses) for p in report.points], wrong, "invalid or missing"),
-        percent=percent,
     )
 
 
@@ -83,32 +68,3 @@ def _summary(stacks: Sequence[Stack], what: str) -> str:
         return "No keys."
     last = ", ".join(f"{n:,} {name}" for name, n in stacks[-1].parts.items() if n) or "none"
     return f"Keys over time ({what}), from {stacks[0].label} to {stacks[-1].label}; last: {last}."
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing may be fetched, and nothing run but our own few lines."""
-    return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _part(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader({"page": _part("reconcile_report.html.j2")}),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page")

@@ -24,8 +24,8 @@ from headgate.checks.reconcile_report import (
     RollupLine,
     Since,
     StatusLine,
-    Sum,
 )
+from headgate.checks.report_sums import Sum
 from headgate.compile.reconcile.decisions import ROLLUPS, Status, statuses
 
 MOST_POINTS = 60

@@ -11,17 +11,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-WIDTH, HEIGHT = 800, 180
-GAP, WIDEST = 0.15, 60
+from headgate.checks.report_page import Canvas
+
+CANVAS = Canvas(width=800, height=180, gap=0.15, widest=60)
 ROUND = (*range(1, 10), 10, 12, 15, 16, 18, 20, 22, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100)
-_BAR = Markup(
-    '<rect class="{name}" x="{x}" y="{y}" width="{width}" height="{height}"><title>{title}</title></rect>'
-)
-_LINE = Markup('<line class="grid" x1="0" x2="{width}" y1="{y}" y2="{y}"></line>')
-_PLOT = Markup(
-    '<svg viewBox="0 0 {width} {height}" preserveAspectRatio="none" role="img" aria-label="{label}">'
-    "{lines}{bars}</svg>"
-)
 
 
 @dataclass(frozen=True)
@@ -45,46 +38,18 @@ def top_of(stacks: Sequence[Stack]) -> int:
 
 def stacks_svg(stacks: Sequence[Stack], classes: Mapping[str, str], label: str) -> Markup:
     """The bars from edge to edge; `classes` gives each part its colour and its place in the stack."""
+    places, wide = CANVAS.places(len(stacks))
     top = top_of(stacks)
-    wide = min(WIDTH / max(len(stacks), 1) * (1 - GAP), WIDEST)
-    step = (WIDTH - wide) / max(len(stacks) - 1, 1)
     bars = [
-        bar
-        for at, stack in enumerate(stacks)
-        for bar in _bars(stack, classes, at * step, wide, top)
+        part
+        for stack, left in zip(stacks, places, strict=True)
+        for part in CANVAS.stacked(_parts(stack, classes, top), left, wide)
     ]
-    lines = [_LINE.format(width=WIDTH, y=number(HEIGHT * part)) for part in (0.0, 0.5, 1.0)]
-    return _PLOT.format(
-        width=WIDTH,
-        height=HEIGHT,
-        label=label,
-        lines=Markup("").join(lines),
-        bars=Markup("").join(bars),
-    )
+    return CANVAS.plot(bars, label)
 
 
-def _bars(
-    stack: Stack, classes: Mapping[str, str], left: float, wide: float, top: int
-) -> list[Markup]:
-    y, found = float(HEIGHT), list[Markup]()
-    for part, name in classes.items():
-        n = stack.parts.get(part, 0)
-        if not n:
-            continue
-        height = HEIGHT * n / top
-        y -= height
-        found.append(
-            _BAR.format(
-                name=f"part {name}",
-                x=number(left),
-                y=number(y),
-                width=number(wide),
-                height=number(height),
-                title=f"{stack.label}: {n:,} {part}",
-            )
-        )
-    return found
-
-
-def number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+def _parts(stack: Stack, classes: Mapping[str, str], top: int) -> list[tuple[str, float, str]]:
+    found = ((part, name, stack.parts.get(part, 0)) for part, name in classes.items())
+    return [
+        (f"part {name}", n / top, f"{stack.label}: {n:,} {part}") for part, name, n in found if n
+    ]

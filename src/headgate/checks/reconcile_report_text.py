@@ -9,9 +9,9 @@ from typing import cast
 
 import orjson
 
-from headgate.checks.quality_report_html import percent
 from headgate.checks.reconcile_report import SCHEMA_VERSION, ReconcileReport
 from headgate.checks.reconcile_report_make import Before
+from headgate.checks.report_page import percent
 
 MOST_SHOWN = 10
 

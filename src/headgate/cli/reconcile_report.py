@@ -15,8 +15,8 @@ from headgate.errors import DifferenceError, UsageError
 if TYPE_CHECKING:
     from headgate.checks.differences import RowDifference
     from headgate.checks.reconcile_report import ReconcileReport
-    from headgate.checks.reconcile_report_files import ReportFiles
     from headgate.checks.reconcile_report_gather import Why
+    from headgate.checks.report_page import ReportFiles
     from headgate.compile.rules.model import JudgedTable
     from headgate.settings import Settings
 
@@ -77,8 +77,9 @@ def command(table: str, folder: Path | None, repairs: int, shown: bool) -> None:
 
 def made(table: str, folder: Path | None, repairs: int) -> tuple[ReconcileReport, ReportFiles]:
     """The report of the table under the settings in force, and its files."""
-    from headgate.checks.reconcile_report_files import last_report, report_folder, write_report
+    from headgate.checks.reconcile_report_files import KIND, last_report, write_report
     from headgate.checks.reconcile_report_gather import Wanted, reconcile_report
+    from headgate.checks.report_page import report_folder
     from headgate.cli.feed_rules import open_rules
     from headgate.jobs.rules_revision import with_limits
     from headgate.settings import load_settings
@@ -93,7 +94,7 @@ def made(table: str, folder: Path | None, repairs: int) -> tuple[ReconcileReport
             why="its rule set has no `reconcile`",
             fix=f"headgate rules report {table}",
         )
-    where = folder or report_folder(settings, table)
+    where = folder or report_folder(settings, KIND, table)
     wanted = Wanted(judged, reconcile, last_report(where), why_of(settings, judged), repairs)
     with OpsStore.open(settings.ops_store_url) as store:
         report = reconcile_report(settings, store, wanted)

@@ -21,12 +21,13 @@ from tests.unit.checks.quality_runs import (
 )
 
 from headgate.checks.quality_report import MASK, QualityReport
-from headgate.checks.quality_report_html import percent, report_html
+from headgate.checks.quality_report_html import report_html
 from headgate.checks.quality_report_make import StatusCount, make_report
 from headgate.checks.quality_report_ranges import range_words
 from headgate.checks.quality_report_sample import masked_values, shown_row, spread, stratified
 from headgate.checks.quality_report_svg import WIDTH, Bar, bars_svg, scale
 from headgate.checks.quality_report_text import report_json, report_text
+from headgate.checks.report_page import percent
 from headgate.checks.rule_aggregates import verdict_line
 from headgate.checks.rule_words import rule_words
 from headgate.expr.parse import parse_condition
