@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, cast
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from headgate.engine.topics import Topics
 from headgate.errors import OperationError, UnavailableError
+from headgate.metrics.producing import Setting, producer
 
-QUEUE_MESSAGES = 100_000
-QUEUE_KIBIBYTES = 131_072
+LINGER_MS = 50
+QUEUE: dict[str, Setting] = {
+    "queue.buffering.max.messages": 100_000,
+    "queue.buffering.max.kbytes": 131_072,
+    "delivery.report.only.error": True,
+}
 SECONDS_TO_DELIVER = 60.0
 TIMED_OUT = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
 
@@ -40,7 +45,9 @@ class TopicWriter:
 
     def __init__(self, bootstrap: str, seconds_to_deliver: float = SECONDS_TO_DELIVER) -> None:
         self._bootstrap, self._seconds = bootstrap, seconds_to_deliver
-        self._producer = _producer(bootstrap, seconds_to_deliver)
+        self._producer = cast(
+            "_Producer", producer(bootstrap, seconds_to_deliver, LINGER_MS, QUEUE)
+        )
         self._queued = self._failed = 0
         self._first_failure: KafkaError | None = None
 
@@ -124,21 +131,3 @@ class TopicWriter:
             why=error.str(),
             fix="leave out the file's largest column",
         )
-
-
-def _producer(bootstrap: str, seconds_to_deliver: float) -> _Producer:
-    settings: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
-        "enable.idempotence": True,
-        "acks": "all",
-        "compression.type": "lz4",
-        "linger.ms": 50,
-        "partitioner": "murmur2_random",  # as Java clients: a key has one partition for all
-        "queue.buffering.max.messages": QUEUE_MESSAGES,
-        "queue.buffering.max.kbytes": QUEUE_KIBIBYTES,
-        "message.timeout.ms": int(seconds_to_deliver * 1000),
-        "delivery.report.only.error": True,
-        "reconnect.backoff.max.ms": 1000,
-        "log_level": 0,  # it would write refused connections to stderr
-    }
-    return cast("_Producer", cast("object", Producer(settings)))

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from headgate.errors import HeadgateError, OperationError, UnavailableError
+from headgate.metrics.producing import producer
 from headgate.metrics.sinks import Change
 from headgate.metrics.windows import messages
 
-SECONDS_TO_DELIVER = 15.0
+SECONDS_TO_DELIVER, LINGER_MS = 15.0, 5
 HEADERS = ("id", "job", "window_start", "sequence", "revision")
 
 
@@ -60,7 +61,7 @@ class KafkaSink:
     def ready(self) -> None:
         if self._producer is None:
             self._make_topic()
-            self._producer = _producer(self._bootstrap, self._seconds)
+            self._producer = cast("_Producer", producer(self._bootstrap, self._seconds, LINGER_MS))
 
     def send(self, changes: Sequence[Change]) -> None:
         """Returns once the broker has confirmed all of them."""
@@ -115,18 +116,3 @@ class KafkaSink:
 def headers(message: Mapping[str, Any]) -> list[tuple[str, bytes]]:
     """The id and its parts, for a consumer that wants each record once without reading values."""
     return [(f"headgate.{name}", str(message[name]).encode()) for name in HEADERS]
-
-
-def _producer(bootstrap: str, seconds_to_deliver: float) -> _Producer:
-    settings: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
-        "enable.idempotence": True,
-        "acks": "all",
-        "compression.type": "lz4",
-        "linger.ms": 5,
-        "partitioner": "murmur2_random",  # as Java clients: a key has one partition for all
-        "message.timeout.ms": int(seconds_to_deliver * 1000),
-        "reconnect.backoff.max.ms": 1000,
-        "log_level": 0,  # it would write refused connections to stderr
-    }
-    return cast("_Producer", cast("object", Producer(settings)))

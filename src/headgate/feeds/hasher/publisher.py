@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from headgate.errors import OperationError, UnavailableError
 from headgate.feeds.hasher.asked import Record
+from headgate.metrics.producing import producer
 
 # A broker that restarts comes back within it; what is queued then arrives, once and in order.
-SECONDS_TO_DELIVER = 300.0
+SECONDS_TO_DELIVER, LINGER_MS = 300.0, 10
 AWAY = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
 # Below the usual limit of 1 MiB for a message, with room for our own headers.
 LARGEST = 900_000
@@ -61,7 +62,7 @@ class Publisher:
 
     def __init__(self, bootstrap: str, job: str, seconds: float = SECONDS_TO_DELIVER) -> None:
         self._bootstrap, self._job, self._seconds = bootstrap, job, seconds
-        self._producer = _producer(bootstrap, seconds)
+        self._producer = cast("_Producer", producer(bootstrap, seconds, LINGER_MS))
         self._failure: KafkaError | None = None
 
     @property
@@ -155,18 +156,3 @@ class Publisher:
             why=error.str(),
             fix="check the topics' settings, as max.message.bytes, and the broker's log",
         )
-
-
-def _producer(bootstrap: str, seconds: float) -> _Producer:
-    settings: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
-        "enable.idempotence": True,
-        "acks": "all",
-        "compression.type": "lz4",
-        "linger.ms": 10,
-        "partitioner": "murmur2_random",  # as Java clients: a key has one partition for all
-        "message.timeout.ms": int(seconds * 1000),
-        "reconnect.backoff.max.ms": 1000,
-        "log_level": 0,  # it would write refused connections to stderr
-    }
-    return cast("_Producer", cast("object", Producer(settings)))
