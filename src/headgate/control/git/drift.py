@@ -1,0 +1,78 @@
+"""Where git and the ops store disagree, and how each direction is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from headgate.control.git.model import Drift, DriftKind
+from headgate.control.git.store import GitStore
+from headgate.errors import DeclarationError
+
+
+def drift_of(git: GitStore, accepted: Mapping[str, str]) -> tuple[Drift, ...]:
+    """What differs between the accepted documents, by id, and the files at the branch's tip."""
+    files = git.files()
+    found = (compared(name, accepted.get(name), files.get(name)) for name in {*accepted, *files})
+    drifts = sorted((each for each in found if each), key=lambda each: each.filter)
+    return tuple(_with_commit(git, each) for each in drifts)
+
+
+def compared(name: str, store: str | None, git: str | None) -> Drift | None:
+    """One filter; the layout of a file does not matter, what it declares does."""
+    if git is None:
+        return Drift(name, DriftKind.MISSING_IN_GIT, store, git)
+    declared = _revision(git)
+    if declared is None:
+        return Drift(name, DriftKind.UNREADABLE, store, git)
+    if store is None:
+        return Drift(name, DriftKind.ONLY_IN_GIT, store, git)
+    if declared != _revision(store) or _id(git) != name:
+        return Drift(name, DriftKind.DIFFERS, store, git)
+    return None
+
+
+def restored(git: GitStore, drifts: Iterable[Drift], author: str) -> tuple[str, ...]:
+    """The ops store is right: git gets its documents again. What stood there stays in the history."""
+    commits: list[str] = []
+    for drift in drifts:
+        if drift.store is None:
+            why = f"Take out {drift.filter}: it was never accepted"
+            commits.append(git.remove(drift.filter, author, why))
+        else:
+            why = f"Restore {drift.filter} as it was accepted"
+            commits.append(git.commit(drift.filter, drift.store, author, why))
+    return tuple(commits)
+
+
+def adopted(drifts: Iterable[Drift], submit: Callable[[str, str], None]) -> tuple[str, ...]:
+    """Git is right: its documents are submitted, and wait for approval as any other; the ids."""
+    taken = [drift for drift in drifts if drift.git and drift.kind is not DriftKind.UNREADABLE]
+    for drift in taken:
+        submit(drift.filter, drift.git or "")
+    return tuple(drift.filter for drift in taken)
+
+
+def _with_commit(git: GitStore, drift: Drift) -> Drift:
+    commits = git.history(drift.filter, 1)
+    return Drift(drift.filter, drift.kind, drift.store, drift.git, commits[0] if commits else None)
+
+
+def _revision(text: str) -> str | None:
+    """The revision that a text declares; None when it declares none."""
+    from headgate.spec.filter import revision_of
+    from headgate.spec.filter_loader import parse_filter
+
+    try:
+        return revision_of(parse_filter(_json(text)))
+    except (ValueError, RecursionError, DeclarationError):
+        return None
+
+
+def _id(text: str) -> str:
+    return str(_json(text)["id"])
+
+
+def _json(text: str) -> dict[str, object]:
+    import orjson
+
+    return orjson.loads(text)
