@@ -11,14 +11,19 @@ from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from headgate.errors import BatchRefusedError
 from headgate.store import intents as intent_rows
-from headgate.store import rule_counts, windows
+from headgate.store import routed, rule_counts, windows
 from headgate.store.coverage import pieces as pieces_of
 from headgate.store.model import Intent, Judged, LedgerRow, Range
+from headgate.store.routing_model import RoutedBatch
 from headgate.store.tables import intents, ledger, pieces
 
 
 def settle(
-    db: Connection, intent: Intent, row: LedgerRow, judged: Judged | None = None
+    db: Connection,
+    intent: Intent,
+    row: LedgerRow,
+    judged: Judged | None = None,
+    batch: RoutedBatch | None = None,
 ) -> LedgerRow:
     """Close the intent with its outcome; the same range again changes nothing."""
     known = _of_intent(db, intent)
@@ -33,6 +38,8 @@ def settle(
     _refuse_overlap(db, row)
     recorded = _record(db, intent, row)
     _note(db, recorded, judged)
+    if batch is not None:
+        routed.note(db, recorded, batch)
     return recorded
 
 

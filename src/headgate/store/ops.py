@@ -42,6 +42,8 @@ from headgate.store.model import (
     Unsent,
     Window,
 )
+from headgate.store.routing import RoutingStore
+from headgate.store.routing_model import RoutedBatch
 from headgate.store.tables import revisions as revision_table
 
 
@@ -55,6 +57,7 @@ class OpsStore:
     def __init__(self, engine: Engine, clock: Callable[[], datetime] = utc_now) -> None:
         self._engine = engine
         self._clock = clock
+        self.routing = RoutingStore(engine, clock)
 
     @classmethod
     def open(cls, url: str, clock: Callable[[], datetime] = utc_now) -> Self:
@@ -204,13 +207,20 @@ class OpsStore:
 
     # Ledger
 
-    def settle(self, intent: Intent, row: LedgerRow, judged: Judged | None = None) -> LedgerRow:
+    def settle(
+        self,
+        intent: Intent,
+        row: LedgerRow,
+        judged: Judged | None = None,
+        routed: RoutedBatch | None = None,
+    ) -> LedgerRow:
         """Write the outcome and close the intent; BatchRefusedError when it does not add up.
 
-        What rules found and the windows they were counted into are kept in the same transaction.
+        What rules found, the windows they were counted into and what filters sent on are kept in the
+        same transaction.
         """
         with writing(self._engine) as db:
-            return ledger.settle(db, intent, row, judged)
+            return ledger.settle(db, intent, row, judged, routed)
 
     def ledger(self, job: str | None = None) -> tuple[LedgerRow, ...]:
         """Ledger rows in the order they were committed."""

@@ -13,7 +13,9 @@ class Standing(StrEnum):
 
     LIVE = "live"
     PAUSED = "paused"
-    SUSPENDED = "suspended"  # it raised, or its topic cannot be written: the others go on without it
+    SUSPENDED = (
+        "suspended"  # it raised, or its topic cannot be written: the others go on without it
+    )
     FAILED = "failed"  # it could not be taken up: never judged a record
     OFF = "off"
 
@@ -37,7 +39,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Seen:
-    """How a filter stands: which revision judges since which offsets of the source topic."""
+    """How a filter stands: which revision judges since which offsets of the source topic.
+
+    `cutover` is the first offset of each partition that it judges, or, once it judges none, the first
+    one that it did not. `source_id` tells a topic that was made again from the old one.
+    """
 
     filter: str
     source: str
@@ -48,6 +54,7 @@ class Seen:
     cutover: Mapping[str, int] = field(default_factory=dict[str, int])
     reason: str = ""
     at: datetime | None = None
+    source_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,3 +65,85 @@ class RoutedCount:
     revision: str
     n: int
     refused: int = 0
+
+
+@dataclass(frozen=True)
+class Member:
+    """One filter of a set that judges a batch."""
+
+    filter: str
+    revision: str
+    topic: str
+
+
+@dataclass(frozen=True)
+class RoutedBatch:
+    """What a batch of the router says beside its outcomes: by which set, and counts that are not 0."""
+
+    set_id: str
+    counts: tuple[RoutedCount, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoutedRange:
+    """Offsets of one partition that a revision of a filter has judged, without a break."""
+
+    job: str
+    revision: str
+    source: str
+    source_id: str
+    partition: str
+    start: int
+    end: int
+    batches: int = 1
+
+
+@dataclass(frozen=True)
+class RoutedSum:
+    """How many records a revision of a filter sent on in all batches of a job, and refused."""
+
+    job: str
+    revision: str
+    n: int
+    refused: int
+
+
+@dataclass(frozen=True)
+class Routed:
+    """All that a filter has ever judged."""
+
+    filter: str
+    ranges: tuple[RoutedRange, ...] = ()
+    sums: tuple[RoutedSum, ...] = ()
+
+    @property
+    def n(self) -> int:
+        return sum(own.n for own in self.sums)
+
+    @property
+    def refused(self) -> int:
+        return sum(own.refused for own in self.sums)
+
+
+class Owing(StrEnum):
+    """Whether offsets that a filter is to judge beside the live ones have been judged."""
+
+    WAITING = "waiting"
+    DONE = "done"
+    FAILED = "failed"  # they wait for a person: a new deployment of the filter lets them go on
+    GIVEN_UP = "given up"  # the filter was taken away before they were judged
+
+
+@dataclass(frozen=True)
+class Owed:
+    """Offsets before a filter's cutover that the replay job is to judge with it."""
+
+    id: int | None
+    filter: str
+    source: str
+    source_id: str
+    start: Mapping[str, int]
+    end: Mapping[str, int]
+    state: Owing = Owing.WAITING
+    reason: str = ""
+    at: datetime | None = None

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.store.store_batches import Clock, intent, outcome, topic
+
+from headgate.errors import BatchRefusedError
+from headgate.store.ops import OpsStore
+from headgate.store.routing_model import (
+    Member,
+    Owed,
+    Owing,
+    RoutedBatch,
+    RoutedCount,
+    RoutedRange,
+    RoutedSum,
+    Seen,
+    Standing,
+    Wanted,
+)
+
+SOURCE = "raw-event-headers"
+ONE = Wanted("dealer-001", SOURCE, "a" * 64, '{"id":"dealer-001"}', "out-001", "d1")
+TWO = Wanted("dealer-002", SOURCE, "b" * 64, '{"id":"dealer-002"}', "out-002", "d2")
+LIVE = Seen("dealer-001", SOURCE, "a" * 64, "d1", Standing.LIVE, "", {"0": 5})
+
+
+def members(*wanted: Wanted) -> tuple[Member, ...]:
+    return tuple(Member(one.filter, one.revision, one.topic) for one in wanted)
+
+
+def settled(
+    store: OpsStore, set_id: str, start: int, end: int, counts: tuple[RoutedCount, ...] = ()
+) -> None:
+    announced = store.begin(intent(topic({"0": start}, {"0": end}), (set_id,)))
+    store.settle(
+        announced, outcome(announced, routed=end - start), None, RoutedBatch(set_id, counts)
+    )
+
+
+def test_what_is_wanted_is_read_back_by_source(store: OpsStore) -> None:
+    routing = store.routing
+    routing.want(TWO)
+    routing.want(ONE)
+    routing.want(replace(ONE, filter="other", source="elsewhere"))
+    assert routing.wanted(SOURCE) == (ONE, TWO)
+    assert [one.filter for one in routing.wanted()] == ["dealer-001", "dealer-002", "other"]
+    assert routing.wanted_filter("dealer-002") == TWO
+
+
+def test_each_change_of_what_is_wanted_and_nothing_else_is_noticed(store: OpsStore) -> None:
+    routing = store.routing
+    routing.want(ONE)
+    first = routing.generation(SOURCE)
+    routing.want(ONE)
+    assert routing.generation(SOURCE) == first
+    routing.want(replace(ONE, paused=True))
+    routing.unwant("dealer-001")
+    routing.unwant("dealer-001")
+    assert routing.generation(SOURCE) == first + 2
+    assert routing.wanted() == ()
+
+
+def test_a_filter_that_moves_to_another_source_is_a_change_of_both(store: OpsStore) -> None:
+    store.routing.want(ONE)
+    store.routing.want(replace(ONE, source="elsewhere"))
+    assert store.routing.generation(SOURCE) == 2
+    assert store.routing.generation("elsewhere") == 1
+
+
+def test_the_content_of_a_wanted_revision_outlives_the_wish(store: OpsStore) -> None:
+    store.routing.want(ONE)
+    store.routing.unwant(ONE.filter)
+    kept = store.revision(ONE.revision)
+    assert kept is not None
+    assert (kept.kind, kept.name, kept.content) == ("filter", "dealer-001", ONE.content)
+
+
+def test_the_newest_standing_counts_and_the_old_ones_stay_on_record(
+    store: OpsStore, clock: Clock
+) -> None:
+    store.routing.see([LIVE])
+    clock.pass_(1)
+    store.routing.see([replace(LIVE, standing=Standing.OFF, cutover={"0": 9})])
+    (now,) = store.routing.seen(SOURCE)
+    assert (now.standing, now.cutover, now.at) == (Standing.OFF, {"0": 9}, clock.now)
+    assert [one.standing for one in store.routing.history("dealer-001")] == ["live", "off"]
+    assert store.routing.seen("elsewhere") == ()
+
+
+def test_a_set_is_known_by_its_filters_in_any_order(store: OpsStore) -> None:
+    one = store.routing.keep_set(SOURCE, members(ONE, TWO))
+    assert store.routing.keep_set(SOURCE, members(TWO, ONE)) == one
+    assert store.routing.members(one) == members(ONE, TWO)
+    kept = store.revision(one)
+    assert kept is not None
+    assert (kept.kind, kept.name) == ("filter-set", SOURCE)
+
+
+def test_a_set_takes_over_with_all_that_goes_with_it(store: OpsStore) -> None:
+    owed = Owed(None, "dealer-001", SOURCE, "t1", {"0": 0}, {"0": 5})
+    set_id = store.routing.take_over(SOURCE, members(ONE), [LIVE], [owed])
+    (seen,) = store.routing.seen()
+    (found,) = store.routing.owed("dealer-001")
+    assert seen.set_id == set_id
+    assert (found.start, found.end, found.state) == ({"0": 0}, {"0": 5}, Owing.WAITING)
+    store.routing.settle_owed(found, Owing.DONE)
+    assert store.routing.owed(states=[Owing.WAITING]) == ()
+
+
+def test_a_filter_that_makes_its_batch_fail_leaves_the_intent_and_is_suspended_at_once(
+    store: OpsStore,
+) -> None:
+    both = store.routing.keep_set(SOURCE, members(ONE, TWO))
+    announced = store.begin(intent(topic({"0": 5}, {"0": 9}), (both,)))
+    bad = replace(LIVE, standing=Standing.SUSPENDED, reason="it raised")
+    amended = store.routing.suspend(announced, members(TWO), [bad])
+    assert amended.amends == announced.id
+    assert store.open_intents(announced.job) == (amended,)
+    assert store.routing.members(amended.revisions[0]) == members(TWO)
+    assert store.routing.seen()[0].reason == "it raised"
+    with pytest.raises(BatchRefusedError):
+        store.routing.suspend(announced, (), [bad])
+
+
+def test_the_ranges_of_a_filter_are_those_of_the_sets_it_was_in(store: OpsStore) -> None:
+    routing = store.routing
+    one, both = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(ONE, TWO))
+    newer = replace(ONE, revision="c" * 64)
+    settled(store, one, 0, 10, (RoutedCount("dealer-001", ONE.revision, 3),))
+    settled(store, both, 10, 20, (RoutedCount("dealer-002", TWO.revision, 2, refused=1),))
+    settled(store, routing.keep_set(SOURCE, members(newer)), 20, 30)
+    found = routing.routed("dealer-001")
+    at = ("bronze-orders", "kafka:orders", "t1", "0")
+    assert found.ranges == (
+        RoutedRange(at[0], ONE.revision, *at[1:], 0, 20, batches=2),
+        RoutedRange(at[0], newer.revision, *at[1:], 20, 30),
+    )
+    assert found.sums == (RoutedSum("bronze-orders", ONE.revision, 3, 0),)
+    assert routing.routed("dealer-002").ranges == (
+        RoutedRange(at[0], TWO.revision, *at[1:], 10, 20),
+    )
+    assert routing.routed_sums() == {"dealer-001": (3, 0), "dealer-002": (2, 1)}
+
+
+def test_a_batch_that_is_refused_leaves_no_count(store: OpsStore) -> None:
+    set_id = store.routing.keep_set(SOURCE, members(ONE))
+    announced = store.begin(intent(topic({"0": 0}, {"0": 9}), (set_id,)))
+    counts = (RoutedCount("dealer-001", ONE.revision, 3),)
+    with pytest.raises(BatchRefusedError):
+        store.settle(announced, outcome(announced, routed=8), None, RoutedBatch(set_id, counts))
+    assert store.routing.routed_sums() == {}
+    assert store.routing.routed("dealer-001").ranges == ()
+
+
+def test_the_counts_of_batches_stand_by_their_rows(store: OpsStore) -> None:
+    set_id = store.routing.keep_set(SOURCE, members(ONE, TWO))
+    count = RoutedCount("dealer-001", ONE.revision, 3)
+    settled(store, set_id, 0, 10, (count, RoutedCount("dealer-002", TWO.revision, 0)))
+    settled(store, set_id, 10, 20)
+    first, second = store.ledger("bronze-orders")
+    assert store.routing.routed_batches("bronze-orders") == {
+        first.id: RoutedBatch(set_id, (count,)),
+        second.id: RoutedBatch(set_id),
+    }
