@@ -21,6 +21,7 @@ from headgate.store import (
     windows,
 )
 from headgate.store.canonical import canonical, fingerprint
+from headgate.store.control import ControlStore
 from headgate.store.database import connect, writing
 from headgate.store.model import (
     Closing,
@@ -58,6 +59,7 @@ class OpsStore:
         self._engine = engine
         self._clock = clock
         self.routing = RoutingStore(engine, clock)
+        self.control = ControlStore(engine, clock)
 
     @classmethod
     def open(cls, url: str, clock: Callable[[], datetime] = utc_now) -> Self:

@@ -1,0 +1,153 @@
+"""The tables of the control plane, in the ops store beside the others."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text, text
+
+from headgate.store.tables import ROW_ID, Json, Utc, metadata
+
+filters = Table(
+    "filters",
+    metadata,
+    Column("id", String(200), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("revision", String(64), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("document", Json, nullable=False),
+    Column("consumer", String(300), nullable=False, index=True),
+    Column("author", String(200), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    Column("approved_by", String(200)),
+    Column("approved_at", Utc),
+    Column("deployed_at", Utc),
+    Column("deployed_version", Integer),
+    Column("deployed_revision", String(64)),
+    Column("deployment_error", Text),
+    Column("paused", Boolean, nullable=False),
+    Column("target", String(50), nullable=False),
+    Column("statement_ids", Json, nullable=False),
+    Column("wanted_version", Integer),
+    Column("wanted_deployment", String(64)),
+    Column("accepted_version", Integer),
+    Column("former_status", String(20)),
+    Column("asked_by", String(200)),
+)
+
+filter_versions = Table(
+    "filter_versions",
+    metadata,
+    Column("filter_id", String(200), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("revision", String(64), nullable=False),
+    Column("document", Json, nullable=False),
+    Column("author", String(200), nullable=False),
+    Column("authors", Json, nullable=False),
+    Column("written_at", Utc, nullable=False),
+    Column("sql_hash", String(64), nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("filter_id", String(200), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("bound", String(64), nullable=False),
+    Column("decision", String(20), nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("expires_at", Utc, nullable=False),
+    Column("void", Text, nullable=False),
+)
+Index("approvals_by_filter", approvals.c.filter_id, approvals.c.version)
+
+operations = Table(
+    "operations",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("filter_id", String(200), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("revision", String(64), nullable=False),
+    Column("target", String(50), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("deadline", Utc, nullable=False),
+    Column("ended_at", Utc),
+    Column("error", Text),
+    Column("statement_ids", Json, nullable=False),
+    Column("automatic", Boolean, nullable=False),
+)
+Index("operations_by_filter", operations.c.filter_id, operations.c.at)
+_RUNNING = text("state = 'running'")
+Index(
+    "one_running_operation",
+    operations.c.filter_id,
+    unique=True,
+    sqlite_where=_RUNNING,
+    postgresql_where=_RUNNING,
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Utc, nullable=False),
+    Column("actor", String(200), nullable=False),
+    Column("action", String(50), nullable=False),
+    Column("subject", String(200), nullable=False, index=True),
+    Column("detail", Json, nullable=False),
+    Column("previous", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+
+# One row: where the chain ends. Entries cut off at its end are missed by nothing else.
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+
+git_errands = Table(
+    "git_errands",
+    metadata,
+    Column("id", ROW_ID, primary_key=True),
+    Column("filter_id", String(200), nullable=False),
+    Column("text", Text),
+    Column("author", String(200), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("commit", String(64), index=True),
+    Column("trouble", Text, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("hash", String(200), nullable=False),
+    Column("roles", Json, nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("expires_at", Utc),
+    Column("revoked_at", Utc),
+    Column("last_used_at", Utc),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("actor", String(200), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("request", String(64), nullable=False),
+    Column("at", Utc, nullable=False, index=True),
+    Column("status", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("headers", Json, nullable=False),
+)
