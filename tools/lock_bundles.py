@@ -19,7 +19,7 @@ from headgate.engine.bundles import LOCK_FILE, Artifact, digest, fetch
 LISTS = Path(__file__).with_name("bundles")
 ORDER = (
     *("spark", "kafka", "connect", "cassandra", "cassandra-java-driver"),
-    *("ecj", "jmx-exporter", "apicurio", "debezium-cassandra"),
+    *("ecj", "jmx-exporter", "apicurio", "debezium-cassandra", "debezium-postgres"),
 )
 ALWAYS = frozenset({"spark", "kafka"})
 

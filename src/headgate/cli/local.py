@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headgate.local.state import ServiceState
 
 SERVICES = ("broker", "engine")
-EXTRA = ("cassandra", "registry", "connect", "cdc")
+EXTRA = ("cassandra", "postgres", "registry", "connect", "cdc")
 LOGS = (*SERVICES, *EXTRA, "supervisor")
 
 
@@ -39,7 +39,7 @@ def group() -> None:
 @click.option(
     "--with",
     "names",
-    help="Start these too: cassandra, connect, registry, cdc. Default: LOCAL_SERVICES.",
+    help="Start these too: cassandra, postgres, connect, registry, cdc. Default: LOCAL_SERVICES.",
 )
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds until all are ready.")
 def up(only: str | None, names: str | None, timeout: float) -> None:
@@ -51,6 +51,7 @@ def up(only: str | None, names: str | None, timeout: float) -> None:
     Examples:
       headgate local up
       headgate local up --with cassandra,connect
+      headgate local up --with postgres,connect
       headgate local up --only broker --with cassandra
     """
     from headgate.local import services

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headgate.engine.bundles import bundle
@@ -15,6 +15,8 @@ from headgate.local.process import LOOPBACK, Child, Command, any_port
 NAME = "connect"
 PORT = 8083
 CONFIG = "connect.properties"
+# Reads the changes of the events' table; a plugin of its own beside ours.
+DEBEZIUM = "debezium-postgres"
 # The broker may come back.
 AWAY = "the broker does not answer it"
 # Without the first two no class archive is made beside a Java agent.
@@ -50,7 +52,7 @@ config.providers.env.param.allowlist.pattern={allowed}
 """
 # A connector names its password as ${env:CASSANDRA_PASSWORD}: so it stands on no topic and in no
 # answer of the REST. The worker knows these variables and gives no others away.
-ALLOWED = ("CASSANDRA_PASSWORD",)
+ALLOWED = ("CASSANDRA_PASSWORD", "POSTGRES_PASSWORD")
 CAUSES = (
     java_server.DISK_FULL,
     java_server.NOT_WRITABLE,
@@ -84,12 +86,14 @@ class ConnectServer(EmbeddedServer):
         port: int = 0,
         group: str = "headgate-connect",
         secrets: Mapping[str, str] | None = None,
+        more_plugins: Sequence[Path] = (),
     ) -> None:
         """`port` 0 takes any free one; `plugins` has one folder for each plugin.
 
         `secrets` are what connectors may refer to, of those that are allowed.
         """
         self.plugins = plugins.absolute()
+        self._more_plugins = tuple(more_plugins)
         self.bootstrap, self.group = bootstrap, group
         self.port = port or any_port()
         self.metrics_port = any_port([self.port])
@@ -130,7 +134,7 @@ class ConnectServer(EmbeddedServer):
             group=self.group,
             host=LOOPBACK,
             port=self.port,
-            plugins=self.plugins,
+            plugins=",".join(map(str, (self.plugins, *self._more_plugins))),
             allowed="|".join(ALLOWED),
         )
 

@@ -5,21 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from headgate.engine.bundles_folder import bundle_folder
 from headgate.errors import UnavailableError
-from headgate.local import cassandra, cdc, connect, registry
+from headgate.local import cassandra, cdc, connect, postgres, registry
 from headgate.local.cassandra import CassandraServer
 from headgate.local.cdc import CdcServer
 from headgate.local.connect import ConnectServer
+from headgate.local.postgres import PostgresServer
 from headgate.local.process import choose_port
 from headgate.local.registry import RegistryServer
-from headgate.local.state import BROKER, CASSANDRA, CDC, CONNECT, REGISTRY, LocalFiles, Plan
+from headgate.local.state import (
+    BROKER,
+    CASSANDRA,
+    CDC,
+    CONNECT,
+    POSTGRES,
+    REGISTRY,
+    LocalFiles,
+    Plan,
+)
+from headgate.profile import RUNNING_SERVICES
 
-EXTRA = (CASSANDRA, REGISTRY, CONNECT, CDC)
+EXTRA = (CASSANDRA, POSTGRES, REGISTRY, CONNECT, CDC)
 # What has to answer before a service is started.
 NEEDS = {CONNECT: (BROKER,), CDC: (BROKER, CASSANDRA)}
 BUNDLES = {
     CASSANDRA: (cassandra.NAME,),
-    CONNECT: (connect.NAME, "jmx-exporter"),
+    CONNECT: (connect.NAME, "jmx-exporter", connect.DEBEZIUM),
+    POSTGRES: (),
     REGISTRY: ("apicurio",),
     CDC: (cdc.BUNDLE,),
 }
@@ -32,6 +45,11 @@ def cassandra_service(files: LocalFiles, plan: Plan) -> CassandraServer:
     return CassandraServer(files.home / CASSANDRA, files.log(CASSANDRA), port)
 
 
+def postgres_service(files: LocalFiles, plan: Plan) -> PostgresServer:
+    port = choose_port(plan.postgres_port, "POSTGRES_PORT", exact=plan.exact_postgres_port)
+    return PostgresServer(files.home / POSTGRES, files.log(POSTGRES), port)
+
+
 def registry_service(files: LocalFiles, plan: Plan) -> RegistryServer:
     port = choose_port(plan.registry_port, "SCHEMA_REGISTRY_PORT")
     return RegistryServer(files.home / REGISTRY, files.log(REGISTRY), port)
@@ -42,15 +60,26 @@ def connect_service(files: LocalFiles, plan: Plan) -> ConnectServer:
     folder = files.home / CONNECT
     plugins = connect_plugins(plan.root) or folder / "plugins"
     bootstrap, log = _bootstrap(files, plan), files.log(CONNECT)
-    return ConnectServer(folder, bootstrap, plugins, log, port, secrets=_secrets(plan.root))
+    secrets = _secrets(files, plan.root)
+    brought = (bundle_folder(connect.DEBEZIUM),)
+    return ConnectServer(
+        folder, bootstrap, plugins, log, port, secrets=secrets, more_plugins=brought
+    )
 
 
-def _secrets(root: Path) -> dict[str, str]:
-    """What connectors may refer to, from the profile or the environment."""
+def _secrets(files: LocalFiles, root: Path) -> dict[str, str]:
+    """What connectors may refer to: of the profile or the environment, else of our PostgreSQL."""
     from headgate.settings import load_settings
 
-    password = load_settings(root).cassandra_password
-    return {"CASSANDRA_PASSWORD": password} if password else {}
+    settings = load_settings(root)
+    embedded = settings.origin("postgres_password") in ("default", RUNNING_SERVICES)
+    found = {
+        "CASSANDRA_PASSWORD": settings.cassandra_password,
+        "POSTGRES_PASSWORD": postgres.password_of(files.home / POSTGRES)
+        if embedded
+        else settings.postgres_password,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def cdc_service(files: LocalFiles, plan: Plan) -> CdcServer:
@@ -88,6 +117,9 @@ def fetch(services: Sequence[str], root: Path) -> None:
         registry.program()
     if CONNECT in services:
         connect_plugins(root)
+        bundle_folder(connect.DEBEZIUM)
+    if POSTGRES in services:
+        postgres.binary("postgres")
 
 
 def with_what_they_need(services: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:

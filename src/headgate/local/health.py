@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from headgate.local import cql
+from headgate.local import cql, postgres
 from headgate.local.process import alive, port_answers
 from headgate.local.state import (
     BROKER,
@@ -16,6 +16,7 @@ from headgate.local.state import (
     CDC,
     CONNECT,
     ENGINE,
+    POSTGRES,
     REGISTRY,
     LocalFiles,
 )
@@ -96,6 +97,7 @@ def _answers_http(address: str) -> bool:
 
 QUESTIONS: dict[str, Callable[[str], bool]] = {
     CASSANDRA: _speaks_cql,
+    POSTGRES: lambda address: postgres.answers(int(address.rpartition(":")[2])),
     REGISTRY: lambda address: _answers_http(f"{address}/subjects"),
     CONNECT: lambda address: _answers_http(f"{address}/connectors"),
     CDC: _answers_http,

@@ -37,7 +37,7 @@ DOWN_SECONDS = 100.0
 DISK_NEEDED = 300_000_000
 # Everything embedded services and jobs keep under the home; the demo's own home stays.
 EMBEDDED_DATA = (
-    *("cassandra", "registry", "connect", "cdc"),
+    *("cassandra", "postgres", "registry", "connect", "cdc", "consumers"),
     # What is remembered of data must not outlive it: poll states, repairs half done, planted pairs.
     *("hasher", "repairs", "data/pairs"),
     *("kafka", "warehouse*", "checkpoints", "metrics", "logs", "scratch", "dbt*", "certificates"),
@@ -111,6 +111,8 @@ def _ask(
         exact_cassandra_port=settings.origin("cassandra_port") == "environment",
         connect_port=settings.kafka_connect_port,
         registry_port=settings.schema_registry_port,
+        postgres_port=settings.postgres_port,
+        exact_postgres_port=settings.origin("postgres_port") == "environment",
     )
     write_record(files.plan, plan)
     if running:

@@ -18,6 +18,7 @@ from headgate.profile import read_running, write_atomically
 BROKER = "broker"
 ENGINE = "engine"
 CASSANDRA = "cassandra"
+POSTGRES = "postgres"
 REGISTRY = "registry"
 CONNECT = "connect"
 CDC = "cdc"
@@ -79,6 +80,8 @@ class Plan(Record):
     exact_cassandra_port: bool = False
     connect_port: int = 0
     registry_port: int = 0
+    postgres_port: int = 0
+    exact_postgres_port: bool = False
 
 
 class EngineFile(Record):

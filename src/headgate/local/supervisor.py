@@ -23,6 +23,7 @@ from headgate.local.state import (
     CDC,
     CONNECT,
     ENGINE,
+    POSTGRES,
     REGISTRY,
     LocalFiles,
     LocalState,
@@ -42,6 +43,7 @@ BACK_OFF = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 KINDS: dict[str, Callable[[LocalFiles, Plan], Service]] = {
     BROKER: BrokerService,
     CASSANDRA: embedded.cassandra_service,
+    POSTGRES: embedded.postgres_service,
     REGISTRY: embedded.registry_service,
     ENGINE: EngineService,
     CONNECT: embedded.connect_service,
