@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 class Size:
     """How much is planted how fast, for how long something is away, and how long sides wait."""
 
-    keys: int = 200
+    keys: int = 60
     every: float = 1.0
     cassandra_away: float = 60.0
     away: float = 5.0

@@ -49,7 +49,7 @@ class Group:
         self._consumer: Any = Consumer(
             {**_settings(bootstrap, group), "on_commit": self._committed}
         )
-        self._paused = False
+        self._paused: bool | None = False
         self._consumer.subscribe(
             list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -132,7 +132,7 @@ class Group:
 
     def _assigned(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._offsets.assign(_pairs(partitions))
-        self._paused = False  # the new ones are not paused; the next round pauses all
+        self._paused = None  # what was paused before comes back so: the next round tells all
         self._tell()
 
     def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
