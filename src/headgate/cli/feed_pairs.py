@@ -104,19 +104,24 @@ def fed(
     planting = planting_of(plan, keys, seed, None if "early" in waves else folder)
     sums = write_oracle(folder, planting) if "early" in waves else read_sums(folder)
     rows, messages = (0, {}) if dry_run else sent(settings, plan, planting, waves, folder)
-    if phase == "early" and not dry_run:
-        (folder / EARLY_SENT).touch()
+    if not dry_run:
+        _note_early(phase, folder / EARLY_SENT)
     seconds = round(time.monotonic() - begun, 2)
     return Fed(table, phase, rows, messages, str(folder), seconds, sums)
 
 
 def waves_of(phase: Phase, folder: Path) -> tuple[Phase, ...]:
     """What is sent now: the first wave brings the early keys too, unless they have gone before."""
-    early = folder / EARLY_SENT
-    if phase != "first" or not early.is_file():
-        return ("early", "first") if phase == "first" else (phase,)
-    early.unlink()
-    return ("first",)
+    gone_before = (folder / EARLY_SENT).is_file()
+    return ("early", "first") if phase == "first" and not gone_before else (phase,)
+
+
+def _note_early(phase: Phase, early: Path) -> None:
+    """Remember that the early keys are out until the first wave has followed them."""
+    if phase == "early":
+        early.touch()
+    elif phase == "first":
+        early.unlink(missing_ok=True)
 
 
 def plan_of(settings: Settings, table: str) -> PairsPlan:

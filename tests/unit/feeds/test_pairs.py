@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate.checks.differences import row_difference
+from headgate.cli.feed_pairs import EARLY_SENT, waves_of
 from headgate.feeds.pairs.hashes import hash_by
 from headgate.feeds.pairs.model import COLUMNS, PHASES, Cell, Planned
 from headgate.feeds.pairs.oracle import ONPREM_FILE, read_keys, read_sums, write_oracle
@@ -166,3 +167,9 @@ def test_the_parts_of_a_wave_are_the_wave_and_what_is_followed_by_more_comes_las
     roles = [key.role for key in first]
     assert "soon" not in roles[: len(roles) // 2]
     assert roles[-1] in ("soon", "late_row", "late_update", "late_difference")
+
+
+def test_asking_what_would_be_sent_forgets_nothing_of_what_was(tmp_path: Path) -> None:
+    assert waves_of("first", tmp_path) == ("early", "first")
+    (tmp_path / EARLY_SENT).touch()
+    assert [waves_of("first", tmp_path) for _ in range(2)] == [("first",), ("first",)]
