@@ -40,21 +40,20 @@ class EngineTarget:
             paused=wanted.paused,
             backfill=wanted.backfill,
         )
-        if self._wanted(wanted.filter) != row:
-            self._routing.want(row)
+        self._routing.want(row)
         return (wanted.deployment,)
 
-    def observe(self, filter_id: str) -> Observed:
-        """What the router saw of the newest order; what it says of an older one is not an answer."""
-        wanted, seen = self._wanted(filter_id), self._seen(filter_id)
-        if wanted is None:
-            standing = seen.standing if seen else Standing.OFF
-            state = State.ABSENT if standing in (Standing.OFF, Standing.FAILED) else State.PENDING
-            return Observed(filter_id, state)
-        if seen is None or not _answers(seen, wanted):
-            return Observed(filter_id, State.PENDING, wanted.revision, wanted.deployment)
+    def observe(self, wanted: Deployment) -> Observed:
+        """What the router saw of the newest order; what it says of an older one is no answer."""
+        row = self._routing.wanted_filter(wanted.filter)
+        seen = self._routing.seen_filter(wanted.filter)
+        if row is None:
+            gone = seen is None or seen.standing is Standing.OFF
+            return Observed(wanted.filter, State.ABSENT if gone else State.PENDING)
+        if seen is None or not _answers(seen, row):
+            return Observed(wanted.filter, State.PENDING, row.revision, row.deployment)
         return Observed(
-            filter=filter_id,
+            filter=wanted.filter,
             state=STATES[seen.standing],
             revision=seen.revision,
             deployment=seen.deployment,
@@ -64,22 +63,14 @@ class EngineTarget:
             at=seen.at,
         )
 
-    def pause(self, filter_id: str, *, paused: bool) -> None:
-        wanted = self._wanted(filter_id)
-        if wanted is None:
-            raise NotFoundError(f"{filter_id} is not deployed to the engine")
-        if wanted.paused != paused:
-            self._routing.want(replace(wanted, paused=paused))
+    def pause(self, wanted: Deployment, *, paused: bool) -> None:
+        row = self._routing.wanted_filter(wanted.filter)
+        if row is None:
+            raise NotFoundError(f"{wanted.filter} is not deployed to the engine")
+        self._routing.want(replace(row, paused=paused))
 
-    def remove(self, filter_id: str) -> None:
-        if self._wanted(filter_id) is not None:
-            self._routing.unwant(filter_id)
-
-    def _wanted(self, filter_id: str) -> Wanted | None:
-        return next((row for row in self._routing.wanted() if row.filter == filter_id), None)
-
-    def _seen(self, filter_id: str) -> Seen | None:
-        return next((row for row in self._routing.seen() if row.filter == filter_id), None)
+    def remove(self, wanted: Deployment) -> None:
+        self._routing.unwant(wanted.filter)
 
 
 def _answers(seen: Seen, wanted: Wanted) -> bool:

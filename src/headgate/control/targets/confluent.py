@@ -1,0 +1,180 @@
+"""Confluent Cloud's Flink as a target: two statements a filter, watched, replaced and undone by name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headgate.control.targets.confluent_api import Phase, Statement, Statements
+from headgate.control.targets.model import Deployment, Observed, State
+from headgate.errors import (
+    ConflictError,
+    HeadgateError,
+    OperationError,
+    UnavailableError,
+    UsageError,
+)
+
+LONGEST_NAME = 100
+DEADLINE_SECONDS, POLL_SECONDS = 60.0, 0.5
+STATES = {
+    Phase.RUNNING: State.RUNNING,
+    Phase.COMPLETED: State.FAILED,  # an insert into a topic never ends by itself
+    Phase.STOPPED: State.PAUSED,
+    Phase.STOPPING: State.PENDING,
+    Phase.DEGRADED: State.RUNNING,
+    Phase.FAILING: State.FAILED,
+    Phase.FAILED: State.FAILED,
+    Phase.DELETING: State.PENDING,
+    Phase.PENDING: State.PENDING,
+}
+ALIVE = frozenset({Phase.PENDING, Phase.RUNNING, Phase.DEGRADED})
+
+
+def statement_names(topic: str) -> tuple[str, str]:
+    """`<topic>-sink` and `<topic>-insert`, made valid: lower case, no edge hyphens, not too long."""
+    stem = re.sub(r"[^a-z0-9-]+", "-", topic.lower()).strip("-")
+    room = LONGEST_NAME - len("-insert")
+    if stem != topic or len(stem) > room:
+        # Two topics must not meet in one name.
+        mark = hashlib.sha256(topic.encode()).hexdigest()[:8]
+        stem = f"{stem[: room - 9].rstrip('-')}-{mark}".lstrip("-")
+    return f"{stem}-sink", f"{stem}-insert"
+
+
+@dataclass
+class ConfluentTarget:
+    """Creates the sink's table, then the insert. What it had begun is undone when it cannot go on.
+
+    A deployment that replaces another keeps the table; the older insert is put back when the new
+    one is refused. Removing a filter deletes both statements; the topic and its data stay.
+    """
+
+    statements: Statements
+    deadline: float = DEADLINE_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    name = "confluent"
+
+    def deploy(self, wanted: Deployment) -> tuple[str, ...]:
+        if len(wanted.statements) != 2:
+            raise UsageError(f"{wanted.filter} has no Flink statements: a sink and an insert")
+        names, (sink_sql, insert_sql) = statement_names(wanted.topic), wanted.statements
+        before = [self.statements.get(name) for name in names]
+        try:
+            self._sink(names[0], sink_sql, before[0])
+            self._insert(names[1], insert_sql, before[1])
+        except HeadgateError:
+            self._undo(names, before)
+            raise
+        if wanted.paused:
+            self.statements.stop(names[1], stopped=True)
+        return names
+
+    def observe(self, wanted: Deployment) -> Observed:
+        names = statement_names(wanted.topic)
+        insert = self.statements.get(names[1])
+        if insert is None:
+            return Observed(wanted.filter, State.ABSENT, reason="its insert is not there")
+        other = bool(wanted.statements) and insert.sql != wanted.statements[-1]
+        return Observed(
+            filter=wanted.filter,
+            state=State.PENDING if other else STATES[insert.phase],
+            revision="" if other else wanted.revision,
+            deployment="" if other else wanted.deployment,
+            reason=insert.detail,
+            statement_ids=names,
+        )
+
+    def pause(self, wanted: Deployment, *, paused: bool) -> None:
+        self.statements.stop(statement_names(wanted.topic)[1], stopped=paused)
+
+    def remove(self, wanted: Deployment) -> None:
+        """The insert first: nothing may write while its table's statement goes."""
+        sink, insert = statement_names(wanted.topic)
+        self._gone(insert)
+        self._gone(sink)
+
+    def _sink(self, name: str, sql: str, standing: Statement | None) -> None:
+        """The table is there: by this statement, or since earlier ones, whose record Confluent drops."""
+        if standing is not None and standing.phase is Phase.COMPLETED and standing.sql == sql:
+            return
+        if standing is not None:
+            self._gone(name)
+        self._create(name, sql)
+        made = self._settled(name, frozenset({Phase.COMPLETED, Phase.FAILED}))
+        if made.phase is Phase.FAILED and "already exist" not in made.detail.lower():
+            raise _failed(made)
+
+    def _insert(self, name: str, sql: str, standing: Statement | None) -> None:
+        """The same text that runs, or is on its way, stays as it is."""
+        if standing is not None:
+            if standing.sql == sql and standing.phase in ALIVE:
+                return
+            self._gone(name)
+        self._create(name, sql)
+        taken = self.statements.get(name)
+        if taken is not None and taken.phase is Phase.FAILED:
+            raise _failed(taken)
+
+    def _create(self, name: str, sql: str) -> None:
+        if self.statements.create(name, sql) is None:
+            raise ConflictError(
+                f"another statement has the name {name}",
+                why="somebody created it in the meantime",
+                fix="look at it in Confluent Cloud, then deploy again",
+            )
+
+    def _undo(self, names: tuple[str, str], before: list[Statement | None]) -> None:
+        """As it was before this deployment; what cannot be undone now does not hide the first error."""
+        for name, earlier in reversed(list(zip(names, before, strict=True))):
+            try:
+                self._put_back(name, earlier)
+            except HeadgateError:
+                continue
+
+    def _put_back(self, name: str, earlier: Statement | None) -> None:
+        now = self.statements.get(name)
+        if earlier is None:
+            if now is not None:
+                self._gone(name)
+        elif now is None or now.sql != earlier.sql:
+            if now is not None:
+                self._gone(name)
+            self._create(name, earlier.sql)
+            if earlier.stopped:
+                self.statements.stop(name, stopped=True)
+
+    def _gone(self, name: str) -> None:
+        """A deletion takes a while, and the name is free only then."""
+        self.statements.delete(name)
+        end = self.clock() + self.deadline
+        while self.statements.get(name) is not None:
+            self._wait(end, f"the statement {name} is not deleted after {self.deadline:g} s")
+
+    def _settled(self, name: str, phases: frozenset[Phase]) -> Statement:
+        end = self.clock() + self.deadline
+        while True:
+            found = self.statements.get(name)
+            if found is None:
+                raise OperationError(f"the statement {name} is gone: somebody deleted it")
+            if found.phase in phases:
+                return found
+            self._wait(end, f"the statement {name} is {found.phase} after {self.deadline:g} s")
+
+    def _wait(self, end: float, words: str) -> None:
+        if self.clock() >= end:
+            raise UnavailableError(words, fix="look at it in Confluent Cloud, then deploy again")
+        self.sleep(POLL_SECONDS)
+
+
+def _failed(statement: Statement) -> OperationError:
+    return OperationError(
+        f"the statement {statement.name} failed",
+        why=statement.detail or "Confluent gives no reason",
+        fix="see the SQL with `headgate filters compile --flink`",
+    )
