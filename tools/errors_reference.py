@@ -57,6 +57,13 @@ is a dead letter. [hash_contract.md](../hash_contract.md) says which values each
 names the nearest name that is there, or the command that lists them.""",
     "HG-2001": """The command was called wrongly: an unknown dataset, a service that is not run here.
 `headgate <noun> <verb> --help` shows what it takes.""",
+    "HG-2002": """A change over the API must say which state it was made from: the ETag that was read
+goes into `If-Match`. Without it the change of somebody else could be overwritten unseen. `*` says
+nothing and is not taken. [api.md](../api.md) shows both calls.""",
+    "HG-2003": """The body of a request is larger than the API takes. Send less at once: events in
+several bulk requests, a filter with fewer values.""",
+    "HG-2004": """The server has as many event streams open as it allows. Close one, or try again after
+the seconds that `Retry-After` names.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each
 with its file, line, field and what to write instead. Nothing was compiled or run.""",
     "HG-3002": """A variable is missing, malformed, or contradicts another. `headgate config show`

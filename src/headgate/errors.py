@@ -6,6 +6,9 @@ HeadgateError
 │   ├── RowRefusedError    a row does not fit its hash contract              (exit 1, no retry)
 │   └── NotFoundError      nothing of that name is there                     (exit 1, no retry)
 ├── UsageError             the command was called wrongly                    (exit 2, no retry)
+│   ├── PreconditionMissingError  a change does not say what it was made from (exit 2, no retry)
+│   ├── TooLargeError      a request has more bytes than are taken           (exit 2, no retry)
+│   └── TooManyError       as many are open as are allowed                   (exit 2, retry later)
 ├── DeclarationError       a manifest, rule set or filter is not valid       (exit 3, no retry)
 ├── SettingsError          a variable is missing or contradicts another      (exit 3, no retry)
 ├── DifferenceError        a check found a difference                        (exit 5, no retry)
@@ -94,6 +97,24 @@ class UsageError(HeadgateError):
     """The command was called wrongly."""
 
     code, exit_code = "HG-2001", 2
+
+
+class PreconditionMissingError(UsageError):
+    """A change must say which state it was made from."""
+
+    code = "HG-2002"
+
+
+class TooLargeError(UsageError):
+    """The request is larger than the API takes."""
+
+    code = "HG-2003"
+
+
+class TooManyError(UsageError):
+    """The server has as many of these open as it allows."""
+
+    code, retryable = "HG-2004", True
 
 
 class DeclarationError(HeadgateError):

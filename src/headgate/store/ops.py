@@ -20,9 +20,11 @@ from headgate.store import (
     sinks,
     windows,
 )
+from headgate.store.answers import AnswerStore
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.control import ControlStore
 from headgate.store.database import connect, writing
+from headgate.store.keys import KeyStore
 from headgate.store.model import (
     Closing,
     Drifted,
@@ -60,6 +62,8 @@ class OpsStore:
         self._clock = clock
         self.routing = RoutingStore(engine, clock)
         self.control = ControlStore(engine, clock)
+        self.keys = KeyStore(engine, clock)
+        self.answers = AnswerStore(engine, clock)
 
     @classmethod
     def open(cls, url: str, clock: Callable[[], datetime] = utc_now) -> Self:

@@ -1,0 +1,59 @@
+"""The API as one app: routes, their guards, and what every answer has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+
+from headgate import __version__
+from headgate.api import health, problems
+from headgate.api.guard import guarded
+from headgate.api.manners import Manners
+from headgate.api.served import Served
+from headgate.control.identity.authenticate import Authenticator
+from headgate.control.identity.keys import Keys
+from headgate.control.identity.policy import PUBLIC
+from headgate.control.identity.tokens import verifier_of
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from headgate.control.service import FilterService
+
+TITLE = "Headgate"
+OPENAPI_PATH = "/api/v1/openapi.json"
+ROUTERS: tuple[APIRouter, ...] = (health.router,)
+
+
+def create_app(settings: Settings, store: OpsStore, service: FilterService) -> FastAPI:
+    """The app over this store; LookupError when a route has no guard."""
+    app = FastAPI(
+        title=TITLE,
+        version=__version__,
+        openapi_url=OPENAPI_PATH,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    authenticator = Authenticator(Keys(store.keys), verifier_of(settings))
+    app.state.served = Served(settings, store, service, authenticator)
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_middleware(Manners)
+    refuse_unguarded(app)
+    return app
+
+
+def refuse_unguarded(app: FastAPI) -> None:
+    """Nothing is served that the table of operations does not know."""
+    for route in routes(app):
+        if route.operation_id not in PUBLIC and guarded(route) != route.operation_id:
+            raise LookupError(f"{route.path} is not guarded by {route.operation_id}")
+
+
+def routes(app: FastAPI) -> Iterator[APIRoute]:
+    return (route for route in app.routes if isinstance(route, APIRoute))

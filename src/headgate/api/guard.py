@@ -1,0 +1,97 @@
+"""The door of every route: who is asking, may they, and was this very request answered before."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+
+from headgate.api.problems import QUERY
+from headgate.api.served import served
+from headgate.control.identity import policy
+from headgate.control.identity.model import NOBODY, Identity
+from headgate.errors import DeclarationError, Fault, UnauthenticatedError
+from headgate.spec.refusal import suggestion
+
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+
+
+def allowed(operation: str) -> Callable[[Request], Identity]:
+    """A dependency that gives the identity, or refuses: `by: Annotated[Identity, Depends(allowed("…"))]`.
+
+    The operation must be a row of `policy.OPERATIONS`, and the route's `operation_id` the same name.
+    """
+    if operation not in policy.OPERATIONS:
+        raise LookupError(f"{operation} has no rule in control/identity/policy.py")
+
+    def guard(request: Request) -> Identity:
+        identity = _identity(request, operation)
+        refuse_unknown_parameters(request)
+        return identity
+
+    guard.operation = operation  # type: ignore[attr-defined]  # read by `guarded`
+    return guard
+
+
+def guarded(route: APIRoute) -> str | None:
+    """The operation that guards a route, if one does."""
+    calls = (dependency.call for dependency in route.dependant.dependencies)
+    return next((op for call in calls if (op := getattr(call, "operation", None))), None)
+
+
+def _identity(request: Request, operation: str) -> Identity:
+    authenticator = served(request).authenticator
+    identity = authenticator.identify(_credentials(request))
+    if identity is not None:
+        policy.require(identity, operation)
+        return identity
+    if authenticator.is_new and _from_this_machine(request):
+        policy.require_before_the_first_key(operation)
+        return NOBODY
+    raise UnauthenticatedError(
+        "this needs a key or a token",
+        fix="send `Authorization: Bearer …`; `headgate keys create` makes a key",
+    )
+
+
+def _credentials(request: Request) -> str | None:
+    scheme, _, words = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and words.strip():
+        return words.strip()
+    return request.headers.get("x-api-key")
+
+
+def _from_this_machine(request: Request) -> bool:
+    """By peer and by Host: a page in a browser here must not reach it under a name of its own."""
+    host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+    peer = request.client.host if request.client else ""
+    try:
+        return ipaddress.ip_address(peer).is_loopback and host in LOCAL_NAMES
+    except ValueError:
+        return False
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """DeclarationError for a query parameter that the route does not have."""
+    known = known_parameters(request.scope["route"])
+    faults = [
+        Fault(
+            QUERY,
+            None,
+            name,
+            "is no parameter of this route",
+            suggestion(name, known, "parameters"),
+        )
+        for name in request.query_params
+        if name not in known
+    ]
+    if faults:
+        raise DeclarationError(faults)
+
+
+def known_parameters(route: APIRoute) -> frozenset[str]:
+    own = {field.alias for field in route.dependant.query_params}
+    below = {f.alias for d in route.dependant.dependencies for f in d.query_params}
+    return frozenset(own | below)

@@ -1,0 +1,43 @@
+"""Does the server live, can it work, and which version is it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from headgate import __version__
+from headgate.api.served import ServedHere
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """`parts` names what was asked, and how it is."""
+
+    status: str
+    parts: dict[str, str] = {}
+
+
+class Version(BaseModel):
+    version: str
+
+
+@router.get("/livez", operation_id="livez")
+def livez() -> Health:
+    """The process answers."""
+    return Health(status="ok")
+
+
+@router.get("/readyz", operation_id="readyz", responses={503: {"model": Health}})
+def readyz(here: ServedHere, response: Response) -> Health:
+    """The ops store answers, and the server is not stopping."""
+    here.store.read_mark("readyz")
+    if here.stopping.is_set():
+        response.status_code = 503
+        return Health(status="stopping", parts={"opsStore": "ok"})
+    return Health(status="ok", parts={"opsStore": "ok"})
+
+
+@router.get("/version", operation_id="version")
+def version() -> Version:
+    return Version(version=__version__)

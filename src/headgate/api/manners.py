@@ -1,0 +1,91 @@
+"""What holds for every request and answer: an id, a size limit, safe headers, one line of log."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+
+from headgate.api.problems import answer, problem_of
+from headgate.errors import TooLargeError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BYTES = 1024 * 1024
+SAFE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LOG = logging.getLogger("headgate.api.access")
+
+
+class Manners:
+    """Plain ASGI, so that streams pass through as they come."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        id = given if _ID.fullmatch(given) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = id
+        exchange = _Exchange(scope, receive, send, id)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except _TooLarge:
+            await exchange.refuse_size()
+        finally:
+            exchange.log()
+
+
+class _TooLarge(Exception):
+    """Raised where the body is read, caught where nothing is answered yet."""
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, id: str) -> None:
+        self._scope, self._receive, self._send, self._id = scope, receive, send, id
+        self._bytes, self._status, self._begun = 0, 0, time.monotonic()
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._bytes += len(message.get("body", b""))
+        if self._bytes > MOST_BYTES:
+            raise _TooLarge
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in {**SAFE_HEADERS, "X-Request-Id": self._id}.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+    async def refuse_size(self) -> None:
+        if self._status:
+            raise RuntimeError("a body grew too large after its answer began")
+        error = TooLargeError(f"a body has at most {MOST_BYTES:,} bytes", fix="send less at once")
+        request = Request(self._scope)
+        await answer(problem_of(error), request)(self._scope, self._receive, self.send)
+
+    def log(self) -> None:
+        # Neither headers nor the query: either may carry what is secret.
+        took = (time.monotonic() - self._begun) * 1000
+        method, path = self._scope["method"], self._scope["path"]
+        _LOG.info("%s %s %s %d %.1f ms", self._id, method, path, self._status, took)

@@ -1,0 +1,226 @@
+"""Errors as RFC 9457 problems: what, why, what to do, and every fault with its place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+from starlette.exceptions import HTTPException
+
+from headgate.errors import (
+    ConflictError,
+    DeclarationError,
+    Fault,
+    ForbiddenError,
+    HeadgateError,
+    IllegalTransitionError,
+    NotFoundError,
+    PreconditionMissingError,
+    StaleError,
+    TooLargeError,
+    TooManyError,
+    UnauthenticatedError,
+    UnavailableError,
+    UsageError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+PAGE = "/docs/reference/errors.md"
+# The `file` of a fault that is no part of the body.
+QUERY = "query"
+RETRY_SECONDS = "2"
+_LOG = logging.getLogger("headgate.api")
+
+
+STATUS: Mapping[type[HeadgateError], int] = {
+    HeadgateError: 500,
+    NotFoundError: 404,
+    UsageError: 400,
+    PreconditionMissingError: 428,
+    TooLargeError: 413,
+    TooManyError: 429,
+    DeclarationError: 422,
+    ConflictError: 409,
+    StaleError: 412,
+    ForbiddenError: 403,
+    UnauthenticatedError: 401,
+    UnavailableError: 503,
+}
+
+
+class ProblemFault(BaseModel):
+    """One fault: `pointer` leads into the body, `parameter` names what stands elsewhere."""
+
+    detail: str
+    pointer: str | None = None
+    parameter: str | None = None
+    fix: str = ""
+
+
+class Problem(BaseModel):
+    """A problem as RFC 9457 has it, with our code and what to do."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    fix: str = ""
+    request_id: str = ""
+    errors: list[ProblemFault] = []
+    allowed: list[str] = []
+
+
+def status_of(error: HeadgateError) -> int:
+    """The status of the nearest kind in the table."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def problem_of(error: HeadgateError) -> Problem:
+    """The problem that says the same as the error."""
+    faults = error.faults if isinstance(error, DeclarationError) else ()
+    allowed = error.allowed if isinstance(error, IllegalTransitionError) else ()
+    return _problem(
+        status_of(error),
+        error.code,
+        title=_first_line(type(error).__doc__ or ""),
+        detail=error.what if faults else ": ".join(filter(None, (error.what, error.why))),
+        fix=error.fix,
+        errors=[_fault(fault) for fault in faults],
+        allowed=list(allowed),
+    )
+
+
+def answer(problem: Problem, request: Request) -> Response:
+    """The problem as a response, with the id of the request that made it."""
+    said = problem.model_copy(update={"request_id": request_id(request)})
+    body = said.model_dump_json(by_alias=True, exclude_none=True)
+    return Response(body, problem.status, headers=_headers(problem), media_type=MEDIA_TYPE)
+
+
+def request_id(request: Request) -> str:
+    return str(request.scope.get("state", {}).get("request_id", ""))
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route may answer besides its result, for the OpenAPI document."""
+    common = (400, 401, 403, 413, 415, 422)
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": content}
+        for status in sorted({*common, *statuses})
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Every error leaves this app as a problem; none with a trace."""
+    app.add_exception_handler(HeadgateError, _on_headgate_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_surprise)
+
+
+async def _on_headgate_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HeadgateError)
+    problem = problem_of(error)
+    if problem.status >= 500:
+        _LOG.warning("%s %s: %s", request_id(request), error.code, error.one_line)
+    return answer(problem, request)
+
+
+async def _on_validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return answer(invalid(error.errors()), request)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    title = HTTPStatus(error.status_code).phrase
+    kind = NotFoundError if error.status_code == 404 else UsageError
+    problem = _problem(error.status_code, kind.code, title=title, detail=error.detail)
+    made = answer(problem, request)
+    made.headers.update(error.headers or {})
+    return made
+
+
+async def _on_surprise(request: Request, error: Exception) -> Response:
+    # The trace is for the log alone; what the caller gets is the id to look for.
+    _LOG.error("%s failed", request_id(request), exc_info=error)
+    detail = "the server failed; its log has the trace under the id of this request"
+    return answer(_problem(500, HeadgateError.code, "Something went wrong.", detail), request)
+
+
+def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
+    """All faults that pydantic found in body and parameters; 400 where the body is no JSON."""
+    found = [_from_pydantic(error) for error in errors]
+    malformed = any(error["type"] == "json_invalid" for error in errors)
+    count = "one fault" if len(found) == 1 else f"{len(found)} faults"
+    return _problem(
+        400 if malformed else 422,
+        UsageError.code if malformed else DeclarationError.code,
+        title="The request is not valid.",
+        detail=f"the request is not valid: {count}",
+        errors=found,
+    )
+
+
+def pointer(parts: Sequence[object]) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _from_pydantic(error: Mapping[str, Any]) -> ProblemFault:
+    where, *inside = error["loc"] or ("body",)
+    # What was given is not repeated: it may be a secret.
+    words = str(error["msg"])
+    if where == "body":
+        return ProblemFault(
+            detail=words, pointer=pointer([] if error["type"] == "json_invalid" else inside)
+        )
+    return ProblemFault(detail=words, parameter=".".join(map(str, inside)))
+
+
+def _fault(fault: Fault) -> ProblemFault:
+    if fault.file == QUERY:
+        return ProblemFault(detail=fault.what, parameter=fault.field, fix=fault.fix)
+    return ProblemFault(detail=fault.what, pointer=fault.field, fix=fault.fix)
+
+
+def _problem(
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    fix: str = "",
+    errors: Sequence[ProblemFault] = (),
+    allowed: Sequence[str] = (),
+) -> Problem:
+    return Problem(
+        type=f"{PAGE}#{code.lower()}",
+        title=title,
+        status=status,
+        detail=detail,
+        code=code,
+        fix=fix,
+        errors=list(errors),
+        allowed=list(allowed),
+    )
+
+
+def _headers(problem: Problem) -> dict[str, str]:
+    if problem.status == 401:
+        return {"WWW-Authenticate": 'Bearer realm="headgate"'}
+    return {"Retry-After": RETRY_SECONDS} if problem.status in (429, 503) else {}
+
+
+def _first_line(words: str) -> str:
+    return words.strip().partition("\n")[0]

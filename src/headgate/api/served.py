@@ -1,0 +1,35 @@
+"""What the routes of one server stand on."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+
+from headgate.control.identity.authenticate import Authenticator
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from headgate.control.service import FilterService
+
+
+@dataclass(frozen=True)
+class Served:
+    """One per app; a route asks for it with `ServedHere`."""
+
+    settings: Settings
+    store: OpsStore
+    service: FilterService
+    authenticator: Authenticator
+    # Set when the server is asked to stop: streams end then, and nothing new is begun.
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+
+def served(request: Request) -> Served:
+    return request.app.state.served
+
+
+ServedHere = Annotated[Served, Depends(served)]

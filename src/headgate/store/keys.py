@@ -1,0 +1,78 @@
+"""API keys by their hash: who holds them, for what, until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, Row, insert, select, update
+
+from headgate.store.control import ControlStore
+from headgate.store.control_model import ApiKey
+from headgate.store.control_tables import api_keys
+from headgate.store.database import writing
+
+# A key in constant use writes to the store once in this time, not with every request.
+USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+class KeyStore:
+    """The keys of this ops store; rows are never deleted, so that the first key is made once."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
+        self._engine, self._clock = engine, clock
+        self._control = ControlStore(engine, clock)
+
+    def now(self) -> datetime:
+        return self._clock()
+
+    def add(self, key: ApiKey, by: str) -> None:
+        with self._control.change() as change:
+            change.db.execute(insert(api_keys).values(**vars(key)))
+            change.audit(by, "create_key", f"key:{key.id}", name=key.name, roles=list(key.roles))
+
+    def find(self, id: str) -> ApiKey | None:
+        with self._engine.connect() as db:
+            row = db.execute(select(api_keys).where(api_keys.c.id == id)).one_or_none()
+        return _key(row) if row else None
+
+    def every(self) -> tuple[ApiKey, ...]:
+        """All keys, the oldest first, revoked and expired ones too."""
+        query = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
+        with self._engine.connect() as db:
+            return tuple(_key(row) for row in db.execute(query))
+
+    def any(self) -> bool:
+        """Whether a key was ever made."""
+        with self._engine.connect() as db:
+            return db.execute(select(api_keys.c.id).limit(1)).first() is not None
+
+    def revoke(self, id: str, by: str) -> None:
+        """It no longer holds; one that was revoked before keeps its time."""
+        standing = (api_keys.c.id == id, api_keys.c.revoked_at.is_(None))
+        with self._control.change() as change:
+            revoked = update(api_keys).where(*standing).values(revoked_at=change.now)
+            if change.db.execute(revoked).rowcount:
+                change.audit(by, "revoke_key", f"key:{id}")
+
+    def used(self, key: ApiKey) -> None:
+        """Note that the key was used now."""
+        now = self._clock()
+        if key.last_used_at is None or now - key.last_used_at >= USE_NOTED_EVERY:
+            with writing(self._engine) as db:
+                used = update(api_keys).where(api_keys.c.id == key.id)
+                db.execute(used.values(last_used_at=now))
+
+
+def _key(row: Row[Any]) -> ApiKey:
+    return ApiKey(
+        id=row.id,
+        name=row.name,
+        hash=row.hash,
+        roles=tuple(row.roles),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+        last_used_at=row.last_used_at,
+    )
