@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from headgate.control.git.model import Drift, DriftKind
 from headgate.control.git.store import GitStore
 from headgate.errors import DeclarationError
+from headgate.spec.filter import revision_of
+from headgate.spec.filter_loader import parse_text
 
 
 def drift_of(git: GitStore, accepted: Mapping[str, str]) -> tuple[Drift, ...]:
@@ -59,20 +61,11 @@ def _with_commit(git: GitStore, drift: Drift) -> Drift:
 
 def _revision(text: str) -> str | None:
     """The revision that a text declares; None when it declares none."""
-    from headgate.spec.filter import revision_of
-    from headgate.spec.filter_loader import parse_filter
-
     try:
-        return revision_of(parse_filter(_json(text)))
-    except (ValueError, RecursionError, DeclarationError):
+        return revision_of(parse_text(text))
+    except DeclarationError:
         return None
 
 
 def _id(text: str) -> str:
-    return str(_json(text)["id"])
-
-
-def _json(text: str) -> dict[str, object]:
-    import orjson
-
-    return orjson.loads(text)
+    return parse_text(text).id

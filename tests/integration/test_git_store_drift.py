@@ -1,0 +1,103 @@
+"""Drift between git and the ops store: found in both directions, shown, and mended either way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from headgate.control.git.drift import adopted, drift_of, restored
+from headgate.control.git.model import DriftKind
+from headgate.control.git.store import GitStore
+
+
+def document(name: str, dealer: str = "DEALER-001") -> str:
+    return json.dumps(
+        {
+            "id": name,
+            "name": name,
+            "consumerId": "some-consumer",
+            "outputTopic": f"filtered-{name}",
+            "conditions": [
+                {"field": "header_data.dealerId", "operator": "equals", "value": dealer}
+            ],
+            "enabled": True,
+        },
+        indent=2,
+    )
+
+
+def by_hand(folder: Path, clone: Path, name: str, text: str | None) -> None:
+    """Somebody edits the repository with git alone."""
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=Hand", "-c", "user.email=hand@example.org"]
+        subprocess.run(["git", *who, "-C", str(clone), *words], check=True, capture_output=True)
+
+    if not clone.exists():
+        subprocess.run(["git", "clone", "--quiet", str(folder), str(clone)], check=True)
+    git("pull", "--quiet")
+    file = clone / "schemas" / "v1" / "filters" / f"{name}.json"
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text)
+    git("add", "-A")
+    git("commit", "--quiet", "-m", "by hand")
+    git("push", "--quiet")
+
+
+def drifted(tmp_path: Path) -> tuple[GitStore, dict[str, str]]:
+    store = GitStore(tmp_path / "filters.git")
+    accepted = {name: document(name) for name in ("kept", "edited", "lost", "broken")}
+    for name, text in accepted.items():
+        store.commit(name, text, "alice", "accepted")
+    clone = tmp_path / "clone"
+    by_hand(store.folder, clone, "edited", document("edited", "DEALER-666"))
+    by_hand(store.folder, clone, "lost", None)
+    by_hand(store.folder, clone, "foreign", document("foreign"))
+    by_hand(store.folder, clone, "broken", "{")
+    return store, accepted
+
+
+def test_drift_is_found_in_both_directions_with_who_made_it(tmp_path: Path):
+    store, accepted = drifted(tmp_path)
+    found = drift_of(store, accepted)
+    assert [(d.filter, d.kind, d.commit and d.commit.author) for d in found] == [
+        ("broken", DriftKind.UNREADABLE, "Hand"),
+        ("edited", DriftKind.DIFFERS, "Hand"),
+        ("foreign", DriftKind.ONLY_IN_GIT, "Hand"),
+        ("lost", DriftKind.MISSING_IN_GIT, "Hand"),
+    ]
+    assert "DEALER-666" in str(found[1].git)
+
+
+def test_the_layout_of_a_file_is_no_drift(tmp_path: Path):
+    store = GitStore(tmp_path / "filters.git")
+    text = document("kept")
+    store.commit("kept", json.dumps(json.loads(text)), "alice", "accepted")
+    assert drift_of(store, {"kept": text}) == ()
+
+
+def test_git_is_mended_from_the_store(tmp_path: Path):
+    store, accepted = drifted(tmp_path)
+    restored(store, drift_of(store, accepted), "olga")
+    assert drift_of(store, accepted) == ()
+    assert store.files() == accepted
+    assert [commit.author for commit in store.history("edited")] == ["olga", "Hand", "alice"]
+
+
+def test_what_stands_in_git_is_submitted_and_not_taken_as_accepted(tmp_path: Path):
+    store, accepted = drifted(tmp_path)
+    submitted: dict[str, str] = {}
+    names = adopted(drift_of(store, accepted), submitted.__setitem__)
+    assert names == ("edited", "foreign")
+    assert json.loads(submitted["foreign"])["id"] == "foreign"
+    assert "broken" not in submitted
+
+
+def test_a_file_that_says_it_is_another_filter_is_drift(tmp_path: Path):
+    store = GitStore(tmp_path / "filters.git")
+    store.commit("one", document("two"), "alice", "accepted")
+    found = drift_of(store, {"one": document("one")})
+    assert [(d.filter, d.kind) for d in found] == [("one", DriftKind.DIFFERS)]
