@@ -1,4 +1,4 @@
-"""`headgate connect render|deploy`: a connector from a file, or from a rule table that declares it."""
+"""`headgate connect render|deploy`: a connector from a file, a rule table, or of the events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 60.0
 DOCUMENTS = "documents"
+EVENTS = "events"
 REFERRED = "${env:CASSANDRA_PASSWORD}"
+EVENTS_REFERRED = "${env:POSTGRES_PASSWORD}"
 
 
 def open_connect() -> ConnectRest:
@@ -42,7 +44,7 @@ def open_connect() -> ConnectRest:
 @click.command()
 @click.argument("what")
 def render(what: str) -> None:
-    """Print a connector file: of a rule table, or `documents` for the DataStax connector.
+    """Print a connector file: of a rule table, `events`, or `documents` for the DataStax connector.
 
     A password is written as ${env:CASSANDRA_PASSWORD}: the worker takes it from its environment, by
     Kafka's EnvVarConfigProvider, which the embedded worker has. One in a file of yours is masked.
@@ -50,6 +52,7 @@ def render(what: str) -> None:
     \b
     Examples:
       headgate connect render business
+      headgate connect render events
       headgate connect render documents > cassandra-cloud-source.json
     """
     from headgate.settings import load_settings
@@ -69,7 +72,7 @@ def _masked(connector: Connector) -> Connector:
 
 
 @click.command()
-@click.argument("what", metavar="FILE|TABLE")
+@click.argument("what", metavar="FILE|TABLE|events")
 @click.option("--dry-run", is_flag=True, help="Check it and say what would change; write nothing.")
 @click.option("--timeout", default=WAIT_SECONDS, show_default=True, help="Seconds until it runs.")
 def deploy(what: str, dry_run: bool, timeout: float) -> None:
@@ -79,9 +82,12 @@ def deploy(what: str, dry_run: bool, timeout: float) -> None:
     contract and the settings. Topics that it writes to are made when they are not there. The same
     configuration again changes nothing.
 
+    `events` is Debezium on the events' tables in PostgreSQL, which are made as well.
+
     \b
     Examples:
       headgate connect deploy business --dry-run
+      headgate connect deploy events
       headgate connect deploy my-connector.json
     """
     from headgate.feeds.connect_rest import require_valid, shown
@@ -96,6 +102,7 @@ def deploy(what: str, dry_run: bool, timeout: float) -> None:
     changes = _changes(shown(before) if before else {}, shown(wanted))
     action = "create" if before is None else "change" if wanted != before else "nothing"
     if not dry_run:
+        _make_tables(settings, what)
         _make_topics(settings, connector)
     if not dry_run and action != "nothing":
         connect.put(connector.name, connector.config)
@@ -104,6 +111,14 @@ def deploy(what: str, dry_run: bool, timeout: float) -> None:
         console.done(f"{connector.name}: running, {len(state.tasks)} task(s)")
     result = {"connector": connector.name, "action": action, "changes": changes}
     console.data(result, text=_text(connector.name, action, changes, dry_run))
+
+
+def _make_tables(settings: Settings, what: str) -> None:
+    """Debezium waits for no table and no publication."""
+    from headgate.feeds.events.database import migrate, place_of
+
+    for version in migrate(place_of(settings)) if what == EVENTS else ():
+        console.say(f"the events' tables: migration {version} applied")
 
 
 def _make_topics(settings: Settings, connector: Connector) -> None:
@@ -117,11 +132,15 @@ def _make_topics(settings: Settings, connector: Connector) -> None:
 
 
 def specs_of(connector: Connector) -> list[TopicSpec]:
-    """The topics that a connector with our hash writes to; of others we know nothing."""
+    """The topics that a connector of ours writes to; of others we know nothing."""
     from headgate.engine.topics import TopicSpec
+    from headgate.feeds.connect import events
     from headgate.feeds.connect.connectors import DLQ_TOPIC, HASH, SINK_ONLY, TOPIC_PARTITIONS
 
     config = connector.config
+    if connector.name == events.NAME:
+        topic = config.get(events.TOPIC_FIELD)
+        return [TopicSpec(topic, events.TOPIC_PARTITIONS, events.TOPIC_DAYS)] if topic else []
     if HASH not in config.values():
         return []
     letters = {v for k, v in config.items() if k.endswith("dlq.topic") or k == SINK_ONLY}
@@ -142,7 +161,18 @@ def _connector(settings: Settings, what: str) -> Connector:
     path = Path(what)
     if path.suffix == ".json" or path.is_file():
         return read_connector(_read(path))
+    if what == EVENTS:
+        return of_events(settings)
     return documents_connector() if what == DOCUMENTS else own(settings, what)
+
+
+def of_events(settings: Settings) -> Connector:
+    """Debezium on the events' tables, by the settings in force."""
+    from headgate.feeds.connect.events import events_connector
+    from headgate.feeds.events.database import place_of
+
+    referred = EVENTS_REFERRED if settings.postgres_password else ""
+    return events_connector(place_of(settings), settings.filter_source_topic, referred)
 
 
 def own(settings: Settings, table: str) -> Connector:

@@ -152,7 +152,7 @@ def _source(table: CloudTable, cluster: Cluster, pace: Pace) -> dict[str, str]:
 def _chain(table: CloudTable, cluster: Cluster, name: str) -> dict[str, str]:
     told = (table.pk, table.version, table.hash_field, table.version_field)
     renames = {table.pk: table.key_field, table.version: table.time_field}
-    return _transforms(
+    return transforms(
         {
             "ExtractPK": {"type": f"{TRANSFORMS}.ValueToKey", "fields": table.pk},
             # ValueToKey makes a struct; the topic's key is the bare value.
@@ -186,7 +186,7 @@ def _route(topic: str) -> dict[str, str]:
     }
 
 
-def _transforms(chain: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def transforms(chain: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     settings = {
         f"transforms.{alias}.{key}": value
         for alias, options in chain.items()
@@ -211,7 +211,7 @@ def documents_connector() -> Connector:
         "timestamp.column.name": "last_updated",
         "mode": "timestamp",
         **CONVERTERS,
-        **_transforms(
+        **transforms(
             {
                 "ExtractPK": {"type": f"{TRANSFORMS}.ValueToKey", "fields": "pk"},
                 "ComputeHash": {
