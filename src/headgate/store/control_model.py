@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -68,9 +68,9 @@ class FilterRecord:
 
 
 def record_etag(record: FilterRecord) -> str:
-    values = asdict(record)
-    stamped = {name: _stamp(value) for name, value in values.items()}
-    return fingerprint(canonical(stamped))[:32]
+    # The revision stands for the document, whose numbers may be greater than JSON's readers take.
+    values = {name: value for name, value in vars(record).items() if name != "document"}
+    return fingerprint(canonical({name: _stamp(value) for name, value in values.items()}))[:32]
 
 
 def _stamp(value: object) -> object:
@@ -161,6 +161,7 @@ class Operation:
     error: str | None = None
     statement_ids: tuple[str, ...] = ()
     automatic: bool = False
+    paused_before: bool = False
 
 
 @dataclass(frozen=True)

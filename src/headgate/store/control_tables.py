@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text, text
+import json
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
 
 from headgate.store.tables import ROW_ID, Json, Utc, metadata
+
+
+class Document(TypeDecorator[Any]):
+    """A declared document as JSON in plain ASCII: whole numbers of any size, every character."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: object, dialect: Dialect) -> str:
+        return json.dumps(value, separators=(",", ":"))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> object:
+        return None if value is None else json.loads(value)
+
 
 filters = Table(
     "filters",
@@ -13,7 +42,7 @@ filters = Table(
     Column("version", Integer, nullable=False),
     Column("revision", String(64), nullable=False),
     Column("status", String(20), nullable=False),
-    Column("document", Json, nullable=False),
+    Column("document", Document, nullable=False),
     Column("consumer", String(300), nullable=False, index=True),
     Column("author", String(200), nullable=False),
     Column("created_at", Utc, nullable=False),
@@ -40,7 +69,7 @@ filter_versions = Table(
     Column("filter_id", String(200), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("revision", String(64), nullable=False),
-    Column("document", Json, nullable=False),
+    Column("document", Document, nullable=False),
     Column("author", String(200), nullable=False),
     Column("authors", Json, nullable=False),
     Column("written_at", Utc, nullable=False),
@@ -81,6 +110,7 @@ operations = Table(
     Column("error", Text),
     Column("statement_ids", Json, nullable=False),
     Column("automatic", Boolean, nullable=False),
+    Column("paused_before", Boolean, nullable=False),
 )
 Index("operations_by_filter", operations.c.filter_id, operations.c.at)
 _RUNNING = text("state = 'running'")

@@ -103,6 +103,7 @@ def _operations() -> None:
         sa.Column("error", sa.Text()),
         _needed("statement_ids", sa.Text()),
         _needed("automatic", sa.Boolean()),
+        _needed("paused_before", sa.Boolean()),
     )
     op.create_index("operations_by_filter", "operations", ["filter_id", "at"])
     running = sa.text("state = 'running'")

@@ -1,0 +1,191 @@
+"""The second person: who may approve what, what an approval is bound to, and when it ends.
+
+Nobody approves what they wrote, admins included. There is no way around this, and no force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+from headgate.control import lifecycle, operations
+from headgate.control.lifecycle import Action
+from headgate.control.records import accept, version_of
+from headgate.control.revisions import bound, drafted
+from headgate.errors import ConflictError, ForbiddenError, StaleError
+from headgate.store.control import Change
+from headgate.store.control_model import (
+    Approval,
+    Decision,
+    FilterRecord,
+    FilterVersion,
+    OperationKind,
+    Status,
+)
+
+
+def approve(
+    change: Change,
+    record: FilterRecord,
+    by: str,
+    revision: str,
+    comment: str,
+    valid_for: timedelta,
+    deadline: timedelta,
+) -> FilterRecord:
+    """The record after a second person said yes to exactly this revision."""
+    if record.status is Status.PENDING_DELETION:
+        return _approve_deletion(change, record, by, revision, comment, valid_for, deadline)
+    if revision != record.revision and revision == record.deployed_revision and record.paused:
+        return _approve_resuming(change, record, by, comment, valid_for)
+    _refuse_other_revision(record, revision)
+    record = _expired_is_pending(change, record)
+    version = version_of(change, record, record.version)
+    if record.status is Status.DEPLOYED:
+        return _approve_resuming(change, record, by, comment, valid_for)
+    after = lifecycle.following(record, Action.APPROVE)
+    _refuse_authors(record, version.authors, by)
+    _record(change, version, by, comment, valid_for)
+    record = replace(record, status=after, approved_by=by, approved_at=change.now)
+    record = accept(change, replace(record, updated_at=change.now), f"approved by {by}")
+    detail = {"version": version.version, "revision": version.revision, "comment": comment}
+    change.audit(by, "approve", record.id, sql_hash=version.sql_hash, **detail)
+    return change.save(record)
+
+
+def reject(change: Change, record: FilterRecord, by: str, reason: str) -> FilterRecord:
+    """The version is refused, or the deletion that was asked for."""
+    if record.status is Status.PENDING_DELETION:
+        return _reject_deletion(change, record, by, reason)
+    after = lifecycle.following(record, Action.REJECT)
+    change.void_approvals(record.id, f"rejected by {by}")
+    version = version_of(change, record, record.version)
+    _record(change, version, by, reason, timedelta(), Decision.REJECTED)
+    change.audit(by, "reject", record.id, version=record.version, reason=reason)
+    record = replace(record, status=after, approved_by=None, approved_at=None)
+    return change.save(replace(record, updated_at=change.now))
+
+
+def refuse_unless_approved(change: Change, record: FilterRecord, version: FilterVersion) -> None:
+    """ConflictError unless somebody else's approval holds for exactly what would run."""
+    if not is_approved(change, version):
+        raise ConflictError(
+            f"version {version.version} of {record.id} has no approval that holds",
+            why="approvals end with every edit, with a pause, and after their time",
+            fix="let a second person approve it, then try again",
+        )
+
+
+def is_approved(change: Change, version: FilterVersion) -> bool:
+    """Whether an approval holds for what this version compiles to now."""
+    wanted = bound(version.revision, drafted(version.document).sql_hash)
+    return any(
+        approval.version == version.version
+        and approval.holds(wanted, change.now)
+        and approval.by not in version.authors
+        for approval in change.approvals(version.filter_id)
+    )
+
+
+def _expired_is_pending(change: Change, record: FilterRecord) -> FilterRecord:
+    """An approved version whose approval ended waits for the next one."""
+    if record.status is not Status.APPROVED:
+        return record
+    if is_approved(change, version_of(change, record, record.version)):
+        return record
+    return expire(change, record)
+
+
+def expire(change: Change, record: FilterRecord) -> FilterRecord:
+    """The approval of the newest version has ended unused."""
+    after = lifecycle.following(record, Action.EXPIRE)
+    change.void_approvals(record.id, "its time is over")
+    change.audit("system", "expire", record.id, version=record.version)
+    record = replace(record, status=after, approved_by=None, approved_at=None)
+    return change.save(replace(record, updated_at=change.now))
+
+
+def _approve_resuming(
+    change: Change, record: FilterRecord, by: str, comment: str, valid_for: timedelta
+) -> FilterRecord:
+    """What was live and is paused, or was suspended, may be resumed again."""
+    number = record.deployed_version
+    version = version_of(change, record, record.version if number is None else number)
+    if is_approved(change, version):
+        raise lifecycle.refused(record, "approve", f"version {version.version} is approved")
+    _refuse_authors(record, version.authors, by)
+    _record(change, version, by, comment, valid_for)
+    change.audit(by, "approve", record.id, version=version.version, comment=comment, resume=True)
+    return change.save(replace(record, updated_at=change.now))
+
+
+def _approve_deletion(
+    change: Change,
+    record: FilterRecord,
+    by: str,
+    revision: str,
+    comment: str,
+    valid_for: timedelta,
+    deadline: timedelta,
+) -> FilterRecord:
+    _refuse_other_revision(record, revision)
+    if record.wanted_deployment is None:
+        raise lifecycle.refused(record, "approve", "its deletion is approved and under way")
+    _refuse_authors(record, (record.asked_by or "",), by)
+    _record(change, version_of(change, record, record.version), by, comment, valid_for)
+    change.audit(by, "approve_deletion", record.id, version=record.version, comment=comment)
+    running = record.wanted_version
+    record = replace(record, wanted_deployment=None, wanted_version=None, updated_at=change.now)
+    operations.begin(change, record, OperationKind.DELETE, by, deadline, version=running)
+    return change.save(record)
+
+
+def _reject_deletion(change: Change, record: FilterRecord, by: str, reason: str) -> FilterRecord:
+    if record.wanted_deployment is None:
+        raise lifecycle.refused(record, "reject", "its deletion is approved and under way")
+    lifecycle.following(record, Action.REJECT_DELETION)
+    change.audit(by, "reject_deletion", record.id, reason=reason)
+    former = record.former_status or Status.DEPLOYED
+    record = replace(record, status=former, former_status=None, asked_by=None)
+    return change.save(replace(record, updated_at=change.now))
+
+
+def _record(
+    change: Change,
+    version: FilterVersion,
+    by: str,
+    comment: str,
+    valid_for: timedelta,
+    decision: Decision = Decision.APPROVED,
+) -> None:
+    approval = Approval(
+        id=uuid4().hex,
+        filter_id=version.filter_id,
+        version=version.version,
+        bound=bound(version.revision, drafted(version.document).sql_hash),
+        decision=decision,
+        by=by,
+        comment=comment,
+        at=change.now,
+        expires_at=change.now + valid_for,
+    )
+    change.add_approval(approval)
+
+
+def _refuse_other_revision(record: FilterRecord, revision: str) -> None:
+    if revision != record.revision:
+        raise StaleError(
+            f"{record.id} is no longer what you looked at",
+            why=f"its revision is {record.revision[:12]}, you name {revision[:12]!r}",
+            fix="read it again, then decide",
+        )
+
+
+def _refuse_authors(record: FilterRecord, authors: tuple[str, ...], by: str) -> None:
+    if by in authors:
+        raise ForbiddenError(
+            f"{by} may not approve {record.id}: nobody approves what they wrote",
+            why=f"it was written or asked for by {', '.join(sorted(authors))}",
+            fix="let somebody else approve it",
+        )

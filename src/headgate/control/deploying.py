@@ -1,0 +1,241 @@
+"""The reconciler: makes targets and git what the ops store says, and notes what they answer.
+
+Every step looks at the stored state alone, so that a process that was killed at any point is
+followed by the next one. One reconciler acts at a time, under a lease.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol, runtime_checkable
+from uuid import uuid4
+
+from headgate.control import approvals, outcomes
+from headgate.control.deployments import deployment_of, nameless, removal_of
+from headgate.control.faults import ControlFaults, Point
+from headgate.control.git.store import GitStore
+from headgate.control.targets.model import Deployment, DeploymentTarget, Observed, State
+from headgate.errors import HeadgateError, UnavailableError
+from headgate.store.control_model import (
+    FilterRecord,
+    GitErrand,
+    Operation,
+    OperationKind,
+    OperationState,
+    Status,
+)
+from headgate.store.model import Lease
+from headgate.store.ops import OpsStore
+
+LEASE = "control-plane"
+LEASE_SECONDS = 4.0
+AGREE_EVERY = timedelta(seconds=2)
+REMOVALS = (OperationKind.DISABLE, OperationKind.DELETE)
+
+
+class Reconciler:
+    """Call `step` again and again; it never waits for a target."""
+
+    def __init__(
+        self,
+        store: OpsStore,
+        git: GitStore | None,
+        targets: Mapping[str, DeploymentTarget],
+        faults: ControlFaults | None = None,
+    ) -> None:
+        self._store, self._control = store, store.control
+        self._git, self._targets = git, targets
+        self._faults = faults or ControlFaults.from_environment()
+        self._holder = f"{os.getpid()}-{uuid4().hex[:8]}"
+        self._lease: Lease | None = None
+        self._agreed_at: datetime | None = None
+
+    def step(self) -> bool:
+        """Bring everything one step nearer to what is wanted; False while another one does."""
+        self._lease = self._store.acquire(LEASE, self._holder, LEASE_SECONDS)
+        if self._lease is None:
+            return False
+        for operation in reversed(self._control.operations(states=(OperationState.RUNNING,))):
+            self._carry(operation)
+        self._commit_errands()
+        self._look_around()
+        return True
+
+    def close(self) -> None:
+        """Let the next reconciler begin at once."""
+        if self._lease is not None:
+            self._store.release(self._lease)
+
+    # Operations
+
+    def _carry(self, operation: Operation) -> None:
+        record = self._control.filter(operation.filter_id)
+        if record is None:
+            return
+        try:
+            seen, ids = self._told(record, operation)
+        except HeadgateError as error:
+            self._note_failure(operation, error.one_line, late_only=error.retryable)
+            return
+        self._judge(record, operation, seen, ids)
+
+    def _told(self, record: FilterRecord, operation: Operation) -> tuple[Observed, tuple[str, ...]]:
+        """Tell the target what it does not know yet, and ask how it stands."""
+        target = self._target(operation.target)
+        if operation.kind in REMOVALS:
+            wanted, ids = removal_of(self._control, operation), ()
+            target.remove(wanted)
+        else:
+            wanted = self._deployment(record)
+            ids = tell(target, wanted)
+        self._faults.at(Point.AFTER_TOLD)
+        return target.observe(wanted), ids
+
+    def _judge(
+        self, record: FilterRecord, operation: Operation, seen: Observed, ids: tuple[str, ...]
+    ) -> None:
+        if reached(record, seen):
+            self._faults.at(Point.BEFORE_OUTCOME)
+            with self._control.change() as change:
+                outcomes.succeeded(change, operation, ids or seen.statement_ids)
+            self._faults.at(Point.AFTER_OUTCOME)
+        elif seen.state is State.FAILED and seen.deployment == record.wanted_deployment:
+            self._note_failure(operation, seen.reason or "the target says that it failed")
+        else:
+            self._note_failure(operation, _late(operation), late_only=True)
+
+    def _note_failure(self, operation: Operation, why: str, *, late_only: bool = False) -> None:
+        """Late ones only: it may still come, as long as the deadline has not passed."""
+        with self._control.change() as change:
+            if not late_only or change.now >= operation.deadline:
+                outcomes.failed(change, operation, why)
+
+    def _deployment(self, record: FilterRecord) -> Deployment:
+        wanted = deployment_of(self._control, record)
+        if wanted is None:
+            raise UnavailableError(f"nothing of {record.id} is wanted any more")
+        return wanted
+
+    def _target(self, name: str) -> DeploymentTarget:
+        try:
+            return self._targets[name]
+        except KeyError:
+            raise UnavailableError(
+                f"there is no target {name} here",
+                why=f"this control plane has {', '.join(sorted(self._targets)) or 'none'}",
+            ) from None
+
+    # Git
+
+    def _commit_errands(self) -> None:
+        """In their order: one that cannot be done keeps the others waiting."""
+        git, errands = self._git, self._control.open_errands()
+        if git is None or not errands:
+            return
+        for errand in errands:
+            try:
+                commit = _committed(git, errand)
+            except HeadgateError as error:
+                if error.one_line != errand.trouble:
+                    self._control.note_errand(errand.id, None, error.one_line)
+                return
+            self._faults.at(Point.AFTER_COMMIT)
+            self._control.note_errand(errand.id, commit)
+            self._faults.at(Point.AFTER_COMMIT_NOTED)
+        self._push(git)
+
+    def _push(self, git: GitStore) -> None:
+        """The remote may be away: what is committed here waits, and goes with the next push."""
+        try:
+            git.push()
+        except HeadgateError as error:
+            self._store.mark("git:push", error.one_line)
+
+    # What nobody asked for just now
+
+    def _look_around(self) -> None:
+        now = self._control.now()
+        if self._agreed_at is not None and timedelta() <= now - self._agreed_at < AGREE_EVERY:
+            return
+        records = self._control.filters()
+        self._expire(records)
+        for name, target in self._targets.items():
+            self._agree(name, target)
+        self._agreed_at = now
+
+    def _expire(self, records: Sequence[FilterRecord]) -> None:
+        for record in records:
+            if record.status is Status.APPROVED:
+                self._expire_one(record)
+
+    def _expire_one(self, record: FilterRecord) -> None:
+        with self._control.change() as change:
+            now = change.filter(record.id)
+            if now is None or now.status is not Status.APPROVED:
+                return
+            version = change.version(now.id, now.version)
+            if version is not None and not approvals.is_approved(change, version):
+                approvals.expire(change, now)
+
+    def _agree(self, name: str, target: DeploymentTarget) -> None:
+        """Nothing runs at a target that the store does not want, and everything that it wants."""
+        if not isinstance(target, Holder):
+            return
+        try:
+            held = target.held()
+            records = {record.id: record for record in self._control.filters()}
+            for id in {*held, *(id for id, record in records.items() if record.target == name)}:
+                self._put_right(target, id, records.get(id), held.get(id))
+        except HeadgateError as error:
+            self._store.mark(f"control:agree:{name}", error.one_line)
+
+    def _put_right(
+        self,
+        target: DeploymentTarget,
+        id: str,
+        record: FilterRecord | None,
+        told: tuple[str, bool] | None,
+    ) -> None:
+        runs_here = record is not None and record.target == target.name and record.runs
+        wanted = deployment_of(self._control, record) if record and runs_here else None
+        if wanted is not None and told != (wanted.deployment, wanted.paused):
+            tell(target, wanted)
+        elif wanted is None and told is not None:
+            target.remove(nameless(id, record, told[0]))
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """A target that can list what it was told to run: filter → (deployment, paused)."""
+
+    def held(self) -> Mapping[str, tuple[str, bool]]: ...
+
+
+def tell(target: DeploymentTarget, wanted: Deployment) -> tuple[str, ...]:
+    """Make the target know this order; told once, it is not told again."""
+    seen = target.observe(wanted)
+    if seen.deployment != wanted.deployment:
+        return target.deploy(wanted)
+    if seen.state is not State.FAILED and (seen.state is State.PAUSED) != wanted.paused:
+        target.pause(wanted, paused=wanted.paused)
+    return seen.statement_ids
+
+
+def reached(record: FilterRecord, seen: Observed) -> bool:
+    if record.wanted_deployment is None:
+        return seen.state is State.ABSENT
+    goal = State.PAUSED if record.paused else State.RUNNING
+    return seen.deployment == record.wanted_deployment and seen.state is goal
+
+
+def _late(operation: Operation) -> str:
+    seconds = (operation.deadline - operation.at).total_seconds()
+    return f"{operation.target} did not get there within {seconds:g} s"
+
+
+def _committed(git: GitStore, errand: GitErrand) -> str:
+    if errand.text is None:
+        return git.remove(errand.filter_id, errand.author, errand.message)
+    return git.commit(errand.filter_id, errand.text, errand.author, errand.message)

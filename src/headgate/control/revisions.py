@@ -1,0 +1,87 @@
+"""Versions of a filter: what was written, by whom, and the SQL that it stands for."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.compile.filters.compile import compile_filter
+from headgate.control.model import Difference
+from headgate.spec.filter import Filter, content, revision_of
+from headgate.spec.filter_loader import parse_filter
+from headgate.store.canonical import fingerprint
+from headgate.store.control import Change
+from headgate.store.control_model import Decision, FilterVersion
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A document that was read and compiles: ready to become a version."""
+
+    declared: Filter
+    content: Mapping[str, Any]
+    revision: str
+    sql_hash: str
+
+    @property
+    def id(self) -> str:
+        return self.declared.id
+
+
+def drafted(document: Filter | object) -> Draft:
+    """All faults of a document at once as DeclarationError, or the draft."""
+    declared = document if isinstance(document, Filter) else parse_filter(document)
+    sql_hash = compile_filter(declared).sql_hash
+    return Draft(declared, content(declared), revision_of(declared), sql_hash)
+
+
+def bound(revision: str, sql_hash: str) -> str:
+    """What an approval is given for: this content and this SQL, nothing else."""
+    return fingerprint(f"{revision}\n{sql_hash}")
+
+
+def document_text(document: Mapping[str, Any]) -> str:
+    """The file in git: for people to read, the same bytes for the same content."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def written(
+    change: Change, draft: Draft, number: int, author: str, before: FilterVersion | None, note: str
+) -> FilterVersion:
+    """A new version; whoever wrote on it since the last approval is one of its authors."""
+    authors = {author}
+    if before is not None and not _was_approved(change, before):
+        authors |= set(before.authors)
+    return change.add_version(
+        FilterVersion(
+            filter_id=draft.id,
+            version=number,
+            revision=draft.revision,
+            document=draft.content,
+            author=author,
+            authors=tuple(sorted(authors)),
+            written_at=change.now,
+            sql_hash=draft.sql_hash,
+            note=note,
+        )
+    )
+
+
+def _was_approved(change: Change, version: FilterVersion) -> bool:
+    return any(
+        approval.version == version.version and approval.decision is Decision.APPROVED
+        for approval in change.approvals(version.filter_id)
+    )
+
+
+def difference(before: FilterVersion, after: FilterVersion) -> Difference:
+    old, new = (document_text(one.document).splitlines(keepends=True) for one in (before, after))
+    lines = difflib.unified_diff(old, new, f"version {before.version}", f"version {after.version}")
+    keys = {**before.document, **after.document}
+    changed = (key for key in keys if before.document.get(key) != after.document.get(key))
+    return Difference(
+        before.filter_id, before.version, after.version, tuple(changed), "".join(lines)
+    )

@@ -1,0 +1,124 @@
+"""Writing filters: create, update, turn off, delete. Nothing here lets anything run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from headgate.control import lifecycle, operations, revisions
+from headgate.control.lifecycle import Action
+from headgate.control.records import accept, refuse_stale, take_out
+from headgate.control.revisions import Draft
+from headgate.errors import DuplicateError
+from headgate.store.control import Change
+from headgate.store.control_model import FilterRecord, FilterVersion, OperationKind, Status
+
+
+def create(change: Change, by: str, draft: Draft) -> FilterRecord:
+    """A new filter in its first version, or the next one of a deleted filter."""
+    before = change.filter(draft.id)
+    if before is not None and before.status is not Status.DELETED:
+        raise DuplicateError(
+            f"there is a filter {draft.id} already",
+            why=f"{before.author} wrote its version {before.version}; it is {before.status}",
+            fix="update that one, or choose another id or name",
+        )
+    number = before.version + 1 if before else 1
+    version = revisions.written(change, draft, number, by, None, "")
+    change.audit(by, "create", draft.id, version=number, revision=draft.revision)
+    record = FilterRecord(
+        id=draft.id,
+        version=number,
+        revision=draft.revision,
+        status=_first_status(draft),
+        document=draft.content,
+        author=by,
+        created_at=change.now,
+        updated_at=change.now,
+    )
+    return change.save(_accepted_when_off(change, record, version))
+
+
+def update(
+    change: Change,
+    record: FilterRecord,
+    by: str,
+    draft: Draft,
+    if_match: str | None,
+    deadline: timedelta,
+) -> FilterRecord:
+    """The next version, waiting for approval; what runs stays as it is, unless it is turned off."""
+    refuse_stale(record, if_match)
+    if draft.revision == record.revision and record.status is not Status.REJECTED:
+        return record
+    on = draft.declared.enabled
+    after = lifecycle.following(record, Action.UPDATE if on else Action.DISABLE)
+    before = change.version(record.id, record.version)
+    version = revisions.written(change, draft, record.version + 1, by, before, "")
+    change.void_approvals(record.id, f"edited by {by}")
+    action = "update" if on else "disable"
+    change.audit(by, action, record.id, version=version.version, revision=draft.revision)
+    record = _at_version(change, record, version, after)
+    record = _accepted_when_off(change, record, version)
+    return change.save(record if on else _turned_off(change, record, by, deadline))
+
+
+def delete(change: Change, record: FilterRecord, by: str, if_match: str | None) -> FilterRecord:
+    """Gone at once when nothing of it runs; otherwise a second person has to say so too."""
+    refuse_stale(record, if_match)
+    if record.runs:
+        after = lifecycle.following(record, Action.ASK_DELETION)
+        change.audit(by, "ask_deletion", record.id, version=record.version)
+        asked = replace(record, status=after, former_status=record.status, asked_by=by)
+        return change.save(replace(asked, updated_at=change.now))
+    after = lifecycle.following(record, Action.DELETE)
+    change.void_approvals(record.id, f"deleted by {by}")
+    change.audit(by, "delete", record.id, version=record.version)
+    return change.save(take_out(change, replace(record, status=after, updated_at=change.now), by))
+
+
+def _first_status(draft: Draft) -> Status:
+    return Status.PENDING_APPROVAL if draft.declared.enabled else Status.DISABLED
+
+
+def _at_version(
+    change: Change, record: FilterRecord, version: FilterVersion, status: Status
+) -> FilterRecord:
+    return replace(
+        record,
+        version=version.version,
+        revision=version.revision,
+        document=version.document,
+        author=version.author,
+        status=status,
+        approved_by=None,
+        approved_at=None,
+        updated_at=change.now,
+    )
+
+
+def _accepted_when_off(
+    change: Change, record: FilterRecord, version: FilterVersion
+) -> FilterRecord:
+    """A document that turns its filter off needs nobody's approval."""
+    if record.status is not Status.DISABLED:
+        return record
+    return accept(change, record, f"turned off by {version.author}")
+
+
+def _turned_off(change: Change, record: FilterRecord, by: str, deadline: timedelta) -> FilterRecord:
+    """Nothing of it shall run from now on; to turn it on again takes an approval."""
+    if not record.runs:
+        return record
+    running = record.wanted_version
+    record = replace(
+        record,
+        wanted_deployment=None,
+        wanted_version=None,
+        deployed_version=None,
+        deployed_revision=None,
+        paused=False,
+        deployment_error=None,
+    )
+    operations.begin(change, record, OperationKind.DISABLE, by, deadline, version=running)
+    return record
