@@ -171,9 +171,9 @@ def test_a_wrong_key_is_said_without_its_secret(fake: FakeConfluent):
 
 def test_pause_resume_and_removal(fake: FakeConfluent, target: ConfluentTarget):
     target.deploy(WANTED)
-    target.pause(WANTED, paused=True)
+    target.deploy(replace(WANTED, paused=True))
     assert target.observe(WANTED).state is State.PAUSED
-    target.pause(WANTED, paused=False)
+    target.deploy(WANTED)
     assert target.observe(WANTED).state is State.RUNNING
     target.remove(WANTED)
     target.remove(WANTED)

@@ -71,8 +71,9 @@ class ConfluentTarget:
         except HeadgateError:
             self._undo(names, before)
             raise
-        if wanted.paused:
-            self.statements.stop(names[1], stopped=True)
+        standing = self.statements.get(names[1])
+        if standing is not None and standing.stopped != wanted.paused:
+            self.statements.stop(names[1], stopped=wanted.paused)
         return names
 
     def observe(self, wanted: Deployment) -> Observed:
@@ -90,14 +91,14 @@ class ConfluentTarget:
             statement_ids=names,
         )
 
-    def pause(self, wanted: Deployment, *, paused: bool) -> None:
-        self.statements.stop(statement_names(wanted.topic)[1], stopped=paused)
-
     def remove(self, wanted: Deployment) -> None:
         """The insert first: nothing may write while its table's statement goes."""
         sink, insert = statement_names(wanted.topic)
         self._gone(insert)
         self._gone(sink)
+
+    def held(self) -> None:
+        """A statement cannot carry which deployment it is."""
 
     def _sink(self, name: str, sql: str, standing: Statement | None) -> None:
         """The table is there: by this statement, or since earlier ones, whose record Confluent drops."""
@@ -113,7 +114,7 @@ class ConfluentTarget:
     def _insert(self, name: str, sql: str, standing: Statement | None) -> None:
         """The same text that runs, or is on its way, stays as it is."""
         if standing is not None:
-            if standing.sql == sql and standing.phase in ALIVE:
+            if standing.sql == sql and (standing.phase in ALIVE or standing.stopped):
                 return
             self._gone(name)
         self._create(name, sql)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headgate.control.targets.model import Deployment, Observed, State
-from headgate.errors import NotFoundError
+from headgate.control.targets.model import Deployment, Held, Observed, State
 from headgate.store.routing_model import Seen, Standing, Wanted
 
 if TYPE_CHECKING:
@@ -63,14 +62,11 @@ class EngineTarget:
             at=seen.at,
         )
 
-    def pause(self, wanted: Deployment, *, paused: bool) -> None:
-        row = self._routing.wanted_filter(wanted.filter)
-        if row is None:
-            raise NotFoundError(f"{wanted.filter} is not deployed to the engine")
-        self._routing.want(replace(row, paused=paused))
-
     def remove(self, wanted: Deployment) -> None:
         self._routing.unwant(wanted.filter)
+
+    def held(self) -> Mapping[str, Held]:
+        return {row.filter: Held(row.deployment, row.paused) for row in self._routing.wanted()}
 
 
 def _answers(seen: Seen, wanted: Wanted) -> bool:

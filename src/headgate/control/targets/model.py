@@ -35,6 +35,14 @@ class Deployment:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What a target was told of a filter last."""
+
+    deployment: str
+    paused: bool
+
+
+@dataclass(frozen=True)
 class Observed:
     """What the target says of a filter: which revision, since which offsets, or why not."""
 
@@ -52,7 +60,8 @@ class DeploymentTarget(Protocol):
     """A place where filters run. Every call may be repeated; none leaves a half-done deployment.
 
     `deploy` answers when the target has taken the order, not when it is carried out: `observe`
-    tells. What it had begun when it failed is undone before it raises.
+    tells. What it had begun when it failed is undone before it raises. The same deployment again
+    with another `paused` pauses or resumes it.
     """
 
     @property
@@ -62,6 +71,8 @@ class DeploymentTarget(Protocol):
 
     def observe(self, wanted: Deployment) -> Observed: ...
 
-    def pause(self, wanted: Deployment, *, paused: bool) -> None: ...
-
     def remove(self, wanted: Deployment) -> None: ...
+
+    def held(self) -> Mapping[str, Held] | None:
+        """All that it was told, by filter; None when it cannot be asked for that: then ask of each."""
+        ...
