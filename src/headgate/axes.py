@@ -241,7 +241,10 @@ class Values(BaseModel):
     approval_hours: Annotated[Seconds, Variable("Hours after which an approval expires.")] = 72
     git_repository: Annotated[
         str | None,
-        Variable("Where accepted filters are kept: a folder or a URL.", default="the project"),
+        Variable(
+            "A git repository to pull accepted filters from and push them to.",
+            default="none: only the one in HEADGATE_HOME",
+        ),
     ] = None
     git_branch: Annotated[str, Variable("The branch they are committed to.")] = "main"
     jwt_issuer: Annotated[str | None, Variable("Whose tokens are taken; not set: none.")] = None

@@ -55,6 +55,7 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
     # Events of the source (api/events.py)
     "postEvent": PRODUCERS,
     "postEvents": PRODUCERS,
+    "eventsHealth": READERS | PRODUCERS,
     # Dead letters (api/dlq.py)
     "listDeadLetters": READERS,
     "groupDeadLetters": READERS,
@@ -71,7 +72,7 @@ READS = frozenset(
         "dryRunFilter", "dryRunDocument", "filterStatus", "filterRevisions", "filterDiff",
         "filterLedger", "schemaFields", "listOperations", "getOperation", "listAudit",
         "verifyAudit", "streamEvents", "listDrift", "metrics", "listDeadLetters",
-        "groupDeadLetters", "getDeadLetter", "getRedrive",
+        "groupDeadLetters", "getDeadLetter", "getRedrive", "eventsHealth",
     }
 )  # fmt: skip
 

@@ -1,0 +1,117 @@
+"""Reads a posted event: the event, or everything that is wrong with it, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from headgate.errors import DeclarationError, Fault
+from headgate.feeds.events.header_data import header_data
+from headgate.feeds.events.json_text import Json, Steps, text_of, unkept
+from headgate.feeds.events.model import (
+    SERVICE_DONE,
+    EntityHeader,
+    Event,
+    EventHeader,
+    ServiceRecord,
+)
+from headgate.spec.refusal import suggestion
+
+# Pydantic puts the kind of an entity between its number and its field.
+KIND_AT = 2
+WORDS = {
+    "missing": ("is missing", "Write it."),
+    "string_type": ("must be text", "Put it in quotes."),
+    "int_type": ("must be a whole number", "Write it without quotes."),
+    "timezone_aware": ("names no time zone", "Add Z, as in 2025-01-15T10:00:00Z."),
+}
+TIMES = "Write it as 2025-01-15T10:00:00Z."
+
+
+@dataclass(frozen=True)
+class Read:
+    """An event, and the texts that are kept of it: whole, its header, each entity."""
+
+    event: Event
+    text: str
+    header_data: str
+    entities: tuple[str, ...]
+
+
+def read_event(data: Json) -> Read:
+    """The event in parsed JSON; a DeclarationError has all faults with JSON pointers."""
+    faults = list(faults_of(data))
+    if faults:
+        raise DeclarationError(faults)
+    event, posted = Event.model_validate(data), cast("dict[str, Json]", data)
+    entities = tuple(map(text_of, cast("list[Json]", posted["entities"])))
+    return Read(event, text_of(data), header_data(event, posted), entities)
+
+
+def faults_of(data: Json) -> Iterator[Fault]:
+    """Everything that is wrong with an event."""
+    refused = [_fault(steps, why, "Take it out.") for steps, why in unkept(data)]
+    if refused:
+        yield from refused
+        return
+    try:
+        event = Event.model_validate(data)
+    except ValidationError as error:
+        yield from (_of_pydantic(detail) for detail in error.errors(include_url=False))
+    else:
+        yield from _contradictions(event)
+
+
+def _contradictions(event: Event) -> Iterator[Fault]:
+    """What is wrong between parts that are right by themselves."""
+    services = [n for n, entity in enumerate(event.entities) if isinstance(entity, ServiceRecord)]
+    for number in services[1:]:
+        yield _fault(("entities", number), "is a second ServiceRecord", "Post it as its own event.")
+    if event.event_header.event_type == SERVICE_DONE and not services:
+        what = f"has no ServiceRecord, but the event is {SERVICE_DONE}"
+        yield _fault(("entities",), what, "Add the service that was done.")
+    for number, entity in enumerate(event.entities):
+        if entity.id != entity.entity_header.entity_id:
+            what = "is not the entityId of its entityHeader"
+            yield _fault(("entities", number, "id"), what, "Write the same id in both places.")
+
+
+def _of_pydantic(detail: ErrorDetails) -> Fault:
+    steps = _steps(detail["loc"])
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        fix = suggestion(str(steps[-1]), _known(steps[:-1]), "fields")
+        return _fault(steps, "is no field here", fix)
+    if kind in WORDS:
+        return _fault(steps, *WORDS[kind])
+    words = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    what = words[:1].lower() + words[1:]
+    return _fault(steps, what, TIMES if "time" in kind else "Correct it.")
+
+
+def _steps(place: Sequence[str | int]) -> Steps:
+    if place[:1] == ("entities",):
+        return (*place[:KIND_AT], *place[KIND_AT + 1 :])
+    return tuple(place)
+
+
+def _known(steps: Steps) -> list[str]:
+    """The fields that may stand there."""
+    at: dict[str, type[BaseModel]] = {"eventHeader": EventHeader, "entityHeader": EntityHeader}
+    last = steps[-1] if steps else ""
+    model = ServiceRecord if isinstance(last, int) else at.get(last, Event)
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _fault(steps: Steps, what: str, fix: str) -> Fault:
+    return Fault("", None, pointer(steps), what, fix)
+
+
+def pointer(steps: Steps) -> str:
+    """A JSON pointer (RFC 6901)."""
+    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "".join(f"/{step}" for step in escaped)
