@@ -68,10 +68,10 @@ def test_the_sink_is_complete_before_the_insert_is_sent(
 
 
 def test_a_deployment_is_watched_until_it_runs(fake: FakeConfluent, target: ConfluentTarget):
-    fake.slow_phases = 3
+    fake.slow_phases = 5
     assert target.observe(WANTED).state is State.ABSENT
     target.deploy(WANTED)
-    seen = [target.observe(WANTED).state for _ in range(4)]
+    seen = [target.observe(WANTED).state for _ in range(6)]
     assert seen[0] is State.PENDING
     assert seen[-1] is State.RUNNING
     assert target.observe(WANTED).revision == "r1"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class State(StrEnum):
@@ -34,8 +34,7 @@ class Deployment:
     statements: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """What a target was told of a filter last."""
 
     deployment: str
