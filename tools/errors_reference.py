@@ -64,6 +64,7 @@ nothing and is not taken. [api.md](../api.md) shows both calls.""",
 several bulk requests, a filter with fewer values.""",
     "HG-2004": """The server has as many event streams open as it allows. Close one, or try again after
 the seconds that `Retry-After` names.""",
+    "HG-2005": """The API takes JSON. Send `Content-Type: application/json` with the body.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each
 with its file, line, field and what to write instead. Nothing was compiled or run.""",
     "HG-3002": """A variable is missing, malformed, or contradicts another. `headgate config show`

@@ -8,6 +8,7 @@ HeadgateError
 ├── UsageError             the command was called wrongly                    (exit 2, no retry)
 │   ├── PreconditionMissingError  a change does not say what it was made from (exit 2, no retry)
 │   ├── TooLargeError      a request has more bytes than are taken           (exit 2, no retry)
+│   ├── UnsupportedError   a request has a body of another kind              (exit 2, no retry)
 │   └── TooManyError       as many are open as are allowed                   (exit 2, retry later)
 ├── DeclarationError       a manifest, rule set or filter is not valid       (exit 3, no retry)
 ├── SettingsError          a variable is missing or contradicts another      (exit 3, no retry)
@@ -109,6 +110,12 @@ class TooLargeError(UsageError):
     """The request is larger than the API takes."""
 
     code = "HG-2003"
+
+
+class UnsupportedError(UsageError):
+    """The request has a body of a kind that is not taken."""
+
+    code = "HG-2005"
 
 
 class TooManyError(UsageError):

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from headgate import __version__
-from headgate.api import health, problems
+from headgate.api import (
+    drafts,
+    filter_actions,
+    filters,
+    health,
+    metrics,
+    operations,
+    problems,
+    stream,
+)
+from headgate.api.document import describe
 from headgate.api.guard import guarded
 from headgate.api.manners import Manners
 from headgate.api.served import Served
@@ -17,15 +26,21 @@ from headgate.control.identity.authenticate import Authenticator
 from headgate.control.identity.keys import Keys
 from headgate.control.identity.policy import PUBLIC
 from headgate.control.identity.tokens import verifier_of
+from headgate.control.service import FilterService
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
-if TYPE_CHECKING:
-    from headgate.control.service import FilterService
-
 TITLE = "Headgate"
 OPENAPI_PATH = "/api/v1/openapi.json"
-ROUTERS: tuple[APIRouter, ...] = (health.router,)
+ROUTERS: tuple[APIRouter, ...] = (
+    health.router,
+    metrics.router,
+    drafts.router,
+    filters.router,
+    filter_actions.router,
+    operations.router,
+    stream.router,
+)
 
 
 def create_app(settings: Settings, store: OpsStore, service: FilterService) -> FastAPI:
@@ -40,11 +55,14 @@ def create_app(settings: Settings, store: OpsStore, service: FilterService) -> F
     )
     authenticator = Authenticator(Keys(store.keys), verifier_of(settings))
     app.state.served = Served(settings, store, service, authenticator)
+    app.state.counts, app.state.streams = metrics.Counts(), stream.Streams()
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(Manners)
     refuse_unguarded(app)
+    # FastAPI's way to say it: the method of this one app is replaced.
+    app.openapi = lambda: describe(app)
     return app
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fastapi import Request
 from fastapi.routing import APIRoute
 
+from headgate.api.idempotency import claim
 from headgate.api.problems import QUERY
 from headgate.api.served import served
 from headgate.control.identity import policy
@@ -28,7 +29,8 @@ def allowed(operation: str) -> Callable[[Request], Identity]:
 
     def guard(request: Request) -> Identity:
         identity = _identity(request, operation)
-        refuse_unknown_parameters(request)
+        refuse_odd_parameters(request)
+        claim(request, identity)
         return identity
 
     guard.operation = operation  # type: ignore[attr-defined]  # read by `guarded`
@@ -73,19 +75,18 @@ def _from_this_machine(request: Request) -> bool:
         return False
 
 
-def refuse_unknown_parameters(request: Request) -> None:
-    """DeclarationError for a query parameter that the route does not have."""
+def refuse_odd_parameters(request: Request) -> None:
+    """DeclarationError for query parameters that the route does not have, and for NULs in any."""
     known = known_parameters(request.scope["route"])
     faults = [
-        Fault(
-            QUERY,
-            None,
-            name,
-            "is no parameter of this route",
-            suggestion(name, known, "parameters"),
-        )
+        Fault(QUERY, None, name, "is no parameter of this", suggestion(name, known, "parameters"))
         for name in request.query_params
         if name not in known
+    ]
+    faults += [
+        Fault(QUERY, None, name, "has a NUL in it", "Leave it away.")
+        for name, value in request.query_params.multi_items()
+        if "\0" in value
     ]
     if faults:
         raise DeclarationError(faults)

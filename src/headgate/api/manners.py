@@ -12,12 +12,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
 from headgate.api.problems import answer, problem_of
-from headgate.errors import TooLargeError
+from headgate.errors import HeadgateError, TooLargeError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 1024 * 1024
+TOO_LARGE = f"a body has at most {MOST_BYTES:,} bytes"
+FAILED = "the server failed; its log has the trace under the id of this request"
 SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -26,7 +28,8 @@ SAFE_HEADERS = {
     "Cache-Control": "no-store",
 }
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LOG = logging.getLogger("headgate.api.access")
+_LOG = logging.getLogger("headgate.api")
+_ACCESS = logging.getLogger("headgate.api.access")
 
 
 class Manners:
@@ -46,9 +49,13 @@ class Manners:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except _TooLarge:
-            await exchange.refuse_size()
+            await exchange.refuse(TooLargeError(TOO_LARGE, fix="send less at once"))
+        except Exception as error:
+            # The trace is for the log alone; what the caller gets is the id to look for.
+            _LOG.error("%s failed", id, exc_info=error)
+            await exchange.refuse(HeadgateError(FAILED))
         finally:
-            exchange.log()
+            exchange.count()
 
 
 class _TooLarge(Exception):
@@ -77,15 +84,17 @@ class _Exchange:
                 headers.setdefault(name, value)
         await self._send(message)
 
-    async def refuse_size(self) -> None:
+    async def refuse(self, error: HeadgateError) -> None:
+        """Answer with the problem; a half-sent answer cannot be taken back, only cut off."""
         if self._status:
-            raise RuntimeError("a body grew too large after its answer began")
-        error = TooLargeError(f"a body has at most {MOST_BYTES:,} bytes", fix="send less at once")
-        request = Request(self._scope)
-        await answer(problem_of(error), request)(self._scope, self._receive, self.send)
+            raise error
+        response = answer(problem_of(error), Request(self._scope))
+        await response(self._scope, self._receive, self.send)
 
-    def log(self) -> None:
+    def count(self) -> None:
         # Neither headers nor the query: either may carry what is secret.
-        took = (time.monotonic() - self._begun) * 1000
+        took = time.monotonic() - self._begun
         method, path = self._scope["method"], self._scope["path"]
-        _LOG.info("%s %s %s %d %.1f ms", self._id, method, path, self._status, took)
+        _ACCESS.info("%s %s %s %d %.1f ms", self._id, method, path, self._status, took * 1000)
+        operation = getattr(self._scope.get("route"), "operation_id", None)
+        self._scope["app"].state.counts.add(operation or "none", self._status, took)

@@ -28,13 +28,14 @@ from headgate.errors import (
     TooManyError,
     UnauthenticatedError,
     UnavailableError,
+    UnsupportedError,
     UsageError,
 )
 
 MEDIA_TYPE = "application/problem+json"
 PAGE = "/docs/reference/errors.md"
 # The `file` of a fault that is no part of the body.
-QUERY = "query"
+QUERY, HEADER = "query", "header"
 RETRY_SECONDS = "2"
 _LOG = logging.getLogger("headgate.api")
 
@@ -46,6 +47,7 @@ STATUS: Mapping[type[HeadgateError], int] = {
     PreconditionMissingError: 428,
     TooLargeError: 413,
     TooManyError: 429,
+    UnsupportedError: 415,
     DeclarationError: 422,
     ConflictError: 409,
     StaleError: 412,
@@ -95,7 +97,7 @@ def problem_of(error: HeadgateError) -> Problem:
         title=_first_line(type(error).__doc__ or ""),
         detail=error.what if faults else ": ".join(filter(None, (error.what, error.why))),
         fix=error.fix,
-        errors=[_fault(fault) for fault in faults],
+        errors=[fault_of(fault) for fault in faults],
         allowed=list(allowed),
     )
 
@@ -122,11 +124,10 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    """Every error leaves this app as a problem; none with a trace."""
+    """Every error leaves this app as a problem; what nobody foresaw is caught by Manners."""
     app.add_exception_handler(HeadgateError, _on_headgate_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(Exception, _on_surprise)
 
 
 async def _on_headgate_error(request: Request, error: Exception) -> Response:
@@ -150,13 +151,6 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     made = answer(problem, request)
     made.headers.update(error.headers or {})
     return made
-
-
-async def _on_surprise(request: Request, error: Exception) -> Response:
-    # The trace is for the log alone; what the caller gets is the id to look for.
-    _LOG.error("%s failed", request_id(request), exc_info=error)
-    detail = "the server failed; its log has the trace under the id of this request"
-    return answer(_problem(500, HeadgateError.code, "Something went wrong.", detail), request)
 
 
 def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
@@ -189,10 +183,13 @@ def _from_pydantic(error: Mapping[str, Any]) -> ProblemFault:
     return ProblemFault(detail=words, parameter=".".join(map(str, inside)))
 
 
-def _fault(fault: Fault) -> ProblemFault:
-    if fault.file == QUERY:
+def fault_of(fault: Fault) -> ProblemFault:
+    """A fault of a declaration as a problem lists it."""
+    if fault.file in (QUERY, HEADER):
         return ProblemFault(detail=fault.what, parameter=fault.field, fix=fault.fix)
-    return ProblemFault(detail=fault.what, pointer=fault.field, fix=fault.fix)
+    # The whole body is the empty pointer.
+    inside = fault.field if fault.field.startswith("/") and fault.field != "/" else ""
+    return ProblemFault(detail=fault.what, pointer=inside, fix=fault.fix)
 
 
 def _problem(

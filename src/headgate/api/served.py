@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 
 from headgate.control.identity.authenticate import Authenticator
+from headgate.control.service import FilterService
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
-
-if TYPE_CHECKING:
-    from headgate.control.service import FilterService
 
 
 @dataclass(frozen=True)

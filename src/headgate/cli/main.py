@@ -26,6 +26,7 @@ NOUNS: dict[str, str] = {
     "feed": "make sample data and send it to the topic",
     "hash": "hash rows by contract, and prove that all sides agree",
     "job": "run, start, watch, stop and mend jobs",
+    "keys": "make, list and revoke keys of the API",
     "lake": "count and wait for tables",
     "ledger": "show, export and rebuild the ledger",
     "local": "start and stop the embedded services",

@@ -1,0 +1,84 @@
+"""The OpenAPI document: what FastAPI finds, and what only we know (roles, problems, bodies, keys)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from headgate.api import idempotency
+from headgate.api.problems import Problem
+from headgate.control.identity.policy import OPERATIONS, PUBLIC
+from headgate.spec.filter import Filter
+
+SCHEMAS = "#/components/schemas/{model}"
+# Operations whose body is a filter document, which is read by us and not by FastAPI.
+DOCUMENTS = frozenset({"createFilter", "updateFilter", "validateDocument", "dryRunDocument"})
+SECURITY = {
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key (`headgate keys create`), or a token of the issuer.",
+    },
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+IDEMPOTENCY = {
+    "name": idempotency.NAME,
+    "in": "header",
+    "required": False,
+    "description": "The same key again gets the same answer, and nothing is done twice.",
+    "schema": {"type": "string", "pattern": r"^[\x21-\x7e]{1,200}$"},
+}
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The document of this app, made once."""
+    if app.openapi_schema is None:
+        app.openapi_schema = _made(app)
+    return app.openapi_schema
+
+
+def _made(app: FastAPI) -> dict[str, Any]:
+    made = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    components: dict[str, Any] = made.setdefault("components", {})
+    components["securitySchemes"] = SECURITY
+    schemas: dict[str, Any] = components.setdefault("schemas", {})
+    _add(schemas, Problem)
+    _add(schemas, Filter)
+    once = {
+        route.operation_id for route in app.routes if isinstance(route, idempotency.IdempotentRoute)
+    }
+    for path in made["paths"].values():
+        for method, operation in path.items():
+            _finish(operation, method == "post" and operation["operationId"] in once)
+    return made
+
+
+def _finish(operation: dict[str, Any], once: bool) -> None:
+    name: str = operation["operationId"]
+    if name not in PUBLIC:
+        operation["security"] = [{scheme: []} for scheme in SECURITY]
+        operation["x-roles"] = sorted(OPERATIONS[name])
+    if name in DOCUMENTS:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": SCHEMAS.format(model="Filter")}}},
+        }
+    if once:
+        operation.setdefault("parameters", []).append(IDEMPOTENCY)
+
+
+def _add(schemas: dict[str, Any], model: type[Problem | Filter]) -> None:
+    """A model and those inside it, where no route of FastAPI's names them."""
+    schema = model.model_json_schema(by_alias=True, ref_template=SCHEMAS)
+    for name, inner in schema.pop("$defs", {}).items():
+        schemas.setdefault(name, inner)
+    schemas[model.__name__] = schema
+
+
+def operations(app: FastAPI) -> dict[str, APIRoute]:
+    """Every route by its operation."""
+    found = (route for route in app.routes if isinstance(route, APIRoute))
+    return {str(route.operation_id): route for route in found}

@@ -1,0 +1,189 @@
+"""What is done with a filter: looked at, judged by a second person, deployed, undone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from headgate.api import problems
+from headgate.api.filters import ETAG, PATH, FilterId, tagged
+from headgate.api.guard import allowed
+from headgate.api.idempotency import IdempotentRoute
+from headgate.api.models import (
+    ApproveIn,
+    DeployIn,
+    DeploymentOut,
+    DiffOut,
+    FilterOut,
+    GeneratedOut,
+    LedgerOut,
+    RejectIn,
+    RevisionList,
+    RevisionOut,
+    RollbackIn,
+    StatusOut,
+    ValidateIn,
+    ValidationOut,
+)
+from headgate.api.served import ServedHere
+from headgate.api.waiting import answered
+from headgate.control.identity.model import Identity
+
+router = APIRouter(prefix=PATH + "/{id}", tags=["filters"], route_class=IdempotentRoute)
+
+Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
+READ = problems.responses(404)
+CHANGED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 412) | {
+    200: {"headers": ETAG}
+}
+_PLACE = {"Location": {"description": "The operation.", "schema": {"type": "string"}}}
+# The model is named by hand: the answer is made where the status is known.
+ASKED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 503) | {
+    200: {"model": DeploymentOut, "headers": _PLACE, "description": "It has ended."},
+    202: {"model": DeploymentOut, "headers": _PLACE, "description": "It is under way."},
+}
+
+
+@router.post("/generate", operation_id="generateFilter", responses=READ)
+def generate(
+    by: Annotated[Identity, Depends(allowed("generateFilter"))], here: ServedHere, id: FilterId
+) -> GeneratedOut:
+    """The SQL of the newest version: the sink and the insert."""
+    return GeneratedOut.of(here.service.generate(id))
+
+
+@router.post("/validate", operation_id="validateFilter", responses=READ)
+def validate(
+    by: Annotated[Identity, Depends(allowed("validateFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    body: Annotated[ValidateIn | None, Body()] = None,
+) -> ValidationOut:
+    """Whether the newest version is valid, and SQL sent along is the one we generate."""
+    found = here.service.validate(id, body.sql if body else None)
+    return ValidationOut.model_validate(vars(found))
+
+
+@router.post("/approve", operation_id="approveFilter", responses=CHANGED)
+def approve(
+    by: Annotated[Identity, Depends(allowed("approveFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    body: ApproveIn,
+    response: Response,
+) -> FilterOut:
+    """Yes to exactly this revision. Nobody approves what they wrote."""
+    return tagged(here.service.approve(by, id, body.revision, body.comment), response)
+
+
+@router.post("/reject", operation_id="rejectFilter", responses=CHANGED)
+def reject(
+    by: Annotated[Identity, Depends(allowed("rejectFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    body: RejectIn,
+    response: Response,
+) -> FilterOut:
+    """No, and why."""
+    return tagged(here.service.reject(by, id, body.reason), response)
+
+
+@router.post(
+    "/deploy", operation_id="deployFilter", response_model=None, responses=ASKED, status_code=202
+)
+async def deploy(
+    by: Annotated[Identity, Depends(allowed("deployFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    request: Request,
+    body: Annotated[DeployIn | None, Body()] = None,
+) -> Response:
+    """Let the approved version run. `Prefer: wait=30` waits for it."""
+    target = (body or DeployIn()).target
+    operation = await run_in_threadpool(here.service.deploy, by, id, target)
+    return await answered(request, here, operation)
+
+
+@router.post(
+    "/rollback",
+    operation_id="rollbackFilter",
+    response_model=None,
+    responses=ASKED,
+    status_code=202,
+)
+async def rollback(
+    by: Annotated[Identity, Depends(allowed("rollbackFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    request: Request,
+    body: Annotated[RollbackIn | None, Body()] = None,
+) -> Response:
+    """Let a version run again that was live before."""
+    to_version = body.to_version if body else None
+    operation = await run_in_threadpool(here.service.rollback, by, id, to_version)
+    return await answered(request, here, operation)
+
+
+@router.post(
+    "/pause", operation_id="pauseFilter", response_model=None, responses=ASKED, status_code=202
+)
+async def pause(
+    by: Annotated[Identity, Depends(allowed("pauseFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    request: Request,
+) -> Response:
+    """Send nothing from the next batch on."""
+    return await answered(request, here, await run_in_threadpool(here.service.pause, by, id))
+
+
+@router.post(
+    "/resume", operation_id="resumeFilter", response_model=None, responses=ASKED, status_code=202
+)
+async def resume(
+    by: Annotated[Identity, Depends(allowed("resumeFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    request: Request,
+) -> Response:
+    """Go on where it stopped, once somebody else has approved that."""
+    return await answered(request, here, await run_in_threadpool(here.service.resume, by, id))
+
+
+@router.get("/status", operation_id="filterStatus", responses=READ)
+def status(
+    by: Annotated[Identity, Depends(allowed("filterStatus"))], here: ServedHere, id: FilterId
+) -> StatusOut:
+    """What is desired, what is observed, and since which offsets."""
+    return StatusOut.of(here.service.status(id))
+
+
+@router.get("/revisions", operation_id="filterRevisions", responses=READ)
+def revisions(
+    by: Annotated[Identity, Depends(allowed("filterRevisions"))], here: ServedHere, id: FilterId
+) -> RevisionList:
+    """Every version, the newest first."""
+    return RevisionList(revisions=[RevisionOut.of(one) for one in here.service.revisions(id)])
+
+
+@router.get("/diff", operation_id="filterDiff", responses=READ)
+def diff(
+    by: Annotated[Identity, Depends(allowed("filterDiff"))],
+    here: ServedHere,
+    id: FilterId,
+    before: Version,
+    after: Version,
+) -> DiffOut:
+    """What two versions say differently."""
+    return DiffOut.of(here.service.diff(id, before, after))
+
+
+@router.get("/ledger", operation_id="filterLedger", responses=READ)
+def ledger(
+    by: Annotated[Identity, Depends(allowed("filterLedger"))], here: ServedHere, id: FilterId
+) -> LedgerOut:
+    """Which revision judged which offsets: the proof that there is no gap and no overlap."""
+    here.service.get(id)
+    return LedgerOut.of(here.store.routing.routed(id))

@@ -1,0 +1,122 @@
+"""A POST under an Idempotency-Key is carried out once; sent again, it gets the same answer."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from headgate.api.problems import HEADER
+from headgate.api.served import served
+from headgate.control.identity.model import Identity
+from headgate.errors import ConflictError, DeclarationError, DuplicateError, Fault
+from headgate.store.answers import AnswerStore
+from headgate.store.control_model import Answer
+
+NAME = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
+LONGEST = 200
+KEPT_HEADERS = ("content-type", "etag", "location")
+_FORM = re.compile(rf"[\x21-\x7e]{{1,{LONGEST}}}")
+
+
+@dataclass
+class _Pending:
+    """A request under a key; `actor` is known once it has passed the guard."""
+
+    key: str
+    request: str
+    actor: str | None = None
+
+
+class _Known(Exception):
+    """It was answered before."""
+
+    def __init__(self, kept: Answer) -> None:
+        super().__init__()
+        self.kept = kept
+
+
+class IdempotentRoute(APIRoute):
+    """`APIRouter(route_class=IdempotentRoute)`: every POST of that router takes an Idempotency-Key."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        plain = super().get_route_handler()
+
+        async def once(request: Request) -> Response:
+            if request.method != "POST" or NAME not in request.headers:
+                return await plain(request)
+            pending = _Pending(_key(request), await _digest(request))
+            request.state.pending = pending
+            try:
+                response = await plain(request)
+            except _Known as known:
+                return _again(known.kept)
+            except BaseException:
+                await _end(request, pending, None)
+                raise
+            await _end(request, pending, response)
+            return response
+
+        return once
+
+
+def claim(request: Request, identity: Identity) -> None:
+    """Called by the guard, so that a key which holds no longer gets no kept answer either."""
+    pending: _Pending | None = getattr(request.state, "pending", None)
+    if pending is None:
+        return
+    kept = _answers(request).claim(identity.name, pending.key, pending.request)
+    if kept is None:
+        pending.actor = identity.name
+    elif kept.request != pending.request:
+        raise DuplicateError(
+            f"this {NAME} was used for another request",
+            why="its path or body was a different one",
+            fix="take a new key for a new request",
+        )
+    elif not kept.status:
+        raise ConflictError("the first request under this key is still under way", fix="try again")
+    else:
+        raise _Known(kept)
+
+
+async def _end(request: Request, pending: _Pending, response: Response | None) -> None:
+    """Keep what succeeded. What failed changed nothing, and may be tried again."""
+    if pending.actor is None:
+        return
+    answers = _answers(request)
+    if response is None or response.status_code >= 300:
+        await run_in_threadpool(answers.drop, pending.actor, pending.key)
+        return
+    headers = {n: response.headers[n] for n in KEPT_HEADERS if n in response.headers}
+    body = bytes(response.body).decode()
+    status = response.status_code
+    await run_in_threadpool(answers.keep, pending.actor, pending.key, status, headers, body)
+
+
+def _again(kept: Answer) -> Response:
+    return Response(kept.body, kept.status, {**kept.headers, REPLAYED: "true"})
+
+
+def _answers(request: Request) -> AnswerStore:
+    return served(request).store.answers
+
+
+def _key(request: Request) -> str:
+    given = request.headers[NAME]
+    if not _FORM.fullmatch(given):
+        fix = f"Use 1 to {LONGEST} printable ASCII characters without blanks."
+        raise DeclarationError([Fault(HEADER, None, NAME, "is no key", fix)])
+    return given
+
+
+async def _digest(request: Request) -> str:
+    asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
+    return hashlib.sha256(asked + await request.body()).hexdigest()

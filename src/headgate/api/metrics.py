@@ -1,0 +1,80 @@
+"""What the server counts of itself, for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import PlainTextResponse
+
+from headgate.api import problems
+from headgate.api.guard import allowed
+from headgate.api.served import ServedHere
+from headgate.control.identity.model import Identity
+from headgate.metrics.exposition import CONTENT_TYPE, exposition
+from headgate.metrics.names import Metric
+from headgate.metrics.readings import Family
+from headgate.store.control_model import OperationState
+
+REQUESTS = Metric(
+    "headgate_api_requests_total",
+    "counter",
+    "requests",
+    ("operation", "status"),
+    "Requests that were answered.",
+)
+SECONDS = Metric(
+    "headgate_api_seconds_total",
+    "counter",
+    "seconds",
+    ("operation",),
+    "Time that they took together.",
+)
+FILTERS = Metric("headgate_filters", "gauge", "filters", ("status",), "Filters by status.")
+UNDER_WAY = Metric(
+    "headgate_operations_running", "gauge", "operations", (), "Operations that have not ended."
+)
+router = APIRouter(tags=["health"])
+
+
+class Counts:
+    """Counted by operation, never by path or caller: those are as many as people like."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str]] = Counter()
+        self._seconds: Counter[str] = Counter()
+
+    def add(self, operation: str, status: int, seconds: float) -> None:
+        with self._lock:
+            self._requests[operation, str(status)] += 1
+            self._seconds[operation] += seconds  # type: ignore[assignment]  # a Counter of floats
+
+    def families(self) -> tuple[Family, ...]:
+        with self._lock:
+            requests = tuple(sorted(self._requests.items()))
+            seconds = tuple(((name,), spent) for name, spent in sorted(self._seconds.items()))
+        return Family(REQUESTS, requests), Family(SECONDS, seconds)
+
+
+@router.get(
+    "/metrics",
+    operation_id="metrics",
+    response_class=PlainTextResponse,
+    responses=problems.responses(),
+)
+def metrics(
+    by: Annotated[Identity, Depends(allowed("metrics"))], here: ServedHere, request: Request
+) -> PlainTextResponse:
+    """Prometheus text."""
+    control = here.store.control
+    standing = Counter(record.status.value for record in control.filters())
+    running = control.operations(states=(OperationState.RUNNING,))
+    families = (
+        *request.app.state.counts.families(),
+        Family(FILTERS, tuple(((status,), n) for status, n in sorted(standing.items()))),
+        Family(UNDER_WAY, (((), len(running)),)),
+    )
+    return PlainTextResponse(exposition(families), media_type=CONTENT_TYPE)

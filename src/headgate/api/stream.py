@@ -1,0 +1,99 @@
+"""What happens, as it happens: server-sent events, numbered as the audit log numbers its entries."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import anyio
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from headgate.api import problems
+from headgate.api.guard import allowed
+from headgate.api.models import Happened
+from headgate.api.served import Served, ServedHere
+from headgate.control.identity.model import Identity
+from headgate.errors import TooManyError
+from headgate.store.control_model import AuditEntry
+
+MEDIA_TYPE = "text/event-stream"
+MOST_STREAMS = 64
+MOST_AT_ONCE = 500
+LOOK_EVERY = 0.5
+# A comment now and then, so that neither side takes the silence for a broken line.
+ALIVE_EVERY = 15.0
+router = APIRouter(prefix="/api/v1/events", tags=["events"])
+
+
+class Streams:
+    """Counts those that are open; a stream costs a look at the store twice a second."""
+
+    def __init__(self, most: int = MOST_STREAMS) -> None:
+        self._most, self._open, self._lock = most, 0, threading.Lock()
+
+    def open(self) -> None:
+        with self._lock:
+            if self._open >= self._most:
+                raise TooManyError(f"{self._most} streams are open", fix="close one, or try later")
+            self._open += 1
+
+    def close(self) -> None:
+        with self._lock:
+            self._open -= 1
+
+
+STREAM = {"description": "Events.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}
+
+
+@router.get(
+    "/stream",
+    operation_id="streamEvents",
+    response_class=StreamingResponse,
+    responses=problems.responses(429) | {200: STREAM},
+)
+async def stream(
+    by: Annotated[Identity, Depends(allowed("streamEvents"))],
+    here: ServedHere,
+    request: Request,
+    after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
+    last_event_id: Annotated[str | None, Header(pattern=r"^\d{1,18}$")] = None,
+    most_seconds: Annotated[float, Query(alias="for", gt=0, le=86_400)] = 86_400,
+) -> StreamingResponse:
+    """From now on, or after the event that `Last-Event-ID` names."""
+    streams: Streams = request.app.state.streams
+    streams.open()
+    begin = int(last_event_id) if last_event_id is not None else after
+    events = _events(here, begin, time.monotonic() + most_seconds, streams)
+    return StreamingResponse(events, media_type=MEDIA_TYPE)
+
+
+async def _events(
+    here: Served, after: int | None, until: float, streams: Streams
+) -> AsyncIterator[str]:
+    try:
+        seq = await run_in_threadpool(_newest, here) if after is None else after
+        yield "retry: 2000\n: open\n\n"
+        told = time.monotonic()
+        while not here.stopping.is_set() and time.monotonic() < until:
+            for entry in await run_in_threadpool(here.service.events, seq):
+                yield _written(entry)
+                seq, told = entry.seq, time.monotonic()
+            if time.monotonic() - told > ALIVE_EVERY:
+                yield ": alive\n\n"
+                told = time.monotonic()
+            await anyio.sleep(LOOK_EVERY)
+    finally:
+        streams.close()
+
+
+def _newest(here: Served) -> int:
+    return here.store.control.audit_head().seq
+
+
+def _written(entry: AuditEntry) -> str:
+    data = Happened.of(entry).model_dump_json(by_alias=True)
+    return f"id: {entry.seq}\nevent: {entry.action}\ndata: {data}\n\n"

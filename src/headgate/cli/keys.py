@@ -1,0 +1,165 @@
+"""`headgate keys`: who may use the API. Works on the ops store itself, never over HTTP."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+
+if TYPE_CHECKING:
+    from headgate.control.identity.keys import Keys
+    from headgate.store.control_model import ApiKey
+
+ROLES = ("viewer", "author", "approver", "deployer", "operator", "auditor", "admin", "producer")
+
+
+@dataclass(frozen=True)
+class ShownKey:
+    """What may be seen of a key after it was made."""
+
+    id: str
+    name: str
+    roles: tuple[str, ...]
+    state: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
+@click.group()
+def group() -> None:
+    """Make, list and revoke keys of the API, on the machine of the ops store.
+
+    \b
+    Examples:
+      headgate keys create alice --role author
+      headgate keys list
+      headgate keys revoke 3f0k2m9x7q1a
+    """
+
+
+@group.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    required=True,
+    type=click.Choice(ROLES),
+    help="What it is for.",
+)
+@click.option("--days", type=float, default=90, show_default=True, help="How long it holds.")
+@click.option("--no-expiry", is_flag=True, help="It holds until it is revoked.")
+def create(name: str, roles: tuple[str, ...], days: float, no_expiry: bool) -> None:
+    """Make a key for a person or a program. It is printed once and kept nowhere.
+
+    The name is who they are: two keys of one name are one person, who cannot approve what they
+    wrote with either.
+
+    \b
+    Examples:
+      headgate keys create alice --role author --role deployer
+      headgate keys create shop --role producer --no-expiry
+      export HEADGATE_API_KEY=$(headgate keys create bob --role approver --days 7)
+    """
+    with opened() as keys:
+        made = keys.create(name, roles, None if no_expiry else days, by=_local())
+    shown = {"id": made.key.id, "name": name, "roles": made.key.roles, "key": made.secret}
+    console.data({**shown, "expires_at": made.key.expires_at}, text=made.secret)
+    until = f"until {made.key.expires_at:%Y-%m-%d %H:%M} UTC" if made.key.expires_at else "for good"
+    console.done(f"key {made.key.id} of {name} holds {until}; it is not shown again")
+
+
+@group.command("list")
+def list_keys() -> None:
+    """All keys with their state and last use; never the keys themselves.
+
+    \b
+    Examples:
+      headgate keys list
+      headgate -o json keys list
+    """
+    from headgate.store.ops import utc_now
+
+    with opened() as keys:
+        found = [_shown(key, utc_now()) for key in keys.every()]
+    console.data({"keys": found}, text=_table(found))
+
+
+@group.command()
+@click.argument("id")
+def revoke(id: str) -> None:
+    """Let a key hold no longer, from the next request on.
+
+    \b
+    Examples:
+      headgate keys revoke 3f0k2m9x7q1a
+    """
+    from headgate.store.ops import utc_now
+
+    with opened() as keys:
+        key = keys.revoke(id, by=_local())
+    console.data(_shown(key, utc_now()), text="")
+    console.done(f"key {key.id} of {key.name} is revoked")
+
+
+@contextmanager
+def opened() -> Generator[Keys]:
+    """The keys of the ops store that the settings name."""
+    from headgate.control.identity.keys import Keys
+    from headgate.settings import load_settings
+    from headgate.store.ops import OpsStore
+
+    with OpsStore.open(load_settings().ops_store_url) as store:
+        yield Keys(store.keys)
+
+
+def _local() -> str:
+    """Whoever is at this machine: there is no other identity before the first key."""
+    try:
+        return f"local:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "local"
+
+
+def _shown(key: ApiKey, now: datetime) -> ShownKey:
+    from headgate.control.identity.keys import state
+
+    return ShownKey(
+        key.id,
+        key.name,
+        key.roles,
+        state(key, now),
+        key.created_at,
+        key.expires_at,
+        key.last_used_at,
+    )
+
+
+def _table(keys: list[ShownKey]) -> str:
+    from headgate.cli.console import as_table
+
+    return as_table(
+        [
+            {
+                "id": key.id,
+                "name": key.name,
+                "roles": ", ".join(key.roles),
+                "state": key.state,
+                "expires": _day(key.expires_at),
+                "last used": _day(key.last_used_at),
+            }
+            for key in keys
+        ]
+    )
+
+
+def _day(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}" if moment else "never"
