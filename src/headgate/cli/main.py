@@ -21,6 +21,7 @@ NOUNS: dict[str, str] = {
     "dataset": "check and compile dataset manifests",
     "dbt": "build and test the marts",
     "demo": "run the whole path on sample data",
+    "dlq": "browse dead letters and send them again",
     "doctor": "say what this machine has and lacks",
     "engine": "run the long-running Spark application",
     "feed": "make sample data and send it to the topic",

@@ -1,0 +1,97 @@
+"""Dead letters of this project, and sending some of them again: what the command line and the API share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from headgate.checks.dead_letters import Chosen, DeadLetters
+from headgate.checks.lake import Lake
+from headgate.errors import ConflictError
+from headgate.feeds.redrive.journal import (
+    FOLDER,
+    Journal,
+    alone,
+    journals,
+    new_journal,
+    sent_before,
+)
+from headgate.feeds.redrive.model import Facts, RedrivePlan, RedriveReport
+from headgate.feeds.redrive.plan import redrive_plan
+from headgate.feeds.redrive.run import Edges, run_redrive
+from headgate.feeds.redrive.topic import RedriveTopics
+from headgate.feeds.repair.run import Watcher
+from headgate.settings import Settings
+
+MOST = 10_000
+PER_SECOND = 100
+
+
+class Silent:
+    """Watches without a word."""
+
+    def update(self, done: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Redriving:
+    """The letters, and the journals under HEADGATE_HOME."""
+
+    settings: Settings
+    letters: DeadLetters
+    silent: Silent = field(default_factory=Silent)
+
+    def redriven(self) -> dict[str, str]:
+        """By letter: where it stands since it was sent again."""
+        return {
+            outcome.id: outcome.place
+            for journal in journals(self.settings.home)
+            for outcome in journal.outcomes.values()
+            if outcome.result == "sent"
+        }
+
+    def plan(
+        self, chosen: Chosen, limit: int = MOST, to: str | None = None, *, again: bool = False
+    ) -> RedrivePlan:
+        """What would be sent, oldest first; what was sent before only with `again`."""
+        sent: frozenset[str] = frozenset() if again else sent_before(self.settings.home)
+        plan = redrive_plan(self._waiting(chosen, limit, sent), sent, to)
+        return replace(plan, again=again)
+
+    def _waiting(self, chosen: Chosen, limit: int, sent: frozenset[str]) -> list[Facts]:
+        """The oldest that were not sent yet; those that were are told only if asked for by id."""
+        found = self.letters.facts(chosen, limit + len(sent), oldest_first=True)
+        if chosen.ids:
+            return found[:limit]
+        waiting = [one for one in found if one.id not in sent]
+        return waiting[:limit]
+
+    def begin(self, plan: RedrivePlan, by: str, now: datetime) -> Journal:
+        """The plan on disk, refused when the world has moved: a letter of it was sent meanwhile."""
+        with alone(self.settings.home / FOLDER):
+            taken = sent_before(self.settings.home) & {item.id for item in plan.items}
+            if taken and not plan.again:
+                raise ConflictError(
+                    f"{len(taken):,} of these letters were sent again in the meantime",
+                    fix="make the plan again",
+                )
+            return new_journal(self.settings.home, plan, by, now)
+
+    def carry_out(
+        self,
+        journal: Journal,
+        per_second: int,
+        watcher: Watcher | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> RedriveReport:
+        target = RedriveTopics(self.settings.need("bootstrap_servers"))
+        edges = Edges(self.letters.letters, target, stopped)
+        return run_redrive(journal, edges, per_second, watcher or self.silent)
+
+
+@contextmanager
+def open_redriving(settings: Settings) -> Generator[Redriving]:
+    with Lake.open(settings) as lake:
+        yield Redriving(settings, DeadLetters(lake))

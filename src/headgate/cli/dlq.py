@@ -1,0 +1,27 @@
+"""`headgate dlq`: the records that jobs could not accept."""
+
+from __future__ import annotations
+
+import click
+
+from headgate.cli.verbs import Verbs
+
+VERBS = {
+    "groups": "count them by job, reason and topic",
+    "list": "the newest first, without their content",
+    "redrive": "send some of them to their topics once more",
+    "show": "one of them, tagged values masked",
+}
+
+
+@click.command(cls=Verbs, noun="dlq", verbs=VERBS)
+def group() -> None:
+    """Browse dead letters of all jobs, and send them again. They are never deleted.
+
+    \b
+    Examples:
+      headgate dlq groups
+      headgate dlq list --job router-raw-event-headers --reason not_json
+      headgate dlq show 5f0c1a…
+      headgate dlq redrive --reason not_json --dry-run
+    """

@@ -1,0 +1,1 @@
+"""Dead letters sent to their topics once more."""

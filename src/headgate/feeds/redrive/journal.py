@@ -1,0 +1,192 @@
+"""A redrive on disk: its plan, each batch before it is sent and after, so that it can be resumed.
+
+No record's content stands in it: ids, places and counts only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from headgate.errors import ConflictError, NotFoundError, OperationError
+from headgate.feeds.redrive.model import Item, Outcome, RedrivePlan, RedriveReport
+
+FOLDER, SUFFIX, LOCK = "redrives", ".jsonl", "redrive.lock"
+_NAME = re.compile(r"redrive-[0-9T]+")
+# Where the topics ended before a batch: what stands behind that may be of it.
+Ends = Mapping[str, Mapping[str, int]]
+
+
+@dataclass
+class Journal:
+    """One redrive: what was planned, what was announced, what became of it."""
+
+    file: Path
+    items: tuple[Item, ...]
+    skipped: tuple[Outcome, ...] = ()
+    by: str = ""
+    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    announced: dict[str, Ends] = field(default_factory=dict[str, Ends])
+    closed: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.file.name.removesuffix(SUFFIX)
+
+    @property
+    def left(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if item.id not in self.outcomes)
+
+    @property
+    def uncertain(self) -> tuple[Item, ...]:
+        """Announced, and then nothing more was heard: it may stand in its topic or not."""
+        return tuple(item for item in self.left if item.id in self.announced)
+
+    def announce(self, items: Iterable[Item], ends: Ends) -> None:
+        ids = [item.id for item in items]
+        self.announced |= dict.fromkeys(ids, ends)
+        self._append([{"announced": ids, "ends": ends}])
+
+    def settle(self, outcomes: Iterable[Outcome]) -> None:
+        found = list(outcomes)
+        self.outcomes |= {outcome.id: outcome for outcome in found}
+        self._append([{"outcome": asdict(outcome)} for outcome in found])
+
+    def close(self) -> None:
+        self.closed = True
+        self._append([{"closed": True}])
+
+    def report(self) -> RedriveReport:
+        every = list(self.outcomes.values())
+        refused = Counter(one.why for one in every if one.result == "refused")
+        skipped = Counter(one.why for one in (*self.skipped, *every) if one.result == "skipped")
+        return RedriveReport(
+            redrive=self.name,
+            planned=len(self.items),
+            sent=sum(one.result == "sent" for one in every),
+            refused=dict(refused),
+            skipped=dict(skipped),
+            left=len(self.left),
+            closed=self.closed,
+            journal=str(self.file),
+        )
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Go on with it, alone: read anew, a line that a kill cut off taken out."""
+        with alone(self.file.parent):
+            data = self.file.read_bytes()
+            os.truncate(self.file, data.rfind(b"\n") + 1)
+            fresh = read_journal(self.file)
+            self.outcomes, self.announced, self.closed = (
+                fresh.outcomes,
+                fresh.announced,
+                fresh.closed,
+            )
+            yield
+
+    def _append(self, lines: Sequence[Mapping[str, object]]) -> None:
+        if not lines:
+            return
+        data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
+        try:
+            with self.file.open("ab") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            raise OperationError(f"{self.file} cannot be written", why=str(error)) from error
+
+
+@contextmanager
+def alone(folder: Path) -> Generator[None]:
+    """One redrive at a time: two could send the same letter."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConflictError(
+                "another process is sending dead letters again",
+                why=f"it holds {folder / LOCK}",
+                fix="wait for it, or stop it: what is left can be resumed",
+            ) from None
+        yield
+
+
+def new_journal(home: Path, plan: RedrivePlan, by: str, now: datetime) -> Journal:
+    """A journal with the plan in it; on disk whole or not at all."""
+    folder = home / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S%f")
+    journal = Journal(folder / f"redrive-{stamp}{SUFFIX}", plan.items, plan.skipped, by)
+    head = {"by": by, "items": [asdict(item) for item in plan.items]}
+    head |= {"skipped": [asdict(outcome) for outcome in plan.skipped]}
+    part = journal.file.with_suffix(".part")
+    with part.open("wb") as out:
+        out.write(orjson.dumps(head) + b"\n")
+        out.flush()
+        os.fsync(out.fileno())
+    part.rename(journal.file)
+    return journal
+
+
+def journals(home: Path) -> tuple[Journal, ...]:
+    """All of them, oldest first."""
+    files = sorted((home / FOLDER).glob(f"redrive-*{SUFFIX}"))
+    return tuple(read_journal(file) for file in files)
+
+
+def open_journals(home: Path) -> tuple[Journal, ...]:
+    """Those that have something left to send."""
+    return tuple(journal for journal in journals(home) if not journal.closed)
+
+
+def need_journal(home: Path, name: str) -> Journal:
+    file = home / FOLDER / f"{name}{SUFFIX}"
+    if _NAME.fullmatch(name) is None or not file.is_file():
+        raise NotFoundError(f"there is no redrive {name[:80]!r}", fix="headgate dlq redrives")
+    return read_journal(file)
+
+
+def sent_before(home: Path) -> frozenset[str]:
+    """Ids and origins of all letters that were sent, or are planned in a redrive that is open."""
+    found: set[str] = set()
+    for journal in journals(home):
+        gone = {one.id for one in journal.outcomes.values() if one.result != "sent"}
+        for item in journal.items:
+            if item.id not in gone and (item.id in journal.outcomes or not journal.closed):
+                found |= {item.id, item.origin} - {""}
+    return frozenset(found)
+
+
+def read_journal(file: Path) -> Journal:
+    """A journal as it stands; a last line that is not whole is left out, and nothing is written."""
+    first, *rest = file.read_bytes().split(b"\n")
+    head = cast("dict[str, Any]", orjson.loads(first))
+    items = tuple(Item(**item) for item in head["items"])
+    skipped = tuple(Outcome(**one) for one in head["skipped"])
+    journal = Journal(file, items, skipped, head["by"])
+    for line in rest[:-1]:
+        _take(journal, cast("dict[str, Any]", orjson.loads(line)))
+    return journal
+
+
+def _take(journal: Journal, line: dict[str, Any]) -> None:
+    if "announced" in line:
+        journal.announced |= dict.fromkeys(line["announced"], line["ends"])
+    elif "outcome" in line:
+        outcome = Outcome(**line["outcome"])
+        journal.outcomes[outcome.id] = outcome
+    else:
+        journal.closed = True

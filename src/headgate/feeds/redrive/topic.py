@@ -1,0 +1,164 @@
+"""Letters into topics, each with a header that names it; and finding those that arrived."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from headgate.engine.topics import Topics
+from headgate.errors import UnavailableError
+from headgate.feeds.redrive.model import Headers, Letter, Outcome
+from headgate.metrics.producing import producer
+
+LETTER = "headgate.redrive.letter"
+ORIGIN = "headgate.redrive.origin"
+REDRIVE = "headgate.redrive"
+ATTEMPT = "headgate.redrive.attempt"
+OURS = frozenset({LETTER, ORIGIN, REDRIVE, ATTEMPT})
+SECONDS, LINGER_MS = 30.0, 20
+# How long a search goes on without a record before what is missing is held to be not there.
+QUIET_SECONDS = 20.0
+
+
+class _Producer(Protocol):
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        *,
+        headers: list[tuple[str, bytes | None]],
+        on_delivery: Callable[[KafkaError | None, Message], None],
+    ) -> None: ...
+
+    def poll(self, timeout: float) -> int: ...
+
+    def flush(self, timeout: float) -> int: ...
+
+
+def headers_of(letter: Letter, redrive: str) -> Headers:
+    """The record's own headers, and which letter it is, for the how-manieth time."""
+    own = tuple(header for header in letter.headers if header[0] not in OURS)
+    facts = {
+        REDRIVE: redrive,
+        LETTER: letter.facts.id,
+        ORIGIN: letter.facts.origin,
+        ATTEMPT: str(attempts(letter.headers) + 1),
+    }
+    return (*own, *((name, fact.encode()) for name, fact in facts.items()))
+
+
+def attempts(headers: Headers) -> int:
+    """How often this record was sent again before it was refused."""
+    told = next((value for name, value in headers if name == ATTEMPT), None) or b"0"
+    return int(told) if told.isdigit() else 0
+
+
+class RedriveTopics:
+    """Sends letters and looks for them; one producer."""
+
+    def __init__(self, bootstrap: str, seconds: float = SECONDS) -> None:
+        self._bootstrap, self._seconds = bootstrap, seconds
+        self._producer = cast("_Producer", producer(bootstrap, seconds, LINGER_MS))
+
+    def ends(self, topics: Collection[str]) -> dict[str, dict[str, int]]:
+        """Where each topic ends now; one that is not there has no end."""
+        admin = Topics(self._bootstrap)
+        admin.need()
+        states = {topic: admin.describe(topic) for topic in topics}
+        return {
+            topic: {str(partition): end for partition, end in state.end.items()}
+            for topic, state in states.items()
+            if state is not None
+        }
+
+    def send(self, letters: Sequence[tuple[Letter, str]], redrive: str) -> list[Outcome]:
+        """Send each to its topic; what the broker refuses says why, what it did not answer is not told."""
+        outcomes: dict[str, Outcome] = {}
+        for letter, topic in letters:
+            self._queue(letter, topic, redrive, outcomes)
+        self._producer.flush(self._seconds + 1)
+        if not outcomes and letters:
+            raise UnavailableError(
+                f"the broker at {self._bootstrap} answered to none of {len(letters)} letters",
+                fix="start it; the redrive goes on with --resume",
+            )
+        return list(outcomes.values())
+
+    def _queue(
+        self, letter: Letter, topic: str, redrive: str, outcomes: dict[str, Outcome]
+    ) -> None:
+        name = letter.facts.id
+
+        def note(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                place = f"{topic}/{message.partition()}/{message.offset()}"
+                outcomes[name] = Outcome(name, "sent", place)
+            elif not error.retriable() and error.name() not in ("_MSG_TIMED_OUT", "_TIMED_OUT"):
+                outcomes[name] = Outcome(name, "refused", why=error.str())
+
+        own = list(headers_of(letter, redrive))
+        try:
+            self._producer.produce(topic, letter.value, letter.key, headers=own, on_delivery=note)
+        except KafkaException as error:
+            outcomes[name] = Outcome(name, "refused", why=cast("KafkaError", error.args[0]).str())
+        except BufferError:
+            self._producer.flush(self._seconds)
+            self._queue(letter, topic, redrive, outcomes)
+        self._producer.poll(0)
+
+    def arrived(
+        self, ids: Collection[str], since: Mapping[str, Mapping[str, int]]
+    ) -> dict[str, str]:
+        """Where letters of these ids stand behind these ends of their topics."""
+        now = self.ends(since)
+        starts = {
+            (topic, int(partition)): begin
+            for topic, ends in since.items()
+            for partition, begin in ends.items()
+            if now.get(topic, {}).get(partition, 0) > begin
+        }
+        stops = {place: now[place[0]][str(place[1])] for place in starts}
+        return _found(self._bootstrap, frozenset(ids), starts, stops) if starts else {}
+
+
+def _found(
+    bootstrap: str,
+    ids: frozenset[str],
+    starts: Mapping[tuple[str, int], int],
+    stops: Mapping[tuple[str, int], int],
+) -> dict[str, str]:
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "headgate-redrive",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "log_level": 0,
+    }
+    consumer, found, open_ = Consumer(settings), dict[str, str](), set(starts)
+    try:
+        consumer.assign([TopicPartition(t, p, begin) for (t, p), begin in starts.items()])
+        heard = time.monotonic()
+        while open_ and time.monotonic() - heard < QUIET_SECONDS:
+            for message in consumer.consume(500, timeout=1.0):
+                heard = time.monotonic()
+                place = (str(message.topic()), int(message.partition() or 0))
+                if message.error() is None:
+                    _note(message, ids, found)
+                if message.error() is not None or int(message.offset() or 0) + 1 >= stops[place]:
+                    open_.discard(place)
+        if open_:
+            raise UnavailableError(f"{len(open_)} partitions could not be read to their ends")
+        return found
+    finally:
+        consumer.close()
+
+
+def _note(message: Message, ids: frozenset[str], found: dict[str, str]) -> None:
+    headers = dict(cast("Sequence[tuple[str, bytes | None]]", message.headers() or ()))
+    name = (headers.get(LETTER) or b"").decode(errors="replace")
+    if name in ids:
+        found[name] = f"{message.topic()}/{message.partition()}/{message.offset()}"
