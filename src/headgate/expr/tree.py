@@ -7,8 +7,8 @@ Nodes are made by `build`, which checks types; constructing them directly skips 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -218,3 +218,30 @@ def size(expr: Expr, known: dict[int, tuple[Expr, int]]) -> int:
 def columns_of(expr: Expr) -> tuple[str, ...]:
     """The keys of the columns that are read, each once, in order of appearance."""
     return tuple(dict.fromkeys(node.key for node in walk(expr) if isinstance(node, Column)))
+
+
+def mapped(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The tree with each node changed, parts before what they are part of."""
+    match expr:
+        case Column() | Literal() | BatchTime():
+            return change(expr)
+        case Compare() | Arithmetic():
+            left, right = mapped(expr.left, change), mapped(expr.right, change)
+            return change(replace(expr, left=left, right=right))
+        case And() | Or():
+            return change(replace(expr, items=tuple(mapped(item, change) for item in expr.items)))
+        case Not() | IsNull() | Like() | Cast() | In():
+            return change(replace(expr, item=mapped(expr.item, change)))
+        case Between():
+            item, low, high = (mapped(part, change) for part in (expr.item, expr.low, expr.high))
+            return change(Between(item, low, high))
+        case Function():
+            arguments = tuple(mapped(part, change) for part in expr.arguments)
+            return change(replace(expr, arguments=arguments))
+        case Case():
+            branches = tuple(
+                Branch(mapped(branch.when, change), mapped(branch.then, change))
+                for branch in expr.branches
+            )
+            default = None if expr.default is None else mapped(expr.default, change)
+            return change(replace(expr, branches=branches, default=default))

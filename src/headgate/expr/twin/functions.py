@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from headgate.expr.regex import compiled
 from headgate.expr.twin.calendar import DAY, SECOND, day_of, day_of_year
 from headgate.expr.twin.casing import lower, upper
+from headgate.expr.twin.documents import json_text, json_value
 from headgate.expr.twin.numbers import RANGES, rescaled, wrapped
 from headgate.expr.twin.text import right, substring
 from headgate.expr.twin.values import Held
@@ -102,6 +103,8 @@ FUNCTIONS: dict[str, Maker] = {
     "contains": _of_texts(lambda text, other: other in text),
     "instr": _of_texts(lambda text, other: text.find(other) + 1),
     "regexp_like": _of_texts(lambda text, pattern: compiled(pattern).search(text) is not None),
+    "json_text": _of_texts(json_text),
+    "json_value": _of_texts(json_value),
     "abs": _plain(_amount),
     "floor": _whole(floor, ROUND_FLOOR),
     "ceil": _whole(ceil, ROUND_CEILING),

@@ -1,0 +1,77 @@
+"""A filter's document → its condition and its two statements. Pure: same document, same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+
+from headgate import __version__
+from headgate.compile.filters.model import CompiledFilter
+from headgate.compile.fragments import comment
+from headgate.errors import DeclarationError, Fault
+from headgate.expr import build
+from headgate.expr.json_conditions import ConditionsError, conditions_of, ops_of
+from headgate.expr.literals import spark_identifier
+from headgate.expr.spark import to_spark
+from headgate.expr.tree import And, Expr
+from headgate.spec.filter import COLUMNS, NUMBER_COLUMN, Filter, revision_of
+from headgate.spec.filter_loader import BODY
+
+# What is sent on: everything but when the change was made.
+SENT = tuple(name for name in COLUMNS if name != NUMBER_COLUMN)
+
+
+def compile_filter(declared: Filter, file: str = BODY) -> CompiledFilter:
+    """The filter made ready; raises DeclarationError with every fault that only compiling finds."""
+    try:
+        own = conditions_of(declared)
+    except ConditionsError as error:
+        faults = [Fault(file, None, one.pointer, one.what, one.fix) for one in error.faults]
+        raise DeclarationError(faults) from None
+    condition = build.conjunction([ops_of(declared), own])
+    revision = revision_of(declared)
+    statements = (_sink(declared), _insert(declared, condition))
+    sql = "\n\n".join([_header(declared, revision), *statements]) + "\n"
+    return CompiledFilter(
+        id=declared.id,
+        revision=revision,
+        topic=declared.output_topic,
+        source=declared.source,
+        ops=tuple(sorted(set(declared.ops), key="crud".index)),
+        condition=condition,
+        sql=sql,
+        statements=statements,
+        sql_hash=hashlib.sha256("\n\n".join(statements).encode()).hexdigest(),
+    )
+
+
+def _header(declared: Filter, revision: str) -> str:
+    words = (
+        f"Filter {declared.id}: {declared.name}",
+        f"Events of {declared.source} for {declared.consumer_id}, to {declared.output_topic}.",
+        f"Revision {revision[:12]}, compiled by Headgate {__version__}.",
+    )
+    return "\n".join(comment(word) for word in words)
+
+
+def _sink(declared: Filter) -> str:
+    columns = ",\n".join(f"  {spark_identifier(name)} STRING" for name in SENT)
+    return f"CREATE TABLE IF NOT EXISTS `{declared.output_topic}` (\n  key BINARY,\n{columns}\n);"
+
+
+def _insert(declared: Filter, condition: Expr) -> str:
+    columns = ",\n".join(f"  {spark_identifier(name)}" for name in SENT)
+    return (
+        f"INSERT INTO `{declared.output_topic}`\n"
+        f"SELECT\n  CAST(id AS BINARY) AS key,\n{columns}\n"
+        f"FROM `{declared.source}`\n"
+        f"WHERE {where(condition)};"
+    )
+
+
+def where(condition: Expr) -> str:
+    """One condition a line."""
+    parts = condition.items if isinstance(condition, And) else (condition,)
+    if len(parts) == 1:
+        return to_spark(parts[0])
+    # Each is rendered as a part of the whole, so that brackets stand where they must.
+    return "\n  AND ".join(to_spark(And((part,))) for part in parts)

@@ -1,0 +1,87 @@
+"""How a record becomes an event, as Spark SQL: the columns, or why it is refused.
+
+The value is parsed between brackets, as the one element of a list: so that a second value behind the
+first, which Spark's reader would not look at, is no JSON. Between brackets alone `{…}] …` would pass,
+so the same is asked once more inside an object.
+"""
+
+from __future__ import annotations
+
+from headgate.compile.rules.statement import case, nested, select
+from headgate.expr.literals import spark_identifier, spark_literal
+from headgate.spec.filter import COLUMNS, NUMBER_COLUMN
+
+TOMBSTONE = "tombstone"
+REASONS: dict[str, str] = {
+    "not_utf8": "the value is not UTF-8 text",
+    "empty": "the value is empty",
+    "not_json": "the value is not one JSON value, or has a field twice",
+    "not_an_object": "the value is JSON but not an object",
+    "wrong_type": "a column has a value without a text of its type",
+    "no_id": "the event has no id",
+}
+BLANKS = " \t\r\n"
+# Of these kinds a value has a text that does not depend on how Java prints it.
+KINDS = r"^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$"
+RECORD = ("partition", "offset", "timestamp", "value")
+_EVENT = "_event"
+
+
+def json_text(document: str, path: str) -> str:
+    """The text of a value of a parsed document: text, true or false, or a number in plain digits."""
+    value = f"try_variant_get({document}, {path}, 'variant')"
+    text = f"try_variant_get({document}, {path}, 'string')"
+    return f"IF(schema_of_variant({value}) RLIKE '{KINDS}', {text}, NULL)"
+
+
+def json_value(document: str, path: str) -> str:
+    """The value in some text, NULL where there is none."""
+    return f"try_variant_get({document}, {path}, 'string')"
+
+
+def parsed(source: str) -> str:
+    """The records with their value as text and as JSON."""
+    return select(
+        [
+            *RECORD,
+            "CAST(value AS STRING) AS _text",
+            f"try_parse_json(concat('[', CAST(value AS STRING), ']')) AS {_EVENT}",
+        ],
+        f"FROM {source}",
+    )
+
+
+def read(source: str) -> str:
+    """The parsed records with the columns of their event, and `refusal` where they have none."""
+    columns = [f"{_column(name)} AS {spark_identifier(name)}" for name in COLUMNS]
+    inner = select([*RECORD, "_text", _EVENT, *columns], f"FROM {source}")
+    names = [spark_identifier(name) for name in COLUMNS]
+    return select([*RECORD, *names, f"{_refusals()} AS refusal"], f"FROM {nested(inner)}")
+
+
+def _column(name: str) -> str:
+    path = spark_literal(f"$[0].{name}")
+    if name == NUMBER_COLUMN:
+        return f"try_cast({json_value(_EVENT, path)} AS BIGINT)"
+    return json_text(_EVENT, path)
+
+
+def _refusals() -> str:
+    keys = """json_object_keys(concat('{"v":', _text, '}'))"""
+    blanks = spark_literal(BLANKS)
+    branches = [
+        ("value IS NULL", TOMBSTONE),
+        ("NOT is_valid_utf8(_text)", "not_utf8"),
+        (f"trim(BOTH {blanks} FROM _text) = ''", "empty"),
+        (f"{_EVENT} IS NULL OR coalesce(size({keys}), 0) <> 1", "not_json"),
+        (f"NOT startswith(ltrim({blanks}, _text), '{{')", "not_an_object"),
+        ("\n    OR ".join(_mistyped(column) for column in COLUMNS), "wrong_type"),
+        ("id IS NULL OR id = ''", "no_id"),
+    ]
+    return case([(condition, f"'{code}'") for condition, code in branches])
+
+
+def _mistyped(column: str) -> str:
+    """Something stands there, and is no text: an object, a list, or a number with an exponent."""
+    there = json_value(_EVENT, spark_literal(f"$[0].{column}"))
+    return f"({spark_identifier(column)} IS NULL AND {there} IS NOT NULL)"

@@ -1,0 +1,105 @@
+"""The router in Python: a record as an event, whether a filter takes it, what is then written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.compile.filters.compile import SENT
+from headgate.compile.filters.model import CompiledFilter
+from headgate.compile.filters.reading import BLANKS, REASONS, TOMBSTONE
+from headgate.expr.twin import evaluate
+from headgate.expr.twin.documents import Document, Json, read_document, text_of, value_of
+from headgate.expr.twin.reading import read_text
+from headgate.spec.filter import COLUMNS, NUMBER_COLUMN
+from headgate.spec.types import BIGINT
+
+_LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u00(1[a-f]|0[b-f])")
+
+
+@dataclass(frozen=True)
+class Event:
+    """The columns of one event, as the router reads them; NULL is None."""
+
+    columns: Mapping[str, str | int | None]
+
+    @property
+    def id(self) -> str:
+        return str(self.columns["id"])
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A record that is no event: a tombstone, or a dead letter for that reason."""
+
+    code: str
+    words: str
+
+    @property
+    def is_tombstone(self) -> bool:
+        return self.code == TOMBSTONE
+
+
+def event_of(value: bytes | None) -> Event | Refused:
+    """The event in a record's value, its columns exactly as Spark reads them."""
+    if value is None:
+        return Refused(TOMBSTONE, "the record has no value")
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return _refused("not_utf8")
+    if not text.strip(BLANKS):
+        return _refused("empty")
+    document = _one_value(text)
+    if document is None:
+        return _refused("not_json")
+    if not isinstance(document.root, dict):
+        return _refused("not_an_object")
+    return _columns(document.root)
+
+
+def _one_value(text: str) -> Document | None:
+    # Between brackets, as Spark is given it: that is one level deeper.
+    inner = read_document(f"[{text}]")
+    if inner is None or inner.end != len(text) + 2 or not isinstance(inner.root, list):
+        return None
+    return Document(inner.root[0], len(text)) if len(inner.root) == 1 else None
+
+
+def _columns(root: Mapping[str, Json]) -> Event | Refused:
+    columns: dict[str, str | int | None] = {}
+    for name in COLUMNS:
+        value = root.get(name)
+        if value is None:
+            columns[name] = None
+            continue
+        found = _whole_number(value) if name == NUMBER_COLUMN else text_of(value)
+        if found is None:
+            return _refused("wrong_type")
+        columns[name] = found
+    return Event(columns) if columns["id"] else _refused("no_id")
+
+
+def _whole_number(value: Json) -> int | None:
+    found = read_text(value_of(value) or "", BIGINT)
+    return found if isinstance(found, int) else None
+
+
+def _refused(code: str) -> Refused:
+    return Refused(code, REASONS[code])
+
+
+def matches(compiled: CompiledFilter, event: Event) -> bool:
+    """Whether the filter sends the event on."""
+    return evaluate(compiled.condition, event.columns) is True
+
+
+def output_of(event: Event) -> tuple[bytes, bytes]:
+    """The key and the value that the router writes, byte for byte."""
+    plain = {name: event.columns[name] for name in SENT}
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    # Java writes the escapes of control characters in capitals.
+    text = _LOWER_ESCAPE.sub(lambda found: found.group(0)[:-2] + found.group(2).upper(), text)
+    return event.id.encode(), text.encode()
