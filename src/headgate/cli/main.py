@@ -36,6 +36,7 @@ NOUNS: dict[str, str] = {
     "obs": "start and stop Prometheus and Grafana",
     "reconcile": "compare both sides key by key; tell, explain and repair differences",
     "rules": "check, test and compile rule sets",
+    "serve": "answer the API of filters",
     "sql": "query the running engine",
     "topics": "create and show topics",
     "validate": "run the four-stage validation",

@@ -1,0 +1,186 @@
+"""The server as a process: socket, background steps, and an end that finishes what was begun."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from pydantic import BaseModel
+
+from headgate.api.app import create_app
+from headgate.api.background import Repeated
+from headgate.control.deploying import Reconciler
+from headgate.control.git.open import open_git
+from headgate.control.git.store import GitStore
+from headgate.control.identity.authenticate import Authenticator
+from headgate.control.identity.keys import Keys
+from headgate.control.identity.tokens import verifier_of
+from headgate.control.service import FilterService
+from headgate.control.targets.open import open_targets
+from headgate.errors import ForbiddenError, UsageError
+from headgate.profile import write_atomically
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+RECONCILE_EVERY = 0.5
+SYNC_EVERY = 60.0
+# Requests that wait for an operation are told to stop waiting; the rest is quick.
+GRACE_SECONDS = 10
+
+
+class ApiFile(BaseModel):
+    """Where the running server listens, for the commands beside it."""
+
+    url: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+class Server(uvicorn.Server):
+    """Stops when asked to: streams end at once, other requests are finished."""
+
+    def __init__(self, config: uvicorn.Config, stopping: threading.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        # Only a main thread may; a test runs it in another and calls `stop`.
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {
+            number: signal.signal(number, self._asked) for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.should_exit = True
+
+    def _asked(self, number: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.stop()
+
+
+def api_file(settings: Settings) -> Path:
+    return settings.home / "api.json"
+
+
+def serve(
+    settings: Settings,
+    address: Address,
+    told: Callable[[str], None],
+    begun: Callable[[Server], None] = lambda server: None,
+) -> None:
+    """Answer until asked to stop. `told` is given the URL, `begun` the server."""
+    with ExitStack() as stack:
+        store = stack.enter_context(OpsStore.open(settings.ops_store_url))
+        refuse_strangers(settings, store, address.host)
+        listening = stack.enter_context(_bound(address))
+        git, targets = open_git(settings), open_targets(settings, store)
+        valid = timedelta(hours=settings.approval_hours)
+        app = create_app(settings, store, FilterService(store, git, targets, approval_valid=valid))
+        reconciler = Reconciler(store, git, targets)
+        stack.callback(reconciler.close)
+        for step in _steps(settings, reconciler, git):
+            step.start()
+            stack.callback(step.close)
+        url = Address(address.host, listening.getsockname()[1]).url
+        stack.enter_context(_announced(settings, url))
+        server = Server(_config(app), app.state.served.stopping)
+        begun(server)
+        told(url)
+        server.run(sockets=[listening])
+
+
+def refuse_strangers(settings: Settings, store: OpsStore, host: str) -> None:
+    """ForbiddenError for an address that others reach, while nobody can have an identity."""
+    if not _is_loopback(host) and Authenticator(Keys(store.keys), verifier_of(settings)).is_new:
+        raise ForbiddenError(
+            f"{host} is open to others, and no key exists yet",
+            why="without a key nobody can be told from anybody else",
+            fix="headgate keys create <name> --role admin; then serve again",
+        )
+
+
+def _steps(settings: Settings, reconciler: Reconciler, git: GitStore) -> tuple[Repeated, ...]:
+    reconciling = Repeated("reconciler", RECONCILE_EVERY, reconciler.step)
+    if not settings.git_repository:
+        return (reconciling,)
+
+    def sync() -> None:
+        git.pull()
+        git.push()
+
+    return reconciling, Repeated("git", SYNC_EVERY, sync)
+
+
+def _config(app: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]  # uvicorn spells the same protocol with its own names
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        limit_concurrency=1000,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+
+
+def _bound(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, address.port))
+    except OSError as error:
+        listening.close()
+        raise UsageError(f"cannot listen on {address.url}", why=str(error)) from error
+    return listening
+
+
+@contextmanager
+def _announced(settings: Settings, url: str) -> Generator[None, None, None]:
+    file = api_file(settings)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, ApiFile(url=url, pid=os.getpid()).model_dump_json().encode())
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,56 @@
+"""`headgate serve`: the API of filters, and the reconciler behind it."""
+
+from __future__ import annotations
+
+import click
+
+from headgate.cli.console import console
+
+LOOPBACK = "127.0.0.1"
+
+
+@click.command()
+@click.option("--host", default=LOOPBACK, show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="The port; 0 takes any. [API_PORT, or the next free one]",
+)
+@click.option("--quiet", is_flag=True, help="No line for each request.")
+def command(host: str, port: int | None, quiet: bool) -> None:
+    """Answer the API until stopped, and bring what is deployed to what is wanted.
+
+    While no key exists it listens on this machine alone, answers reads and refuses every change:
+    `headgate keys create` makes the first key. A second server on the same ops store answers too;
+    only one of them reconciles.
+
+    \b
+    Examples:
+      headgate serve
+      headgate serve --port 9000
+      headgate serve --host 0.0.0.0 --quiet
+    """
+    from headgate.api.server import Address, serve
+    from headgate.local.process import choose_port
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    _log(quiet)
+    chosen = choose_port(settings.api_port, "API_PORT") if port is None else port
+    serve(settings, Address(host, chosen), _told)
+    console.done("stopped; nothing was left half done")
+
+
+def _told(url: str) -> None:
+    console.data({"url": url}, text=url)
+    console.done(f"answers at {url}; Ctrl-C stops it")
+
+
+def _log(quiet: bool) -> None:
+    import logging
+
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    if not quiet:
+        logging.getLogger("headgate.api.access").setLevel(logging.INFO)
