@@ -11,6 +11,8 @@ import click
 
 from headgate.cli.console import Progress, console
 from headgate.cli.feed_audit import feed_audit
+from headgate.cli.feed_consumer import feed_consumer
+from headgate.cli.feed_events import feed_events
 from headgate.cli.feed_hasher import feed_hasher
 from headgate.cli.feed_pairs import feed_pairs
 from headgate.cli.feed_rules import feed_rules
@@ -37,6 +39,8 @@ def group() -> None:
       headgate feed rules customer --rows 10000
       headgate feed pairs --keys 20000
       headgate feed hasher business --once
+      headgate feed events --count 300
+      headgate feed consumer consumers/dealer-001/consumer.yml
     """
 
 
@@ -44,6 +48,8 @@ group.add_command(feed_rules)
 group.add_command(feed_pairs)
 group.add_command(feed_hasher)
 group.add_command(feed_audit)
+group.add_command(feed_events)
+group.add_command(feed_consumer)
 
 
 @group.command()

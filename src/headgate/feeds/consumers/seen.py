@@ -1,0 +1,92 @@
+"""The dedupe helper: which deliveries had their effect, in one SQLite file with the effects.
+
+A delivery is noted in the transaction that keeps its effects. So a consumer that is killed anywhere
+finds either both or neither, and the record that Kafka gives it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from headgate.errors import UnavailableError
+from headgate.feeds.consumers.delivery import Delivery
+from headgate.feeds.consumers.event import CREATIONS, ServiceEvent
+
+BUSY_SECONDS = 10.0
+TABLES = """
+CREATE TABLE IF NOT EXISTS seen (
+    source_id TEXT NOT NULL,
+    origin    TEXT NOT NULL,
+    filter    TEXT NOT NULL,
+    PRIMARY KEY (source_id, origin, filter)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS created (
+    filter TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    PRIMARY KEY (filter, id)
+) WITHOUT ROWID;
+"""
+
+
+class Seen:
+    """What had its effect already."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # Transactions are opened and ended here, not by the driver.
+            self.database = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
+            self.database.execute("PRAGMA journal_mode = WAL")
+            self.database.execute("PRAGMA synchronous = FULL")
+            self.database.executescript(TABLES)
+        except (OSError, sqlite3.Error) as error:
+            raise UnavailableError(
+                "the consumer's state cannot be opened", why=f"{file}: {error}"
+            ) from None
+
+    @contextmanager
+    def together(self) -> Generator[sqlite3.Connection]:
+        """Everything inside is kept, or nothing."""
+        self.database.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.database
+        except BaseException:
+            self.database.execute("ROLLBACK")
+            raise
+        self.database.execute("COMMIT")
+
+    def note(self, delivery: Delivery, event: ServiceEvent) -> bool:
+        """Whether this is the first time; call it inside `together`, before the effect.
+
+        The router may write a record twice: its origin tells. Debezium may send a change twice: two
+        creations of one id are one.
+        """
+        given = (delivery.source_id, delivery.origin, delivery.filter)
+        if not self._is_new("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", given):
+            return False
+        if event.op not in CREATIONS:
+            return True
+        known = (delivery.filter, event.id)
+        return self._is_new("INSERT OR IGNORE INTO created VALUES (?, ?)", known)
+
+    def _is_new(self, statement: str, values: tuple[str, ...]) -> bool:
+        return self.database.execute(statement, values).rowcount == 1
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
