@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 
 from headgate import __version__
 from headgate.api import (
+    dlq,
     drafts,
     filter_actions,
     filters,
@@ -39,6 +40,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     filters.router,
     filter_actions.router,
     operations.router,
+    dlq.router,
     stream.router,
 )
 

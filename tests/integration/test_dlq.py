@@ -1,0 +1,136 @@
+"""Dead letters of all jobs: listed, grouped, shown with tagged values masked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.integration.letters_table import Refused, settings_at, write_letters
+
+from headgate.checks.dead_letters import Chosen
+from headgate.checks.dead_letters_shown import Hidden, hidden_names, shown
+from headgate.checks.redriving import open_redriving
+from headgate.errors import NotFoundError
+from headgate.feeds.redrive.model import FROM_TABLE, SAME_RECORD
+from headgate.settings import Settings
+
+LETTERS = [
+    Refused("bronze-orders", "not_json", "orders", 3, b"{", minutes=0),
+    Refused("quality-orders", "not_json", "orders", 3, b"{", minutes=1),
+    Refused("bronze-orders", "bad_time", "orders", 4, b'{"ssn": "canary-1"}', minutes=2),
+    Refused("router-raw", "no_id", "raw", 7, b'{"id": null}', minutes=3),
+    Refused("quality-table", "dq_range", None, None, b'{"a": 1}', key=None, minutes=4),
+    Refused("quality-table", "dq_range", None, None, b'{"a": 2}', key=None, minutes=4),
+]
+
+
+@pytest.fixture
+def settings(project: Path) -> Settings:
+    found = settings_at(project)
+    write_letters(found, LETTERS)
+    return found
+
+
+def test_an_empty_project_has_no_dead_letters(project: Path):
+    with open_redriving(settings_at(project)) as redriving:
+        assert redriving.letters.facts(Chosen(), 10) == []
+        assert redriving.letters.groups(Chosen()) == []
+        with pytest.raises(NotFoundError):
+            redriving.letters.letter("0" * 20)
+
+
+def test_letters_of_all_jobs_are_listed_newest_first_page_by_page(settings: Settings):
+    with open_redriving(settings) as redriving:
+        whole = redriving.letters.facts(Chosen(), 100)
+        pages = [whole[:2]]
+        while len(page := redriving.letters.facts(Chosen(), 2, pages[-1][-1].id)) > 0:
+            pages.append(page)
+    assert [one for page in pages for one in page] == whole
+    assert len({one.id for one in whole}) == len(LETTERS)
+    assert [one.job for one in whole[2:]] == [
+        "router-raw",
+        "bronze-orders",
+        "quality-orders",
+        "bronze-orders",
+    ]
+
+
+def test_letters_are_chosen_by_job_reason_topic_and_time(settings: Settings):
+    with open_redriving(settings) as redriving:
+        count = redriving.letters.count
+        assert count(Chosen(job="bronze-orders")) == 2
+        assert count(Chosen(reason="not_json")) == 2
+        assert count(Chosen(topic="raw")) == 1
+        moment = redriving.letters.facts(Chosen(topic="raw"), 1)[0].refused_at
+        assert count(Chosen(since=moment)) == 3
+        assert count(Chosen(until=moment)) == 3
+        assert count(Chosen(job="x' OR 'a'='a")) == 0
+
+
+def test_letters_are_grouped_by_job_reason_and_topic(settings: Settings):
+    with open_redriving(settings) as redriving:
+        groups = redriving.letters.groups(Chosen())
+    assert next((g.job, g.reason_code, g.topic, g.letters) for g in groups) == (
+        "quality-table",
+        "dq_range",
+        None,
+        2,
+    )
+    assert sum(group.letters for group in groups) == len(LETTERS)
+    assert groups[0].words == "words for dq_range"
+
+
+def test_tagged_values_are_masked_and_what_is_no_json_is_masked_whole(settings: Settings):
+    hidden = Hidden(frozenset({"ssn"}))
+    with open_redriving(settings) as redriving:
+        ids = [one.id for one in redriving.letters.facts(Chosen(topic="orders"), 9)]
+        letters = redriving.letters.letters(ids)
+        views = {i: shown(letters[i], hidden, reveal=False) for i in ids}
+    told = json.dumps([view.value for view in views.values()])
+    assert "canary" not in told
+    assert "********" in told
+    assert "1 bytes that are no JSON" in told
+    revealed = shown(letters[ids[0]], hidden, reveal=True)
+    assert revealed.value == {"ssn": "canary-1"}
+
+
+def test_values_hidden_inside_a_text_of_json_are_masked_too(settings: Settings):
+    write_letters(
+        settings,
+        [
+            Refused(
+                *("router-raw", "no_id", "raw", 8),
+                json.dumps({"header_data": json.dumps({"ssn": "canary-2", "a": 1})}).encode(),
+                headers=[("trace", b"canary-3"), ("headgate.redrive.attempt", b"2")],
+            )
+        ],
+    )
+    with open_redriving(settings) as redriving:
+        facts = redriving.letters.facts(Chosen(topic="raw"), 9, oldest_first=True)[0]
+        view = shown(redriving.letters.letter(facts.id), Hidden(frozenset({"ssn"})), reveal=False)
+    assert "canary" not in repr(view)
+    assert view.attempts == 2
+
+
+def test_a_tagged_key_is_masked(settings: Settings):
+    with open_redriving(settings) as redriving:
+        facts = redriving.letters.facts(Chosen(topic="orders"), 1)[0]
+        letter = redriving.letters.letter(facts.id)
+    hidden = Hidden(frozenset({"customer"}), frozenset({"orders"}))
+    assert shown(letter, hidden, reveal=False).key == "********"
+    assert shown(letter, hidden, reveal=True).key == "k"
+
+
+def test_every_tagged_column_of_the_shipped_declarations_is_known():
+    hidden = hidden_names(settings_at(Path(__file__).parents[2]))
+    assert hidden.names
+
+
+def test_a_plan_sends_each_record_once_and_no_rows_of_tables(settings: Settings):
+    with open_redriving(settings) as redriving:
+        plan = redriving.plan(Chosen())
+    assert plan.topics == {"orders": 2, "raw": 1}
+    why = sorted(outcome.why for outcome in plan.skipped)
+    assert why == sorted([FROM_TABLE, FROM_TABLE, SAME_RECORD])
+    assert not (settings.home / "redrives").exists()
