@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from headgate.control import approvals, outcomes
-from headgate.control.deployments import deployment_of, nameless, removal_of
+from headgate.control.deployments import deployment_of, removal_of
 from headgate.control.faults import ControlFaults, Point
 from headgate.control.git.store import GitStore
-from headgate.control.targets.model import Deployment, DeploymentTarget, Observed, State
+from headgate.control.targets.model import Deployment, DeploymentTarget, Held, Observed, State
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.store.control_model import (
     FilterRecord,
@@ -167,8 +166,12 @@ class Reconciler:
 
     def _expire(self, records: Sequence[FilterRecord]) -> None:
         for record in records:
-            if record.status is Status.APPROVED:
+            if record.status is Status.APPROVED and not self._is_in_time(record):
                 self._expire_one(record)
+
+    def _is_in_time(self, record: FilterRecord) -> bool:
+        now, given = self._control.now(), self._control.approvals(record.id)
+        return any(one.version == record.version and one.holds(one.bound, now) for one in given)
 
     def _expire_one(self, record: FilterRecord) -> None:
         with self._control.change() as change:
@@ -181,13 +184,12 @@ class Reconciler:
 
     def _agree(self, name: str, target: DeploymentTarget) -> None:
         """Nothing runs at a target that the store does not want, and everything that it wants."""
-        if not isinstance(target, Holder):
-            return
         try:
             held = target.held()
             records = {record.id: record for record in self._control.filters()}
-            for id in {*held, *(id for id, record in records.items() if record.target == name)}:
-                self._put_right(target, id, records.get(id), held.get(id))
+            mine = {id for id, record in records.items() if record.target == name and record.runs}
+            for id in mine if held is None else mine | held.keys():
+                self._put_right(target, id, records[id] if id in mine else None, held)
         except HeadgateError as error:
             self._store.mark(f"control:agree:{name}", error.one_line)
 
@@ -196,31 +198,25 @@ class Reconciler:
         target: DeploymentTarget,
         id: str,
         record: FilterRecord | None,
-        told: tuple[str, bool] | None,
+        held: Mapping[str, Held] | None,
     ) -> None:
-        runs_here = record is not None and record.target == target.name and record.runs
-        wanted = deployment_of(self._control, record) if record and runs_here else None
-        if wanted is not None and told != (wanted.deployment, wanted.paused):
-            tell(target, wanted)
-        elif wanted is None and told is not None:
-            target.remove(nameless(id, record, told[0]))
-
-
-@runtime_checkable
-class Holder(Protocol):
-    """A target that can list what it was told to run: filter → (deployment, paused)."""
-
-    def held(self) -> Mapping[str, tuple[str, bool]]: ...
+        if record is None:
+            target.remove(Deployment(id, "", "", "", "", ""))
+        elif held is None:
+            if target.observe(self._deployment(record)).state is State.ABSENT:
+                target.deploy(self._deployment(record))
+        elif held.get(id) != Held(record.wanted_deployment or "", record.paused):
+            target.deploy(self._deployment(record))
 
 
 def tell(target: DeploymentTarget, wanted: Deployment) -> tuple[str, ...]:
     """Make the target know this order; told once, it is not told again."""
     seen = target.observe(wanted)
-    if seen.deployment != wanted.deployment:
-        return target.deploy(wanted)
-    if seen.state is not State.FAILED and (seen.state is State.PAUSED) != wanted.paused:
-        target.pause(wanted, paused=wanted.paused)
-    return seen.statement_ids
+    troubled = seen.state is State.FAILED
+    same = troubled or (seen.state is State.PAUSED) == wanted.paused
+    if seen.deployment == wanted.deployment and same:
+        return seen.statement_ids
+    return target.deploy(wanted)
 
 
 def reached(record: FilterRecord, seen: Observed) -> bool:

@@ -48,13 +48,6 @@ def removal_of(control: ControlStore, operation: Operation) -> Deployment:
     )
 
 
-def nameless(id: str, record: FilterRecord | None, deployment: str) -> Deployment:
-    """What runs somewhere though nobody wants it: enough to take it away."""
-    topic = str(record.document["outputTopic"]) if record else ""
-    source = str(record.document["source"]) if record else ""
-    return Deployment(id, source, "", "", topic, deployment)
-
-
 def _is_first(control: ControlStore, record: FilterRecord) -> bool:
     """Whether this is the first deployment of the filter: history is sent once, not again."""
     done = control.operations(record.id, (OperationState.SUCCEEDED,))

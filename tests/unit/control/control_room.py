@@ -1,0 +1,122 @@
+"""A control plane on a store of its own, with a router that a test moves by hand."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import create_engine, text
+from tests.unit.store.store_batches import Clock
+
+from headgate.control.deploying import Reconciler
+from headgate.control.faults import ControlFaults
+from headgate.control.identity.model import Identity
+from headgate.control.service import FilterService
+from headgate.control.targets.engine import EngineTarget
+from headgate.store.control_model import FilterRecord, Operation
+from headgate.store.database import HEAD
+from headgate.store.ops import OpsStore
+from headgate.store.routing_model import Seen, Standing, Wanted
+from headgate.store.tables import metadata
+
+ANN, BOB, CAT = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob", "cat"))
+ENGINE = "engine"
+
+
+def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict[str, Any]:
+    return {
+        "id": id,
+        "name": f"Filter {id}",
+        "consumerId": f"{id}-consumer",
+        "outputTopic": f"filtered-{id}",
+        "conditions": [{"field": "header_data.dealerId", "operator": "equals", "value": value}],
+        "enabled": True,
+        **more,
+    }
+
+
+def make_database(path: Path) -> Path:
+    """An empty ops store's file; copies of it are quicker than Alembic."""
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as db:
+        metadata.create_all(db)
+        db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        db.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
+    engine.dispose()
+    return path
+
+
+class Room:
+    """Service and reconciler of one process; `again` is the next process after a kill."""
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock | None = None,
+        faults: ControlFaults | None = None,
+        approval_hours: float = 72,
+    ) -> None:
+        self.path, self.clock, self._hours = path, clock or Clock(), approval_hours
+        self.store = OpsStore.open(f"sqlite:///{path}", self.clock)
+        targets = {ENGINE: EngineTarget(self.store.routing)}
+        self.service = FilterService(
+            self.store, None, targets, faults=faults, approval_valid=timedelta(hours=approval_hours)
+        )
+        self.reconciler = Reconciler(self.store, None, targets, faults)
+
+    @classmethod
+    def copy(cls, made: Path, to: Path, **more: Any) -> Room:
+        shutil.copy(made, to)
+        return cls(to, **more)
+
+    def again(self, faults: ControlFaults | None = None) -> Room:
+        self.store.close()
+        return Room(self.path, self.clock, faults, self._hours)
+
+    def wanted(self, id: str = "one") -> Wanted | None:
+        return self.store.routing.wanted_filter(id)
+
+    def router(self, refuses: Mapping[str, str] | None = None) -> None:
+        """The router reaches a batch boundary: it takes up what is wanted, or says why not."""
+        wanted = self.store.routing.wanted()
+        self.store.routing.see(
+            [_seen(row, (refuses or {}).get(row.revision, "")) for row in wanted]
+        )
+        gone = {row.filter for row in self.store.routing.seen()} - {row.filter for row in wanted}
+        for row in self.store.routing.seen():
+            if row.filter in gone and row.standing is not Standing.OFF:
+                off = Seen(row.filter, row.source, row.revision, row.deployment, Standing.OFF, "")
+                self.store.routing.see([off])
+
+    def settle(self, refuses: Mapping[str, str] | None = None, steps: int = 3) -> None:
+        for _ in range(steps):
+            self.clock.pass_(5)
+            self.reconciler.step()
+            self.router(refuses)
+        self.reconciler.step()
+
+    def live(self, id: str = "one", value: str = "DEALER-001", by: Identity = ANN) -> FilterRecord:
+        """A filter that ANN wrote, BOB approved and that is deployed."""
+        self.service.create(by, document(id, value))
+        return self.approved_and_deployed(id)
+
+    def updated(self, value: str, id: str = "one", by: Identity = ANN) -> FilterRecord:
+        return self.service.update(by, id, document(id, value))
+
+    def approved_and_deployed(self, id: str = "one") -> FilterRecord:
+        self.service.approve(BOB, id, self.service.get(id).revision)
+        self.service.deploy(ANN, id)
+        self.settle()
+        return self.service.get(id)
+
+    def done(self, operation: Operation) -> Operation:
+        return self.service.operation(operation.id)
+
+
+def _seen(row: Wanted, reason: str) -> Seen:
+    standing = Standing.FAILED if reason else Standing.PAUSED if row.paused else Standing.LIVE
+    place = (row.filter, row.source, row.revision, row.deployment)
+    return Seen(*place, standing, "set", {"0": 7}, reason)

@@ -1,0 +1,266 @@
+"""Random walks through the control plane, with a judge of its own who looks at every step.
+
+The judge knows only what succeeded: who wrote which revision, who approved it, what was turned off.
+He decides from that alone whether what the engine was told may run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.unit.control.control_room import Room, document
+
+from headgate.control.faults import ControlFaults, Point
+from headgate.control.identity.model import Identity
+from headgate.errors import HeadgateError
+from headgate.store.audit import breaks
+from headgate.store.control_model import OperationKind, OperationState
+
+NAMES = ("ann", "bob", "cat", "dan")
+ROLES = ("author", "approver", "deployer", "operator", "admin")
+IDS = ("one", "two")
+HOURS = 72
+
+people = st.builds(
+    Identity, st.sampled_from(NAMES), st.frozensets(st.sampled_from(ROLES), min_size=1)
+)
+admins = st.builds(Identity, st.sampled_from(NAMES), st.just(frozenset({"admin"})))
+anyone = st.one_of(admins, people)
+ids = st.sampled_from(IDS)
+values = st.sampled_from(("A", "B", "C"))
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing may catch this."""
+
+
+class Killer(ControlFaults):
+    """Strikes once at the given point, by ending everything up to the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_point: Point | None = None
+
+    def at(self, point: Point) -> None:
+        if point is self.at_point:
+            self.at_point = None
+            raise KilledError(point)
+
+
+@dataclass
+class Known:
+    """What the judge knows of one filter."""
+
+    writers: set[str] = field(default_factory=set)
+    revision: str = ""
+    approved: dict[str, datetime] = field(default_factory=dict)
+    may_run: set[str] = field(default_factory=set)
+    paused: bool = False
+
+
+class Walk(RuleBasedStateMachine):
+    """Anybody tries anything at any time; only what succeeded counts."""
+
+    made: Path
+    steps = 0
+    lived = 0
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.killer = Killer()
+        self.room = Room.copy(
+            type(self).made, Path(self.folder.name) / "ops.db", faults=self.killer
+        )
+        self.known = {id: Known() for id in IDS}
+
+    def teardown(self) -> None:
+        if hasattr(self, "room"):
+            entries, head = self.room.store.control.audit_chain()
+            self.room.store.close()
+            self.folder.cleanup()
+            assert breaks(entries, head) == ()
+
+    @property
+    def now(self) -> datetime:
+        return self.room.clock()
+
+    def tried(self, what: Callable[[], Any]) -> Any:
+        """What came of it; None when it was refused, or the process was killed before it was done."""
+        type(self).steps += 1
+        try:
+            return what()
+        except HeadgateError:
+            return None
+        except KilledError:
+            self.next_process()
+            return None
+
+    def next_process(self) -> None:
+        self.room = self.room.again(self.killer)
+
+    # What people do
+
+    @rule(by=anyone, id=ids, value=values, on=st.sampled_from((True, True, True, False)))
+    def write(self, by: Identity, id: str, value: str, on: bool) -> None:
+        service, known = self.room.service, self.known[id]
+        text = document(id, value, enabled=on)
+        before = self.room.store.control.filter(id)
+        if before is None or before.status == "deleted":
+            record = self.tried(lambda: service.create(by, text))
+        else:
+            record = self.tried(lambda: service.update(by, id, text))
+        if record is None or (before and record.version == before.version):
+            return
+        # Who wrote before the last approval is no author of what is written after it.
+        if known.revision in known.approved:
+            known.writers = set()
+        known.writers.add(by.name)
+        known.revision, known.approved = record.revision, {}
+        if not on:
+            known.may_run = set()
+
+    @rule(by=anyone, id=ids, stale=st.booleans())
+    def approve(self, by: Identity, id: str, stale: bool) -> None:
+        record = self.room.store.control.filter(id)
+        if record is None:
+            return
+        revision = (record.deployed_revision or "") if stale else record.revision
+        self.killed_or_done(lambda: self.room.service.approve(by, id, revision), id)
+
+    @rule(by=anyone, id=ids)
+    def reject(self, by: Identity, id: str) -> None:
+        if self.tried(lambda: self.room.service.reject(by, id, "no")):
+            self.known[id].approved = {}
+
+    @rule(by=anyone, id=ids)
+    def deploy(self, by: Identity, id: str) -> None:
+        self.killed_or_done(lambda: self.room.service.deploy(by, id), id)
+
+    @rule(by=anyone, id=ids, to=st.one_of(st.none(), st.integers(1, 6)))
+    def rollback(self, by: Identity, id: str, to: int | None) -> None:
+        self.killed_or_done(lambda: self.room.service.rollback(by, id, to), id)
+
+    @rule(by=anyone, id=ids)
+    def pause(self, by: Identity, id: str) -> None:
+        if self.tried(lambda: self.room.service.pause(by, id)):
+            self.known[id].paused, self.known[id].approved = True, {}
+
+    @rule(by=anyone, id=ids)
+    def resume(self, by: Identity, id: str) -> None:
+        self.killed_or_done(lambda: self.room.service.resume(by, id), id)
+
+    @rule(by=anyone, id=ids)
+    def delete(self, by: Identity, id: str) -> None:
+        self.tried(lambda: self.room.service.delete(by, id))
+
+    @rule(id=ids, value=values, author=st.sampled_from(NAMES), last=st.integers(1, 5))
+    def do_as_intended(self, id: str, value: str, author: str, last: int) -> None:
+        """The way it should go, or its beginning: walks would hardly ever get there by chance."""
+        by = Identity(author, frozenset({"admin"}))
+        other = next(
+            name for name in NAMES if name not in {author, *self.known[id].writers} or name == "dan"
+        )
+        steps = (
+            lambda: self.write(by, id, value, on=True),
+            lambda: self.approve(Identity(other, frozenset({"admin"})), id, stale=False),
+            lambda: self.deploy(by, id),
+            lambda: self.reconcile(),
+            lambda: (self.route(""), self.reconcile()),
+        )
+        for step in steps[:last]:
+            step()
+
+    # What happens by itself
+
+    @rule(seconds=st.sampled_from((1, 5, 40)))
+    def time_passes(self, seconds: int) -> None:
+        self.room.clock.pass_(seconds)
+
+    @rule()
+    def days_pass(self) -> None:
+        self.room.clock.pass_(HOURS * 3600)
+
+    @rule()
+    def reconcile(self) -> None:
+        self.tried(self.room.reconciler.step)
+
+    @rule(refuse=st.sampled_from(("", "", "", "A", "B")))
+    def route(self, refuse: str) -> None:
+        wanted = self.room.store.routing.wanted()
+        bad = {row.revision: "no" for row in wanted if f'"value":"{refuse}"' in row.content}
+        self.room.router(bad)
+
+    @rule(point=st.sampled_from(tuple(Point)))
+    def be_killed_at(self, point: Point) -> None:
+        self.killer.at_point = point
+
+    @rule()
+    def be_killed(self) -> None:
+        self.next_process()
+
+    # The judge
+
+    def killed_or_done(self, what: Callable[[], Any], id: str) -> None:
+        """The store says what was done, whether the caller got an answer or was killed over it."""
+        before = len(self.room.store.control.audit_of(id))
+        self.tried(what)
+        for entry in self.room.store.control.audit_of(id)[before:]:
+            self.judge(id, entry.actor, entry.action, entry.detail)
+
+    def judge(self, id: str, actor: str, action: str, detail: Any) -> None:
+        known = self.known[id]
+        version = self.room.store.control.version(id, detail.get("version") or 0)
+        revision = version.revision if version else ""
+        if action == "approve" and not detail.get("resume"):
+            assert actor not in known.writers, f"{actor} approved what they wrote"
+            assert revision == known.revision
+            known.approved[revision] = self.now
+        elif action == "approve":
+            assert actor not in version.authors
+            known.approved[revision] = self.now
+        elif action in ("deploy", "resume"):
+            given = known.approved.get(revision)
+            assert given is not None, f"{action} of {revision[:6]} without a second person"
+            assert self.now - given < timedelta(hours=HOURS), f"{action} after the approval's time"
+            known.may_run.add(revision)
+            known.paused = False
+        elif action == "rollback":
+            assert revision in known.may_run, "a rollback to something that never was approved"
+            known.revision, known.approved = revision, {}
+            known.writers = set(version.authors)
+
+    @invariant()
+    def nothing_runs_without_a_second_person(self) -> None:
+        if not hasattr(self, "room"):
+            return
+        for row in self.room.store.routing.wanted():
+            type(self).lived += 1
+            assert row.revision in self.known[row.filter].may_run | self._taken_away(row.filter)
+
+    @invariant()
+    def what_is_paused_stays_paused(self) -> None:
+        if not hasattr(self, "room"):
+            return
+        for id, known in self.known.items():
+            record = self.room.store.control.filter(id)
+            if record and record.runs and known.paused and record.status != "deploying":
+                assert record.paused or self._deployed_since(id)
+
+    def _taken_away(self, id: str) -> set[str]:
+        """What was turned off may still stand there until the reconciler has been by."""
+        running = self.room.store.control.operations(id, (OperationState.RUNNING,))
+        gone = (OperationKind.DISABLE, OperationKind.DELETE)
+        failed = (one.revision for one in running if one.kind in gone)
+        return set(failed)
+
+    def _deployed_since(self, id: str) -> bool:
+        newest = self.room.store.control.operations(id)
+        return any(one.kind is OperationKind.DEPLOY for one in newest[:1])

@@ -1,0 +1,40 @@
+"""N4: there is no path from an edit to something that runs without a second person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from tests.unit.control.control_room import make_database
+from tests.unit.control.control_walk import Walk
+
+
+def walked(folder: Path, walks: int, length: int) -> tuple[int, int]:
+    """Steps taken, and how often something ran while the judge looked."""
+    Walk.made = make_database(folder / "made.db")
+    Walk.steps = Walk.lived = 0
+    run_state_machine_as_test(
+        Walk,
+        settings=settings(
+            max_examples=walks,
+            stateful_step_count=length,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return Walk.steps, Walk.lived
+
+
+def test_no_random_walk_gets_an_edit_live_without_a_second_person(tmp_path: Path) -> None:
+    steps, _ = walked(tmp_path, walks=30, length=50)
+    assert steps >= 500
+
+
+@pytest.mark.slow
+def test_no_long_random_walk_does_either(tmp_path: Path) -> None:
+    steps, lived = walked(tmp_path, walks=400, length=120)
+    assert steps >= 25_000
+    assert lived > 1_000
