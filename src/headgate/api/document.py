@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from headgate.api import idempotency
-from headgate.api.problems import Problem
+from headgate.api.models import Problem
 from headgate.control.identity.policy import OPERATIONS, PUBLIC
 from headgate.spec.filter import Filter
 

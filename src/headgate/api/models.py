@@ -8,7 +8,6 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from headgate.api.problems import ProblemFault
 from headgate.control.lifecycle import allowed
 from headgate.control.model import DeploymentStatus, Difference, Generated
 from headgate.store.control_model import (
@@ -44,6 +43,29 @@ class Asked(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True
     )
+
+
+class ProblemFault(Answered):
+    """One fault: `pointer` leads into the body, `parameter` names what stands elsewhere."""
+
+    detail: str
+    pointer: str | None = None
+    parameter: str | None = None
+    fix: str = ""
+
+
+class Problem(Answered):
+    """A problem as RFC 9457 has it, with our code and what to do."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    fix: str = ""
+    request_id: str = ""
+    errors: list[ProblemFault] = []
+    allowed: list[str] = []
 
 
 class FilterOut(Answered):

@@ -10,10 +10,9 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
 from starlette.exceptions import HTTPException
 
+from headgate.api.models import Problem, ProblemFault
 from headgate.errors import (
     ConflictError,
     DeclarationError,
@@ -55,31 +54,6 @@ STATUS: Mapping[type[HeadgateError], int] = {
     UnauthenticatedError: 401,
     UnavailableError: 503,
 }
-
-
-class ProblemFault(BaseModel):
-    """One fault: `pointer` leads into the body, `parameter` names what stands elsewhere."""
-
-    detail: str
-    pointer: str | None = None
-    parameter: str | None = None
-    fix: str = ""
-
-
-class Problem(BaseModel):
-    """A problem as RFC 9457 has it, with our code and what to do."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    fix: str = ""
-    request_id: str = ""
-    errors: list[ProblemFault] = []
-    allowed: list[str] = []
 
 
 def status_of(error: HeadgateError) -> int:

@@ -25,6 +25,7 @@ NOUNS: dict[str, str] = {
     "doctor": "say what this machine has and lacks",
     "engine": "run the long-running Spark application",
     "feed": "make sample data and send it to the topic",
+    "filters": "submit, approve, deploy, follow and undo filters",
     "hash": "hash rows by contract, and prove that all sides agree",
     "job": "run, start, watch, stop and mend jobs",
     "keys": "make, list and revoke keys of the API",

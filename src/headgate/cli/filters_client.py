@@ -1,0 +1,87 @@
+"""What the verbs of `headgate filters` share: the client, and how a filter reads."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headgate.cli.console import as_table
+
+if TYPE_CHECKING:
+    from headgate.api.client import Client
+    from headgate.api.models import FilterOut
+    from headgate.settings import Settings
+
+SHORT = 12
+
+
+@contextmanager
+def asked() -> Generator[Client]:
+    """The API that the settings name, else the server of this home, else the usual port."""
+    from headgate.api.client import Client
+    from headgate.settings import load_settings
+
+    settings = load_settings()
+    with Client(url_of(settings), settings.api_key) as client:
+        yield client
+
+
+def url_of(settings: Settings) -> str:
+    import orjson
+
+    if settings.api_url:
+        return settings.api_url
+    try:
+        return str(orjson.loads((settings.home / "api.json").read_bytes())["url"])
+    except (OSError, ValueError, KeyError):
+        return f"http://127.0.0.1:{settings.api_port}"
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The file as it is sent, once it is known to be valid: here a fault still has its line."""
+    import orjson
+
+    from headgate.spec.filter_loader import load_filter
+
+    load_filter(path)
+    return orjson.loads(path.read_bytes())
+
+
+def table(filters: Sequence[FilterOut]) -> str:
+    return as_table(
+        [
+            {
+                "id": one.id,
+                "status": one.status.value + (" (paused)" if one.paused else ""),
+                "version": one.version,
+                "live": one.deployed_version or "",
+                "topic": one.output_topic,
+                "author": one.author,
+                "updated": moment(one.updated_at),
+            }
+            for one in filters
+        ]
+    )
+
+
+def described(one: FilterOut) -> str:
+    """A filter for a person: what it is, how it stands, what can be done."""
+    lines = [
+        f"{one.id}: {one.name}",
+        f"  status    {one.status}{' (paused)' if one.paused else ''}, version {one.version}, revision {one.revision[:SHORT]}",
+        f"  author    {one.author}, {moment(one.updated_at)}",
+        f"  approved  {one.approved_by or 'no'}{', ' + moment(one.approved_at) if one.approved_at else ''}",
+        f"  live      {f'version {one.deployed_version}, since {moment(one.deployed_at)}' if one.deployed_version else 'no'}",
+        f"  topics    {one.source} -> {one.output_topic}, for {one.consumer_id}",
+    ]
+    if one.deployment_error:
+        lines.append(f"  trouble   {one.deployment_error}")
+    lines.append(f"  allowed   {', '.join(one.allowed) or 'nothing'}")
+    return "\n".join(lines)
+
+
+def moment(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}" if at else "never"
