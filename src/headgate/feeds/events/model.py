@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    JsonValue,
     Tag,
     WithJsonSchema,
 )
@@ -41,6 +42,16 @@ def _time(value: object) -> object:
     return value
 
 
+# For the JSON Schemas, where the two kinds of entity must exclude each other.
+IS_SERVICE: dict[str, JsonValue] = {
+    "required": ["entityHeader"],
+    "properties": {
+        "entityHeader": {
+            "required": ["entityType"],
+            "properties": {"entityType": {"const": SERVICE}},
+        }
+    },
+}
 # The documents' own samples are no UUIDs, so any short text will do.
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
@@ -87,6 +98,8 @@ class EntityHeader(Part):
 class ServiceRecord(Part):
     """A service that was done; its fields are copied into the event's `header_data`."""
 
+    model_config = ConfigDict(json_schema_extra={"allOf": [IS_SERVICE]})
+
     entity_header: EntityHeader
     id: Id
     car_id: Id
@@ -103,7 +116,7 @@ class ServiceRecord(Part):
 class Entity(Part):
     """Any other entity: its header, its id, and fields of its own."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra={"not": IS_SERVICE})
 
     entity_header: EntityHeader
     id: Id

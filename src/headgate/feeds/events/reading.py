@@ -61,7 +61,8 @@ def faults_of(data: Json) -> Iterator[Fault]:
     try:
         event = Event.model_validate(data)
     except ValidationError as error:
-        yield from (_of_pydantic(detail) for detail in error.errors(include_url=False))
+        details = error.errors(include_url=False)
+        yield from (_of_pydantic(detail) for detail in details if not _is_empty_in_name(detail))
     else:
         yield from _contradictions(event)
 
@@ -78,6 +79,11 @@ def _contradictions(event: Event) -> Iterator[Fault]:
         if entity.id != entity.entity_header.entity_id:
             what = "is not the entityId of its entityHeader"
             yield _fault(("entities", number, "id"), what, "Write the same id in both places.")
+
+
+def _is_empty_in_name(detail: ErrorDetails) -> bool:
+    """Whether a list is called too short only because its items have faults."""
+    return detail["type"] == "too_short" and bool(detail["input"])
 
 
 def _of_pydantic(detail: ErrorDetails) -> Fault:
