@@ -6,9 +6,18 @@ import hashlib
 import json
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 Operator: TypeAlias = Literal[
@@ -85,6 +94,15 @@ class Condition(_Model):
     value_type: Annotated[
         ValueType, Field(description="What the field's value is read as, and what is compared.")
     ] = "string"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _typed(cls, data: Any) -> Any:
+        """The one column that is no text is a number without being called so."""
+        given = cast("dict[str, Any]", data)
+        if isinstance(data, dict) and given.get("field") == NUMBER_COLUMN:
+            return {"valueType": "number", **given}
+        return given
 
 
 class AllOf(_Model):

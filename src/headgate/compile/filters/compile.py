@@ -50,22 +50,28 @@ def _header(declared: Filter, revision: str) -> str:
         f"Events of {declared.source} for {declared.consumer_id}, to {declared.output_topic}.",
         f"Revision {revision[:12]}, compiled by Headgate {__version__}.",
     )
-    return "\n".join(comment(word) for word in words)
+    # Spark puts variables into `${…}`, in comments too.
+    return "\n".join(comment(word.replace("${", "$ {")) for word in words)
 
 
 def _sink(declared: Filter) -> str:
     columns = ",\n".join(f"  {spark_identifier(name)} STRING" for name in SENT)
-    return f"CREATE TABLE IF NOT EXISTS `{declared.output_topic}` (\n  key BINARY,\n{columns}\n);"
+    return f"CREATE TABLE IF NOT EXISTS {_table(declared)} (\n  key BINARY,\n{columns}\n);"
 
 
 def _insert(declared: Filter, condition: Expr) -> str:
     columns = ",\n".join(f"  {spark_identifier(name)}" for name in SENT)
     return (
-        f"INSERT INTO `{declared.output_topic}`\n"
+        f"INSERT INTO {_table(declared)}\n"
         f"SELECT\n  CAST(id AS BINARY) AS key,\n{columns}\n"
         f"FROM `{declared.source}`\n"
         f"WHERE {where(condition)};"
     )
+
+
+def _table(declared: Filter) -> str:
+    """Named after the topic; Spark's own catalog takes no hyphens, the lake's does."""
+    return f"lake.filters.`{declared.output_topic}`"
 
 
 def where(condition: Expr) -> str:

@@ -1,0 +1,135 @@
+-- Run alone, it reads all there is on the topic and appends to a table of the lake:
+--   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/filters/service-by-dealer-001.sql
+-- The router asks the same of every record, for all filters at once, and writes to the topic.
+
+-- The text of a JSON value, as filters compare it.
+CREATE OR REPLACE TEMPORARY FUNCTION json_text(document STRING, path STRING)
+RETURNS STRING
+RETURN IF(schema_of_variant(try_variant_get(try_parse_json(document), path, 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(try_parse_json(document), path, 'string'), NULL);
+
+-- A JSON value in some text, NULL where there is none.
+CREATE OR REPLACE TEMPORARY FUNCTION json_value(document STRING, path STRING)
+RETURNS STRING
+RETURN try_variant_get(try_parse_json(document), path, 'string');
+
+CREATE OR REPLACE TEMPORARY VIEW router_source
+USING kafka
+OPTIONS (
+  'kafka.bootstrap.servers' '${BOOTSTRAP_SERVERS}',
+  'kafka.isolation.level' 'read_committed',
+  'subscribe' 'raw-event-headers',
+  'startingOffsets' 'earliest',
+  'endingOffsets' 'latest'
+);
+
+CREATE OR REPLACE TEMPORARY VIEW router_parsed AS
+SELECT
+  partition,
+  offset,
+  timestamp,
+  value,
+  CAST(value AS STRING) AS _text,
+  try_parse_json(concat('[', CAST(value AS STRING), ']')) AS _event
+FROM router_source;
+
+CREATE OR REPLACE TEMPORARY VIEW router_read AS
+SELECT
+  partition,
+  offset,
+  timestamp,
+  value,
+  id,
+  event_name,
+  event_type,
+  created_date,
+  saved_date,
+  header_data,
+  __op,
+  __table,
+  __ts_ms,
+  CASE
+    WHEN value IS NULL THEN 'tombstone'
+    WHEN NOT is_valid_utf8(_text) THEN 'not_utf8'
+    WHEN trim(BOTH ' \t\r\n' FROM _text) = '' THEN 'empty'
+    WHEN _event IS NULL OR coalesce(size(json_object_keys(concat('{"v":', _text, '}'))), 0) <> 1
+      THEN 'not_json'
+    WHEN NOT startswith(ltrim(' \t\r\n', _text), '{') THEN 'not_an_object'
+    WHEN (id IS NULL AND try_variant_get(_event, '$[0].id', 'string') IS NOT NULL)
+      OR (event_name IS NULL AND try_variant_get(_event, '$[0].event_name', 'string') IS NOT NULL)
+      OR (event_type IS NULL AND try_variant_get(_event, '$[0].event_type', 'string') IS NOT NULL)
+      OR (created_date IS NULL AND try_variant_get(_event, '$[0].created_date', 'string') IS NOT NULL)
+      OR (saved_date IS NULL AND try_variant_get(_event, '$[0].saved_date', 'string') IS NOT NULL)
+      OR (header_data IS NULL AND try_variant_get(_event, '$[0].header_data', 'string') IS NOT NULL)
+      OR (__op IS NULL AND try_variant_get(_event, '$[0].__op', 'string') IS NOT NULL)
+      OR (__table IS NULL AND try_variant_get(_event, '$[0].__table', 'string') IS NOT NULL)
+      OR (__ts_ms IS NULL AND try_variant_get(_event, '$[0].__ts_ms', 'string') IS NOT NULL)
+      THEN 'wrong_type'
+    WHEN id IS NULL OR id = '' THEN 'no_id'
+  END AS refusal
+FROM (
+  SELECT
+    partition,
+    offset,
+    timestamp,
+    value,
+    _text,
+    _event,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].id', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].id', 'string'), NULL) AS id,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].event_name', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_name', 'string'), NULL) AS event_name,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].event_type', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_type', 'string'), NULL) AS event_type,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].created_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].created_date', 'string'), NULL) AS created_date,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].saved_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].saved_date', 'string'), NULL) AS saved_date,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].header_data', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].header_data', 'string'), NULL) AS header_data,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].__op', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__op', 'string'), NULL) AS __op,
+    IF(schema_of_variant(try_variant_get(_event, '$[0].__table', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__table', 'string'), NULL) AS __table,
+    try_cast(try_variant_get(_event, '$[0].__ts_ms', 'string') AS BIGINT) AS __ts_ms
+  FROM router_parsed
+);
+
+CREATE OR REPLACE TEMPORARY VIEW `raw-event-headers` AS
+SELECT
+  id,
+  event_name,
+  event_type,
+  created_date,
+  saved_date,
+  header_data,
+  __op,
+  __table,
+  __ts_ms
+FROM router_read
+WHERE refusal IS NULL;
+
+CREATE NAMESPACE IF NOT EXISTS lake.filters;
+
+-- Filter service-by-dealer-001: Service Events for Dealer 001
+-- Events of raw-event-headers for dealer-001-service-consumer, to filtered-service-events-dealer-001.
+-- Revision e481218849d7, compiled by Headgate 0.1.0.
+
+CREATE TABLE IF NOT EXISTS lake.filters.`filtered-service-events-dealer-001` (
+  key BINARY,
+  id STRING,
+  event_name STRING,
+  event_type STRING,
+  created_date STRING,
+  saved_date STRING,
+  header_data STRING,
+  __op STRING,
+  __table STRING
+);
+
+INSERT INTO lake.filters.`filtered-service-events-dealer-001`
+SELECT
+  CAST(id AS BINARY) AS key,
+  id,
+  event_name,
+  event_type,
+  created_date,
+  saved_date,
+  header_data,
+  __op,
+  __table
+FROM `raw-event-headers`
+WHERE __op = 'c'
+  AND event_type = 'CarServiceDone'
+  AND json_text(header_data, '$.dealerId') = 'DEALER-001';

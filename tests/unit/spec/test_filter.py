@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from headgate.errors import DeclarationError, Fault
+from headgate.spec.filter import (
+    STATUS_FIELDS,
+    Filter,
+    canonical,
+    content,
+    id_from_name,
+    revision_of,
+)
+from headgate.spec.filter_loader import filter_files, load_filter, parse_filter, parse_text
+from headgate.spec.filter_schema import FILTER_SCHEMA_FILE, filter_schema
+
+ROOT = Path(__file__).parents[3]
+DEALER: dict[str, Any] = {
+    "id": "service-by-dealer-001",
+    "name": "Service Events for Dealer 001",
+    "consumerId": "dealer-001-service-consumer",
+    "outputTopic": "filtered-service-events-dealer-001",
+    "conditions": [
+        {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
+        {"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-001"},
+    ],
+    "enabled": True,
+}
+# One condition of every operator, and groups in groups.
+EVERYTHING: list[dict[str, Any]] = [
+    {"field": "event_type", "operator": "equals", "value": "a"},
+    {"field": "header_data.amount", "operator": "greaterThan", "value": 1.5, "valueType": "number"},
+    {"field": "created_date", "operator": "lessThan", "value": "2025-01-31T12:30:00Z",
+     "valueType": "timestamp"},
+    {"field": "header_data.a[0].b", "operator": "greaterThanOrEqual", "value": "m"},
+    {"field": "__ts_ms", "operator": "lessThanOrEqual", "value": 1_700_000_000_000},
+    {"field": "header_data.paid", "operator": "equals", "value": True, "valueType": "boolean"},
+    {"any": [
+        {"field": "__op", "operator": "in", "values": ["c", "u"]},
+        {"not": {"field": "id", "operator": "notIn", "values": ["x"]}},
+        {"all": [{"field": "id", "operator": "between", "min": "a", "max": "b"}]},
+    ]},
+    {"field": "event_name", "operator": "matches", "value": "^Car"},
+    {"field": "header_data.vin", "operator": "isNull"},
+    {"field": "header_data.carId", "operator": "isNotNull"},
+]  # fmt: skip
+
+
+def faults(data: object) -> dict[str, Fault]:
+    with pytest.raises(DeclarationError) as raised:
+        parse_filter(data)
+    return {fault.field: fault for fault in raised.value.faults}
+
+
+def with_condition(**condition: Any) -> dict[str, Any]:
+    return {**DEALER, "conditions": [condition]}
+
+
+def test_the_three_dealers_filters_ship() -> None:
+    shipped = [load_filter(path) for path in filter_files(ROOT)]
+    assert [one.id for one in shipped] == [f"service-by-dealer-00{n}" for n in (1, 2, 3)]
+    assert [one.output_topic for one in shipped] == [
+        f"filtered-service-events-dealer-00{n}" for n in (1, 2, 3)
+    ]
+    assert all(one.ops == ("c",) and one.condition_logic == "AND" for one in shipped)
+
+
+def test_the_schema_file_is_what_the_model_says() -> None:
+    assert (ROOT / FILTER_SCHEMA_FILE).read_text() == filter_schema()
+
+
+@pytest.mark.parametrize("path", filter_files(ROOT), ids=lambda path: path.stem)
+def test_the_schema_admits_what_ships(path: Path) -> None:
+    Draft202012Validator(json.loads(filter_schema())).validate(json.loads(path.read_text()))
+
+
+def test_the_schema_and_the_loader_agree_on_what_an_operator_needs() -> None:
+    schema = Draft202012Validator(json.loads(filter_schema()))
+    sound = {**DEALER, "conditions": EVERYTHING}
+    schema.validate(sound)
+    assert parse_filter(sound)
+    for wrong in (
+        {"field": "id", "operator": "equals"},
+        {"field": "id", "operator": "equals", "value": "a", "min": "b"},
+        {"field": "id", "operator": "between", "min": "a"},
+        {"field": "id", "operator": "isNull", "value": "a"},
+        {"field": "id", "operator": "in", "value": "a"},
+    ):
+        assert not schema.is_valid(with_condition(**wrong))
+        assert faults(with_condition(**wrong))
+
+
+def test_status_fields_are_read_and_are_no_part_of_the_content() -> None:
+    said = {
+        "status": "deployed",
+        "version": 3,
+        "createdAt": "2025-01-01T00:00:00Z",
+        "updatedAt": "2025-01-01T00:00:00Z",
+        "approvedBy": "ben",
+        "approvedAt": "2025-01-01T00:00:00Z",
+        "deployedAt": "2025-01-01T00:00:00Z",
+        "deploymentError": "",
+        "flinkStatementIds": ["a", "b"],
+    }
+    assert set(said) == set(STATUS_FIELDS)
+    told, plain = parse_filter({**DEALER, **said}), parse_filter(DEALER)
+    assert told.status == "deployed"
+    assert not set(content(told)) & set(STATUS_FIELDS)
+    assert revision_of(told) == revision_of(plain)
+
+
+def test_defaults_written_out_change_nothing() -> None:
+    long = {**DEALER, "conditionLogic": "AND", "ops": ["c"], "backfill": "none", "description": ""}
+    assert revision_of(parse_filter(long)) == revision_of(parse_filter(DEALER))
+    assert revision_of(parse_filter({**DEALER, "enabled": False})) != revision_of(
+        parse_filter(DEALER)
+    )
+
+
+@pytest.mark.parametrize("document", [DEALER, {**DEALER, "conditions": EVERYTHING}])
+def test_the_canonical_text_is_the_same_filter_again(document: dict[str, Any]) -> None:
+    declared = parse_filter(document)
+    again = parse_text(canonical(declared))
+    assert again == declared
+    assert canonical(again) == canonical(declared)
+
+
+def test_without_an_id_the_name_gives_one() -> None:
+    document = {key: value for key, value in DEALER.items() if key != "id"}
+    assert parse_filter(document).id == "service-events-for-dealer-001"
+    assert id_from_name("A__b  C!") == "a-b-c"
+    assert set(faults({**document, "name": "!!"})) == {"/id"}
+
+
+def test_every_fault_is_told_at_once_with_its_pointer_and_a_suggestion() -> None:
+    found = faults(
+        {
+            "nme": "x",
+            "id": "Not A Name",
+            "outputTopic": "raw-event-headers",
+            "conditionLogic": "XOR",
+            "ops": ["c", "x", "c"],
+            "enabled": "yes",
+            "consumerId": 5,
+            "conditions": [
+                {"field": "headr_data.x", "operator": "eq", "value": 5},
+                {"any": [{"field": "id", "operator": "equals", "value": 5, "valueTyp": "s"}]},
+                {"not": {"field": "dealerId", "operator": "equal", "value": "x"}},
+                {"field": "id", "operator": "equals", "value": "a", "valueType": "text"},
+                {"all": []},
+                7,
+                {"all": [DEALER["conditions"][0]], "any": []},
+            ],
+        }
+    )
+    assert set(found) == {
+        "/nme",
+        "/name",
+        "/id",
+        "/outputTopic",
+        "/conditionLogic",
+        "/ops/1",
+        "/ops/2",
+        "/enabled",
+        "/consumerId",
+        "/conditions/0/field",
+        "/conditions/0/operator",
+        "/conditions/1/any/0/valueTyp",
+        "/conditions/1/any/0/value",
+        "/conditions/2/not/field",
+        "/conditions/2/not/operator",
+        "/conditions/3/valueType",
+        "/conditions/4/all",
+        "/conditions/5",
+        "/conditions/6/any",
+    }
+    assert found["/nme"].fix == "Did you mean `name`?"
+    assert found["/conditions/0/field"].fix == "Did you mean `header_data`?"
+    assert found["/conditions/0/operator"].fix == "Did you mean `equals`?"
+    assert found["/conditions/2/not/operator"].fix == "Did you mean `equals`?"
+    assert "header_data.dealerId" in found["/conditions/2/not/field"].fix
+    assert found["/conditions/1/any/0/valueTyp"].fix == "Did you mean `valueType`?"
+
+
+@pytest.mark.parametrize(
+    ("condition", "pointer"),
+    [
+        ({"operator": "equals", "value": 5}, "value"),
+        ({"operator": "equals", "value": "5", "valueType": "number"}, "value"),
+        ({"operator": "equals", "value": True, "valueType": "number"}, "value"),
+        ({"operator": "equals", "value": "soon", "valueType": "timestamp"}, "value"),
+        ({"operator": "equals", "value": "true", "valueType": "boolean"}, "value"),
+        ({"operator": "equals", "value": 1 << 54, "valueType": "number"}, "value"),
+        ({"operator": "equals", "value": "\ud800"}, "value"),
+        ({"operator": "equals", "value": "x" * 100_001}, "value"),
+        ({"operator": "in", "values": []}, "values"),
+        ({"operator": "in", "values": ["a", 5]}, "values/1"),
+        ({"operator": "lessThan", "value": True, "valueType": "boolean"}, "operator"),
+        ({"operator": "matches", "value": 5, "valueType": "number"}, "valueType"),
+        ({"operator": "isNull", "valueType": "number"}, "valueType"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused(condition: dict[str, Any], pointer: str) -> None:
+    found = faults(with_condition(field="header_data.x", **condition))
+    assert f"/conditions/0/{pointer}" in found
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["", "id.x", "header_data.", "header_data..x", "header_data[x]", "header_data.a[", "nope",
+     "header_data.a'b", "header_data.a b", "Header_data", "id;--", "header_data.a[0"],
+)  # fmt: skip
+def test_a_field_that_is_no_column_and_no_path_is_refused(field: str) -> None:
+    assert set(faults(with_condition(field=field, operator="isNull"))) == {"/conditions/0/field"}
+
+
+def test_lines_are_told_where_the_document_is_a_text() -> None:
+    text = json.dumps({**DEALER, "conditions": [{"field": "id", "operator": "eq"}]}, indent=2)
+    text = text.replace('"enabled": true', '"enabled": true,\n  "enabled": false')
+    with pytest.raises(DeclarationError) as raised:
+        parse_text(text, "f.json")
+    told = {fault.field: fault.line for fault in raised.value.faults}
+    lines = text.splitlines()
+    assert told["/conditions/0/operator"] == lines.index('      "operator": "eq"') + 1
+    assert told["/enabled"] == lines.index('  "enabled": false') + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [('{\n"id": }', 2), ("", 1), ('{"a": NaN}', 1), ("[" * 100_000, 1)]
+)
+def test_what_is_no_json_is_refused_with_its_line(text: str, line: int) -> None:
+    with pytest.raises(DeclarationError) as raised:
+        parse_text(text, "f.json")
+    assert [fault.line for fault in raised.value.faults] == [line]
+
+
+def test_too_much_is_refused() -> None:
+    one: dict[str, Any] = {"field": "id", "operator": "isNull"}
+    assert "/conditions" in faults({**DEALER, "conditions": [one] * 501})
+    deep = one
+    for _ in range(12):
+        deep = {"not": deep}
+    assert any(field.endswith("/not") for field in faults({**DEALER, "conditions": [deep]}))
+
+
+@pytest.mark.parametrize("data", [None, [], "x", 5])
+def test_what_is_no_object_is_refused(data: object) -> None:
+    assert set(faults(data)) == {"/"}
+
+
+def test_the_model_cannot_be_changed() -> None:
+    declared: Filter = parse_filter(DEALER)
+    with pytest.raises(ValueError, match="frozen"):
+        declared.name = "other"  # pyright: ignore[reportAttributeAccessIssue]  that is the point
