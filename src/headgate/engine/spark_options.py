@@ -32,6 +32,8 @@ def sql_options(settings: Settings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores(settings)),
         # Beyond this many bytes of code the JIT gives up, and wide projections fall off a cliff.
         "spark.sql.codegen.hugeMethodLimit": "8000",
+        # The default of 100 is fewer than the classes of one batch: each would compile all anew.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stopTimeout": "60s",
