@@ -54,3 +54,63 @@ class Difference:
     after: int
     fields: tuple[str, ...]
     text: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An event that a change concerns, masked: `control/masking.py` says what is shown of it."""
+
+    partition: int
+    offset: int
+    at: datetime | None
+    columns: Mapping[str, str | int | None]
+    header_data: Mapping[str, object] | None
+
+
+@dataclass(frozen=True)
+class Concern:
+    """A consumer who reads a topic that the change writes to, or no longer writes to."""
+
+    consumer: str
+    topic: str
+    filters: tuple[str, ...]
+    added: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What is certain without any event: never, always, no_effect, equal, contained, contains."""
+
+    kind: str
+    other: str | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a revision would have matched of the last events, beside what runs now.
+
+    `read` says which offsets were looked at, by partition: from (inclusive) to (exclusive).
+    `unread` is empty, or says why no event could be looked at.
+    """
+
+    filter_id: str
+    revision: str
+    deployed_revision: str | None
+    source: str
+    events: int
+    refused: int
+    tombstones: int
+    matched: int
+    matched_before: int
+    added: int
+    removed: int
+    kept: int
+    samples_added: tuple[Sample, ...]
+    samples_removed: tuple[Sample, ...]
+    remarks: tuple[Remark, ...]
+    consumers: tuple[Concern, ...]
+    read: Mapping[str, tuple[int, int]]
+    seconds: float
+    unread: str = ""

@@ -8,9 +8,11 @@ from datetime import datetime
 from headgate.compile.filters.compile import compile_filter
 from headgate.control.deployments import deployment_of
 from headgate.control.model import DeploymentStatus, Generated, Validation
+from headgate.control.preview import Question
 from headgate.control.revisions import Draft
 from headgate.control.targets.model import Deployment, DeploymentTarget, Observed
 from headgate.errors import DeclarationError, Fault, HeadgateError
+from headgate.spec.filter import Filter
 from headgate.spec.filter_loader import parse_filter
 from headgate.store.control import ControlStore
 from headgate.store.control_model import FilterRecord, Status
@@ -44,6 +46,27 @@ def validated(record: FilterRecord, sql: str | None) -> Validation:
         words = f"this is not the SQL of revision {record.revision[:12]}: only that can be deployed"
         return Validation(valid=False, errors=(words,))
     return Validation(valid=True)
+
+
+def question(control: ControlStore, declared: Filter) -> Question:
+    """The filter beside what runs of it and beside the others that run on its source."""
+    deployed: Filter | None = None
+    others: list[Filter] = []
+    for record in control.filters():
+        running = _running(control, record)
+        if running is not None and record.id == declared.id:
+            deployed = running
+        elif running is not None and running.source == declared.source:
+            others.append(running)
+    return Question(declared, deployed, others)
+
+
+def _running(control: ControlStore, record: FilterRecord) -> Filter | None:
+    number = record.wanted_version
+    if number is None:
+        return None
+    version = None if number == record.version else control.version(record.id, number)
+    return parse_filter(dict(version.document if version else record.document))
 
 
 def status(

@@ -14,13 +14,16 @@ from headgate.control.faults import ControlFaults, Point
 from headgate.control.git.store import GitStore
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import require
-from headgate.control.model import DeploymentStatus, Difference, Generated, Validation
+from headgate.control.model import DeploymentStatus, Difference, Generated, Preview, Validation
+from headgate.control.preview import LAST, SAMPLES, preview
+from headgate.control.recent import Recent
 from headgate.control.records import found
 from headgate.control.revisions import difference, drafted
 from headgate.control.targets.model import DeploymentTarget, State
 from headgate.control.words import plain
 from headgate.errors import NotFoundError
 from headgate.spec.filter import Filter
+from headgate.spec.filter_loader import parse_filter
 from headgate.store.control_model import (
     AuditEntry,
     FilterRecord,
@@ -50,7 +53,9 @@ class FilterService:
         approval_valid: timedelta = APPROVAL,
         deadline: timedelta = DEADLINE,
         faults: ControlFaults | None = None,
+        recent: Recent | None = None,
     ) -> None:
+        self._recent = recent
         self.store, self.git, self.targets = store, git, targets
         self._control = store.control
         self._clock = clock or store.control.now
@@ -164,6 +169,15 @@ class FilterService:
     def validate(self, id: str, sql: str | None = None) -> Validation:
         """The stored revision; SQL text sent along must equal what is generated."""
         return reading.validated(self.get(id), sql)
+
+    def preview(
+        self, subject: Filter | Mapping[str, object] | str, last: int = LAST, samples: int = SAMPLES
+    ) -> Preview:
+        """What a document, or a stored filter by its id, would have matched of the last events."""
+        stored = self.get(subject).document if isinstance(subject, str) else subject
+        declared = stored if isinstance(stored, Filter) else parse_filter(dict(stored))
+        question = reading.question(self._control, declared)
+        return preview(question, self._recent, last, samples)
 
     def revisions(self, id: str) -> tuple[FilterVersion, ...]:
         """All versions of a filter, also of a deleted one, the oldest first."""
