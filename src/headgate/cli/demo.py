@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.demo_filters import command as filters
 from headgate.cli.demo_quality import command as quality
 from headgate.cli.demo_reconcile import command as reconcile
 from headgate.cli.own_home import (
@@ -66,6 +67,7 @@ def group(context: click.Context, rows: int, dataset: str | None, keep_running: 
       headgate -o json demo --rows 5000
       headgate demo quality
       headgate demo reconcile
+      headgate demo filters
     """
     if context.invoked_subcommand:
         return
@@ -81,6 +83,7 @@ def group(context: click.Context, rows: int, dataset: str | None, keep_running: 
     console.data(report, text=text(report, root))
 
 
+group.add_command(filters)
 group.add_command(quality)
 group.add_command(reconcile)
 

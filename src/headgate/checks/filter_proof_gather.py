@@ -1,0 +1,128 @@
+"""What ledger, topics and consumers say of filters, gathered for the proof."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from headgate.checks.filter_proof import Counts, FilterProof, lanes_of
+from headgate.compile.fragments import job_name
+from headgate.engine.topics import Topics
+from headgate.errors import UnavailableError
+from headgate.feeds.consumers.config import load_config
+from headgate.store.ops import OpsStore
+
+ORIGIN = "headgate.origin"
+QUIET_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the events of one filter arrive: its topic, and its consumer's state."""
+
+    filter: str
+    topic: str
+    state: Path
+
+
+def places(home: Path, filters: Mapping[str, str], consumers: Sequence[Path]) -> tuple[Place, ...]:
+    """Filters by id with their topics, each with the consumer that reads its topic."""
+    configs = {c.topic: c for c in (load_config(path, {}) for path in consumers)}
+    folder = home / "consumers"
+    return tuple(
+        Place(name, topic, folder / f"{configs[topic].group}.db") for name, topic in filters.items()
+    )
+
+
+def handled(state: Path) -> Counter[str]:
+    """Event ids that had their effect at a consumer, and how often."""
+    if not state.is_file():
+        return Counter()
+    try:
+        with closing(sqlite3.connect(f"file:{state}?mode=ro", uri=True, timeout=10)) as database:
+            rows = database.execute("SELECT event_id FROM effects").fetchall()
+    except sqlite3.OperationalError:  # it has not made its tables yet
+        return Counter()
+    return Counter(str(row[0]) for row in rows)
+
+
+def routed_records(store: OpsStore, source: str) -> dict[str, int]:
+    """What became of every record that the router read."""
+    found: Counter[str] = Counter()
+    for row in store.ledger(job_name("router", source)):
+        found.update({str(name): n for name, n in row.outcomes.items()})
+    return dict(sorted(found.items()))
+
+
+def prove(
+    store: OpsStore,
+    bootstrap: str,
+    source: str,
+    place: Place,
+    expected: Sequence[str],
+) -> FilterProof:
+    """One filter against every place; `expected` are the events that its consumer must have handled."""
+    state = Topics(bootstrap).found(source)
+    ends = {str(partition): end for partition, end in state.end.items()}
+    versions = {v.revision: f"v{v.version}" for v in reversed(store.control.versions(place.filter))}
+    routed = store.routing.routed(place.filter)
+    arrived, seen = origins(bootstrap, place.topic), handled(place.state)
+    wanted = Counter(expected)
+    counts = Counts(
+        expected=len(expected),
+        ledger=routed.n,
+        topic=len(arrived),
+        consumer=sum(seen.values()),
+        repeated=sum(arrived.values()) - len(arrived),
+    )
+    return FilterProof(
+        filter=place.filter,
+        lanes=lanes_of(routed, ends, versions),
+        counts=counts,
+        missing=tuple((wanted - seen).elements()),
+        unexpected=tuple((seen - wanted).elements()),
+    )
+
+
+def origins(bootstrap: str, topic: str) -> Counter[bytes]:
+    """The origins on a filter's topic; one that was written twice is counted twice."""
+    return Counter(_origin(message) for message in messages(bootstrap, topic))
+
+
+def messages(bootstrap: str, topic: str) -> list[Message]:
+    """All records of a topic as it is now."""
+    state = Topics(bootstrap).describe(topic)
+    if state is None or not state.span:
+        return []
+    options: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "headgate-proof",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "log_level": 0,
+    }
+    consumer, open_ = Consumer(options), {p for p in state.end if state.end[p] > state.begin[p]}
+    found: list[Message] = []
+    try:
+        consumer.assign([TopicPartition(topic, p, state.begin[p]) for p in open_])
+        while open_:
+            batch = consumer.consume(1000, timeout=QUIET_SECONDS)
+            if not batch:
+                raise UnavailableError(f"{len(found)} of {state.span} records of {topic} came")
+            found += [message for message in batch if message.error() is None]
+            open_ -= {int(m.partition() or 0) for m in batch if m.error() is not None}
+    finally:
+        consumer.close()
+    return found
+
+
+def _origin(message: Message) -> bytes:
+    headers = dict(cast("Sequence[tuple[str, bytes | None]]", message.headers() or ()))
+    return headers.get(ORIGIN) or b""
