@@ -10,6 +10,7 @@ import click
 from headgate.cli.maintain_run import plan_and_do
 from headgate.engine.maintenance import words
 from headgate.jobs.maintain_usual import (
+    COMPACTED,
     KEEP,
     MIN_FILES,
     OLDER_THAN,
@@ -75,9 +76,10 @@ _keep = click.option(
 @_tables
 @_min_files
 def compact(dataset: str | None, dry_run: bool, tables: tuple[str, ...], min_files: int) -> None:
-    """Merge small files to 128 MB, of dates that are over; silver unless --table says otherwise.
+    """Merge small files to 128 MB, of dates that are over.
 
-    Bronze and the dead letters have no dates: all their files may be merged.
+    Silver and the tables of rules (dq), unless --table says otherwise. Those of rules, bronze and the
+    dead letters have no dates: all their files may be merged.
 
     \b
     Examples:
@@ -86,7 +88,7 @@ def compact(dataset: str | None, dry_run: bool, tables: tuple[str, ...], min_fil
     """
     from headgate.jobs.maintain_plan import COMPACT, Wanted
 
-    chosen = tables or ("silver",)
+    chosen = tables or COMPACTED
     wanted = Wanted((COMPACT,), chosen, min_files=min_files, dry_run=dry_run)
     plan_and_do(dataset, wanted, asking=False)
 

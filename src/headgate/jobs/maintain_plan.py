@@ -12,7 +12,15 @@ from pydantic import BaseModel, ConfigDict
 
 from headgate.engine.maintenance import words
 from headgate.errors import UsageError
-from headgate.jobs.maintain_usual import KEEP, MIN_FILES, OLDER_THAN, ORPHANS_OLDER_THAN, TABLES
+from headgate.jobs.maintain_usual import (
+    COMPACTED,
+    KEEP,
+    MIN_FILES,
+    OLDER_THAN,
+    ORPHANS_OLDER_THAN,
+    TABLES,
+    family,
+)
 
 COMPACT, EXPIRE, VACUUM = "compact", "expire", "vacuum"
 ACTIONS = (COMPACT, EXPIRE, VACUUM)
@@ -44,7 +52,7 @@ class Wanted:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
         """The options of a run; what it does not name is as usual, vacuum left out."""
-        usual = cls((COMPACT, EXPIRE)).options()
+        usual = cls((COMPACT, EXPIRE), COMPACTED).options()
         given = {**usual, **options}
         plan_run = given.get("plan_run")
         return cls(
@@ -75,7 +83,7 @@ class Wanted:
     def does(self, action: str, role: str) -> bool:
         """Whether this action is wanted of the table in this role."""
         tables = self.compact_tables if action == COMPACT else self.other_tables
-        return action in self.actions and role in tables
+        return action in self.actions and family(role) in tables
 
 
 class _Kept(BaseModel):

@@ -9,6 +9,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from headgate.compile.fragments import DEAD_LETTERS, job_name, table_name
+from headgate.compile.rules.names import NAMESPACE, QUALITY, RECONCILE
 from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.maintained import MaintainedTable
@@ -29,10 +30,15 @@ from headgate.jobs.maintain_plan import (
     TablePlan,
     Wanted,
 )
+from headgate.jobs.maintain_usual import DQ, family
+from headgate.jobs.reconcile_sweep import KIND as SWEEP
 from headgate.store.ops import OpsStore
 
 # Appends and merges join manifests by themselves only at a hundred.
 MANY_MANIFESTS = 30
+# What grows with every batch; keys that were seen are let go of by their own job.
+GROWING = ("states", "results", "partials")
+JUDGING = (QUALITY, RECONCILE, SWEEP)
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,22 @@ class Subject:
     @property
     def resuming(self) -> Mapping[str, tuple[str, ...]]:
         """Jobs that go on from their newest marker in a table."""
-        return {"bronze": (self.bronze_job,), "silver": (self.silver_job,)}
+        own = {"bronze": (self.bronze_job,), "silver": (self.silver_job,)}
+        return {**own, **self._judging}
 
     @property
     def writing(self) -> Mapping[str, tuple[str, ...]]:
         """Jobs that may have a batch under way in a table."""
         bronze = (self.bronze_job,)
         silver = (self.silver_job, self.backfill_job)
-        return {"bronze": bronze, "silver": silver, "dead-letters": bronze}
+        judging = tuple(job for jobs in self._judging.values() for job in jobs)
+        letters = (*bronze, *sorted({*judging}))
+        return {"bronze": bronze, "silver": silver, "dead-letters": letters, **self._judging}
+
+    @property
+    def _judging(self) -> Mapping[str, tuple[str, ...]]:
+        """The jobs of rule sets and pairs, by the roles of their tables."""
+        return {role: judging_jobs(role) for role in self.tables if family(role) == DQ}
 
 
 def subject_of(context: RunContext, session: SparkSession) -> Subject:
@@ -65,8 +79,23 @@ def subject_of(context: RunContext, session: SparkSession) -> Subject:
         "dead-letters": DEAD_LETTERS,
     }
     there = {role: name for role, name in names.items() if ManagedTable(session, name).exists()}
+    there |= judged_tables(session, context.store)
     jobs = (job_name(kind, revision.name) for kind in ("bronze", "silver", "backfill"))
     return Subject(there, *jobs)
+
+
+def judged_tables(session: SparkSession, store: OpsStore) -> dict[str, str]:
+    """The tables that only grow of each rule set and pair whose job ever ran, by role."""
+    subjects = sorted({run.subject for run in store.runs() if run.kind in (QUALITY, RECONCILE)})
+    names = [f"{kind}_{subject}" for subject in subjects for kind in GROWING]
+    found = {f"{DQ}.{name}": table_name(f"{NAMESPACE}.{name}") for name in names}
+    return {role: name for role, name in found.items() if ManagedTable(session, name).exists()}
+
+
+def judging_jobs(role: str) -> tuple[str, ...]:
+    """The jobs that write to a table of a rule set or pair."""
+    subject = role.partition(".")[2].partition("_")[2]
+    return tuple(job_name(kind, subject) for kind in JUDGING)
 
 
 class Planner:

@@ -6,10 +6,28 @@ from datetime import timedelta
 
 from headgate.engine.small_files import MIN_FILES
 
-__all__ = ["KEEP", "MIN_FILES", "OLDER_THAN", "ORPHANS_AT_LEAST", "ORPHANS_OLDER_THAN", "TABLES"]
+__all__ = [
+    "COMPACTED",
+    "DQ",
+    "KEEP",
+    "MIN_FILES",
+    "OLDER_THAN",
+    "ORPHANS_AT_LEAST",
+    "ORPHANS_OLDER_THAN",
+    "TABLES",
+    "family",
+]
 
-TABLES = ("bronze", "silver", "dead-letters")
+# The tables of all rule sets and pairs; each of them has a role of its own, as `dq.states_business`.
+DQ = "dq"
+TABLES = ("bronze", "silver", "dead-letters", DQ)
+COMPACTED = ("silver", DQ)
 KEEP = 10
 OLDER_THAN, ORPHANS_OLDER_THAN = timedelta(days=7), timedelta(days=3)
 # Iceberg refuses to look for younger ones: they may belong to a write that is under way.
 ORPHANS_AT_LEAST = timedelta(hours=24)
+
+
+def family(role: str) -> str:
+    """What is asked for where this role is meant."""
+    return role.partition(".")[0]

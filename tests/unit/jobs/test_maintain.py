@@ -28,6 +28,7 @@ from headgate.jobs.maintain_plan import (
     span_of,
 )
 from headgate.jobs.maintain_text import plan_text, report_text
+from headgate.jobs.maintain_usual import COMPACTED
 from headgate.store.model import Intent, Range
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -89,7 +90,7 @@ def test_what_is_wanted_survives_the_store(wanted: Wanted) -> None:
 
 
 def test_without_options_a_run_compacts_and_expires() -> None:
-    assert Wanted.of({}) == Wanted((COMPACT, EXPIRE))
+    assert Wanted.of({}) == Wanted((COMPACT, EXPIRE), COMPACTED)
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "7 days", "1w", "9999999999d"])

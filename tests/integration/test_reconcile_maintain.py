@@ -1,0 +1,48 @@
+"""The tables of a pair are kept small like all others, and nothing that anyone reads of them changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.integration.reconcile import Pair, cloud, onprem
+from tests.integration.spark import Pipeline
+
+from headgate.checks.certificate import broken
+from headgate.jobs import maintain
+from headgate.jobs.maintain_plan import COMPACT, EXPIRE, Report, Wanted
+from headgate.jobs.maintain_usual import DQ
+
+
+def maintained(pair: Pair) -> Report:
+    wanted = Wanted((COMPACT, EXPIRE), (DQ,), (DQ,), keep=1, min_files=2)
+    run = pair.pipeline.process("maintain", None, **wanted.options())
+    report = maintain.kept_report(pair.pipeline.store, run.job, run.number)
+    assert report is not None
+    return report
+
+
+def test_the_tables_of_a_pair_are_compacted_and_their_snapshots_expire(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Pair(pipeline)
+    for number in range(3):
+        pair.send(onprem(f"k{number}"), cloud(f"k{number}", number=1 + number % 2))
+        pair.process()
+    before, told = pair.verdicts(), pair.last_told()
+    monkeypatch.setattr(maintain, "utc_now", lambda: datetime.now(UTC) + timedelta(days=10))
+    report = maintained(pair)
+    assert {done.table for done in report.tables} == {
+        f"lake.dq.{kind}_{pair.name}" for kind in ("states", "results", "partials")
+    }
+    for done in report.tables:
+        assert done.parts_compacted == 1
+        assert done.after.files < done.before.files
+        assert done.snapshots_expired > 0
+    assert pair.verdicts() == before
+    assert pair.last_told() == told
+    # The job goes on from its newest marker, wherever the older ones are.
+    pair.send(onprem("k9"), cloud("k9"))
+    pair.process()
+    assert pair.verdicts() == pair.expected()
+    assert broken(pipeline.certify()) == ()
