@@ -12,18 +12,21 @@ from pyspark.sql import SparkSession
 from headgate.compile.reconcile.decisions import statuses
 from headgate.compile.rules.names import VIEWS
 from headgate.engine.context import RunContext
+from headgate.engine.iceberg import ManagedTable
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.jobs.reconcile_audit import BATCH, make_topic
+from headgate.jobs.reconcile_sweep import sweep_job
 from headgate.jobs.reconcile_target import ReconcileTarget
+from headgate.jobs.rules_revision import deployed
 from headgate.metrics import gauges, names
 from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
 from headgate.store.ops import utc_now
 
 SECONDS = 10.0
-# Counting all keys must not become what the job does most of the time.
-SHARE = 10
+# Counting merges all states: of many it may take a hundredth of the time, of few a tenth.
+FEW_STATES, SHARE_OF_FEW, SHARE = 500_000, 10, 100
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,16 @@ class Counted:
     within: int
 
 
+def pause(took: float, states: int) -> float:
+    """Seconds until the keys are counted again at the earliest."""
+    return max(SECONDS, took * (SHARE_OF_FEW if states <= FEW_STATES else SHARE))
+
+
 class StandingHook:
-    """Counts the keys of a pair every few seconds while something changes, and at the end."""
+    """Counts the keys of a pair where a batch or a sweep has changed something, and at the end.
+
+    The more there are, the less often: no batch goes on meanwhile.
+    """
 
     def __init__(
         self,
@@ -48,17 +59,33 @@ class StandingHook:
         self._context, self._target, self._declared = context, target, declared
         self._session: SparkSession = context.session.newSession()
         self._clock = clock
-        self._next, self._changed, self._is_made = float("-inf"), True, False
+        self._next, self._is_made = float("-inf"), False
+        self._counted: tuple[object, ...] = ()
 
     def settled(self, row: LedgerRow) -> None:
-        self._changed = True
+        """It is in the ledger: the next look finds it there."""
 
     def tick(self) -> None:
         begun = time.monotonic()
-        if self._changed and begun >= self._next and self._context.run.mode != BATCH:
-            self.tell()
-            took = time.monotonic() - begun
-            self._next = time.monotonic() + max(SECONDS, SHARE * took)
+        if begun < self._next or self._context.run.mode == BATCH or self._stands() == self._counted:
+            return
+        self.tell()
+        took = time.monotonic() - begun
+        self._next = time.monotonic() + pause(took, self._states())
+
+    def _stands(self) -> tuple[object, ...]:
+        """What another count would be of: the last batch, the last sweep, and who judges.
+
+        A key that waits for its deadline changes without a record, but not without a sweep.
+        """
+        store, name = self._context.store, self._target.name
+        jobs = (self._target.job, sweep_job(name))
+        last = (row.id for job in jobs for row in store.newest_batches(job, 1))
+        return deployed(store, name), *last
+
+    def _states(self) -> int:
+        current = ManagedTable(self._session, self._target.states).look().current()
+        return current.total if current is not None else 0
 
     def ended(self) -> None:
         self.tell()
@@ -68,9 +95,9 @@ class StandingHook:
         view = f"{VIEWS}.dq_results_{self._target.name}"
         if not self._session.catalog.tableExists(view):
             return
+        stands = self._stands()
         found = self._count(view)
-        # A key may wait for its deadline: then it changes without a record.
-        self._changed = any(rollup == "pending" for _, rollup in found.keys)
+        self._counted = stands
         self._keep(found)
         if self._declared.status_topic is not None:
             self._send(found, self._declared.status_topic)
