@@ -141,9 +141,6 @@ def test_a_replay_of_both_sides_in_a_later_window_changes_no_verdict(pair: Pair)
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="the state does not tell A, B, A at one version from A, A: the view is right, the history is not"
-)
 def test_a_verdict_that_comes_back_at_the_same_versions_is_told_again(pair: Pair) -> None:
     """A row of the cloud that changes without a new version: differs, equals, differs."""
     pair.send(onprem("k", number=1), cloud("k", number=2))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
+from headgate.compile.reconcile.tables import STATES
 from headgate.engine.context import RunContext
 from headgate.engine.followed import FIRST_SIDE, Followed
-from headgate.engine.statements import create
+from headgate.engine.iceberg import ManagedTable
+from headgate.engine.statements import create, sql
 from headgate.engine.topics import Topics
 from headgate.errors import OperationError
 from headgate.jobs.quality import pace_of
@@ -37,6 +39,7 @@ def run_reconcile(context: RunContext) -> None:
     rules = revisions.of(context.run.revision)
     create(context.session, revisions.script(context.run.revision).named("table"))
     target = reconcile_target(context, rules, revisions)
+    fit_states(ManagedTable(context.session, target.states))
     topic = _followed(context, rules)
     if context.run.options.get("form") == REPAIR:
         done = repair_topic(context, target, topic)
@@ -67,6 +70,14 @@ def reconcile_target(
         dlq_topics=letters,
         state_shape=hashlib.sha256(shape.encode()).hexdigest()[:16],
     )
+
+
+def fit_states(table: ManagedTable) -> None:
+    """A table of states that was made before all of its columns were known gets the others."""
+    there = {column.name for column in table.look().columns()}
+    lacking = [f"{name} {kind}" for name, kind in STATES.items() if name not in there]
+    if lacking:
+        sql(table.session, f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(lacking)})")
 
 
 def _followed(context: RunContext, rules: RulesRevision) -> Followed:

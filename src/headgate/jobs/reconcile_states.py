@@ -9,8 +9,10 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.compile.reconcile.facts import conflict
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.merging import merged_query
+from headgate.compile.reconcile.steady import listed, steady
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.rules.names import Names
 from headgate.compile.script import Script, Step
@@ -45,7 +47,9 @@ def streaming_states(
     for statement in _until(script, TIMED):
         sql(session, statement)
     messages = session.table(names.messages)
-    timed = messages.withColumn("seen_at", F.expr("least(read_at, current_timestamp())"))
+    timed = messages.withColumn(
+        "seen_at", F.expr(f"least(read_at, {steady('current_timestamp()')})")
+    )
     counted = timed.observe(
         HINT,
         F.count(F.lit(1)).alias("messages"),
@@ -140,6 +144,7 @@ def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFr
         *STATE,
         F.expr(str(whole)).alias("whole"),
         F.expr(changed(range_)).alias("changed"),
+        F.expr(steady("session.batch_time")).alias("judged_at"),
         F.expr(f"IF({late}, 'late', 'batch')").alias("origin"),
     )
 
@@ -152,7 +157,7 @@ def late_states(states: DataFrame, limits: Limits, watermark: int) -> DataFrame:
 def is_late(limits: Limits, watermark: int) -> str:
     """As Spark decides it: the window's end is not behind the watermark."""
     horizon = limits.horizon // timedelta(milliseconds=1)
-    return f"unix_millis(window_start) + {horizon}L <= {watermark}L"
+    return f"unix_millis(window_start) + {horizon}L <= {steady(f'{watermark}L')}"
 
 
 def has_late(earliest: int, limits: Limits, watermark: int) -> bool:
@@ -172,21 +177,20 @@ def changed(range_: Range) -> str:
 
 def _side_changed(side: str, range_: Range) -> str:
     first, newest = (inside(f"{side}{kind}", side, range_) for kind in ("_first", ""))
-    conflict = f"{side}.version = {side}_first.version AND NOT ({side}.hash <=> {side}_first.hash)"
-    return f"coalesce({first}, FALSE) OR coalesce({conflict} AND {newest}, FALSE)"
+    return f"coalesce({first}, FALSE) OR coalesce({conflict(side)} AND {newest}, FALSE)"
 
 
 def inside(place: str, side: str, range_: Range) -> str:
     """Whether a place (a struct with partition and offset) is of this batch."""
-    ends = own_offsets(range_.end, side)
-    starts = own_offsets(range_.start, side)
-    parts = (
-        f"({place}.partition = {int(p)} AND {place}.offset >= {starts.get(p, 0)}"
-        f" AND {place}.offset < {end})"
-        for p, end in ends.items()
-        if end > starts.get(p, 0)
+    ends, starts = (own_offsets(offsets, side) for offsets in (range_.end, range_.start))
+    if not ends:
+        return "(FALSE)"
+    partitions = [str(p) for p in range(1 + max(map(int, ends)))]
+    first, behind = (
+        f"get({listed(offsets.get(p, 0) for p in partitions)}, {place}.partition)"
+        for offsets in (starts, ends)
     )
-    return f"({' OR '.join(parts) or 'FALSE'})"
+    return f"({place}.offset >= {first} AND {place}.offset < {behind})"
 
 
 def bind_sources(frames: Mapping[str, DataFrame], views: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.merging import merged_query
+from headgate.compile.reconcile.merging import JUDGED_NOW, merged_query
 from headgate.compile.script import Script
 from headgate.engine.faults import Point
 from headgate.engine.iceberg import ManagedTable
@@ -192,7 +192,8 @@ class SweepWork:
             f"(SELECT states.* FROM {self._target.states} AS states LEFT SEMI JOIN {CANDIDATES}"
             f" ON states.pk = {CANDIDATES}.pk WHERE batch_time <= timestamp_micros({until}L))"
         )
-        merged = f"SELECT *, TRUE AS whole, TRUE AS changed, 'sweep' AS origin FROM ({merged_query(own)})"
+        about = ", ".join(JUDGED_NOW)
+        merged = f"SELECT *, {about}, 'sweep' AS origin FROM ({merged_query(own)})"
         sql(self._session, merged).createOrReplaceTempView(rules.names.states)
         sql(self._session, view_of(script, rules.names.verdicts))
         judged = self._session.table(rules.names.verdicts).persist()

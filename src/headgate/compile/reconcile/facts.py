@@ -1,6 +1,6 @@
 """The facts that the decision table asks for: each in words, in Python and in SQL, side by side.
 
-The SQL is over one row of a view of states: `onprem`, `onprem_first`, `onprem_end` and the same of
+The SQL is over one row of a view of states: `onprem`, `onprem_first`, `onprem_end`, `onprem_hashes` and the same of
 the cloud, as the table of states has them, and `whole`, which says whether nothing of the key can
 stand elsewhere. No fact but a hash is ever NULL. A test holds the two forms against each other.
 """
@@ -136,7 +136,7 @@ def _is_stale(side: SideState | None) -> bool:
 
 
 def _is_conflict(side: SideState | None) -> bool:
-    return side is not None and side.newest.hash != side.first.hash
+    return side is not None and len(side.told) > 1
 
 
 def _hash(side: SideState | None) -> str | None:
@@ -157,6 +157,11 @@ def _cloud(test: Callable[[SideState | None], Value]) -> Callable[[Known], Value
 
 def _deleted_sql(side: str) -> str:
     return f"coalesce({side}.action = '{DELETE}', FALSE)"
+
+
+def conflict(side: str) -> str:
+    """Whether the newest version of one side came with several hashes, as SQL over a state."""
+    return f"coalesce({side}_hashes.greatest <> {side}_hashes.least, FALSE)"
 
 
 FACTS: tuple[Fact, ...] = (
@@ -270,7 +275,7 @@ FACTS: tuple[Fact, ...] = (
         "conflict",
         "one version of a side has come with two hashes",
         _either(_is_conflict),
-        "NOT onprem.hash <=> onprem_first.hash OR NOT cloud.hash <=> cloud_first.hash",
+        f"{conflict('onprem')} OR {conflict('cloud')}",
     ),
 )
 TYPES: dict[str, SqlType] = {fact.name: fact.type for fact in FACTS}

@@ -34,7 +34,7 @@ class Judging:
     judged: JudgedTable
     sources: dict[str, Source]
     limits: Limits
-    at: str = "session.batch_time"
+    at: str = "judged_at"
     revision: str = "session.batch_revision"
 
     def query(self, states: str) -> str:

@@ -6,10 +6,17 @@ from datetime import timedelta
 
 from headgate.compile.fragments import call
 from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.steady import steady
 from headgate.compile.reconcile.tables import SIDES, STATE, STATES
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.statement import nested, select, statement, view
 
+# What is judged beside the state: all there is of a key, at the time of the batch.
+JUDGED_NOW = (
+    "TRUE AS whole",
+    "TRUE AS changed",
+    f"{steady('session.batch_time')} AS judged_at",
+)
 # A place on a topic as one number: the partition above so many bits of offset.
 _BITS = 44
 # The first arrival of the newest version, as something of which the greatest is taken.
@@ -60,6 +67,8 @@ def _of_messages(side: str) -> list[str]:
         f"max({of(first)}) AS _{side}_first",
         f"min({of('micros')}) AS _{side}_least",
         f"max({of('place')}) AS _{side}_end",
+        f"max({of('struct(version, xxhash64(hash) AS hash)')}) AS _{side}_greatest",
+        f"max({of('struct(version, ~xxhash64(hash) AS hash)')}) AS _{side}_lowest",
     ]
 
 
@@ -86,7 +95,13 @@ def _unpacked(side: str) -> list[str]:
         f"{_unless_null(first, arrival)} AS {side}_first",
         f"timestamp_micros(_{side}_least) AS {side}_least",
         f"{_unless_null(end, _place(end))} AS {side}_end",
+        f"{_hashes(side)} AS {side}_hashes",
     ]
+
+
+def _hashes(side: str) -> str:
+    fields = {"greatest": f"_{side}_greatest.hash", "least": f"~_{side}_lowest.hash"}
+    return _unless_null(f"_{side}_greatest", fields)
 
 
 def _place(place: str) -> dict[str, str]:
@@ -111,16 +126,27 @@ def merged_query(states: str) -> str:
             f"max({first}) FILTER (WHERE {side}_first IS NOT NULL) AS _{side}_first",
             f"min({side}_least) AS {side}_least",
             f"max({side}_end) AS {side}_end",
+            f"max({_bounds(side, 'greatest')}) AS _{side}_greatest",
+            f"max({_bounds(side, 'least')}) AS _{side}_lowest",
         ]
     columns.append("max(records) AS records")
     return _turned_back(select(columns, f"FROM {states}", "GROUP BY pk"))
 
 
+def _bounds(side: str, end: str) -> str:
+    """One end of a state's hashes under its version; rows from before there were ends have two hashes."""
+    known = [f"{side}_hashes.{end}", f"xxhash64({side}.hash)", f"xxhash64({side}_first.hash)"]
+    found = call(end, known)
+    hash_ = found if end == "greatest" else f"~{found}"
+    return f"IF({side} IS NULL, NULL, struct({side}.version, {hash_} AS hash))"
+
+
 def _turned_back(grouped: str) -> str:
     columns: list[str] = []
     for name in STATE:
-        side = name.removesuffix("_first")
-        columns.append(name if side == name else f"{_first(f'_{name}')} AS {name}")
+        side, _, kind = name.partition("_")
+        made = {"first": _first(f"_{name}"), "hashes": _hashes(side)}.get(kind)
+        columns.append(f"{made} AS {name}" if made and side in SIDES else name)
     return select(columns, f"FROM {nested(grouped)}")
 
 
@@ -143,7 +169,7 @@ def states_statement(names: Names) -> str:
         " has merged."
     )
     query = select(
-        ["*", "TRUE AS whole", "TRUE AS changed", "'batch' AS origin"],
+        ["*", *JUDGED_NOW, "'batch' AS origin"],
         f"FROM {nested(merged_query(names.batch_states))}",
     )
     return view(names.states, words, query, step="bound states")
@@ -152,7 +178,7 @@ def states_statement(names: Names) -> str:
 def keep_statement(names: Names) -> str:
     columns = [name for name in STATES if name != "batch_time"]
     query = select(
-        [*columns, "session.batch_time AS batch_time"],
+        [*columns, f"{steady('session.batch_time')} AS batch_time"],
         f"FROM {names.batch_states}",
     )
     words = "The states are only ever added to: a key's state is the merge of all its rows."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headgate.compile.fragments import call
 from headgate.compile.reconcile.state import DELETE, UPSERT
+from headgate.compile.reconcile.steady import steady
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.source import Source, read_value
 from headgate.compile.rules.statement import select, view
@@ -44,7 +45,8 @@ def message_statements(table: RuleTable, names: Names, sources: dict[str, Source
             names.timed,
             timed,
             select(
-                ["*", "least(read_at, session.batch_time) AS seen_at"], f"FROM {names.messages}"
+                ["*", f"least(read_at, {steady('session.batch_time')}) AS seen_at"],
+                f"FROM {names.messages}",
             ),
             step="timed view",
         ),

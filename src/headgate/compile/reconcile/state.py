@@ -59,12 +59,21 @@ class First:
 
 @dataclass(frozen=True)
 class SideState:
-    """One side of a key: its newest reading, that version's first, and the ends of what was read."""
+    """One side of a key: its newest reading, that version's first, and the ends of what was read.
+
+    `hashes` are the least and the greatest that the newest version came with; one where they are equal.
+    """
 
     newest: Reading
     first: First
     least: datetime
     end: tuple[int, int]
+    hashes: tuple[str | None, ...] = ()
+
+    @property
+    def told(self) -> tuple[str | None, ...]:
+        """The same where nothing but two readings is known."""
+        return self.hashes or _ends((self.newest.hash, self.first.hash))
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,8 @@ class State:
 def of_message(side: Side, pk: str, reading: Reading) -> State:
     """The state of a key of which one message is known."""
     first = First(reading.version, reading.read_at, reading.partition, reading.offset, reading.hash)
-    found = SideState(reading, first, reading.read_at, (reading.partition, reading.offset))
+    place = reading.partition, reading.offset
+    found = SideState(reading, first, reading.read_at, place, (reading.hash,))
     return State(pk, found if side == "onprem" else None, found if side == "cloud" else None, 1)
 
 
@@ -110,4 +120,17 @@ def _merge_side(one: SideState | None, other: SideState | None) -> SideState | N
         first=other.first if other.first.comes_before(one.first) else one.first,
         least=min(one.least, other.least),
         end=max(one.end, other.end),
+        hashes=_merge_hashes(one, other),
     )
+
+
+def _merge_hashes(one: SideState, other: SideState) -> tuple[str | None, ...]:
+    if one.newest.version != other.newest.version:
+        return max(one, other, key=lambda side: side.newest.version).told
+    return _ends((*one.told, *other.told))
+
+
+def _ends(hashes: Iterable[str | None]) -> tuple[str | None, ...]:
+    """The least and the greatest; no hash at all is less than any."""
+    found = sorted(set(hashes), key=lambda hash_: (hash_ is not None, hash_ or ""))
+    return tuple(found) if len(found) == 1 else (found[0], found[-1])

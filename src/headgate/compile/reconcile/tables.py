@@ -24,6 +24,8 @@ FIRST = {
     "hash": "STRING",
 }
 END = {"partition": "INT", "offset": "BIGINT"}
+# The ends of what the newest version's hashes are as numbers: unequal where it came with several.
+HASHES = {"greatest": "BIGINT", "least": "BIGINT"}
 SIDES = ("onprem", "cloud")
 
 
@@ -37,6 +39,7 @@ def _side(side: str) -> dict[str, str]:
         f"{side}_first": _struct(FIRST),
         f"{side}_least": "TIMESTAMP",
         f"{side}_end": _struct(END),
+        f"{side}_hashes": _struct(HASHES),
     }
 
 

@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision 5773ba1d03d0, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 688288c28d02, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '5773ba1d03d03aa664412bb8a91b44e1a9abab22281aedc7884ccb19472d79d1';
+DEFAULT '688288c28d0222806b2be1082ae8cebea0065cff5ef7c9eb4872173f2db6f463';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -31,10 +31,12 @@ CREATE TABLE IF NOT EXISTS lake.dq.states_business (
   onprem_first STRUCT<version: TIMESTAMP, read_at: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING>,
   onprem_least TIMESTAMP,
   onprem_end STRUCT<partition: INT, offset: BIGINT>,
+  onprem_hashes STRUCT<greatest: BIGINT, least: BIGINT>,
   cloud STRUCT<version: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING, hash_version: INT, action: STRING, read_at: TIMESTAMP, row: STRING>,
   cloud_first STRUCT<version: TIMESTAMP, read_at: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING>,
   cloud_least TIMESTAMP,
   cloud_end STRUCT<partition: INT, offset: BIGINT>,
+  cloud_hashes STRUCT<greatest: BIGINT, least: BIGINT>,
   records BIGINT,
   batch_time TIMESTAMP
 )
@@ -575,7 +577,7 @@ WHERE _reason_code IS NULL;
 CREATE OR REPLACE TEMPORARY VIEW dq_messages_business_timed AS
 SELECT
   *,
-  least(read_at, session.batch_time) AS seen_at
+  least(read_at, get(array(session.batch_time), shiftright(octet_length(pk), 31))) AS seen_at
 FROM dq_messages_business;
 
 -- The state of each key in each window of the horizon, of maxima and minima only: no order of the
@@ -622,6 +624,11 @@ SELECT
     )
   ) AS onprem_end,
   IF(
+    _onprem_greatest IS NULL,
+    NULL,
+    named_struct('greatest', _onprem_greatest.hash, 'least', ~_onprem_lowest.hash)
+  ) AS onprem_hashes,
+  IF(
     _cloud IS NULL,
     NULL,
     named_struct(
@@ -655,6 +662,11 @@ SELECT
       'offset', _cloud_end & 17592186044415L
     )
   ) AS cloud_end,
+  IF(
+    _cloud_greatest IS NULL,
+    NULL,
+    named_struct('greatest', _cloud_greatest.hash, 'least', ~_cloud_lowest.hash)
+  ) AS cloud_hashes,
   records
 FROM (
   SELECT
@@ -664,10 +676,14 @@ FROM (
     max(CASE WHEN side = 'onprem' THEN struct(version, -micros AS arrival, -place AS place, hash) END) AS _onprem_first,
     min(CASE WHEN side = 'onprem' THEN micros END) AS _onprem_least,
     max(CASE WHEN side = 'onprem' THEN place END) AS _onprem_end,
+    max(CASE WHEN side = 'onprem' THEN struct(version, xxhash64(hash) AS hash) END) AS _onprem_greatest,
+    max(CASE WHEN side = 'onprem' THEN struct(version, ~xxhash64(hash) AS hash) END) AS _onprem_lowest,
     max(CASE WHEN side = 'cloud' THEN struct(version, place, hash, hash_version, action, micros, row) END) AS _cloud,
     max(CASE WHEN side = 'cloud' THEN struct(version, -micros AS arrival, -place AS place, hash) END) AS _cloud_first,
     min(CASE WHEN side = 'cloud' THEN micros END) AS _cloud_least,
     max(CASE WHEN side = 'cloud' THEN place END) AS _cloud_end,
+    max(CASE WHEN side = 'cloud' THEN struct(version, xxhash64(hash) AS hash) END) AS _cloud_greatest,
+    max(CASE WHEN side = 'cloud' THEN struct(version, ~xxhash64(hash) AS hash) END) AS _cloud_lowest,
     count(*) AS records
   FROM (
     SELECT
@@ -695,6 +711,7 @@ SELECT
   *,
   TRUE AS whole,
   TRUE AS changed,
+  get(array(session.batch_time), shiftright(octet_length(pk), 31)) AS judged_at,
   'batch' AS origin
 FROM (
   SELECT
@@ -714,6 +731,11 @@ FROM (
     ) AS onprem_first,
     onprem_least,
     onprem_end,
+    IF(
+      _onprem_greatest IS NULL,
+      NULL,
+      named_struct('greatest', _onprem_greatest.hash, 'least', ~_onprem_lowest.hash)
+    ) AS onprem_hashes,
     cloud,
     IF(
       _cloud_first IS NULL,
@@ -728,6 +750,11 @@ FROM (
     ) AS cloud_first,
     cloud_least,
     cloud_end,
+    IF(
+      _cloud_greatest IS NULL,
+      NULL,
+      named_struct('greatest', _cloud_greatest.hash, 'least', ~_cloud_lowest.hash)
+    ) AS cloud_hashes,
     records
   FROM (
     SELECT
@@ -737,10 +764,14 @@ FROM (
       max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition, -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
       min(onprem_least) AS onprem_least,
       max(onprem_end) AS onprem_end,
+      max(IF(onprem IS NULL, NULL, struct(onprem.version, greatest(onprem_hashes.greatest, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_greatest,
+      max(IF(onprem IS NULL, NULL, struct(onprem.version, ~least(onprem_hashes.least, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_lowest,
       max(cloud) AS cloud,
       max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition, -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
       min(cloud_least) AS cloud_least,
       max(cloud_end) AS cloud_end,
+      max(IF(cloud IS NULL, NULL, struct(cloud.version, greatest(cloud_hashes.greatest, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_greatest,
+      max(IF(cloud IS NULL, NULL, struct(cloud.version, ~least(cloud_hashes.least, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_lowest,
       max(records) AS records
     FROM dq_batch_states_business
     GROUP BY pk
@@ -795,7 +826,7 @@ SELECT
     NULL
   ) AS row,
   session.batch_revision AS revision,
-  session.batch_time AS processing_time,
+  judged_at AS processing_time,
   IF(onprem IS NULL, 'topic2', 'topic1') AS kafka_topic,
   IF(onprem IS NULL, cloud.partition, onprem.partition) AS kafka_partition,
   IF(onprem IS NULL, cloud.offset, onprem.offset) AS kafka_offset,
@@ -948,7 +979,7 @@ FROM (
                   AND onprem IS NOT NULL AND cloud IS NOT NULL,
                 FALSE
               ) AS late,
-              whole AND session.batch_time >= greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS due,
+              whole AND judged_at >= greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS due,
               coalesce(onprem.action = 'DELETE', FALSE) OR coalesce(
                 greatest(onprem_first.read_at, cloud_first.read_at)
                   <= least(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS
@@ -957,7 +988,7 @@ FROM (
               ) AS within_grace,
               coalesce(onprem_end.offset <> onprem.offset OR onprem_end.partition <> onprem.partition, FALSE)
                 OR coalesce(cloud_end.offset <> cloud.offset OR cloud_end.partition <> cloud.partition, FALSE) AS stale,
-              NOT onprem.hash <=> onprem_first.hash OR NOT cloud.hash <=> cloud_first.hash AS conflict,
+              coalesce(onprem_hashes.greatest <> onprem_hashes.least, FALSE) OR coalesce(cloud_hashes.greatest <> cloud_hashes.least, FALSE) AS conflict,
               greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS deadline
             FROM dq_states_business
           )
@@ -1066,12 +1097,14 @@ SELECT
   onprem_first,
   onprem_least,
   onprem_end,
+  onprem_hashes,
   cloud,
   cloud_first,
   cloud_least,
   cloud_end,
+  cloud_hashes,
   records,
-  session.batch_time AS batch_time
+  get(array(session.batch_time), shiftright(octet_length(pk), 31)) AS batch_time
 FROM dq_batch_states_business;
 
 -- Every change of a verdict is kept: it is the audit of the pair.
@@ -1489,7 +1522,7 @@ FROM (
                 ) AS within_grace,
                 coalesce(onprem_end.offset <> onprem.offset OR onprem_end.partition <> onprem.partition, FALSE)
                   OR coalesce(cloud_end.offset <> cloud.offset OR cloud_end.partition <> cloud.partition, FALSE) AS stale,
-                NOT onprem.hash <=> onprem_first.hash OR NOT cloud.hash <=> cloud_first.hash AS conflict,
+                coalesce(onprem_hashes.greatest <> onprem_hashes.least, FALSE) OR coalesce(cloud_hashes.greatest <> cloud_hashes.least, FALSE) AS conflict,
                 greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS deadline
               FROM (
                 SELECT
@@ -1515,6 +1548,11 @@ FROM (
                     ) AS onprem_first,
                     onprem_least,
                     onprem_end,
+                    IF(
+                      _onprem_greatest IS NULL,
+                      NULL,
+                      named_struct('greatest', _onprem_greatest.hash, 'least', ~_onprem_lowest.hash)
+                    ) AS onprem_hashes,
                     cloud,
                     IF(
                       _cloud_first IS NULL,
@@ -1529,6 +1567,11 @@ FROM (
                     ) AS cloud_first,
                     cloud_least,
                     cloud_end,
+                    IF(
+                      _cloud_greatest IS NULL,
+                      NULL,
+                      named_struct('greatest', _cloud_greatest.hash, 'least', ~_cloud_lowest.hash)
+                    ) AS cloud_hashes,
                     records
                   FROM (
                     SELECT
@@ -1538,10 +1581,14 @@ FROM (
                       max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition, -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
                       min(onprem_least) AS onprem_least,
                       max(onprem_end) AS onprem_end,
+                      max(IF(onprem IS NULL, NULL, struct(onprem.version, greatest(onprem_hashes.greatest, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_greatest,
+                      max(IF(onprem IS NULL, NULL, struct(onprem.version, ~least(onprem_hashes.least, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_lowest,
                       max(cloud) AS cloud,
                       max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition, -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
                       min(cloud_least) AS cloud_least,
                       max(cloud_end) AS cloud_end,
+                      max(IF(cloud IS NULL, NULL, struct(cloud.version, greatest(cloud_hashes.greatest, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_greatest,
+                      max(IF(cloud IS NULL, NULL, struct(cloud.version, ~least(cloud_hashes.least, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_lowest,
                       max(records) AS records
                     FROM lake.dq.states_business
                     GROUP BY pk

@@ -78,3 +78,18 @@ def test_the_newest_version_wins_and_its_first_arrival_gives_the_times(parts: li
         assert merged.first.read_at == min(reading.read_at for reading in same)
         assert merged.least == min(reading.read_at for reading in readings)
         assert merged.end == max((reading.partition, reading.offset) for reading in readings)
+
+
+@given(messages())
+def test_a_conflict_is_told_of_any_two_hashes_of_the_newest_version(parts: list[State]) -> None:
+    """Whichever came first or last: also of a hash that was said before and after another."""
+    found = merge_all(parts)
+    for side in ("onprem", "cloud"):
+        merged, own = found.side(side), [part.side(side) for part in parts if part.side(side)]
+        if merged is None:
+            continue
+        same = {
+            one.newest.hash for one in own if one and one.newest.version == merged.newest.version
+        }
+        assert (len(merged.told) > 1) == (len(same) > 1)
+        assert set(merged.told) <= same
