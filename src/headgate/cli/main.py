@@ -14,6 +14,7 @@ from headgate.cli.console import FORMATS, console
 from headgate.errors import HeadgateError, InterruptedByUserError
 
 NOUNS: dict[str, str] = {
+    "audit": "read, check and export who did what to filters",
     "bench": "measure speed against the goals",
     "certify": "prove that every record is accounted for",
     "config": "choose, show and check settings",
