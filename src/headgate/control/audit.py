@@ -1,0 +1,88 @@
+"""The audit log as a file: one line an entry, and a last line that says where the chain ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from headgate.errors import UsageError
+from headgate.store.audit import breaks
+from headgate.store.canonical import canonical
+from headgate.store.control_model import AuditEntry, AuditHead
+
+HEAD = "head"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a chain is sound. `head` is what to keep elsewhere, to compare a later chain with."""
+
+    entries: int
+    head: str
+    breaks: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.breaks
+
+
+def verified(
+    entries: Sequence[AuditEntry], head: AuditHead, expected: AuditHead | None = None
+) -> Verdict:
+    """What is wrong with the chain; also against a head that was written down earlier."""
+    found = list(breaks(entries, head))
+    if expected is not None and not _has(entries, expected):
+        found.append(f"entry {expected.seq} is not the one that was written down: {expected.hash}")
+    return Verdict(len(entries), head_text(head), tuple(found))
+
+
+def head_text(head: AuditHead) -> str:
+    """`17:ab12…`: the number of the last entry and its hash."""
+    return f"{head.seq}:{head.hash}"
+
+
+def read_head_text(text: str) -> AuditHead:
+    seq, _, hash_ = text.partition(":")
+    if not seq.isdigit() or len(hash_) != 64:
+        raise UsageError(
+            f"{text!r} is no head of an audit log", fix="it looks like 17:<64 hex digits>"
+        )
+    return AuditHead(int(seq), hash_)
+
+
+def exported(entries: Iterable[AuditEntry], head: AuditHead) -> Iterator[str]:
+    """Lines of canonical JSON, as `headgate audit verify --file` reads them."""
+    for entry in entries:
+        yield canonical({**vars(entry), "at": _text(entry.at)}) + "\n"
+    yield canonical({HEAD: {"seq": head.seq, "hash": head.hash}}) + "\n"
+
+
+def read_export(lines: Iterable[str]) -> tuple[tuple[AuditEntry, ...], AuditHead]:
+    """The chain of an exported file; one without its last line ends nowhere."""
+    entries: list[AuditEntry] = []
+    head = AuditHead(0, "")
+    for number, line in enumerate(lines, 1):
+        try:
+            value: dict[str, Any] = orjson.loads(line)
+            if HEAD in value:
+                head = AuditHead(**value[HEAD])
+            else:
+                entries.append(AuditEntry(**{**value, "at": datetime.fromisoformat(value["at"])}))
+        except (ValueError, TypeError, KeyError) as error:
+            raise UsageError(f"line {number} is no entry of an audit log", why=str(error)) from None
+    return tuple(entries), head
+
+
+def _has(entries: Sequence[AuditEntry], expected: AuditHead) -> bool:
+    if expected.seq == 0:
+        return True
+    inside = expected.seq <= len(entries)
+    return inside and entries[expected.seq - 1].hash == expected.hash
+
+
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
