@@ -55,6 +55,10 @@ has a value of another type. The message names the field, never its value. In a 
 is a dead letter. [hash_contract.md](../hash_contract.md) says which values each type takes.""",
     "HG-1006": """Nothing of that name is there: a filter, a revision, an operation, a key. The `do` line
 names the nearest name that is there, or the command that lists them.""",
+    "HG-1007": """The replay of a filter cannot go on: the filter raises on a record, or its topic cannot be
+written. What it is owed waits, and nothing of it is skipped; live traffic of other filters goes on.
+The `why` line has the reason. Mend the document or the topic, deploy the filter again, and the replay
+goes on where it stopped. [router_job.md](../router_job.md) tells how filters are suspended and resumed.""",
     "HG-2001": """The command was called wrongly: an unknown dataset, a service that is not run here.
 `headgate <noun> <verb> --help` shows what it takes.""",
     "HG-2002": """A change over the API must say which state it was made from: the ETag that was read

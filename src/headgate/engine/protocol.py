@@ -17,6 +17,7 @@ from headgate.engine.reach import Reached
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.store.model import Intent, Judged, LedgerRow, Range
 from headgate.store.ops import OpsStore
+from headgate.store.routing_model import RoutedBatch
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Result:
 
     `committed_at` is when the table took them, where that must be told apart from now; `net` how
     many rows it has gained, where the outcomes do not tell; `amended` the intent that was carried
-    out, where the work amended the one it was given; `judged` what rules found.
+    out, where the work amended the one it was given; `judged` what rules found, `routed` what filters
+    sent on.
     """
 
     read: int
@@ -36,6 +38,7 @@ class Result:
     net: int = 0
     amended: Intent | None = None
     judged: Judged | None = None
+    routed: RoutedBatch | None = None
 
 
 class Work(Protocol):
@@ -93,7 +96,8 @@ class BatchProtocol:
         result = work.account(intent) or self._written(intent, work)
         self.faults.at(Point.BEFORE_OUTCOME)
         done = result.amended or self._as_it_stands(intent)
-        return self.store.settle(done, ledger_row(done, result), result.judged)
+        row = ledger_row(done, result)
+        return self.store.settle(done, row, result.judged, result.routed)
 
     def published(self, work: Work, intent: Intent, publish: Callable[[], object]) -> Result:
         """Publish what is staged while the batch is still this run's, and account for it."""

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar, cast
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
+    AclOperation,
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
@@ -49,6 +50,7 @@ AWAY = frozenset(
         KafkaError._TIMED_OUT,  # pyright: ignore[reportPrivateUsage]  # as above
     }
 )
+MAY_WRITE = frozenset({"WRITE", "ALL", "ANY"})
 Answer = TypeVar("Answer")
 
 
@@ -184,6 +186,38 @@ class Topics:
         compaction = "compact" in str(found["cleanup.policy"].value)
         return TopicGaps(compaction, transactions=TRANSACTIONS in self._all())
 
+    def largest(self, names: Collection[str]) -> dict[str, int]:
+        """How many bytes a record batch of each topic may have."""
+        asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        if not asked:
+            return {}
+        answers = self._admin.describe_configs(asked)
+        words = "the configuration of {} could not be read"
+        found = {r: self._result(f, words.format(r.name)) for r, f in answers.items()}
+        return {r.name: int(str(own["max.message.bytes"].value)) for r, own in found.items()}
+
+    def unwritable(self, names: Collection[str]) -> dict[str, str]:
+        """Of these topics, those that exist and that we may not write to, with the reason."""
+        if not names:
+            return {}
+        asked = TopicCollection(list(names))
+        answers = self._admin.describe_topics(asked, include_authorized_operations=True)
+        found: dict[str, str] = {}
+        for name, future in answers.items():
+            try:
+                told = self._result(future, f"topic {name} could not be described")
+            except UnavailableError:
+                raise
+            except OperationError as error:
+                found[name] = error.one_line
+                continue
+            # Without an authorizer a broker allows everything, or says nothing.
+            operations = cast("Sequence[AclOperation]", told.authorized_operations or ())  # pyright: ignore[reportUnknownMemberType]  # the library leaves it open
+            allowed = {operation.name for operation in operations}
+            if allowed and not allowed & MAY_WRITE:
+                found[name] = f"writing to topic {name} is not allowed"
+        return found
+
     def _offsets(self, name: str, partitions: Sequence[int], which: OffsetSpec) -> dict[int, int]:
         """Offsets per partition; waits while a new or restarted broker has no leader yet."""
         end = time.monotonic() + 2 * self._timeout
@@ -260,7 +294,7 @@ class _Admin(Protocol):
     def delete_topics(self, topics: list[str]) -> Mapping[str, Future[None]]: ...
 
     def describe_topics(
-        self, topics: TopicCollection
+        self, topics: TopicCollection, *, include_authorized_operations: bool = False
     ) -> Mapping[str, Future[TopicDescription]]: ...
 
     def describe_configs(

@@ -51,10 +51,12 @@ def publish_letters(
     statement: str,
     outcomes: Mapping[str, int],
     letters: int,
+    counters: Mapping[str, int] | None = None,
 ) -> None:
     """So many dead letters; without one the commit is empty and only carries the outcomes."""
     table = ManagedTable(session, DEAD_LETTERS)
-    staged = stage(table, intent, statement if letters else nothing(DEAD_LETTERS), outcomes)
+    statement = statement if letters else nothing(DEAD_LETTERS)
+    staged = stage(table, intent, statement, outcomes, counters)
     if staged.added != letters:
         raise OperationError(
             f"a batch of {intent.job} does not add up",

@@ -11,6 +11,8 @@ from headgate.jobs.bronze import run_bronze
 from headgate.jobs.maintain import run_maintain
 from headgate.jobs.quality import run_quality
 from headgate.jobs.reconcile import run_reconcile
+from headgate.jobs.replay import run_replay
+from headgate.jobs.router import run_router
 from headgate.jobs.silver import run_silver
 
 JOBS: Mapping[str, Job] = MappingProxyType(
@@ -21,5 +23,7 @@ JOBS: Mapping[str, Job] = MappingProxyType(
         "maintain": run_maintain,
         "quality": run_quality,
         "reconcile": run_reconcile,
+        "router": run_router,
+        "replay": run_replay,
     }
 )

@@ -23,9 +23,14 @@ from headgate.settings import Settings
 from headgate.store.model import ACTIVE, JobSpec, Run, RunState
 from headgate.store.ops import OpsStore
 
-KINDS = ("bronze", "silver", "backfill", "maintain", QUALITY, RECONCILE)
+ROUTER, REPLAY = "router", "replay"
+KINDS = ("bronze", "silver", "backfill", "maintain", QUALITY, RECONCILE, ROUTER, REPLAY)
 # Jobs of a rule table.
 OF_RULES = (QUALITY, RECONCILE)
+# Jobs of filters: they judge by what is deployed, so they have no revision of their own.
+OF_FILTERS = (ROUTER, REPLAY)
+# A consumer waits for what is routed; a look at an idle topic costs little.
+ROUTER_SECONDS = 1.0
 # The streams of a dataset.
 STREAMS = ("bronze", "silver")
 POLL_SECONDS = 0.2
@@ -34,7 +39,8 @@ POLL_SECONDS = 0.2
 def split_job(settings: Settings, job: str) -> tuple[str, str]:
     """`bronze-x` or, for the active dataset, plain `bronze`: the kind and the dataset.
 
-    The job of a rule table is always named whole, with its table.
+    The job of a rule table is always named whole, with its table; a router's subject is its topic, and
+    plain `router` follows FILTER_SOURCE_TOPIC; that of a replay is its filter.
     """
     kind, _, dataset = job.partition("-")
     if kind not in KINDS:
@@ -43,6 +49,10 @@ def split_job(settings: Settings, job: str) -> tuple[str, str]:
         )
     if kind in OF_RULES and not dataset:
         raise UsageError(f"a {kind} job is named with its rule table", fix=f"write {kind}-<table>")
+    if kind == REPLAY and not dataset:
+        raise UsageError("a replay is named with its filter", fix="write replay-<filter>")
+    if kind == ROUTER:
+        return kind, dataset or settings.filter_source_topic
     return kind, dataset or str(settings.need("dataset"))
 
 
@@ -53,7 +63,7 @@ def full_name(settings: Settings, job: str) -> str:
 
 def refuse_unless_stream(kind: str) -> None:
     """Only what follows a source can go on for ever."""
-    able = (*STREAMS, *OF_RULES)
+    able = (*STREAMS, *OF_RULES, ROUTER)
     if kind not in able:
         raise UsageError(
             f"{kind} is no stream", fix=f"start one of {', '.join(able)}, or: headgate job run"
@@ -84,6 +94,8 @@ def ask_for(
         refuse_unless_stream(kind)
     if kind in OF_RULES:
         spec = _rules_spec(settings, store, (kind, dataset), mode, options)
+    elif kind in OF_FILTERS:
+        spec = _filters_spec(settings, (kind, dataset), mode, options)
     else:
         spec = _spec(settings, store, (kind, dataset), mode, options)
     latest = store.latest(spec.job)
@@ -142,6 +154,18 @@ def _rules_spec(
         )
     revision = rules_revision.keep(store, declared)
     return JobSpec(job, kind, table, mode, revision, {**options, **reads})
+
+
+def _filters_spec(
+    settings: Settings, of: tuple[str, str], mode: str, options: Mapping[str, str]
+) -> JobSpec:
+    """The router of a topic, or the replay of a filter."""
+    kind, subject = of
+    reads: dict[str, str] = {}
+    if kind == ROUTER:
+        most = settings.max_offsets_per_batch
+        reads = reading.Reading(subject, f"{subject}.dlq", ROUTER_SECONDS, most).options(mode)
+    return JobSpec(job_name(*of), kind, subject, mode, "", {**options, **reads})
 
 
 def refuse_other_kind(declared: RulesRevision, kind: str) -> None:

@@ -58,7 +58,7 @@ class TopicRun(ABC):
         checkpoint = Checkpoint(context.session, location, topic.names)
         self.adopt_half_done(topic)
         if context.run.options.get("form") == ACCEPT_GAP:
-            accept_gap(context, target, topic, checkpoint)
+            self.accept_gap(topic, checkpoint)
             return
         try:
             self.read(topic, checkpoint)
@@ -71,12 +71,21 @@ class TopicRun(ABC):
         finally:
             self._group.close()
 
+    def accept_gap(self, topic: Followed, checkpoint: Checkpoint) -> None:
+        """Go on without records that expired unread, as a person has decided."""
+        accept_gap(self._context, self._target, topic, checkpoint)
+
+    def begin(self, topic: Followed, checkpoint: Checkpoint) -> None:
+        """All that was half done is finished, and the first batch has not begun."""
+        return
+
     def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """What a killed run left open, then the topic, to its end or until stopped."""
         context, target = self._context, self._target
         self.finish_open_intents(topic, checkpoint)
         prepare_checkpoint(checkpoint, topic, self._reached(), target.job, target.shape)
         self._group.catch_up(topic)
+        self.begin(topic, checkpoint)
         query = self._query(topic, checkpoint)
         query.run(
             self.handle, context.run.mode, context.stop, context.waits, context.goes_on, self.tick

@@ -33,6 +33,7 @@ from headgate.store.routing_tables import (
 from headgate.store.tables import revisions
 
 FILTER, FILTER_SET = "filter", "filter-set"
+TAKEN_AWAY = "the filter was taken away"
 
 
 class RoutingStore:
@@ -115,6 +116,7 @@ class RoutingStore:
         with writing(self._engine) as db:
             set_id = _keep_set(db, source, members, self._clock())
             _see(db, [replace(one, set_id=set_id) for one in seen], self._clock())
+            _end_owed(db, seen, self._clock())
             _owe(db, owed, self._clock())
         return set_id
 
@@ -166,6 +168,12 @@ class RoutingStore:
             query = query.where(owed_ranges.c.state.in_([state.value for state in states]))
         with self._engine.connect() as db:
             return tuple(_owed(row) for row in db.execute(query).mappings())
+
+    def give_up(self, owed: Sequence[Owed], reason: str) -> None:
+        """Put on record that these offsets will not be judged."""
+        with writing(self._engine) as db:
+            lost = [replace(one, state=Owing.GIVEN_UP, reason=reason) for one in owed]
+            _owe(db, lost, self._clock())
 
     def settle_owed(self, owed: Owed, state: Owing, reason: str = "") -> None:
         with writing(self._engine) as db:
@@ -223,6 +231,20 @@ def _owe(db: Connection, owed: Sequence[Owed], now: datetime) -> None:
         values |= {"start": dict(one.start), "end": dict(one.end)}
         del values["id"]
         db.execute(insert(owed_ranges).values(**values))
+
+
+def _end_owed(db: Connection, seen: Sequence[Seen], now: datetime) -> None:
+    """A filter that is taken away owes nothing more; one that is deployed again tries once more."""
+    for one in seen:
+        mine = owed_ranges.c.filter == one.filter
+        if one.standing is Standing.OFF:
+            left = mine & owed_ranges.c.state.in_([Owing.WAITING.value, Owing.FAILED.value])
+            values = {"state": Owing.GIVEN_UP.value, "reason": TAKEN_AWAY, "at": now}
+            db.execute(update(owed_ranges).where(left).values(**values))
+        elif one.standing is Standing.LIVE:
+            failed = mine & (owed_ranges.c.state == Owing.FAILED.value)
+            values = {"state": Owing.WAITING.value, "reason": "", "at": now}
+            db.execute(update(owed_ranges).where(failed).values(**values))
 
 
 def _wanted(row: RowMapping) -> Wanted:

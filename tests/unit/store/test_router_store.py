@@ -148,8 +148,8 @@ def test_a_batch_that_is_refused_leaves_no_count(store: OpsStore) -> None:
     set_id = store.routing.keep_set(SOURCE, members(ONE))
     announced = store.begin(intent(topic({"0": 0}, {"0": 9}), (set_id,)))
     counts = (RoutedCount("dealer-001", ONE.revision, 3),)
+    row = replace(outcome(announced, routed=9), read=8)
     with pytest.raises(BatchRefusedError):
-        row = replace(outcome(announced, routed=9), read=8)
         store.settle(announced, row, None, RoutedBatch(set_id, counts))
     assert store.routing.routed_sums() == {}
     assert store.routing.routed("dealer-001").ranges == ()

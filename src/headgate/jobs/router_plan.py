@@ -1,0 +1,144 @@
+"""Which filters judge from the next batch on, how all of them stand then, and what some owe. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from headgate.store.routing_model import Member, Owed, Owing, Seen, Standing, Wanted
+from headgate.store.spans import Spans, between, blocks, minus
+
+EARLIEST = "earliest"
+# It judged until its cutover, and is to judge from there once it is live again.
+HALTED = (Standing.PAUSED, Standing.SUSPENDED, Standing.FAILED)
+STUCK = (Standing.SUSPENDED, Standing.FAILED)
+EXPIRED = "the topic no longer had them when the filter went on"
+
+
+@dataclass(frozen=True)
+class World:
+    """What a plan goes by: what is wanted, how filters stand, and where the next batch starts.
+
+    `begin` is what the topic still has; `refused` says of filters why they cannot be taken up;
+    `known` tells which offsets a filter has judged, or is to judge already.
+    """
+
+    source: str
+    source_id: str
+    cutover: Mapping[str, int]
+    begin: Mapping[str, int]
+    wanted: tuple[Wanted, ...]
+    seen: Mapping[str, Seen]
+    refused: Mapping[str, str]
+    known: Callable[[str], Spans]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The set, the standings that change with it, and what is to be judged beside it."""
+
+    members: tuple[Member, ...]
+    seen: tuple[Seen, ...]
+    owed: tuple[Owed, ...]
+
+
+def planned(world: World) -> Plan:
+    """The set of the next batch and all that goes with it."""
+    members: list[Member] = []
+    seen: list[Seen] = []
+    owed: list[Owed] = []
+    for wanted in sorted(world.wanted, key=lambda one: one.filter):
+        now = standing(world, wanted)
+        before = world.seen.get(wanted.filter)
+        if now.standing is Standing.LIVE:
+            members.append(Member(wanted.filter, wanted.revision, wanted.topic))
+        if before is None or not _same(before, now):
+            seen.append(now)
+            owed += _owed(world, wanted, before) if now.standing is Standing.LIVE else []
+    seen += _gone(world)
+    return Plan(tuple(members), tuple(seen), tuple(owed))
+
+
+def is_new(wanted: Wanted, before: Seen | None, source_id: str) -> bool:
+    """Whether the filter is to be taken up, which it may turn out that it cannot be."""
+    if wanted.paused or (before is not None and _is_stuck(wanted, before)):
+        return False
+    if before is None or before.standing is not Standing.LIVE:
+        return True
+    return (before.revision, before.source_id) != (wanted.revision, source_id)
+
+
+def standing(world: World, wanted: Wanted) -> Seen:
+    """How a wanted filter stands from the next batch on."""
+    before = world.seen.get(wanted.filter)
+    now = Seen(
+        filter=wanted.filter,
+        source=wanted.source,
+        revision=wanted.revision,
+        deployment=wanted.deployment,
+        standing=Standing.LIVE,
+        set_id="",
+        cutover=world.cutover,
+        source_id=world.source_id,
+    )
+    if before is not None and _is_stuck(wanted, before):
+        return before
+    if wanted.paused:
+        return replace(now, standing=Standing.PAUSED, cutover=_cursor(world, before, world.cutover))
+    if wanted.filter in world.refused:
+        reason, cursor = world.refused[wanted.filter], _cursor(world, before, {})
+        return replace(now, standing=Standing.FAILED, cutover=cursor, reason=reason)
+    return now
+
+
+def _is_stuck(wanted: Wanted, before: Seen) -> bool:
+    """A filter that failed is tried again when it is deployed again, and not before."""
+    same = (before.deployment, before.revision) == (wanted.deployment, wanted.revision)
+    return before.standing in STUCK and same and not wanted.paused
+
+
+def _cursor(world: World, before: Seen | None, otherwise: Mapping[str, int]) -> Mapping[str, int]:
+    """The first offset that the filter did not judge; of one that never judged, as said."""
+    if before is None or before.source_id != world.source_id or before.standing is Standing.OFF:
+        return otherwise
+    return world.cutover if before.standing is Standing.LIVE else before.cutover
+
+
+def _same(before: Seen, now: Seen) -> bool:
+    """Whether nothing has changed; a live one has been so since its own cutover."""
+    now = replace(now, set_id=before.set_id, at=before.at, cutover=before.cutover)
+    return before == now
+
+
+def _owed(world: World, wanted: Wanted, before: Seen | None) -> list[Owed]:
+    """What the filter missed while it was halted, or all there is where its document asks for that."""
+    start: Mapping[str, int] | None = None
+    if before is not None and before.source_id == world.source_id and before.standing in HALTED:
+        start = before.cutover or None
+    if wanted.backfill == EARLIEST:
+        start = {
+            p: min(world.begin.get(p, 0), (start or world.begin).get(p, 0)) for p in world.cutover
+        }
+    if start is None:
+        return []
+    missed = minus(between(start, world.cutover), world.known(wanted.filter))
+    there = minus(missed, between({}, world.begin))
+    gone = minus(missed, there)
+    left = [_row(world, wanted, *block) for block in blocks(there)]
+    lost = [_row(world, wanted, *block) for block in blocks(gone)]
+    return left + [replace(one, state=Owing.GIVEN_UP, reason=EXPIRED) for one in lost]
+
+
+def _row(world: World, wanted: Wanted, start: Mapping[str, int], end: Mapping[str, int]) -> Owed:
+    return Owed(None, wanted.filter, world.source, world.source_id, start, end)
+
+
+def _gone(world: World) -> list[Seen]:
+    """Filters that are no longer wanted: their ranges end here."""
+    wanted = {one.filter for one in world.wanted}
+    ended = (s for s in world.seen.values() if s.filter not in wanted)
+    return [
+        replace(one, standing=Standing.OFF, reason="", at=None, cutover=_cursor(world, one, {}))
+        for one in sorted(ended, key=lambda one: one.filter)
+        if one.standing is not Standing.OFF
+    ]

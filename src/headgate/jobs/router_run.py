@@ -1,0 +1,171 @@
+"""The router of one topic: batch by batch, each under the set of filters that is wanted when it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from headgate.engine.checkpoint import Checkpoint
+from headgate.engine.context import RunContext
+from headgate.engine.followed import Followed
+from headgate.engine.protocol import Work
+from headgate.engine.reach import Reached
+from headgate.engine.stream import Pace, read_range
+from headgate.engine.topics import Topics
+from headgate.errors import HeadgateError, OperationError, UnavailableError
+from headgate.jobs.replay_requests import ReplayRequests
+from headgate.jobs.router_batch import Means, RouterBatch
+from headgate.jobs.router_gap import accept_router_gap
+from headgate.jobs.router_plan import World, is_new, planned
+from headgate.jobs.router_sets import FilterSet, FilterSets
+from headgate.jobs.router_target import RouterTarget, ledger_reached
+from headgate.jobs.router_topics import OutputTopics
+from headgate.jobs.router_views import RouterViews
+from headgate.jobs.topic_run import TopicRun
+from headgate.store.model import Intent, Range
+from headgate.store.routing_model import Owing, Seen, Standing, Wanted
+from headgate.store.spans import Spans, between, merged, union
+
+
+class RouterRun(TopicRun):
+    """Takes the micro-batches of one run through the protocol, each under the set that is wanted."""
+
+    def __init__(self, context: RunContext, target: RouterTarget, pace: Pace) -> None:
+        super().__init__(context, target, pace)
+        self._router, self._routing = target, context.store.routing
+        self._topics = Topics(target.bootstrap)
+        self._outputs = OutputTopics(self._topics)
+        self._sets = FilterSets(context.store)
+        views = RouterViews(context.faults)
+        self._means = Means(target, self._sets, views, self._outputs, self._protocol)
+        self._replays = ReplayRequests(context.store, target.source)
+        self._place: tuple[Followed, Checkpoint] | None = None
+        self._generation = -1
+        self._set_id = ""
+
+    @property
+    def revision(self) -> str:
+        return self._set_id
+
+    def _reached(self) -> Reached | None:
+        return ledger_reached(self._context.store, self._router.job)
+
+    def adopt_half_done(self, topic: Followed) -> None:
+        """Nothing stands beside a table: what is half done has its intent in the store."""
+        return
+
+    def accept_gap(self, topic: Followed, checkpoint: Checkpoint) -> None:
+        self._place = topic, checkpoint
+        self.take_over()
+        accept_router_gap(self._context, self._router, topic, checkpoint, self._set_id)
+
+    def begin(self, topic: Followed, checkpoint: Checkpoint) -> None:
+        self._place = topic, checkpoint
+        self.take_over()
+
+    def tick(self) -> None:
+        try:
+            self.take_over()
+            self._replays.look()
+        except UnavailableError:
+            return  # the next tick looks again; whether the broker is away is told elsewhere
+
+    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+        self.take_over()
+        super().handle(frame, range_, batch_id)
+
+    def _batch(self, frame: DataFrame) -> Work:
+        return RouterBatch(frame, self._means, self)
+
+    def _again(self, intent: Intent) -> Work:
+        frame = read_range(self._context.session, self._router.bootstrap, intent.range)
+        return RouterBatch(frame, self._means, self, again=True)
+
+    def _judged_now(self, intent: Intent) -> Intent:
+        """A batch that was announced is judged by the set that it was announced under."""
+        return intent
+
+    def take_over(self) -> None:
+        """The set that is wanted now judges from the next batch on."""
+        generation = self._routing.generation(self._router.source)
+        if generation == self._generation:
+            return
+        plan = planned(self._world())
+        self._set_id = self._routing.take_over(
+            self._router.source, plan.members, plan.seen, plan.owed
+        )
+        self._sets.forget_all_but(plan.members)
+        self._generation = generation
+
+    def _world(self) -> World:
+        if self._place is None:
+            raise OperationError("the router has not begun to read its topic")
+        topic, checkpoint = self._place
+        wanted = self._routing.wanted(self._router.source)
+        seen = {one.filter: one for one in self._routing.seen(self._router.source)}
+        return World(
+            source=self._router.source,
+            source_id=topic.topic_id,
+            cutover=self._next(topic, checkpoint),
+            begin=topic.now(self._topics).begin,
+            wanted=wanted,
+            seen=seen,
+            refused=self._refused(wanted, seen, topic.topic_id),
+            known=lambda filter: self._known(filter, topic.topic_id),
+        )
+
+    def _next(self, topic: Followed, checkpoint: Checkpoint) -> Mapping[str, int]:
+        """Where the next batch starts."""
+        start, reached = checkpoint.start(), self._reached()
+        offsets = dict(start.offsets) if start else topic.begin
+        if reached is not None and reached.source_id == topic.topic_id:
+            offsets |= reached.end
+        return offsets
+
+    def _refused(
+        self, wanted: tuple[Wanted, ...], seen: Mapping[str, Seen], source_id: str
+    ) -> dict[str, str]:
+        """Of the filters to be taken up, those that cannot be, with the reason."""
+        new = [one for one in wanted if is_new(one, seen.get(one.filter), source_id)]
+        found: dict[str, str] = {}
+        for one in new:
+            try:
+                self._sets.compiled(one.revision, one.content)
+            except (HeadgateError, ValueError) as error:
+                found[one.filter] = (
+                    error.one_line if isinstance(error, HeadgateError) else str(error)
+                )
+        able = [one for one in new if one.filter not in found]
+        return found | (self._outputs.refused(able, self._router.dlq_topic) if able else {})
+
+    def _known(self, filter: str, source_id: str) -> Spans:
+        """What the filter has judged of this topic, or is to judge already."""
+        judged = merged(
+            (one.partition, one.start, one.end)
+            for one in self._routing.routed(filter).ranges
+            if one.source_id == source_id
+        )
+        owed = self._routing.owed(filter, (Owing.WAITING, Owing.FAILED))
+        return union(judged, *(between(o.start, o.end) for o in owed if o.source_id == source_id))
+
+    def suspend(self, intent: Intent, set_: FilterSet, why: Mapping[str, str]) -> Intent:
+        """Go on without these; each keeps its place and catches up once it is deployed again."""
+        seen = {one.filter: one for one in self._routing.seen(self._router.source)}
+        bad = [
+            replace(
+                seen[one.filter],
+                revision=one.revision,
+                standing=Standing.SUSPENDED,
+                cutover=intent.range.start,
+                source_id=intent.range.source_id,
+                reason=why[one.filter],
+                at=None,
+            )
+            for one in set_.members
+            if one.filter in why
+        ]
+        self._generation = -1
+        self._progress.note(f"suspended: {', '.join(sorted(why))}")
+        return self._routing.suspend(intent, set_.without(why), bad)

@@ -1,0 +1,74 @@
+"""The topics that filters send to: made where they are absent, never altered, and how much they take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from headgate.engine.topics import Topics, TopicSpec
+from headgate.errors import HeadgateError, UnavailableError
+from headgate.store.routing_model import Member, Wanted
+
+PARTITIONS, RETENTION_DAYS = 3, 7
+INTERNAL = "__"
+# A limit that is changed is noticed within this time.
+FRESH_SECONDS = 60.0
+
+
+class OutputTopics:
+    """Looks at the broker as rarely as it may."""
+
+    def __init__(self, topics: Topics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._topics, self._clock = topics, clock
+        self._largest: dict[str, int] = {}
+        self._looked = -FRESH_SECONDS
+
+    def refused(self, wanted: Sequence[Wanted], dlq_topic: str) -> dict[str, str]:
+        """Make the topics that are absent; per filter, why its topic cannot be written."""
+        named = {one.filter: _forbidden(one, dlq_topic) for one in wanted}
+        able = sorted({one.topic for one in wanted if not named[one.filter]})
+        bad = self._made(able) | self._topics.unwritable(able)
+        found = {one.filter: named[one.filter] or bad.get(one.topic, "") for one in wanted}
+        return {filter: why for filter, why in found.items() if why}
+
+    def _made(self, names: Sequence[str]) -> dict[str, str]:
+        there = set(self._topics.names())
+        failed: dict[str, str] = {}
+        for name in names:
+            if name not in there:
+                failed |= self._make(name)
+        return failed
+
+    def _make(self, name: str) -> dict[str, str]:
+        try:
+            self._topics.create([TopicSpec(name, PARTITIONS, RETENTION_DAYS)])
+        except UnavailableError:
+            raise
+        except HeadgateError as error:
+            return {name: error.one_line}
+        return {}
+
+    def missing(self, members: Collection[Member]) -> dict[str, str]:
+        """The filters whose topic is not there any more, in words."""
+        there = set(self._topics.names()) if members else set[str]()
+        return {
+            one.filter: f"topic {one.topic} does not exist any more"
+            for one in members
+            if one.topic not in there
+        }
+
+    def largest(self, members: Collection[Member]) -> Mapping[str, int]:
+        """How many bytes a record may have on each topic."""
+        names = {one.topic for one in members}
+        if self._clock() - self._looked > FRESH_SECONDS:
+            self._largest, self._looked = {}, self._clock()
+        self._largest |= self._topics.largest(names - self._largest.keys())
+        return self._largest
+
+
+def _forbidden(wanted: Wanted, dlq_topic: str) -> str:
+    if wanted.topic == wanted.source:
+        return "its output topic is the topic that it reads: events would go round for ever"
+    if wanted.topic == dlq_topic:
+        return f"its output topic {dlq_topic} is that of the dead letters"
+    return f"topic {wanted.topic} is Kafka's own" if wanted.topic.startswith(INTERNAL) else ""

@@ -1,0 +1,168 @@
+"""Filters and events for tests of the router, and what must come out, worked out in Python alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.integration.oracle import Record, read_topic
+from tests.integration.spark import Pipeline, Sent
+
+from headgate.engine.faults import Faults
+from headgate.spec.filter import content, revision_of
+from headgate.spec.filter_loader import parse_filter
+from headgate.store.canonical import canonical
+from headgate.store.model import Run
+from headgate.store.routing_model import Seen, Wanted
+
+DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
+
+
+def event(
+    number: int,
+    dealer: str = "DEALER-001",
+    kind: str = "CarServiceDone",
+    op: str = "c",
+    partition: int | None = None,
+    **more: object,
+) -> Sent:
+    """One change of the events' table, as the connector writes it."""
+    header = {"dealerId": dealer, "carId": f"CAR-{number}", "amountPaid": 450.5, **more}
+    value = {
+        "id": f"event-{number}",
+        "event_name": "Car Service Done",
+        "event_type": kind,
+        "created_date": "2025-01-15T10:00:00Z",
+        "saved_date": "2025-01-15T10:00:01Z",
+        "header_data": json.dumps(header),
+        "__op": op,
+        "__table": "event_headers",
+        "__ts_ms": 1736935200000 + number,
+    }
+    where = number % 2 if partition is None else partition
+    return Sent(json.dumps(value).encode(), f"event-{number}".encode(), partition=where)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A record of an output topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        return (self.key or b"").decode()
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        return tuple(self.headers[f"headgate.{name}"] for name in ("source_id", "origin", "filter"))
+
+
+@dataclass
+class Router:
+    """The router of a pipeline's topic; filters are wanted as the control plane would want them."""
+
+    pipeline: Pipeline
+    _deployments: int = 0
+    _documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def job(self) -> str:
+        return f"router-{self.pipeline.topic}"
+
+    def topic(self, filter: str) -> str:
+        return f"{self.pipeline.name}-{filter}"
+
+    def dealer(self, number: int, **more: Any) -> str:
+        """The filter of a dealer, deployed; its name."""
+        name = f"dealer-{number:03d}"
+        conditions = [
+            {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
+            {
+                "field": "header_data.dealerId",
+                "operator": "equals",
+                "value": f"DEALER-{number:03d}",
+            },
+        ]
+        return self.deploy(name, conditions, **more)
+
+    def deploy(self, name: str, conditions: Sequence[Mapping[str, Any]], **more: Any) -> str:
+        document = {
+            "id": name,
+            "name": name,
+            "consumerId": f"{name}-consumer",
+            "outputTopic": self.topic(name),
+            "source": self.pipeline.topic,
+            "enabled": True,
+            "conditions": list(conditions),
+            **more,
+        }
+        self._documents[name] = document
+        self.want(name)
+        return name
+
+    def want(self, name: str, *, paused: bool = False, again: bool = True) -> Wanted:
+        """Deploy the document as it is; not `again`, it is the deployment that there was."""
+        self._deployments += again
+        declared = parse_filter(self._documents[name])
+        wanted = Wanted(
+            filter=name,
+            source=declared.source,
+            revision=revision_of(declared),
+            content=canonical(content(declared)),
+            topic=declared.output_topic,
+            deployment=f"d{self._deployments}",
+            paused=paused,
+            backfill=declared.backfill,
+        )
+        self.pipeline.store.routing.want(wanted)
+        return wanted
+
+    def route(self, faults: Faults | None = None, **options: str) -> Run:
+        return self.pipeline.process("router", faults, **options)
+
+    def replay(self, filter: str) -> Run:
+        """Carry out the replay that the router has asked for."""
+        store = self.pipeline.store
+        job = f"replay-{filter}"
+        run = store.latest(job)
+        assert run is not None
+        claimed = store.claim(job, run.number, "this test")
+        self.pipeline.carry_out(claimed)
+        from headgate.store.model import RunState
+
+        return store.move(job, run.number, RunState.FINISHED)
+
+    def seen(self, filter: str) -> Seen:
+        found = self.pipeline.store.routing.seen_filter(filter)
+        assert found is not None
+        return found
+
+    def output(self, filter: str) -> list[Routed]:
+        """Everything on the filter's topic, by offset."""
+        topic = self.topic(filter)
+        records = read_topic(str(self.pipeline.settings.bootstrap_servers), topic)
+        return [_routed(record) for record in records]
+
+    def ids(self, filter: str) -> list[str]:
+        return sorted(one.id for one in self.output(filter))
+
+    def outcomes(self) -> dict[str, int]:
+        return self.pipeline.outcomes("router")
+
+
+def _routed(record: Record) -> Routed:
+    return Routed(
+        record.key, record.value, {name: value.decode() for name, value in record.headers}
+    )
+
+
+def once(records: Iterable[Routed]) -> Counter[tuple[str, bytes | None]]:
+    """What a consumer sees that keys on the origin."""
+    by_origin = {one.origin: (one.id, one.value) for one in records}
+    return Counter(by_origin.values())
