@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headgate.checks.fault_rig import ended
+from headgate.checks.reconcile_faults_found import PLAIN
 from headgate.checks.reconcile_faults_plant import make_table
 from headgate.checks.reconcile_faults_play import CLOUD_TABLE
 from headgate.checks.reconcile_faults_rig import JOB, TABLE, PairRig, Times, pair_rig
@@ -19,7 +20,7 @@ from headgate.feeds.pairs.oracle import read_keys
 from headgate.local.process import wait_until
 from headgate.settings import load_settings
 
-KEYS, SECONDS = 400, 180.0
+KEYS, SECONDS, LOOK = 400, 400.0, 3.0
 TIMES = Times(window=12, grace=4)
 # On-prem said a wrong hash of a row that is equal: sending the row again cannot change that.
 NEVER = "conflict_wrong"
@@ -36,6 +37,7 @@ def rig(tmp_path: Path) -> Iterator[PairRig]:
         make_table(made.home, CLOUD_TABLE)
         made.command("topics", "create", "--table", TABLE)
         made.start_engine()
+        made.home = made.running_engine()
         made.command("job", "start", JOB)
         made.command("connect", "deploy", TABLE)
         made.start_hasher(TIMES.settled_after / 2)
@@ -51,7 +53,7 @@ def statuses(rig: PairRig) -> Mapping[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_keys_that_are_sent_again_become_valid_and_the_others_are_named(rig: PairRig) -> None:
     rig.command("feed", "pairs", "--keys", str(KEYS), "--phase", "first")
     keys = [key for key in read_keys(rig.home.home / "data" / "pairs") if key.expected.status]
@@ -59,24 +61,31 @@ def test_keys_that_are_sent_again_become_valid_and_the_others_are_named(rig: Pai
     assert wait_until(
         lambda: len(found := statuses(rig)) == len(keys) and "waiting" not in found.values(),
         SECONDS,
-        1.0,
+        LOOK,
     )
     before = statuses(rig)
-    words = ("-o", "json", "reconcile", "repair", TABLE, "--yes", "--wait", "60")
+    rig.command("reconcile", "repair", TABLE, "--yes")
+    roles = {key.pk: key.role for key in keys}
+    never = {pk for pk, role in roles.items() if role in (NEVER, DELETED_LATER)}
+    broken = {pk for pk, status in before.items() if PLAIN.get(status, status) in REPAIRED}
+
+    def followed(after: Mapping[str, str]) -> bool:
+        return all(is_repaired(before[pk], after[pk]) for pk in broken - never)
+
+    assert wait_until(lambda: followed(statuses(rig)), SECONDS, LOOK), told(before, statuses(rig))
+    print(told(before, statuses(rig)))
+    assert {roles[pk] for pk in broken} >= {"real", "trim", "missing_cloud", "zombie_cloud"}
+    # What is left cannot be mended from here: the next repair sends it again, and names it.
+    words = ("-o", "json", "reconcile", "repair", TABLE, "--yes", "--wait", "5")
     done = ended(rig.begin("repair", *words))
     report, _ = json.JSONDecoder().raw_decode(done.log[done.log.index("{") :])
-    roles = {key.pk: key.role for key in keys}
-    wrong = report["followed"]["wrong"]
-    after = statuses(rig)
-    changed = {pk for pk, status in after.items() if status != before[pk]}
-    print(before_and_after(before, after), report)
     assert done.exit_code == 5, done.log
-    assert {roles[pk] for pk in wrong} == {NEVER, DELETED_LATER}
-    assert report["applied"] == len(changed) + len(wrong)
-    assert {roles[pk] for pk in changed} >= {"real", "trim", "missing_cloud", "zombie_cloud"}
-    for pk in changed:
-        assert after[pk].removeprefix("LATE_") == REPAIRED[before[pk].removeprefix("LATE_")]
+    assert {*report["followed"]["wrong"]} == never
 
 
-def before_and_after(before: Mapping[str, str], after: Mapping[str, str]) -> Counter[str]:
+def is_repaired(before: str, after: str) -> bool:
+    return PLAIN.get(after, after) == REPAIRED[PLAIN.get(before, before)]
+
+
+def told(before: Mapping[str, str], after: Mapping[str, str]) -> Counter[str]:
     return Counter(f"{before[pk]} -> {after[pk]}" for pk in before)
