@@ -71,7 +71,8 @@ def read_export(lines: Iterable[str]) -> tuple[tuple[AuditEntry, ...], AuditHead
             if HEAD in value:
                 head = AuditHead(**value[HEAD])
             else:
-                entries.append(AuditEntry(**{**value, "at": datetime.fromisoformat(value["at"])}))
+                value["at"] = datetime.fromisoformat(value["at"])
+                entries.append(AuditEntry(**value))
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(f"line {number} is no entry of an audit log", why=str(error)) from None
     return tuple(entries), head
