@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from headgate.compile.filters.asking import Event, question
 from headgate.compile.filters.compile import SENT
 from headgate.compile.filters.model import CompiledFilter
 from headgate.compile.filters.reading import BLANKS, REASONS, TOMBSTONE
@@ -16,18 +17,8 @@ from headgate.expr.twin.reading import read_text
 from headgate.spec.filter import COLUMNS, NUMBER_COLUMN
 from headgate.spec.types import BIGINT
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u00(1[a-f]|0[b-f])")
-
-
-@dataclass(frozen=True)
-class Event:
-    """The columns of one event, as the router reads them; NULL is None."""
-
-    columns: Mapping[str, str | int | None]
-
-    @property
-    def id(self) -> str:
-        return str(self.columns["id"])
 
 
 @dataclass(frozen=True)
@@ -91,6 +82,12 @@ def _refused(code: str) -> Refused:
     return Refused(code, REASONS[code])
 
 
+def matcher(compiled: CompiledFilter) -> Callable[[Event], bool]:
+    """The filter as a function: for many events this is what to use."""
+    ask = question(compiled.condition)
+    return lambda event: ask(event) is True
+
+
 def matches(compiled: CompiledFilter, event: Event) -> bool:
     """Whether the filter sends the event on."""
     return evaluate(compiled.condition, event.columns) is True
@@ -99,7 +96,11 @@ def matches(compiled: CompiledFilter, event: Event) -> bool:
 def output_of(event: Event) -> tuple[bytes, bytes]:
     """The key and the value that the router writes, byte for byte."""
     plain = {name: event.columns[name] for name in SENT}
-    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    # Java writes the escapes of control characters in capitals.
-    text = _LOWER_ESCAPE.sub(lambda found: found.group(0)[:-2] + found.group(2).upper(), text)
+    text = _ENCODE(plain)
+    if "\\u00" in text:
+        # Java writes the escapes of control characters in capitals.
+        text = _LOWER_ESCAPE.sub(lambda found: found.group(0)[:-2] + found.group(2).upper(), text)
     return event.id.encode(), text.encode()
+
+
+__all__ = ["Event", "Refused", "event_of", "matcher", "matches", "output_of"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 Json: TypeAlias = "bool | str | Numeral | list[Json] | dict[str, Json] | None"
@@ -124,14 +125,19 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def found_at(root: Json, path: str) -> Json:
-    """What stands at a path like `$.items[0].price`; None where nothing does."""
+def steps_of(path: str) -> tuple[str | int, ...]:
+    """`$.items[0].price` as its steps: names of objects, places in lists."""
+    return tuple(name or int(place) for name, place in _STEP.findall(path))
+
+
+def found_at(root: Json, steps: Sequence[str | int]) -> Json:
+    """What stands at the end of the steps; None where nothing does."""
     here = root
-    for name, place in _STEP.findall(path):
-        if name:
-            here = here.get(name) if isinstance(here, dict) else None
+    for step in steps:
+        if isinstance(step, str):
+            here = here.get(step) if isinstance(here, dict) else None
         else:
-            here = here[int(place)] if isinstance(here, list) and int(place) < len(here) else None
+            here = here[step] if isinstance(here, list) and step < len(here) else None
     return here
 
 
@@ -161,10 +167,10 @@ def whole(text: str) -> str:
 def json_text(text: str, path: str) -> str | None:
     """The language's function `json_text`."""
     document = read_document(text)
-    return None if document is None else text_of(found_at(document.root, path))
+    return None if document is None else text_of(found_at(document.root, steps_of(path)))
 
 
 def json_value(text: str, path: str) -> str | None:
     """The language's function `json_value`."""
     document = read_document(text)
-    return None if document is None else value_of(found_at(document.root, path))
+    return None if document is None else value_of(found_at(document.root, steps_of(path)))

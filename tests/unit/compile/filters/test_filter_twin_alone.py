@@ -1,0 +1,166 @@
+"""The router in Python: how records are read, what is written, and that the quick form is the twin."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from tests.unit.compile.filters.random_filters import ODD_RECORDS, random_filter, random_record
+from tests.unit.expr.hostile import hostile_texts
+from tests.unit.spec.test_filter import DEALER, ROOT
+
+from headgate.compile.filters.compile import compile_filter
+from headgate.compile.filters.model import CompiledFilter
+from headgate.compile.filters.twin import Event, Refused, event_of, matcher, matches, output_of
+from headgate.spec.filter_loader import parse_filter
+
+GOLDEN = ROOT / "tests" / "golden" / "filters"
+# As Debezium wrote it, but for the control character and the quotes.
+SEEN = (
+    b'{"id":"one","event_name":"Car \\u001f \\"Service\\" \xc3\xa9 \\uD83D\\uDE00","event_type":'
+    b'"CarServiceDone","created_date":"2025-01-15T10:00:00.123456Z","saved_date":null,'
+    b'"header_data":"{\\"a\\": null, \\"dealerId\\": \\"DEALER-001\\", \\"amountPaid\\": 450.00}",'
+    b'"__op":"c","__table":"event_headers","__ts_ms":1794839142006}'
+)
+
+
+def filter_on(**condition: Any) -> CompiledFilter:
+    return compile_filter(parse_filter({**DEALER, "conditions": [condition]}))
+
+
+def event(header: str, **columns: Any) -> Event:
+    read = event_of(json.dumps({"id": "e", "__op": "c", "header_data": header, **columns}).encode())
+    assert isinstance(read, Event)
+    return read
+
+
+def asked(header: str, **condition: Any) -> bool:
+    made, seen = filter_on(**condition), event(header)
+    assert matcher(made)(seen) == matches(made, seen)
+    return matches(made, seen)
+
+
+def test_an_event_has_the_columns_of_the_record() -> None:
+    read = event_of(SEEN)
+    assert isinstance(read, Event)
+    assert read.columns["event_name"] == 'Car \x1f "Service" é 😀'
+    assert read.columns["saved_date"] is None
+    assert read.columns["__ts_ms"] == 1_794_839_142_006
+
+
+def test_what_is_written_is_what_it_was() -> None:
+    read = event_of(SEEN)
+    assert isinstance(read, Event)
+    key, value = output_of(read)
+    assert key == b"one"
+    assert value == (GOLDEN / "output.json").read_bytes().rstrip(b"\n")
+    assert list(json.loads(value)) == [
+        *("id", "event_name", "event_type", "created_date", "saved_date", "header_data"),
+        *("__op", "__table"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (None, "tombstone"),
+        (b"", "empty"),
+        (b"\xff", "not_utf8"),
+        (b'{"id":"a"} {"id":"b"}', "not_json"),
+        (b'{"id":"a"}] x', "not_json"),
+        (b'{"id":"a","id":"a"}', "not_json"),
+        (b"{'id':'a'}", "not_json"),
+        (b"[]", "not_an_object"),
+        (b'{"id":{}}', "wrong_type"),
+        (b'{"id":"a","header_data":{"a":1}}', "wrong_type"),
+        (b'{"id":"a","__ts_ms":1.5}', "wrong_type"),
+        (b"{}", "no_id"),
+        (b'{"id":""}', "no_id"),
+    ],
+)
+def test_what_is_no_event_is_refused_with_its_reason(value: bytes | None, code: str) -> None:
+    read = event_of(value)
+    assert isinstance(read, Refused)
+    assert read.code == code
+    assert read.words
+
+
+@pytest.mark.parametrize("value", ODD_RECORDS, ids=range(len(ODD_RECORDS)))
+def test_reading_never_raises(value: bytes | None) -> None:
+    assert event_of(value)
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ('{"a": "x"}', "x"),
+        ('{"a": 450.00}', "450"),
+        ('{"a": 0.10}', "0.1"),
+        ('{"a": -0}', "0"),
+        ('{"a": 100}', "100"),
+        ('{"a": true}', "true"),
+        ('{"a": "\\u0000"}', "\x00"),
+        ('{"a": "\\ud800"}', "?"),
+        ('{"a": 1} x', "1"),
+    ],
+)
+def test_a_value_is_compared_by_its_text(header: str, text: str) -> None:
+    assert asked(header, field="header_data.a", operator="equals", value=text)
+
+
+@pytest.mark.parametrize(
+    "header", ['{"a": 1e3}', '{"a": {}}', '{"a": []}', '{"a": null}', "{}", "no", '{"a":1,"a":1}']
+)
+def test_what_has_no_text_is_neither_equal_nor_unequal(header: str) -> None:
+    for operator in ("in", "notIn"):
+        assert not asked(header, field="header_data.a", operator=operator, values=["1000"])
+
+
+@pytest.mark.parametrize(
+    ("header", "there"),
+    [('{"a": 1e3}', True), ('{"a": {}}', True), ('{"a": ""}', True), ('{"a": null}', False)],
+)
+def test_what_is_there_is_not_null(header: str, there: bool) -> None:
+    assert asked(header, field="header_data.a", operator="isNotNull") is there
+    assert asked(header, field="header_data.a", operator="isNull") is not there
+
+
+@pytest.mark.parametrize(
+    ("header", "holds"),
+    [
+        ('{"a": 1e3}', True),
+        ('{"a": "1000"}', True),
+        ('{"a": 999.99}', False),
+        ('{"a": 1e400}', True),
+        ('{"a": true}', False),
+        ('{"a": "x"}', False),
+        ('{"a": [1000]}', False),
+    ],
+)
+def test_numbers_are_compared_as_numbers(header: str, holds: bool) -> None:
+    number = {"operator": "greaterThanOrEqual", "value": 1000, "valueType": "number"}
+    assert asked(header, field="header_data.a", **number) is holds
+
+
+def test_a_hostile_string_selects_exactly_itself() -> None:
+    texts = hostile_texts(Random(3), 200)
+    events = [event(json.dumps({"a": text})) for text in texts]
+    for text in texts:
+        takes = matcher(filter_on(field="header_data.a", operator="equals", value=text))
+        assert [other for other, seen in zip(texts, events, strict=True) if takes(seen)] == [text]
+
+
+def test_the_quick_form_says_what_the_twin_says() -> None:
+    rng = Random(11)
+    read = [event_of(random_record(rng)) for _ in range(60)]
+    events = [one for one in read if isinstance(one, Event)]
+    said: set[bool] = set()
+    for at in range(250):
+        made = compile_filter(random_filter(rng, f"f{at}"))
+        takes = matcher(made)
+        for seen in events:
+            assert takes(seen) == matches(made, seen), made.sql
+            said.add(takes(seen))
+    assert said == {True, False}
