@@ -11,6 +11,7 @@ from headgate import __version__
 from headgate.api import (
     dlq,
     drafts,
+    events,
     filter_actions,
     filters,
     health,
@@ -40,6 +41,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     filters.router,
     filter_actions.router,
     operations.router,
+    events.router,
     dlq.router,
     stream.router,
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 
 from fastapi import Request
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from headgate.api.idempotency import claim
@@ -16,7 +18,8 @@ from headgate.control.identity.model import NOBODY, Identity
 from headgate.errors import DeclarationError, Fault, UnauthenticatedError
 from headgate.spec.refusal import suggestion
 
-LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_PORT = re.compile(r":\d*$")
 
 
 def allowed(operation: str) -> Callable[[Request], Identity]:
@@ -67,7 +70,7 @@ def _credentials(request: Request) -> str | None:
 
 def _from_this_machine(request: Request) -> bool:
     """By peer and by Host: a page in a browser here must not reach it under a name of its own."""
-    host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+    host = _PORT.sub("", request.headers.get("host", "")).lower()
     peer = request.client.host if request.client else ""
     try:
         return ipaddress.ip_address(peer).is_loopback and host in LOCAL_NAMES
@@ -93,6 +96,10 @@ def refuse_odd_parameters(request: Request) -> None:
 
 
 def known_parameters(route: APIRoute) -> frozenset[str]:
-    own = {field.alias for field in route.dependant.query_params}
-    below = {f.alias for d in route.dependant.dependencies for f in d.query_params}
-    return frozenset(own | below)
+    return frozenset(_names(route.dependant))
+
+
+def _names(asked: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in asked.query_params)
+    for below in asked.dependencies:
+        yield from _names(below)

@@ -17,6 +17,7 @@ from types import FrameType
 import uvicorn
 from pydantic import BaseModel
 
+from headgate.api import events
 from headgate.api.app import create_app
 from headgate.api.background import Repeated
 from headgate.control.deploying import Reconciler
@@ -105,6 +106,7 @@ def serve(
         git, targets = open_git(settings), open_targets(settings, store)
         valid = timedelta(hours=settings.approval_hours)
         app = create_app(settings, store, FilterService(store, git, targets, approval_valid=valid))
+        stack.callback(events.close, app)
         reconciler = Reconciler(store, git, targets)
         stack.callback(reconciler.close)
         for step in _steps(settings, reconciler, git):

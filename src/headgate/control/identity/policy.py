@@ -17,7 +17,7 @@ AUDITORS = ADMIN | {Role.AUDITOR}
 PRODUCERS = ADMIN | {Role.PRODUCER}
 
 # Answered to anybody: they say that the server lives, never what it holds.
-PUBLIC = frozenset({"livez", "readyz", "version", "openapi"})
+PUBLIC = frozenset({"livez", "readyz", "version"})
 
 OPERATIONS: Mapping[str, frozenset[str]] = {
     # Filters: read
@@ -47,10 +47,8 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
     "listOperations": READERS,
     "getOperation": READERS,
     "listAudit": AUDITORS,
-    "verifyAudit": AUDITORS,
     "streamEvents": READERS,
     "listDrift": READERS,
-    "mendDrift": OPERATORS,
     "metrics": READERS,
     # Events of the source (api/events.py)
     "postEvent": PRODUCERS,
@@ -71,7 +69,7 @@ READS = frozenset(
         "listFilters", "getFilter", "generateFilter", "validateFilter", "validateDocument",
         "dryRunFilter", "dryRunDocument", "filterStatus", "filterRevisions", "filterDiff",
         "filterLedger", "schemaFields", "listOperations", "getOperation", "listAudit",
-        "verifyAudit", "streamEvents", "listDrift", "metrics", "listDeadLetters",
+        "streamEvents", "listDrift", "metrics", "listDeadLetters",
         "groupDeadLetters", "getDeadLetter", "getRedrive", "eventsHealth",
     }
 )  # fmt: skip

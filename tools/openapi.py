@@ -1,0 +1,26 @@
+"""Writes schemas/openapi.json from the routes themselves: `python tools/openapi.py`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from headgate.api.app import create_app
+from headgate.control.service import FilterService
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "schemas" / "openapi.json"
+
+
+def text() -> str:
+    """The document as it is committed: keys in order, so that a change shows as what it is."""
+    with tempfile.TemporaryDirectory() as home, OpsStore.open(f"sqlite:///{home}/ops.db") as store:
+        app = create_app(Settings(root=Path(home)), store, FilterService(store, None, {}))
+        return json.dumps(app.openapi(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
