@@ -39,6 +39,7 @@ BENCHES = (
         Bench(goal, "quality.py", goal == "P4", _QUICK_RULES, ("--goal", goal))
         for goal in ("P1", "P2", "P3", "P4")
     ),
+    Bench("P5", "filters.py", False, ("--rows", "50000", "--repeat", "1"), ("--goal", "P5")),
     Bench("P6", "compare.py", False, ("--rows", "100000", "--repeat", "1")),
     Bench("P7", "reconcile.py", True, ("--pairs", "60000", "--batch", "20000", "--warm", "1")),
     Bench("P8", "bronze.py", True, ("--rows", "50000", "--repeat", "1")),
@@ -46,6 +47,7 @@ BENCHES = (
     Bench("P10", "hashing.py", False, ("--rows", "100000", "--repeat", "1")),
     Bench("P11", "demo.py", False, ("--rows", "5000")),
     Bench("P12", "help.py", False, ("--repeat", "3")),
+    Bench("P14", "filters.py", False, ("--rows", "20000", "--repeat", "1"), ("--goal", "P14")),
     Bench("P15", "growth.py", True, ("--rows", "5000", "--repeat", "1")),
 )
 

@@ -6,6 +6,7 @@ import json
 from random import Random
 from typing import Any
 
+import orjson
 import pytest
 from tests.unit.compile.filters.random_filters import ODD_RECORDS, random_filter, random_record
 from tests.unit.expr.hostile import hostile_texts
@@ -164,3 +165,11 @@ def test_the_quick_form_says_what_the_twin_says() -> None:
             assert takes(seen) == matches(made, seen), made.sql
             said.add(takes(seen))
     assert said == {True, False}
+
+
+def test_the_usual_reading_is_the_careful_reading() -> None:
+    rng = Random(17)
+    values = [*ODD_RECORDS, SEEN, *(random_record(rng) for _ in range(400))]
+    values += [orjson.dumps(read.columns) for v in values if isinstance(read := event_of(v), Event)]
+    # A blank behind it changes nothing, and is not usual.
+    assert [event_of(v) for v in values] == [event_of(v and v + b" ") for v in values]

@@ -1,0 +1,61 @@
+"""Records and filters on Spark, beside what the Python twin says of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headgate.compile.filters.model import CompiledFilter
+from headgate.compile.filters.routing import router_script
+from headgate.compile.filters.twin import Event, Refused, event_of, matcher, output_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SOURCE = "value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP"
+
+
+def bound(
+    spark: SparkSession, records: Sequence[bytes | None], filters: Sequence[CompiledFilter]
+) -> None:
+    """The views of the router over these records, in the session."""
+    script = router_script(filters)
+    rows = [(value, 0, at, None) for at, value in enumerate(records)]
+    spark.createDataFrame(rows, SOURCE).cache().createOrReplaceTempView("router_source")
+    keys = spark.createDataFrame([tuple(key) for key in script.keys], script.schema)
+    keys.createOrReplaceTempView("router_keys")
+    for view in script.views:
+        spark.sql(view)
+
+
+def routed_by_spark(spark: SparkSession) -> Counter[tuple[object, ...]]:
+    rows = spark.sql("SELECT offset, filter, topic, key, value FROM router_routed").collect()
+    return Counter((r[0], r[1], r[2], bytes(r[3]), bytes(r[4])) for r in rows)
+
+
+def routed_by_twin(
+    records: Sequence[bytes | None], filters: Sequence[CompiledFilter]
+) -> Counter[tuple[object, ...]]:
+    asked = [(at, made.topic, matcher(made)) for at, made in enumerate(filters)]
+    found: Counter[tuple[object, ...]] = Counter()
+    for offset, value in enumerate(records):
+        event = event_of(value)
+        if isinstance(event, Event):
+            written = output_of(event)
+            found.update((offset, at, topic, *written) for at, topic, ask in asked if ask(event))
+    return found
+
+
+def refused_by_spark(spark: SparkSession) -> dict[int, tuple[str, str]]:
+    found = {
+        r[0]: (r[1], r[2])
+        for r in spark.sql("SELECT offset, code, words FROM router_refused").collect()
+    }
+    gone = spark.sql("SELECT offset FROM router_tombstones").collect()
+    return found | {r[0]: ("tombstone", "the record has no value") for r in gone}
+
+
+def refused_by_twin(records: Sequence[bytes | None]) -> dict[int, tuple[str, str]]:
+    read = [event_of(value) for value in records]
+    return {at: (r.code, r.words) for at, r in enumerate(read) if isinstance(r, Refused)}
