@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.unit.control.control_room import ANN, Room, document, make_database
+
+from headgate.control.masking import is_tagged, masked_header
+from headgate.control.recent import Record, Span, shared_out
+from headgate.control.service import FilterService
+from headgate.errors import DeclarationError, UnavailableError
+from headgate.variables import MASK
+
+CANARY = "CANARY-1HGCM82633A004352"
+
+
+def event(n: int, dealer: str, **header: object) -> bytes:
+    more = {"dealerId": dealer, "vin": CANARY, "amountPaid": 450.25, "carId": f"CAR-{CANARY}"}
+    return json.dumps(
+        {
+            "id": f"e{n}",
+            "event_name": "Car Service Done",
+            "event_type": "CarServiceDone",
+            "header_data": json.dumps({**more, **header}),
+            "__op": "c",
+            "__table": "event_headers",
+            "__ts_ms": n,
+        }
+    ).encode()
+
+
+class Memory:
+    """The last records of a topic, in memory."""
+
+    def __init__(self, values: Sequence[bytes | None]) -> None:
+        self._values = values
+
+    def span(self, topic: str, last: int) -> Span:
+        end = len(self._values)
+        return Span({0: (max(end - last, 0), end)})
+
+    def records(self, topic: str, span: Span) -> Generator[Record]:
+        begin, end = span.ranges[0]
+        for offset in range(begin, end):
+            yield Record(0, offset, 1_700_000_000_000 + offset, self._values[offset])
+
+
+class Away(Memory):
+    def span(self, topic: str, last: int) -> Span:
+        raise UnavailableError("the broker is away")
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(make_database(tmp_path / "ops.db"))
+
+
+def service_on(room: Room, recent: Memory) -> FilterService:
+    return FilterService(room.store, None, room.service.targets, recent=recent)
+
+
+def mixed(n: int) -> list[bytes | None]:
+    dealers = ("DEALER-001", "DEALER-002", "DEALER-003")
+    return [*(event(i, dealers[i % 3]) for i in range(n)), b"{broken", None]
+
+
+def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
+    found = service_on(room, Memory(mixed(30))).preview(document())
+    assert (found.events, found.refused, found.tombstones) == (30, 1, 1)
+    assert (found.matched, found.added, found.removed) == (10, 10, 0)
+    assert (found.read, found.unread) == ({"0": (0, 32)}, "")
+    assert found.consumers[0].consumer == "one-consumer"
+
+
+def test_a_changed_filter_shows_what_comes_and_what_goes(room: Room) -> None:
+    room.live()
+    found = service_on(room, Memory(mixed(30))).preview(document(value="DEALER-002"), samples=3)
+    assert (found.added, found.removed, found.kept) == (10, 10, 0)
+    assert [sample.offset for sample in found.samples_added] == [22, 25, 28]
+    assert {sample.header_data["dealerId"] for sample in found.samples_removed} == {"DEALER-001"}  # type: ignore[index]
+
+
+def test_only_the_last_events_are_looked_at(room: Room) -> None:
+    found = service_on(room, Memory(mixed(30))).preview(document(), last=11)
+    assert found.read == {"0": (21, 32)}
+    assert found.events == 9
+
+
+def test_a_stored_filter_is_asked_for_by_its_id(room: Room) -> None:
+    room.service.create(ANN, document())
+    assert service_on(room, Memory(mixed(3))).preview("one").matched == 1
+
+
+def test_no_sample_shows_what_a_person_may_not_see(room: Room) -> None:
+    asked = [
+        {"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-001"},
+        {"field": "header_data.vin", "operator": "isNotNull"},
+        {
+            "field": "header_data.amountPaid",
+            "operator": "greaterThan",
+            "value": 1,
+            "valueType": "number",
+        },
+    ]
+    found = service_on(room, Memory(mixed(6))).preview(document(conditions=asked))
+    shown = found.samples_added[0].header_data
+    assert found.added == 2
+    assert CANARY not in repr(found)
+    assert "450.25" not in repr(found)
+    assert shown == {"dealerId": "DEALER-001", "vin": MASK, "amountPaid": MASK, "carId": MASK}
+
+
+def test_what_no_condition_asks_about_is_masked_however_deep_it_is() -> None:
+    text = json.dumps({"a": {"b": [1, {"c": "x", "ownerName": "y"}], "n": None}})
+    assert masked_header(text, {"a.b[1].c"}) == {
+        "a": {"b": [MASK, {"c": "x", "ownerName": MASK}], "n": None}
+    }
+    assert masked_header("[1]", ()) is None
+    assert masked_header("{", ()) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["vin", "VIN", "carVin", "amountPaid", "owner_name", "emailAddress"]
+)
+def test_names_that_speak_of_people_vehicles_or_money_are_tagged(name: str) -> None:
+    assert is_tagged(name)
+
+
+@pytest.mark.parametrize("name", ["dealerId", "service", "mileageAtService", "divine"])
+def test_other_names_are_not(name: str) -> None:
+    assert not is_tagged(name)
+
+
+def test_what_is_certain_is_said_without_any_event(room: Room) -> None:
+    room.live("one")
+    same = service_on(room, Memory([])).preview(document("two"))
+    assert [(remark.kind, remark.other) for remark in same.remarks] == [("equal", "one")]
+    narrow = [
+        *document()["conditions"],
+        {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
+    ]
+    inside = service_on(room, Memory([])).preview(document("two", conditions=narrow))
+    assert [(remark.kind, remark.other) for remark in inside.remarks] == [("contained", "one")]
+
+
+def test_a_broker_that_is_away_leaves_the_rest_of_the_answer(room: Room) -> None:
+    room.live("one")
+    found = service_on(room, Away([])).preview(document("two"))
+    assert found.unread == "the broker is away"
+    assert (found.events, [remark.kind for remark in found.remarks]) == (0, ["equal"])
+
+
+def test_readers_of_the_same_topic_are_named(room: Room) -> None:
+    room.live("one")
+    shared = document("two", outputTopic="filtered-one")
+    found = service_on(room, Memory([])).preview(shared)
+    assert {(one.consumer, one.filters) for one in found.consumers} == {
+        ("two-consumer", ("two", "one")),
+        ("one-consumer", ("two", "one")),
+    }
+
+
+def test_a_document_with_faults_has_no_preview(room: Room) -> None:
+    with pytest.raises(DeclarationError):
+        service_on(room, Memory([])).preview({"id": "x"})
+
+
+def test_partitions_give_evenly_and_more_where_others_have_too_few() -> None:
+    assert shared_out({0: 100, 1: 100, 2: 100}, 30) == {0: 10, 1: 10, 2: 10}
+    assert shared_out({0: 1, 1: 100, 2: 4}, 30) == {0: 1, 1: 25, 2: 4}
+    assert shared_out({0: 1, 1: 0}, 30) == {0: 1, 1: 0}
+    assert sum(shared_out({0: 50, 1: 50, 2: 50}, 100).values()) == 100
