@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Producer
+from collections.abc import Callable
 
-Setting = str | int | float | bool
+from confluent_kafka import KafkaError, Producer
+
+Setting = str | int | float | bool | Callable[[KafkaError], None]
 
 
 def producer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from headgate.metrics.producing import producer
 # A broker that restarts comes back within it; what is queued then arrives, once and in order.
 SECONDS_TO_DELIVER, LINGER_MS = 300.0, 10
 AWAY = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
+NOBODY, MOMENT = "_ALL_BROKERS_DOWN", 1.0
 # Below the usual limit of 1 MiB for a message, with room for our own headers.
 LARGEST = 900_000
 Headers = list[tuple[str, bytes | None]]
@@ -62,12 +64,20 @@ class Publisher:
 
     def __init__(self, bootstrap: str, job: str, seconds: float = SECONDS_TO_DELIVER) -> None:
         self._bootstrap, self._job, self._seconds = bootstrap, job, seconds
-        self._producer = cast("_Producer", producer(bootstrap, seconds, LINGER_MS))
+        heard = {"error_cb": self._heard}
+        self._producer = cast("_Producer", producer(bootstrap, seconds, LINGER_MS, {**heard}))
         self._failure: KafkaError | None = None
+        self._away_since: float | None = None
 
     @property
     def unacknowledged(self) -> int:
         return len(self._producer)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether records wait for a broker that is away, and not only for a moment."""
+        since = self._away_since
+        return since is not None and self.unacknowledged > 0 and time.monotonic() - since > MOMENT
 
     def send(
         self, topic: str, key: str, value: bytes | None, origin: Sequence[Record], done: Done
@@ -122,6 +132,7 @@ class Publisher:
     ) -> None:
         def delivered(error: KafkaError | None, _message: object) -> None:
             if error is None:
+                self._away_since = None
                 done()
             else:
                 self._failure = self._failure or error
@@ -135,6 +146,10 @@ class Publisher:
                 self._raise_failure()
             except KafkaException as error:
                 raise self._refused(cast("KafkaError", error.args[0])) from error
+
+    def _heard(self, error: KafkaError) -> None:
+        if error.name() == NOBODY and self._away_since is None:
+            self._away_since = time.monotonic()
 
     def _raise_failure(self) -> None:
         if self._failure is None:

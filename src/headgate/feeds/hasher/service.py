@@ -72,7 +72,8 @@ class Hasher:
         )
         self.settled: Mapping[Partition, int] = {}
         self._next = {"commit": 0.0, "look": 0.0, "shape": time.monotonic() + SHAPE_EVERY}
-        self._told_paused, self._had_room = False, time.monotonic()
+        self._told_paused = self._told_waiting = False
+        self._had_room = time.monotonic()
 
     def run(self, stopped: Callable[[], bool], ends: Ends | None) -> None:
         """Until stopped, or with `ends` until the group has come so far."""
@@ -85,6 +86,7 @@ class Hasher:
 
     def _round(self) -> None:
         self._tell_pause()
+        self._tell_waiting()
         self._take(QUEUED * self._plan.given.in_flight - self._offsets.under_way)
         for answer in self._lookups.answers(BUSY_SECONDS if self._lookups.outstanding else 0):
             self._settle(answer)
@@ -224,6 +226,17 @@ class Hasher:
         waiting = f"{self._lookups.outstanding:,} keys wait, nothing is lost"
         away = f"Cassandra is away ({self._lookups.why_paused}): {waiting}; asking it every second"
         self._watcher.say(away if paused else "Cassandra answers again: going on")
+
+    def _tell_waiting(self) -> None:
+        """While Cassandra can be read, but nobody takes what was read."""
+        waiting = self._publisher.is_waiting
+        if waiting == self._told_waiting:
+            return
+        self._told_waiting = waiting
+        away = f"the broker is away: {self._publisher.unacknowledged:,} readings wait for it"
+        self._watcher.say(
+            f"{away}, nothing is lost" if waiting else "the broker takes readings again"
+        )
 
     def _is_through(self, ends: Ends | None) -> bool:
         """Whether the whole group has settled all that was there at the start."""
