@@ -37,7 +37,7 @@ DOWN_SECONDS = 100.0
 DISK_NEEDED = 300_000_000
 # Everything embedded services and jobs keep under the home; the demo's own home stays.
 EMBEDDED_DATA = (
-    *("cassandra", "postgres", "registry", "connect", "cdc", "consumers"),
+    *("cassandra", "postgres", "registry", "connect", "cdc", "consumers", "git", "redrives"),
     # What is remembered of data must not outlive it: poll states, repairs half done, planted pairs.
     *("hasher", "repairs", "data/pairs"),
     *("kafka", "warehouse*", "checkpoints", "metrics", "logs", "scratch", "dbt*", "certificates"),
