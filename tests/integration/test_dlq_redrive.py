@@ -45,7 +45,7 @@ def records(broker: RunningBroker, topic: str) -> list[Any]:
         consumer.assign([TopicPartition(topic, p, b) for p, b in state.begin.items()])
         found: list[Any] = []
         while len(found) < state.span:
-            got = consumer.consume(500, timeout=10)
+            got = consumer.consume(state.span - len(found), timeout=10)
             assert got, f"{len(found)} of {state.span} came"
             found += got
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -112,9 +113,11 @@ def messages(bootstrap: str, topic: str) -> list[Message]:
     found: list[Message] = []
     try:
         consumer.assign([TopicPartition(topic, p, state.begin[p]) for p in open_])
+        heard = time.monotonic()
         while open_:
-            batch = consumer.consume(1000, timeout=QUIET_SECONDS)
-            if not batch:
+            batch = consumer.consume(1000, timeout=0.2)
+            heard = time.monotonic() if batch else heard
+            if time.monotonic() - heard > QUIET_SECONDS:
                 raise UnavailableError(f"{len(found)} of {state.span} records of {topic} came")
             found += [message for message in batch if message.error() is None]
             open_ -= {int(m.partition() or 0) for m in batch if m.error() is not None}

@@ -311,3 +311,39 @@ def reconcile_faults(small: bool, only: str) -> None:
     )
     console.done(f"{report.keys:,} keys left as planted in {report.seconds:g} s")
     console.data(report)
+
+
+@group.command("filter-faults")
+@click.option("--small", is_flag=True, help="Fewer events and short pauses: a look, no figure.")
+@click.option("--only", default="", metavar="engine,kafka", help="These kills alone.")
+def filter_faults(small: bool, only: str) -> None:
+    """Post events while engine, API, Connect, PostgreSQL and Kafka are killed one after another.
+
+    Every event must be accounted for: in PostgreSQL's log, on the source topic, in the ledger, on the
+    filters' topics; and each consumer must have had the effect of each of its events once: exit code
+    5 if not. The report is bench/results/filter_faults.json.
+
+    \b
+    Examples:
+      headgate bench filter-faults
+      headgate bench filter-faults --small --only engine
+    """
+    from headgate.checks.filter_faults import SMALL, run_filter_faults
+    from headgate.checks.filter_faults_play import FAULTS
+    from headgate.settings import load_settings
+
+    named = [name.strip() for name in only.split(",") if name.strip()]
+    if unknown := [name for name in named if name not in FAULTS]:
+        raise UsageError(f"there is no kill {unknown[0]}", fix=f"choose from {', '.join(FAULTS)}")
+    settings = load_settings()
+    report = run_filter_faults(
+        settings,
+        settings.root / "bench" / "results",
+        SMALL if small else None,
+        [fault for fault in FAULTS if not named or fault in named],
+        console.say,
+    )
+    console.done(
+        f"{report.events:,} events, {len(report.struck)} kills: each consumer had each of its events once"
+    )
+    console.data(report)

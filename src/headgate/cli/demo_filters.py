@@ -114,23 +114,24 @@ def routed(
 ) -> tuple[tuple[FilterProof, ...], Mapping[str, int]]:
     """From no filter at all to the proof; API and consumers are stopped behind it."""
     from headgate.checks.filter_proof_gather import routed_records
-    from headgate.cli.filters_look import SOURCE
+    from headgate.checks.filter_stage import SOURCE
     from headgate.cli.job_report import open_store
 
     settings, store = open_store()
-    with store, walk.served(store):
-        walk.create()
-        walk.approve()
+    with store, walk.stage(store) as stage:
+        walk.create(stage)
+        walk.approve(stage)
         walk.source()
-        walk.deploy()
-        walk.consume()
-        walk.samples(store)
-        walk.events(store, events, seed)
-        walk.update(store, LATER, seed)
-        walk.rollback(store, LATER, seed)
-        walk.pause(store, LATER, seed)
+        walk.deploy(stage)
+        walk.consume(stage)
+        walk.samples(stage)
+        walk.events(stage, events, seed)
+        walk.update(stage, LATER, seed)
+        walk.rollback(stage, LATER, seed)
+        walk.pause(stage, LATER, seed)
         walk.stop()
-        return walk.prove(store, settings), routed_records(store, SOURCE)
+        proofs = walk.prove(stage, settings.need("bootstrap_servers"))
+        return proofs, routed_records(store, SOURCE)
 
 
 def difference(report: FiltersDemo) -> DifferenceError:
@@ -145,7 +146,7 @@ def difference(report: FiltersDemo) -> DifferenceError:
 def text(report: FiltersDemo, root: Path) -> str:
     """The summary for a person."""
     from headgate.checks import filter_proof
-    from headgate.cli.filters_look import SOURCE
+    from headgate.checks.filter_stage import SOURCE
 
     home = Path(report.home).relative_to(root)
     memory = report.peak_memory_mib

@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.cli.filters_look import (
-    CONSUMERS,
-    DEALERS,
-    NUMBERS,
-    SOURCE,
-    child,
-    dearer,
-    documents,
-    expected,
-    filter_of,
-    samples,
-    serve,
-)
 from headgate.cli.steps import Step, Steps, command
 from headgate.cli.walk import Walk
-from headgate.errors import ForbiddenError, OperationError
+from headgate.errors import OperationError
 
 if TYPE_CHECKING:
-    import httpx
-
-    from headgate.api.client import Client
-    from headgate.api.models import DeploymentOut
     from headgate.checks.filter_proof import FilterProof
-    from headgate.checks.filter_proof_gather import Place
+    from headgate.checks.filter_stage import Stage
     from headgate.feeds.events.drawing import Drawn
-    from headgate.local.process import Child
-    from headgate.settings import Settings
     from headgate.store.ops import OpsStore
 
 NAME_WIDTH = 10
-JOB = f"router-{SOURCE}"
 BUNDLES = ("kafka", "spark", "connect", "debezium-postgres")
-PEOPLE = {
-    "ana": ("author", "approver"),
-    "ben": ("approver",),
-    "dora": ("deployer",),
-    "shop": ("producer",),
-}
-STOP_SECONDS, WAIT_SECONDS, LIVE_SECONDS = 20.0, 120.0, 60.0
+WAIT_SECONDS = 120.0
 LEAST = Decimal(500)
+FIRST, THIRD = "service-by-dealer-001", "service-by-dealer-003"
+THIRD_DEALER = "DEALER-003"
 
 
 class FiltersWalk(Walk):
@@ -57,10 +34,6 @@ class FiltersWalk(Walk):
     def __init__(self, steps: Steps, root: Path, home: Path) -> None:
         super().__init__(steps, root)
         self._home = home
-        self._stack = ExitStack()
-        self._clients: dict[str, Client] = {}
-        self._sent = 0
-        self._expected: dict[str, list[str]] = {dealer: [] for dealer in DEALERS}
 
     def fetch(self) -> float:
         """Java and the jars of every service; the seconds it took, mostly downloads if any."""
@@ -84,214 +57,143 @@ class FiltersWalk(Walk):
                 f" Connect {running.kafka_connect_url}, engine"
             )
 
-    def source(self) -> None:
-        with self._steps.step("source") as step:
-            command("connect", "deploy", "events")
-            command("job", "start", JOB)
-            step.words = f"Debezium reads event_headers into {SOURCE}; one query routes it"
-
     @contextmanager
-    def served(self, store: OpsStore) -> Generator[None]:
-        """The API with a key for each person; all that was started here is stopped behind it."""
-        with self._stack:
-            self._serve(store)
-            yield
+    def stage(self, store: OpsStore) -> Generator[Stage]:
+        """The API with a key for each person; all that is started on it is stopped behind it."""
+        from headgate.checks.filter_stage import PEOPLE, Stage
 
-    def _serve(self, store: OpsStore) -> None:
-        from headgate.api.client import Client
-        from headgate.control.identity.keys import Keys
-        from headgate.local.process import any_port
+        with Stage(self._root, self._home, store, os.environ) as stage:
+            with self._steps.step("serve") as step:
+                stage.serve()
+                people = ", ".join(f"{who} ({' and '.join(r)})" for who, r in PEOPLE.items())
+                step.words = f"{stage.url}; keys for {people}"
+            yield stage
 
-        with self._steps.step("serve") as step:
-            keys = Keys(store.keys)
-            secrets = {who: keys.create(who, r, 1, "demo").secret for who, r in PEOPLE.items()}
-            server, url = serve(self._home / "logs" / "api.log", any_port())
-            self._stack.callback(server.stop, STOP_SECONDS)
-            for who, secret in secrets.items():
-                self._clients[who] = self._stack.enter_context(Client(url, secret))
-            self._producer = self._stack.enter_context(_producer(url, secrets["shop"]))
-            people = ", ".join(f"{who} ({' and '.join(r)})" for who, r in PEOPLE.items())
-            step.words = f"{url}; keys for {people}"
-
-    def create(self) -> None:
-        ana = self._clients["ana"]
+    def create(self, stage: Stage) -> None:
         with self._steps.step("create") as step:
-            for dealer, document in documents(self._root).items():
-                name = ana.create(document).id
-                made, valid = ana.generate(name), ana.validate(name)
-                step.log.write(f"{dealer}\n{made.sql}\n")
-                if not (made.valid and valid.valid):
-                    raise OperationError(f"{name} is not valid", why=str(valid.errors))
+            stage.create(step.log.write)
             step.words = "three filters by ana: two statements each, valid, waiting for approval"
 
-    def approve(self) -> None:
+    def approve(self, stage: Stage) -> None:
         with self._steps.step("approve") as step:
-            refused = self._refused_to_ana(filter_of(DEALERS[0]))
-            for dealer in DEALERS:
-                self._approve(filter_of(dealer))
-            step.log.write(f"{refused}\n")
+            step.log.write(f"{stage.refused_to_ana(FIRST)}\n")
+            for name in _filters(stage):
+                stage.approve(name)
             step.words = "ana may not approve what she wrote; ben approves all three"
 
-    def _refused_to_ana(self, name: str) -> str:
-        """She has the role, and wrote it: that must be refused."""
-        ana = self._clients["ana"]
-        try:
-            ana.approve(name, ana.get(name).revision)
-        except ForbiddenError as error:
-            return error.one_line
-        raise OperationError(f"ana approved {name}, which she wrote")
+    def source(self) -> None:
+        from headgate.checks.filter_stage import SOURCE
 
-    def _approve(self, name: str) -> None:
-        ben = self._clients["ben"]
-        ben.approve(name, ben.get(name).revision, "looked at the SQL")
+        with self._steps.step("source") as step:
+            command("connect", "deploy", "events")
+            command("job", "start", f"router-{SOURCE}")
+            step.words = f"Debezium reads event_headers into {SOURCE}; one query routes it"
 
-    def deploy(self, dealers: Sequence[str] = DEALERS, step_name: str = "deploy") -> None:
-        dora = self._clients["dora"]
-        with self._steps.step(step_name) as step:
+    def deploy(self, stage: Stage) -> None:
+        with self._steps.step("deploy") as step:
             begun = time.monotonic()
-            for dealer in dealers:
-                self._live(dora.deploy(filter_of(dealer)), step)
-            took = time.monotonic() - begun
-            step.words = f"{len(dealers)} live after {took:.1f} s, no query restarted"
+            for name in _filters(stage):
+                stage.order(name, "deploy")
+            step.words = f"by dora: live after {time.monotonic() - begun:.1f} s"
 
-    def _live(self, asked: DeploymentOut, step: Step) -> None:
-        dora = self._clients["dora"]
-        ended = dora.wait(asked.operation, LIVE_SECONDS)
-        step.log.write(f"{asked.message}: {ended.state}\n")
-        if ended.state != "succeeded":
-            raise OperationError(
-                f"the {ended.kind} of {ended.filter_id} is {ended.state}", why=ended.error or ""
-            )
-
-    def consume(self) -> list[Child]:
+    def consume(self, stage: Stage) -> None:
         with self._steps.step("consume") as step:
-            started = [self._consumer(number) for number in NUMBERS]
+            stage.consume()
             step.words = "three consumers, each on its own topic and group"
-        return started
 
-    def _consumer(self, number: str) -> Child:
-        log = self._home / "logs" / f"consumer-{number}.log"
-        started = child(("feed", "consumer", CONSUMERS.format(number)), log)
-        self._stack.callback(started.stop, STOP_SECONDS)
-        return started
-
-    def samples(self, store: OpsStore) -> None:
+    def samples(self, stage: Stage) -> None:
         """The documents' three events: each dealer logs its own."""
+        from headgate.checks.filter_stage import NUMBERS, expected, samples
+
         events = samples(self._root)
         with self._steps.step("samples") as step:
-            self._post(events)
-            self._arrived(store, expected(events), step)
-            logs = [(self._home / "logs" / f"consumer-{n}.log").read_text("utf-8") for n in NUMBERS]
-            for event, log in zip(events, logs, strict=True):
-                if event.id not in log:
-                    raise OperationError(f"the consumer of {event.dealer} did not log {event.id}")
+            self._through(stage, events, expected(events), step)
+            for event, number in zip(events, NUMBERS, strict=True):
+                log = stage.log(f"consumer-{number}").read_text("utf-8")
+                if log.count(event.id) == 0 or any(e.id in log for e in events if e is not event):
+                    raise OperationError(f"the consumer of {event.dealer} logged something else")
             step.words = "one event each, logged by its own dealer and by no other"
 
-    def events(self, store: OpsStore, count: int, seed: int) -> None:
+    def events(self, stage: Stage, count: int, seed: int) -> None:
+        from headgate.checks.filter_stage import expected
+
         events = _drawn(count, seed, "event")
         with self._steps.step("events") as step:
-            self._post(events)
-            self._arrived(store, expected(events), step)
-            step.words = f"{count:,} more, of all dealers and of nobody; {self._told()}"
-
-    def update(self, store: OpsStore, count: int, seed: int) -> None:
-        """A new version of the first filter, by two people, while the others go on."""
-        name, ana = filter_of(DEALERS[0]), self._clients["ana"]
-        with self._steps.step("update") as step:
-            document = dearer(documents(self._root)[DEALERS[0]], LEAST)
-            ana.update(name, document, ana.etag(name))
-            self._approve(name)
-            self._live(self._clients["dora"].deploy(name), step)
-            events = _drawn(count, seed, "updated")
-            self._post(events)
-            self._arrived(store, expected(events, LEAST), step)
-            step.words = f"version 2 of {name} takes only what costs {LEAST} or more"
-
-    def rollback(self, store: OpsStore, count: int, seed: int) -> None:
-        name = filter_of(DEALERS[0])
-        with self._steps.step("rollback") as step:
-            self._live(self._clients["dora"].rollback(name), step)
-            events = _drawn(count, seed, "rolledback")
-            self._post(events)
-            self._arrived(store, expected(events), step)
-            step.words = f"{name} is as it was, in one call"
-
-    def pause(self, store: OpsStore, count: int, seed: int) -> None:
-        """The third filter gets nothing while it is paused, and all of it afterwards."""
-        name, dora = filter_of(DEALERS[2]), self._clients["dora"]
-        with self._steps.step("pause") as step:
-            self._live(dora.pause(name), step)
-            events = _drawn(count, seed, "paused")
-            self._post(events)
             told = expected(events)
-            held = told.pop(DEALERS[2])
-            self._arrived(store, told, step)
-            self._nothing_of(held)
-            step.words = f"{name} gets none of {len(held)} events while the others get theirs"
+            self._through(stage, events, told, step)
+            counts = ", ".join(f"{len(ids)} for {dealer}" for dealer, ids in told.items())
+            step.words = f"{count:,} more, {counts}, the rest for nobody"
+
+    def update(self, stage: Stage, count: int, seed: int) -> None:
+        """A new version of the first filter, by two people, while the others go on."""
+        from headgate.checks.filter_stage import dearer, expected
+
+        document = next(iter(stage.documents.values()))
+        with self._steps.step("update") as step:
+            stage.people["ana"].change(FIRST, dearer(document, LEAST))
+            stage.approve(FIRST)
+            stage.order(FIRST, "deploy")
+            events = _drawn(count, seed, "updated")
+            self._through(stage, events, expected(events, LEAST), step)
+            step.words = f"version 2 of {FIRST} takes only what costs {LEAST} or more"
+
+    def rollback(self, stage: Stage, count: int, seed: int) -> None:
+        from headgate.checks.filter_stage import expected
+
+        with self._steps.step("rollback") as step:
+            stage.order(FIRST, "rollback")
+            events = _drawn(count, seed, "rolledback")
+            self._through(stage, events, expected(events), step)
+            step.words = f"{FIRST} is as it was, in one call"
+
+    def pause(self, stage: Stage, count: int, seed: int) -> None:
+        """The third filter gets nothing while it is paused, and all of it afterwards."""
+        from headgate.checks.filter_stage import expected
+
+        with self._steps.step("pause") as step:
+            stage.order(THIRD, "pause")
+            events = _drawn(count, seed, "paused")
+            told = expected(events)
+            held = told.pop(THIRD_DEALER)
+            self._through(stage, events, told, step)
+            self._refuse_early(stage, held)
+            step.words = f"{THIRD} gets none of {len(held)} events while the others get theirs"
         with self._steps.step("resume") as step:
-            self._live(dora.resume(name), step)
-            self._arrived(store, {DEALERS[2]: held}, step)
-            step.words = f"{name} catches up with {len(held)} events beside live traffic"
+            stage.approve(THIRD)
+            stage.order(THIRD, "resume")
+            stage.expect({THIRD_DEALER: held})
+            stage.arrived(step.log.write, WAIT_SECONDS)
+            step.words = f"ben agrees; {THIRD} catches up with {len(held)} events beside the others"
 
-    def _post(self, events: Sequence[Drawn]) -> None:
-        from headgate.feeds.events.sending import ToApi, send
+    def _through(
+        self,
+        stage: Stage,
+        events: Sequence[Drawn],
+        told: Mapping[str, Sequence[str]],
+        step: Step,
+    ) -> None:
+        stage.post(events)
+        stage.expect(told)
+        stage.arrived(step.log.write, WAIT_SECONDS, told)
 
-        done = send(ToApi(self._producer), events, 0, 30.0, lambda _: None)
-        self._sent += done.created
-
-    def _arrived(self, store: OpsStore, told: Mapping[str, Sequence[str]], step: Step) -> None:
-        """All that was posted is judged, and what a dealer must get has had its effect."""
-        from headgate.checks.filter_proof_gather import handled, routed_records
-        from headgate.cli.reconcile_look import wait_for
-
-        for dealer, ids in told.items():
-            self._expected[dealer] += ids
-        states = {p.filter: p.state for p in self.places()}
-
-        def lacking() -> dict[str, int]:
-            seen = {d: handled(states[filter_of(d)]) for d in told}
-            return {d: sum(i not in seen[d] for i in self._expected[d]) for d in told}
-
-        def words() -> str:
-            return f"{sum(routed_records(store, SOURCE).values())} of {self._sent} judged, {lacking()} to come"
-
-        wait_for(
-            lambda: (
-                sum(routed_records(store, SOURCE).values()) >= self._sent
-                and not any(lacking().values())
-            ),
-            words,
-            step,
-            WAIT_SECONDS,
-        )
-
-    def _nothing_of(self, ids: Sequence[str]) -> None:
+    def _refuse_early(self, stage: Stage, ids: Sequence[str]) -> None:
         from headgate.checks.filter_proof_gather import handled
 
-        states = {p.filter: p.state for p in self.places()}
-        early = set(ids) & set(handled(states[filter_of(DEALERS[2])]))
+        early = set(ids) & set(handled(stage.places()[THIRD_DEALER].state))
         if early:
             raise OperationError(f"{len(early)} events passed a paused filter")
 
-    def _told(self) -> str:
-        return ", ".join(f"{len(ids)} for {dealer}" for dealer, ids in self._expected.items())
+    def stop(self) -> None:
+        from headgate.checks.filter_stage import SOURCE
 
-    def places(self) -> tuple[Place, ...]:
-        from headgate.checks.filter_proof_gather import places
+        with self._steps.step("stop") as step:
+            command("job", "stop", f"router-{SOURCE}")
+            step.words = "the router, between two batches"
 
-        topics = {filter_of(d): d2["outputTopic"] for d, d2 in documents(self._root).items()}
-        return places(self._home, topics, [self._root / CONSUMERS.format(n) for n in NUMBERS])
-
-    def prove(self, store: OpsStore, settings: Settings) -> tuple[FilterProof, ...]:
+    def prove(self, stage: Stage, bootstrap: str) -> tuple[FilterProof, ...]:
         """Every filter against ledger, topic and consumer."""
-        from headgate.checks.filter_proof_gather import prove
-
-        bootstrap = settings.need("bootstrap_servers")
         with self._steps.step("prove") as step:
-            proofs = tuple(
-                prove(store, bootstrap, SOURCE, place, self._expected[dealer])
-                for dealer, place in zip(DEALERS, self.places(), strict=True)
-            )
+            proofs = stage.prove(bootstrap)
             faults = [fault for proof in proofs for fault in proof.faults]
             for fault in faults:
                 step.log.write(f"{fault}\n")
@@ -302,22 +204,14 @@ class FiltersWalk(Walk):
             )
         return proofs
 
-    def stop(self) -> None:
-        with self._steps.step("stop") as step:
-            command("job", "stop", JOB)
-            step.words = "the router, between two batches"
+
+def _filters(stage: Stage) -> list[str]:
+    from headgate.checks.filter_stage import filter_of
+
+    return [filter_of(dealer) for dealer in stage.documents]
 
 
 def _drawn(count: int, seed: int, prefix: str) -> list[Drawn]:
     from headgate.feeds.events.drawing import draw
 
     return list(draw(count, seed, prefix))
-
-
-@contextmanager
-def _producer(url: str, key: str) -> Generator[httpx.Client]:
-    import httpx
-
-    headers = {"Authorization": f"Bearer {key}"}
-    with httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False) as client:
-        yield client

@@ -143,7 +143,7 @@ def _found(
         consumer.assign([TopicPartition(t, p, begin) for (t, p), begin in starts.items()])
         heard = time.monotonic()
         while open_ and time.monotonic() - heard < QUIET_SECONDS:
-            for message in consumer.consume(500, timeout=1.0):
+            for message in consumer.consume(500, timeout=0.2):
                 heard = time.monotonic()
                 place = (str(message.topic()), int(message.partition() or 0))
                 if message.error() is None:
