@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from random import Random
 from typing import Any
 
@@ -173,3 +174,21 @@ def test_the_usual_reading_is_the_careful_reading() -> None:
     values += [orjson.dumps(read.columns) for v in values if isinstance(read := event_of(v), Event)]
     # A blank behind it changes nothing, and is not usual.
     assert [event_of(v) for v in values] == [event_of(v and v + b" ") for v in values]
+
+
+def test_the_table_of_the_page_is_what_the_twin_says() -> None:
+    page = (ROOT / "docs" / "filters.md").read_text()
+    table = page.split("| `a` `isNull` |\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+    questions: list[dict[str, Any]] = [
+        {"operator": "equals", "value": "1000"},
+        {"operator": "notIn", "values": ["x"]},
+        {"operator": "greaterThan", "value": 999, "valueType": "number"},
+        {"operator": "isNull"},
+    ]
+    assert len(table) == 7
+    for row in table:
+        first, *said = [cell.strip() for cell in row.strip("|").split("|")]
+        headers = re.findall("`([^`]*)`", first) or ["no JSON"]
+        for header in headers:
+            found = [asked(header, field="header_data.a", **one) for one in questions]
+            assert found == [word == "yes" for word in said], header
