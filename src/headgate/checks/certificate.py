@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.checks import reconcile_accounts, rule_accounts
+from headgate.checks import reconcile_accounts, router_accounts, rule_accounts
 from headgate.checks.accounts import account
 from headgate.checks.facts import Evidence, Line, Sums, TableEvidence, Verdict, sums
 from headgate.checks.rule_accounts import RuleAccount
@@ -158,7 +158,8 @@ def run_certification(
         wanted = tuple(names) or datasets_in(store)
         tables = () if names else rule_accounts.tables_judged(store)
         pairs = () if names else reconcile_accounts.pairs_reconciled(store)
-        if not wanted and not tables and not pairs:
+        sources = () if names else router_accounts.sources_routed(store)
+        if not wanted and not tables and not pairs and not sources:
             raise DifferenceError(
                 "there is nothing to certify",
                 why="the ledger is empty",
@@ -169,6 +170,8 @@ def run_certification(
         rules = tuple(rule_accounts.account(evidence) for evidence in judged)
         sides = (reconcile_accounts.gather(settings, store, lake, pair) for pair in pairs)
         rules += tuple(reconcile_accounts.account(evidence) for evidence in sides)
+        routed = (router_accounts.gather(settings, store, lake, source) for source in sources)
+        rules += tuple(router_accounts.account(evidence) for evidence in routed)
         return replace(certify(found, utc_now(), __version__), rules=rules)
 
 
@@ -180,7 +183,7 @@ def broken(certificate: Certificate) -> tuple[str, ...]:
     """A sentence for each line that does not hold."""
     named = [
         *((account.dataset, account.lines) for account in certificate.accounts),
-        *((f"rules of {account.table}", account.lines) for account in certificate.rules),
+        *((account.title, account.lines) for account in certificate.rules),
     ]
     return tuple(
         f"{name}: {_sentence(line)}"
@@ -203,7 +206,7 @@ def text(certificate: Certificate) -> str:
     """The certificate for a person."""
     made_at = certificate.made_at
     parts = [_text(a.dataset, a.lines, a.tables, made_at) for a in certificate.accounts]
-    parts += [_text(f"rules of {a.table}", a.lines, a.tables, made_at) for a in certificate.rules]
+    parts += [_text(a.title, a.lines, a.tables, made_at) for a in certificate.rules]
     return "\n\n".join([*parts, _conclusion(certificate)])
 
 
@@ -226,7 +229,9 @@ def _text(
         f"    {table.name:<28} {table.rows:>12,} rows   {_state(table)}"
         for table in tables.values()
     ]
-    return "\n".join([title, "─" * len(title), *told, "", "  tables", *listed])
+    return "\n".join(
+        [title, "─" * len(title), *told, *(["", "  tables", *listed] if listed else [])]
+    )
 
 
 def _state(table: TableEvidence) -> str:

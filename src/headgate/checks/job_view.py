@@ -11,9 +11,9 @@ from headgate.store.model import LedgerRow, Mark, Range, Run, RunState
 LAST = 10
 WINDOW = timedelta(minutes=1)
 # The outcomes that became rows of the job's table.
-WRITTEN = ("accepted", "kept", "newest")
-TRIGGERED = ("bronze", "quality", "reconcile")
-JUDGED = ("quality", "reconcile")
+WRITTEN = ("accepted", "kept", "newest", "routed")
+TRIGGERED = ("bronze", "quality", "reconcile", "router")
+JUDGED = ("quality", "reconcile", "router", "replay")
 # Above 1 a stream falls behind its trigger; for three batches on end, that is no accident.
 HIGH, ON_END = 1.0, 3
 # So many partitions are told one by one.

@@ -174,6 +174,8 @@ def _topics_of(settings: Settings, store: OpsStore, subject: str, kind: str) -> 
 
 
 def _declared_topic(settings: Settings, subject: str, kind: str) -> str:
+    if kind == "router":
+        return subject
     if kind == "quality":
         from headgate.jobs.rules_revision import declared_rules
 

@@ -69,6 +69,11 @@ class RuleAccount:
     table: str
     lines: tuple[Line, ...]
     tables: Mapping[str, TableEvidence]
+    named: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.named or f"rules of {self.table}"
 
     @property
     def holds(self) -> bool:

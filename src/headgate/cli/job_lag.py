@@ -36,7 +36,7 @@ def lag(job: str) -> None:
 
     settings, store = open_store()
     kind, dataset = split_job(settings, job)
-    if kind not in ("bronze", "quality", "reconcile"):
+    if kind not in ("bronze", "quality", "reconcile", "router"):
         raise UsageError(f"{kind} reads no topic", fix=f"headgate job show {job} tells its lag")
     with store:
         found = lag_report(settings, store, dataset, kind)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headgate.store.model import Run
 
 # The kinds of job that follow a topic.
-FOLLOWING = ("bronze", "quality", "reconcile")
+FOLLOWING = ("bronze", "quality", "reconcile", "router")
 NEEDS_YES = "this needs --yes here"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -30,6 +30,19 @@ class Shown:
     group: str
     revision: str = ""
     keys: int | None = None
+    filters: tuple[FilterShown, ...] = ()
+
+
+@dataclass(frozen=True)
+class FilterShown:
+    """How one filter of a router stands."""
+
+    filter: str
+    standing: str
+    revision: str
+    sent: int
+    refused: int
+    reason: str
 
 
 @click.command("list")
@@ -68,6 +81,7 @@ def show(job: str) -> None:
       headgate job show bronze
       headgate -o json job show silver-orders
       headgate job show quality-orders
+      headgate job show router-raw-event-headers
     """
     from headgate.checks.job_view import view
     from headgate.errors import UsageError
@@ -87,7 +101,23 @@ def show(job: str) -> None:
         trigger = trigger_of(run, settings)
         seen = view(run, rows, store.last_restart(name), trigger, utc_now())
         shown = _with_lag(settings, store, seen, run.kind, run.subject)
+        if run.kind == "router":
+            shown = replace(shown, filters=_filters(store, run.subject))
         console.data(shown, text=_text(shown, trigger, _engine(store)))
+
+
+def _filters(store: OpsStore, source: str) -> tuple[FilterShown, ...]:
+    sums = store.routing.routed_sums()
+    return tuple(
+        FilterShown(
+            one.filter,
+            one.standing.value,
+            one.revision[:12],
+            *sums.get(one.filter, (0, 0)),
+            one.reason,
+        )
+        for one in store.routing.seen(source)
+    )
 
 
 def _engine(store: OpsStore) -> bool:
@@ -103,7 +133,7 @@ def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dat
     if kind == "silver":
         behind = rows_behind(store, dataset)
         return Shown(seen, behind, None, f"{behind:,} rows of bronze", "")
-    if kind not in ("bronze", "quality", "reconcile"):
+    if kind not in ("bronze", "quality", "reconcile", "router"):
         return Shown(seen, None, None, "", "")
     try:
         lag = measure(settings, store, dataset, kind)
@@ -144,7 +174,8 @@ def _text(shown: Shown, trigger: float, engine: bool) -> str:
     told = [f"  {name:<11} {words}" for name, words in lines.items() if words]
     head = [f"{seen.job} run {seen.run}: {seen.state} {how}{since}", *told, *_trouble(seen)]
     table = as_table([plain(batch) for batch in seen.last]) if seen.last else "no batch yet"
-    return "\n".join([*head, "", table])
+    filters = as_table([plain(one) for one in shown.filters]) if shown.filters else ""
+    return "\n".join([*head, "", table, *(["", filters] if filters else [])])
 
 
 def _last_batch(shown: Shown, trigger: float) -> str:

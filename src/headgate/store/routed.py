@@ -90,3 +90,13 @@ def batches(db: Connection, job: str) -> Mapping[int, RoutedBatch]:
         count = RoutedCount(row.filter, row.revision, row.n, row.refused)
         found[row.ledger] = replace(found[row.ledger], counts=(*found[row.ledger].counts, count))
     return found
+
+
+def reached(db: Connection, job: str) -> Mapping[str, Mapping[str, int]]:
+    """Where the last piece of each partition ends, by the id of the topic."""
+    of = (pieces.c.source_id, pieces.c.partition)
+    query = select(*of, func.max(pieces.c.end)).where(pieces.c.job == job).group_by(*of)
+    found: dict[str, dict[str, int]] = {}
+    for source_id, partition, end in db.execute(query):
+        found.setdefault(str(source_id), {})[str(partition)] = int(end)
+    return found

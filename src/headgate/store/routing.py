@@ -139,6 +139,13 @@ class RoutingStore:
             rows = db.execute(query.order_by(routing_sets.c.filter))
             return tuple(Member(row.filter, row.revision, row.topic) for row in rows)
 
+    def topics(self, source: str) -> tuple[str, ...]:
+        """Every topic that filters of this source ever sent to."""
+        mine = select(seen_filters.c.filter).where(seen_filters.c.source == source)
+        query = select(routing_sets.c.topic).where(routing_sets.c.filter.in_(mine)).distinct()
+        with self._engine.connect() as db:
+            return tuple(db.scalars(query.order_by(routing_sets.c.topic)))
+
     # What was judged
 
     def routed(self, filter: str) -> Routed:
@@ -155,6 +162,11 @@ class RoutingStore:
         """The set and counts of a job's batches, by the number of their ledger row."""
         with self._engine.connect() as db:
             return routed.batches(db, job)
+
+    def reached(self, job: str) -> Mapping[str, Mapping[str, int]]:
+        """How far a job has settled each topic that it ever read, by the topic's id."""
+        with self._engine.connect() as db:
+            return routed.reached(db, job)
 
     # What is owed
 

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from headgate.jobs.router_plan import EXPIRED, World, is_new, planned
+from headgate.store.routing_model import Member, Owed, Owing, Seen, Standing, Wanted
+from headgate.store.spans import Spans
+
+SOURCE = "events"
+ONE = Wanted("one", SOURCE, "r1", "{}", "out-one", "d1")
+TWO = Wanted("two", SOURCE, "r2", "{}", "out-two", "d2")
+LIVE = Seen("one", SOURCE, "r1", "d1", Standing.LIVE, "s", {"0": 10}, source_id="t1")
+
+
+def world(
+    *wanted: Wanted,
+    seen: tuple[Seen, ...] = (),
+    refused: Mapping[str, str] | None = None,
+    known: Spans | None = None,
+    begin: Mapping[str, int] | None = None,
+) -> World:
+    return World(
+        source=SOURCE,
+        source_id="t1",
+        cutover={"0": 50},
+        begin=begin or {"0": 0},
+        wanted=wanted,
+        seen={one.filter: one for one in seen},
+        refused=refused or {},
+        known=lambda _: known or {},
+    )
+
+
+def owed(start: int, end: int) -> Owed:
+    return Owed(None, "one", SOURCE, "t1", {"0": start}, {"0": end})
+
+
+def test_new_filters_are_live_from_where_the_next_batch_starts() -> None:
+    plan = planned(world(TWO, ONE))
+    assert plan.members == (Member("one", "r1", "out-one"), Member("two", "r2", "out-two"))
+    assert [(one.standing, one.cutover) for one in plan.seen] == [("live", {"0": 50})] * 2
+    assert plan.owed == ()
+
+
+def test_what_has_not_changed_is_not_told_again() -> None:
+    plan = planned(world(ONE, seen=(LIVE,)))
+    assert plan.members == (Member("one", "r1", "out-one"),)
+    assert plan.seen == ()
+
+
+def test_a_new_revision_takes_over_at_the_next_batch() -> None:
+    newer = replace(ONE, revision="r9", deployment="d9")
+    (seen,) = planned(world(newer, seen=(LIVE,))).seen
+    assert (seen.revision, seen.deployment, seen.cutover) == ("r9", "d9", {"0": 50})
+
+
+def test_a_paused_filter_keeps_its_place_and_catches_up_when_it_goes_on() -> None:
+    plan = planned(world(replace(ONE, paused=True), seen=(LIVE,)))
+    assert plan.members == ()
+    (paused,) = plan.seen
+    assert (paused.standing, paused.cutover) == (Standing.PAUSED, {"0": 50})
+    earlier = replace(paused, cutover={"0": 30})
+    plan = planned(world(ONE, seen=(earlier,)))
+    assert plan.seen[0].standing is Standing.LIVE
+    assert plan.owed == (owed(30, 50),)
+
+
+def test_a_filter_paused_before_it_ever_judged_begins_where_it_was_deployed() -> None:
+    (paused,) = planned(world(replace(ONE, paused=True))).seen
+    assert paused.cutover == {"0": 50}
+
+
+@pytest.mark.parametrize("standing", [Standing.SUSPENDED, Standing.FAILED])
+def test_a_filter_that_failed_stays_out_until_it_is_deployed_again(standing: Standing) -> None:
+    bad = replace(LIVE, standing=standing, cutover={"0": 20}, reason="it raised")
+    assert planned(world(ONE, seen=(bad,))).members == ()
+    assert planned(world(ONE, seen=(bad,))).seen == ()
+    assert not is_new(ONE, bad, "t1")
+    plan = planned(world(replace(ONE, deployment="d9"), seen=(bad,)))
+    assert plan.members != ()
+    assert plan.owed == (owed(20, 50),)
+
+
+def test_a_filter_that_never_judged_is_owed_nothing_when_it_can_be_taken_up_at_last() -> None:
+    plan = planned(world(ONE, refused={"one": "no topic"}))
+    (failed,) = plan.seen
+    assert (failed.standing, failed.reason, failed.cutover) == (Standing.FAILED, "no topic", {})
+    plan = planned(world(replace(ONE, deployment="d9"), seen=(failed,)))
+    assert plan.owed == ()
+
+
+def test_a_new_revision_that_cannot_be_taken_up_leaves_a_place_to_go_on_from() -> None:
+    newer = replace(ONE, revision="r9", deployment="d9")
+    (failed,) = planned(world(newer, seen=(LIVE,), refused={"one": "bad"})).seen
+    assert (failed.standing, failed.cutover) == (Standing.FAILED, {"0": 50})
+
+
+def test_a_filter_that_is_taken_away_ends_where_the_next_batch_starts() -> None:
+    (off,) = planned(world(seen=(LIVE,))).seen
+    assert (off.standing, off.cutover) == (Standing.OFF, {"0": 50})
+    assert planned(world(seen=(off,))).seen == ()
+    assert planned(world(ONE, seen=(off,))).owed == ()
+
+
+def test_a_backfill_owes_all_that_the_filter_never_judged() -> None:
+    wanted = replace(ONE, backfill="earliest")
+    plan = planned(world(wanted, known={"0": [(10, 20)]}, begin={"0": 5}))
+    assert plan.owed == (owed(5, 10), owed(20, 50))
+
+
+def test_an_update_of_a_filter_that_is_up_to_date_owes_nothing() -> None:
+    wanted = replace(ONE, revision="r9", backfill="earliest")
+    assert planned(world(wanted, seen=(LIVE,), known={"0": [(0, 50)]})).owed == ()
+
+
+def test_what_expired_while_a_filter_was_halted_is_given_up_in_words() -> None:
+    bad = replace(LIVE, standing=Standing.SUSPENDED, cutover={"0": 20})
+    plan = planned(world(replace(ONE, deployment="d9"), seen=(bad,), begin={"0": 35}))
+    lost = replace(owed(20, 35), state=Owing.GIVEN_UP, reason=EXPIRED)
+    assert plan.owed == (owed(35, 50), lost)
+
+
+def test_on_a_topic_that_was_made_again_filters_begin_anew() -> None:
+    old = replace(LIVE, source_id="t0", cutover={"0": 900})
+    (seen,) = planned(world(ONE, seen=(old,))).seen
+    assert (seen.source_id, seen.cutover) == ("t1", {"0": 50})
+    assert is_new(ONE, old, "t1")
