@@ -1,0 +1,98 @@
+"""Random filters over random records: what Spark routes is what the Python twin says, as multisets."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.expr_frames import ANSI, seeded
+from tests.integration.filters import (
+    bound,
+    refused_by_spark,
+    refused_by_twin,
+    routed_by_spark,
+    routed_by_twin,
+)
+from tests.unit.compile.filters.random_filters import ODD_RECORDS, random_filter, random_record
+from tests.unit.expr.hostile import hostile_texts
+from tests.unit.spec.test_filter import DEALER
+
+from headgate.compile.filters.compile import compile_filter
+from headgate.compile.filters.model import CompiledFilter
+from headgate.spec.filter_loader import parse_filter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def random_set(rng: Random, count: int) -> list[CompiledFilter]:
+    return [compile_filter(random_filter(rng, f"f{at}")) for at in range(count)]
+
+
+def agree(spark: SparkSession, rng: Random, filters: int, records: int) -> int:
+    """How many records were sent on, after both sides were found to say the same of all of them."""
+    made = random_set(rng, filters)
+    values = [*ODD_RECORDS, *(random_record(rng) for _ in range(records))]
+    bound(spark, values, made)
+    found = routed_by_spark(spark)
+    assert found == routed_by_twin(values, made)
+    assert refused_by_spark(spark) == refused_by_twin(values)
+    return found.total()
+
+
+def test_spark_routes_what_the_twin_says(spark: SparkSession) -> None:
+    assert agree(spark, seeded(21), 60, 150) > 100
+
+
+def test_without_a_filter_records_are_read_and_none_is_sent(spark: SparkSession) -> None:
+    bound(spark, ODD_RECORDS, [])
+    assert routed_by_spark(spark).total() == 0
+    assert refused_by_spark(spark) == refused_by_twin(ODD_RECORDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_thousand_random_filters_route_as_the_twin_says(spark: SparkSession, ansi: str) -> None:
+    rng = seeded()
+    before = spark.conf.get(ANSI)
+    spark.conf.set(ANSI, ansi)
+    try:
+        assert sum(agree(spark, rng, 100, 400) for _ in range(10)) > 10_000
+    finally:
+        spark.conf.set(ANSI, str(before))
+
+
+def hostile_filters(texts: list[str], *, joined: bool) -> list[CompiledFilter]:
+    """One filter a text, asked by the join or as a condition of its own."""
+    made: list[CompiledFilter] = []
+    for at, text in enumerate(texts):
+        equal = {"field": "header_data.a", "operator": "equals", "value": text}
+        one = equal if joined else {"any": [equal, {"field": "__table", "operator": "isNotNull"}]}
+        document = {**DEALER, "id": f"h{at}", "outputTopic": f"t{at}", "conditions": [one]}
+        made.append(compile_filter(parse_filter(document)))
+    return made
+
+
+def selected(spark: SparkSession, texts: list[str], *, joined: bool) -> set[tuple[int, int]]:
+    values = [
+        json.dumps({"id": "e", "__op": "c", "header_data": json.dumps({"a": text})}).encode()
+        for text in texts
+    ]
+    bound(spark, values, hostile_filters(texts, joined=joined))
+    rows = spark.sql("SELECT offset, filter FROM router_routed").collect()
+    return {(row[0], row[1]) for row in rows}
+
+
+def test_hostile_strings_select_exactly_themselves(spark: SparkSession) -> None:
+    texts = hostile_texts(seeded(5), 120)
+    assert selected(spark, texts, joined=True) == {(at, at) for at in range(len(texts))}
+
+
+@pytest.mark.slow
+def test_thousands_of_hostile_strings_select_exactly_themselves(spark: SparkSession) -> None:
+    texts = hostile_texts(seeded(), 10_000)
+    assert selected(spark, texts, joined=True) == {(at, at) for at in range(len(texts))}
+    few = hostile_texts(seeded(), 300)
+    assert selected(spark, few, joined=False) == {(at, at) for at in range(len(few))}
