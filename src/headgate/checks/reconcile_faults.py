@@ -51,3 +51,20 @@ def write_report(folder: Path, report: FaultReport) -> None:
     document = {**asdict(report), "faults": report.faults}
     file = folder / "reconcile_faults.json"
     file.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def report_text(report: FaultReport) -> str:
+    """For a person: each gap, who told of it, and what became of the keys."""
+    lines = [
+        f"{gap.what:<10} away {gap.away_seconds:g} s, work went on {gap.recovered_seconds:g} s later;"
+        f" told by {', '.join(who for who, words in gap.told.items() if words) or 'nobody'}"
+        for gap in report.struck
+    ]
+    found = ", ".join(f"{n:,} {status}" for status, n in report.compared.found.items())
+    lines += [
+        f"{report.keys:,} keys, {report.events:,} events, all settled {report.drained_seconds:g} s"
+        " after the last",
+        f"found as planted: {found}; {report.compared.late:,} of them late",
+        f"certificate: {report.certificate}; the job was started again {report.restarts} times",
+    ]
+    return "\n".join(lines)

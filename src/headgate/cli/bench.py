@@ -294,7 +294,7 @@ def reconcile_faults(small: bool, only: str) -> None:
       headgate bench reconcile-faults
       headgate bench reconcile-faults --small --only cassandra
     """
-    from headgate.checks.reconcile_faults import SMALL, run_reconcile_faults
+    from headgate.checks.reconcile_faults import SMALL, report_text, run_reconcile_faults
     from headgate.checks.reconcile_faults_play import FAULTS
     from headgate.settings import load_settings
 
@@ -310,7 +310,7 @@ def reconcile_faults(small: bool, only: str) -> None:
         console.say,
     )
     console.done(f"{report.keys:,} keys left as planted in {report.seconds:g} s")
-    console.data(report)
+    console.data(report, text=report_text(report))
 
 
 @group.command("filter-faults")
