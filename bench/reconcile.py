@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,18 +78,41 @@ def home(bench: Rig, batch: int) -> Iterator[tuple[Settings, OpsStore]]:
         yield settings, store
 
 
-def run(bench: Rig, batch: int) -> tuple[tuple[LedgerRow, ...], float]:
-    """The job to the end of both topics; its batches, and all the CPU it took."""
+def run(bench: Rig, batch: int) -> tuple[tuple[LedgerRow, ...], list[float]]:
+    """The job to the end of both topics; its batches, and all the CPU up to the end of each."""
     with home(bench, batch) as (settings, store):
         asked = ask_for(settings, store, f"reconcile-{TABLE}", "batch", {})
         claimed = store.claim(asked.job, asked.number, "bench")
-        cpu = cpu_seconds()
-        JOBS["reconcile"](RunContext(claimed, settings, bench.session, store, lambda: None))
-        return store.ledger(asked.job), cpu_seconds() - cpu
+        context = RunContext(claimed, settings, bench.session, store, lambda: None)
+        with metered(store, asked.job) as spent:
+            JOBS["reconcile"](context)
+        return store.ledger(asked.job), spent
 
 
-def sustained(rows: tuple[LedgerRow, ...], warm: int) -> dict[str, object]:
-    """Over the batches behind the first ones."""
+@contextmanager
+def metered(store: OpsStore, job: str) -> Iterator[list[float]]:
+    """What was spent when each batch was found settled: of a machine that others use, CPU tells more."""
+    spent: list[float] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            new = len(store.ledger(job)) - len(spent)
+            spent.extend([cpu_seconds()] * new)
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield spent
+    finally:
+        done.set()
+        watching.join()
+        spent.extend([cpu_seconds()] * (len(store.ledger(job)) - len(spent)))
+
+
+def sustained(rows: tuple[LedgerRow, ...], spent: list[float], warm: int) -> dict[str, object]:
+    """Over the batches behind the first ones; the last is only what they have left."""
+    rows = rows[:-1] if len(rows) > warm + 1 and rows[-1].read < rows[-2].read // 2 else rows
     measured, before = rows[warm:], rows[warm - 1]
     seconds = (measured[-1].committed_at - before.committed_at).total_seconds()
     pairs = sum(row.read for row in measured) // 2
@@ -96,30 +120,30 @@ def sustained(rows: tuple[LedgerRow, ...], warm: int) -> dict[str, object]:
         round(row.read / 2 / (row.committed_at - earlier.committed_at).total_seconds())
         for earlier, row in zip((before, *measured), measured, strict=False)
     ]
+    cpu = spent[len(rows) - 1] - spent[warm - 1]
     return {"pairs": pairs, "seconds": round(seconds, 1), "by_batch": by_batch,
-            "pairs_per_second": round(pairs / seconds)}  # fmt: skip
+            "pairs_per_second": round(pairs / seconds), "cpu_seconds": round(cpu, 1),
+            "cpu_microseconds_per_pair": round(cpu * 1e6 / pairs, 1)}  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("bootstrap")
-    parser.add_argument("--pairs", type=int, default=1_200_000)
-    parser.add_argument("--batch", type=int, default=100_000, help="pairs in a batch")
+    parser.add_argument("--pairs", type=int, default=1_600_000)
+    parser.add_argument("--batch", type=int, default=200_000, help="pairs in a batch")
     parser.add_argument("--warm", type=int, default=2, help="batches before the figure")
     chosen = parser.parse_args()
     with rig(chosen.bootstrap) as bench:
         began = time.perf_counter()
         fill(chosen.bootstrap, chosen.pairs)
         filled = round(time.perf_counter() - began, 1)
-        rows, cpu = run(bench, chosen.batch)
-    found = sustained(rows, chosen.warm)
+        rows, spent = run(bench, chosen.batch)
+    found = sustained(rows, spent, chosen.warm)
     line = {"what": "pairs a second, sustained", "figure": found["pairs_per_second"]}
     report = {
         "goal": "P7",
         "lines": [{**line, "unit": "pairs/s", "limit": GOAL, "better": "more"}],
         "fill_seconds": filled,
-        "cpu_seconds": round(cpu, 1),
-        "cpu_microseconds_per_pair": round(cpu * 1e6 / chosen.pairs, 1),
         **found,
     }
     sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
