@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import ConflictError, NotFoundError
@@ -112,6 +112,7 @@ def test_the_oldest_letter_goes_first():
     assert [item.id for item in plan.items] == ["a", "b"]
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 9), st.integers(1, 12), st.integers(1, 4))
 def test_a_redrive_that_is_killed_anywhere_sends_each_letter_once(
     tmp_path_factory: pytest.TempPathFactory, count: int, kill_after: int, per_second: int
@@ -127,6 +128,7 @@ def test_a_redrive_that_is_killed_anywhere_sends_each_letter_once(
     assert (report.sent, report.left, report.closed) == (count, 0, True)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_a_journal_that_is_cut_off_anywhere_can_be_resumed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
