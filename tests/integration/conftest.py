@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.integration.postgres import place_in
 
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.feeds.connect.build import build_plugins
+from headgate.feeds.events.database import Place
 from headgate.local import kafka
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
+from headgate.local.postgres import PostgresServer
 from headgate.local.process import Child, any_port, wait_until
 from headgate.local.service import Running
 
@@ -119,3 +122,16 @@ def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
     """A Cassandra for one test that kills it."""
     with Running(CassandraServer(tmp_path / "cassandra")) as node:
         yield node
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[PostgresServer]]:
+    """A PostgreSQL for the tests of one file."""
+    with Running(PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def events_place(postgres: Running[PostgresServer]) -> Place:
+    """Where clients find the events' database of that PostgreSQL."""
+    return place_in(postgres.service)
