@@ -10,8 +10,8 @@ from typing import cast
 from urllib.request import urlopen
 
 from headgate.metrics import names
+from headgate.metrics.family import Family, Sample
 from headgate.metrics.names import Metric
-from headgate.metrics.readings import Family, Sample
 
 LOOK_SECONDS = 10.0
 _LINE = re.compile(r"^(?P<name>[a-z_]+)\{(?P<labels>[^}]*)\}\s+(?P<value>[-+0-9.eE]+|NaN)\s*$")

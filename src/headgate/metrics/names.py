@@ -212,6 +212,34 @@ HASHER_PAUSED = _metric(
 HASHER_REREADS = _metric(
     "headgate_hasher_rereads", "gauge", "keys", "table", "Keys that will be read again."
 )
+FILTER_ROUTED = _metric(
+    "headgate_filter_routed_total",
+    "counter",
+    "records",
+    "job filter",
+    "Records that the filter sent to its topic.",
+)
+FILTER_REFUSED = _metric(
+    "headgate_filter_refused_total",
+    "counter",
+    "records",
+    "job filter",
+    "Records that the filter matched and that were too large for its topic.",
+)
+FILTER_BEHIND = _metric(
+    "headgate_filter_behind",
+    "gauge",
+    "offsets",
+    "source filter",
+    "Offsets that the router has judged and the filter has yet to judge.",
+)
+FILTER_LIVE = _metric(
+    "headgate_filter_live",
+    "gauge",
+    "flag",
+    "source filter standing",
+    "1 while the filter judges; 0 with how it stands otherwise.",
+)
 
 METRICS: tuple[Metric, ...] = (
     *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
@@ -225,6 +253,7 @@ METRICS: tuple[Metric, ...] = (
     *(CASSANDRA_TIMEOUTS, PARTIAL_ROWS, SCHEMA_DRIFT, COLUMNS_REMOVED),
     *(HASHER_RECORDS, HASHER_READINGS, HASHER_LOOKUPS, HASHER_LOOKUP_SECONDS),
     *(HASHER_IN_FLIGHT, HASHER_PAUSED, HASHER_REREADS),
+    *(FILTER_ROUTED, FILTER_REFUSED, FILTER_BEHIND, FILTER_LIVE),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
 KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES, WITHIN_GRACE, SLO_MET)

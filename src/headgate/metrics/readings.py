@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate import __version__
-from headgate.metrics import gauges, names
+from headgate.metrics import filters, gauges, names
 from headgate.metrics.dimensions import Dimensions, all_dimensions
+from headgate.metrics.family import Family
 from headgate.metrics.names import Metric
 from headgate.metrics.sums import JobSums, Sums
 from headgate.store.model import Run, RunState
@@ -19,15 +20,6 @@ DEAD = ("refused", "dead_letter")
 # As a run of a stream keeps it among its options.
 TRIGGER = "trigger_seconds"
 SWEEP = "sweep-"
-Sample = tuple[tuple[str, ...], float]
-
-
-@dataclass(frozen=True)
-class Family:
-    """One metric with its values, each under the labels that the metric names."""
-
-    metric: Metric
-    samples: tuple[Sample, ...]
 
 
 @dataclass(frozen=True)
@@ -67,6 +59,7 @@ class Readings:
         begun = time.perf_counter()
         self._sums.refresh()
         found = [*self._jobs(), *self._runs(), *self._windows(), *self._sinks(), *self._here()]
+        found += filters.families(self._store, self._sums.filters)
         rules = [*self._rules()]
         took = [Family(names.SCRAPE_SECONDS, (((), time.perf_counter() - begun),))]
         order = {metric.name: at for at, metric in enumerate(names.METRICS)}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from headgate.errors import ConflictError
 from headgate.metrics.exposition import CONTENT_TYPE, exposition
-from headgate.metrics.readings import Family
+from headgate.metrics.family import Family
 
 PATH = "/metrics"
 FRESH_SECONDS = 1.0

@@ -44,13 +44,14 @@ class JobSums:
 
 
 class Sums:
-    """Per job the sums of its batches, and per rule what it found."""
+    """Per job the sums of its batches, per rule what it found, and per filter what it sent on."""
 
     def __init__(self, store: OpsStore) -> None:
         self._store = store
         self._until = 0
         self.jobs: dict[str, JobSums] = {}
         self.rules: dict[tuple[str, str, str, str], tuple[int, int]] = {}
+        self.filters: dict[tuple[str, str], tuple[int, int]] = {}
 
     def refresh(self) -> None:
         """Add the rows that were settled since; rows are settled one after the other."""
@@ -59,6 +60,9 @@ class Sums:
             assert last is not None
             for job, count in self._store.rule_counts_between(self._until, last):
                 self._add(job, count)
+            for key, found in self._store.routing.routed_between(self._until, last).items():
+                n, refused = self.filters.get(key, (0, 0))
+                self.filters[key] = (n + found[0], refused + found[1])
             for row in rows:
                 self.jobs.setdefault(row.job, JobSums()).add(row)
             self._until = last

@@ -81,6 +81,17 @@ def sums(db: Connection, job: str | None = None) -> Mapping[str, tuple[int, int]
     return {row[0]: (int(row[1]), int(row[2])) for row in rows}
 
 
+def sums_between(
+    db: Connection, after: int, until: int
+) -> Mapping[tuple[str, str], tuple[int, int]]:
+    """Per job and filter, over some batches by the numbers of their ledger rows."""
+    of = (routed_counts.c.job, routed_counts.c.filter)
+    query = select(*of, func.sum(routed_counts.c.n), func.sum(routed_counts.c.refused)).where(
+        routed_counts.c.ledger > after, routed_counts.c.ledger <= until
+    )
+    return {(row[0], row[1]): (int(row[2]), int(row[3])) for row in db.execute(query.group_by(*of))}
+
+
 def batches(db: Connection, job: str) -> Mapping[int, RoutedBatch]:
     """The set and the counts of each batch of a job, by the number of its ledger row."""
     mine = select(routed_batches).where(routed_batches.c.job == job)

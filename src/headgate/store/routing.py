@@ -158,6 +158,11 @@ class RoutingStore:
         with self._engine.connect() as db:
             return routed.sums(db, job)
 
+    def routed_between(self, after: int, until: int) -> Mapping[tuple[str, str], tuple[int, int]]:
+        """Per job and filter, what the batches of these rows of the ledger sent on and refused."""
+        with self._engine.connect() as db:
+            return routed.sums_between(db, after, until)
+
     def routed_batches(self, job: str) -> Mapping[int, RoutedBatch]:
         """The set and counts of a job's batches, by the number of their ledger row."""
         with self._engine.connect() as db:
