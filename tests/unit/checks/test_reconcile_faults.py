@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from headgate.checks.reconcile_faults import report_text
 from headgate.checks.reconcile_faults_found import Final, compared
 from headgate.checks.reconcile_faults_plant import (
     DELETE_EVENT,
@@ -128,4 +129,7 @@ def test_a_gap_that_nobody_told_of_is_a_fault():
     report = FaultReport(20, 19, 1.0, 1.0, 0, (told,), good, HOLDS)
     assert report.faults == ()
     report = FaultReport(20, 19, 1.0, 1.0, 0, (told, silent), good, HOLDS)
+    first, second, *_ = report_text(report).splitlines()
+    assert first == "kafka      away 5 s, work went on 1 s later; told by job"
+    assert second.endswith("told by nobody")
     assert report.faults == ("nobody told that cassandra was away",)
