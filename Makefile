@@ -44,6 +44,9 @@ demo-quality: $(PREPARED) ## planted defects found again in every table, ledger 
 demo-reconcile: $(PREPARED) ## planted pairs found again, key by key, in Kafka, Cassandra and Connect
 	$(HG) demo reconcile
 
+demo-filters: $(PREPARED) ## events routed to three dealers, filters changed on the way, everything proven
+	$(HG) demo filters
+
 setup-dev: $(READY) ## everything Python (and a Java if there is none) into .venv
 	@echo "ready: $(HG) --help" >&2
 
@@ -177,6 +180,17 @@ jobs: $(READY) ## jobs with their states
 job-cancel: $(READY) ## stop one job: JOB=bronze-taxi
 	$(HG) job stop $(JOB)
 
+##@ Filters
+
+serve: $(READY) ## the API of filters, events and dead letters
+	$(HG) serve
+
+check-filters: $(READY) ## every fault of the filters' files at once
+	$(HG) filters check
+
+dead-letters: $(READY) ## records that jobs could not accept, by job, reason and topic
+	$(HG) dlq groups
+
 ##@ Maintenance
 
 compact-silver: $(READY) ## merge small files to 128 MB, of dates that are over
@@ -253,6 +267,9 @@ faults: $(PREPARED) ## kill the engine N times and compare: N=20
 
 bursts: $(PREPARED) ## stream bursts, kill broker and engine, compare with a batch run
 	$(HG) bench bursts
+
+filter-faults: $(PREPARED) ## post events while every part is killed in turn, and account for each
+	$(HG) bench filter-faults
 
 bench: $(PREPARED) ## the goals' table
 	$(HG) bench run
