@@ -29,7 +29,7 @@ from headgate.store.model import Lease
 from headgate.store.ops import OpsStore
 
 LEASE = "control-plane"
-LEASE_SECONDS = 4.0
+LEASE_SECONDS = 3.0
 AGREE_EVERY = timedelta(seconds=2)
 REMOVALS = (OperationKind.DISABLE, OperationKind.DELETE)
 

@@ -1,0 +1,111 @@
+"""R9: the control plane is killed at each step of approve and deploy, and all sides agree again."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+from tests.unit.control.control_room import ANN, BOB, document, make_database
+
+from headgate.control.deploying import Reconciler
+from headgate.control.faults import VARIABLE, Point
+from headgate.control.git.store import GitStore
+from headgate.control.revisions import document_text
+from headgate.control.service import FilterService
+from headgate.control.targets.engine import EngineTarget
+from headgate.store.audit import breaks
+from headgate.store.control_model import Status
+from headgate.store.ops import OpsStore
+from headgate.store.routing_model import Seen, Standing
+
+SECONDS = 10.0
+
+
+class Plane:
+    """The control plane on real parts; the router is moved by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = OpsStore.open(f"sqlite:///{folder / 'ops.db'}")
+        self.git = GitStore(folder / "filters.git")
+        targets = {"engine": EngineTarget(self.store.routing)}
+        self.service = FilterService(self.store, self.git, targets)
+        self.reconciler = Reconciler(self.store, self.git, targets)
+
+    def approve_and_deploy(self) -> None:
+        """What is still to be done, as a person would try it again."""
+        record = self.service.get("one")
+        if record.status is Status.PENDING_APPROVAL:
+            record = self.service.approve(BOB, "one", record.revision)
+        if record.status is Status.APPROVED:
+            self.service.deploy(ANN, "one")
+
+    def reconcile(self, seconds: float) -> float:
+        """Until all sides agree; how long it took."""
+        began = time.monotonic()
+        while not self.agrees():
+            assert time.monotonic() - began < seconds, self.service.get("one")
+            self.reconciler.step()
+            self.route()
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    def route(self) -> None:
+        row = self.store.routing.wanted_filter("one")
+        if row is not None:
+            place = (row.filter, row.source, row.revision, row.deployment)
+            self.store.routing.see([Seen(*place, Standing.LIVE, "set", {"0": 1})])
+
+    def agrees(self) -> bool:
+        """Git has what was accepted, the engine runs what is deployed, and no errand is open."""
+        record, wanted = self.service.get("one"), self.store.routing.wanted_filter("one")
+        settled = record.status is Status.DEPLOYED and not self.store.control.open_errands()
+        text = document_text(record.document)
+        runs = wanted is not None and wanted.deployment == record.wanted_deployment
+        return settled and runs and self.git.read("one") == text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_database(tmp_path / "ops.db")
+    plane = Plane(tmp_path)
+    plane.service.create(ANN, document())
+    plane.store.close()
+    return tmp_path
+
+
+def served(folder: Path) -> None:
+    """A server in short: it approves, deploys and reconciles until it is killed or done."""
+    plane = Plane(folder)
+    plane.approve_and_deploy()
+    plane.reconcile(seconds=20)
+
+
+def killed_at(point: Point, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The witness of a process that was killed there."""
+    witness = folder / f"{point}.witness"
+    monkeypatch.setenv(VARIABLE, f"{point}:{witness}")
+    process = multiprocessing.get_context("fork").Process(target=served, args=(folder,))
+    process.start()
+    process.join(timeout=60)
+    monkeypatch.delenv(VARIABLE)
+    assert process.exitcode == -9
+    return witness
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("point", list(Point))
+def test_a_control_plane_killed_at_any_step_is_followed_by_one_that_agrees(
+    point: Point, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    witness = killed_at(point, folder, monkeypatch)
+    assert witness.read_text() == point
+    plane = Plane(folder)
+    plane.approve_and_deploy()
+    took = plane.reconcile(SECONDS)
+    assert took < SECONDS
+    assert len(plane.git.history("one")) == 1
+    assert breaks(*plane.store.control.audit_chain()) == ()
+    actions = [entry.action for entry in plane.store.control.audit_of("one")]
+    assert actions == ["create", "approve", "deploy", "deploy_done"]
