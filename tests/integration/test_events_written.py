@@ -10,6 +10,7 @@ import pytest
 from tests.integration.postgres import ROOT, place_in, rows
 
 from headgate.errors import UnavailableError
+from headgate.feeds.events.database import connect
 from headgate.feeds.events.drawing import draw
 from headgate.feeds.events.json_text import parsed
 from headgate.feeds.events.reading import Read, read_event
@@ -141,3 +142,16 @@ def test_a_server_that_is_away_is_said_to_be(events_place):
     nowhere = replace(events_place, port=any_port())
     with EventWriter(nowhere) as writer, pytest.raises(UnavailableError, match="does not answer"):
         writer.write([sample(1)])
+
+
+def test_a_database_that_was_emptied_gets_its_tables_again(tmp_path):
+    with Running(PostgresServer(tmp_path / "postgres")) as server:
+        place = place_in(server.service)
+        with EventWriter(place) as writer:
+            assert writer.write([sample(1)])
+            with connect(place) as connection:
+                connection.execute("DROP SCHEMA public CASCADE")
+                connection.execute("CREATE SCHEMA public")
+            with pytest.raises(UnavailableError):
+                writer.write([sample(1)])
+            assert writer.write([sample(1)])

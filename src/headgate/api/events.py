@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from headgate.api.guard import allowed
+from headgate.api.idempotency import IdempotentRoute
 from headgate.api.problems import ProblemFault, problem_of, responses
 from headgate.api.served import ServedHere
 from headgate.control.identity.model import Identity
@@ -25,7 +26,7 @@ from headgate.feeds.events.writer import EventWriter
 MOST_EVENTS = 1_000
 CREATED, CONFLICT = int(HTTPStatus.CREATED), int(HTTPStatus.CONFLICT)
 UNFIT, MIXED = int(HTTPStatus.UNPROCESSABLE_ENTITY), int(HTTPStatus.MULTI_STATUS)
-router = APIRouter(prefix="/api/v1/events", tags=["events"])
+router = APIRouter(prefix="/api/v1/events", tags=["events"], route_class=IdempotentRoute)
 _OPENING = threading.Lock()
 
 

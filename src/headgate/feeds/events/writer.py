@@ -69,6 +69,9 @@ class EventWriter:
                 return _write(connection, ordered)
         except psycopg.OperationalError as error:
             raise away(self._place, error) from None
+        except psycopg.errors.UndefinedTable as error:
+            self._migrated = False  # somebody began with an empty database
+            raise away(self._place, error) from None
         except psycopg.Error as error:
             raise OperationError("PostgreSQL refused the events", why=str(error).strip()) from None
 

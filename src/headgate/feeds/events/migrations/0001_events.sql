@@ -21,6 +21,8 @@ CREATE TABLE event_headers (
 -- A delete must say what was deleted, and an update must repeat what it left as it was.
 ALTER TABLE event_headers REPLICA IDENTITY FULL;
 
+-- It outlives a table that was dropped.
+DROP PUBLICATION IF EXISTS headgate_events;
 CREATE PUBLICATION headgate_events FOR TABLE event_headers;
 
 -- One table for each type of entity; it holds the newest state that an event told.
