@@ -1,4 +1,4 @@
-"""What the added Java servers have in common: a folder, a log, a runtime, and why they end."""
+"""What the added servers have in common: a folder, a log, and why they end; most run on Java."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 2.0
 
 
 class EmbeddedServer:
-    """A service of one Java process whose files are all in one folder."""
+    """A service whose files are all in one folder; the runtime is looked for by those on Java."""
 
     name: ClassVar[str]
     stop_seconds: ClassVar[float] = 20.0
