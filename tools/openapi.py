@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from headgate.api.app import create_app
 from headgate.control.service import FilterService
@@ -15,12 +16,17 @@ ROOT = Path(__file__).parents[1]
 FILE = ROOT / "schemas" / "openapi.json"
 
 
-def text() -> str:
-    """The document as it is committed: keys in order, so that a change shows as what it is."""
+def document() -> dict[str, Any]:
+    """As the app serves it."""
     with tempfile.TemporaryDirectory() as home, OpsStore.open(f"sqlite:///{home}/ops.db") as store:
         app = create_app(Settings(root=Path(home)), store, FilterService(store, None, {}))
-        return json.dumps(app.openapi(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        return app.openapi()
+
+
+def written(made: dict[str, Any]) -> str:
+    """As it is committed: keys in order, so that a change shows as what it is."""
+    return json.dumps(made, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    FILE.write_text(written(document()), encoding="utf-8")

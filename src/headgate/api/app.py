@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
@@ -17,6 +17,7 @@ from headgate.api import (
     health,
     metrics,
     operations,
+    previews,
     problems,
     stream,
 )
@@ -38,6 +39,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     metrics.router,
     drafts.router,
+    previews.router,
     filters.router,
     filter_actions.router,
     operations.router,
@@ -61,21 +63,27 @@ def create_app(settings: Settings, store: OpsStore, service: FilterService) -> F
     app.state.served = Served(settings, store, service, authenticator)
     app.state.counts, app.state.streams = metrics.Counts(), stream.Streams()
     problems.install(app)
+    app.state.routes = tuple(own_routes(ROUTERS))
+    refuse_unguarded(app.state.routes)
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(Manners)
-    refuse_unguarded(app)
     # FastAPI's way to say it: the method of this one app is replaced.
     app.openapi = lambda: describe(app)
     return app
 
 
-def refuse_unguarded(app: FastAPI) -> None:
+def own_routes(routers: Iterable[APIRouter]) -> Iterator[APIRoute]:
+    """Every route of these routers; LookupError for one of a kind that we could not judge."""
+    for router in routers:
+        for route in router.routes:
+            if not isinstance(route, APIRoute):
+                raise LookupError(f"{route} is no route of ours")
+            yield route
+
+
+def refuse_unguarded(routes: Iterable[APIRoute]) -> None:
     """Nothing is served that the table of operations does not know."""
-    for route in routes(app):
+    for route in routes:
         if route.operation_id not in PUBLIC and guarded(route) != route.operation_id:
             raise LookupError(f"{route.path} is not guarded by {route.operation_id}")
-
-
-def routes(app: FastAPI) -> Iterator[APIRoute]:
-    return (route for route in app.routes if isinstance(route, APIRoute))

@@ -28,6 +28,7 @@ from headgate.api.models import (
     StatusOut,
     ValidationOut,
 )
+from headgate.api.preview_models import PreviewOut
 from headgate.api.problem_errors import error_of
 from headgate.errors import UnavailableError
 
@@ -111,6 +112,13 @@ class Client:
 
     def validate_document(self, document: Mapping[str, Any]) -> DocumentValidationOut:
         return self._post(f"{FILTERS}:validate", DocumentValidationOut, document)
+
+    def dry_run(self, id: str, last: int, samples: int) -> PreviewOut:
+        return self._post(f"{FILTERS}/{id}/dry-run?last={last}&samples={samples}", PreviewOut)
+
+    def dry_run_document(self, document: Mapping[str, Any], last: int, samples: int) -> PreviewOut:
+        path = f"{FILTERS}:dry-run?last={last}&samples={samples}"
+        return self._post(path, PreviewOut, document)
 
     def approve(self, id: str, revision: str, comment: str = "") -> FilterOut:
         body = {"revision": revision, "comment": comment}

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from headgate.api import idempotency
+from headgate.api.idempotency import NAME, IdempotentRoute
 from headgate.api.models import Problem
 from headgate.control.identity.policy import OPERATIONS, PUBLIC
 from headgate.spec.filter import Filter
@@ -25,7 +25,7 @@ SECURITY = {
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
 IDEMPOTENCY = {
-    "name": idempotency.NAME,
+    "name": NAME,
     "in": "header",
     "required": False,
     "description": "The same key again gets the same answer, and nothing is done twice.",
@@ -47,9 +47,8 @@ def _made(app: FastAPI) -> dict[str, Any]:
     schemas: dict[str, Any] = components.setdefault("schemas", {})
     _add(schemas, Problem)
     _add(schemas, Filter)
-    once = {
-        route.operation_id for route in app.routes if isinstance(route, idempotency.IdempotentRoute)
-    }
+    routes: tuple[APIRoute, ...] = app.state.routes
+    once = {route.operation_id for route in routes if isinstance(route, IdempotentRoute)}
     for path in made["paths"].values():
         for method, operation in path.items():
             _finish(operation, method == "post" and operation["operationId"] in once)
@@ -76,9 +75,3 @@ def _add(schemas: dict[str, Any], model: type[Problem | Filter]) -> None:
     for name, inner in schema.pop("$defs", {}).items():
         schemas.setdefault(name, inner)
     schemas[model.__name__] = schema
-
-
-def operations(app: FastAPI) -> dict[str, APIRoute]:
-    """Every route by its operation."""
-    found = (route for route in app.routes if isinstance(route, APIRoute))
-    return {str(route.operation_id): route for route in found}

@@ -53,7 +53,7 @@ def list_filters(
     response: Response,
     status: Annotated[Status | None, Query()] = None,
     consumer: Annotated[str | None, Query(max_length=255)] = None,
-    q: Annotated[str | None, Query(max_length=200, description="Words in id or name.")] = None,
+    q: Annotated[str | None, Query(max_length=200, description="Words in id or document.")] = None,
     after: Annotated[str | None, Query(max_length=200, description="`next` of a page.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE)] = 50,
 ) -> FilterList:

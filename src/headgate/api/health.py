@@ -40,4 +40,5 @@ def readyz(here: ServedHere, response: Response) -> Health:
 
 @router.get("/version", operation_id="version")
 def version() -> Version:
+    """Which Headgate this is."""
     return Version(version=__version__)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from headgate.api.models import Problem, ProblemFault
@@ -30,6 +32,8 @@ from headgate.errors import (
     UnsupportedError,
     UsageError,
 )
+from headgate.spec.refusal import suggestion
+from headgate.variables import alternatives
 
 MEDIA_TYPE = "application/problem+json"
 PAGE = "/docs/reference/errors.md"
@@ -114,7 +118,7 @@ async def _on_headgate_error(request: Request, error: Exception) -> Response:
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return answer(invalid(error.errors()), request)
+    return answer(invalid(error.errors(), known_fields(request)), request)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -124,12 +128,31 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     problem = _problem(error.status_code, kind.code, title=title, detail=error.detail)
     made = answer(problem, request)
     made.headers.update(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        made.headers["Allow"] = ", ".join(methods_of(request))
     return made
 
 
-def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
+def methods_of(request: Request) -> list[str]:
+    """What may be done at this path: by all its routes, of which the router names only the first."""
+    routes: tuple[APIRoute, ...] = request.app.state.routes
+    here = [route for route in routes if route.path_regex.match(request.scope["path"])]
+    return sorted({method for route in here for method in route.methods or ()})
+
+
+def known_fields(request: Request) -> frozenset[str]:
+    """The fields of the body that the route takes; empty where it takes none."""
+    field = getattr(request.scope.get("route"), "body_field", None)
+    kinds = alternatives(field.field_info.annotation) if field is not None else ()
+    models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return frozenset(
+        info.alias or name for model in models for name, info in model.model_fields.items()
+    )
+
+
+def invalid(errors: Sequence[Mapping[str, Any]], known: Collection[str] = frozenset()) -> Problem:
     """All faults that pydantic found in body and parameters; 400 where the body is no JSON."""
-    found = [_from_pydantic(error) for error in errors]
+    found = [_from_pydantic(error, known) for error in errors]
     malformed = any(error["type"] == "json_invalid" for error in errors)
     count = "one fault" if len(found) == 1 else f"{len(found)} faults"
     return _problem(
@@ -146,15 +169,18 @@ def pointer(parts: Sequence[object]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def _from_pydantic(error: Mapping[str, Any]) -> ProblemFault:
+def _from_pydantic(error: Mapping[str, Any], known: Collection[str]) -> ProblemFault:
     where, *inside = error["loc"] or ("body",)
     # What was given is not repeated: it may be a secret.
     words = str(error["msg"])
-    if where == "body":
-        return ProblemFault(
-            detail=words, pointer=pointer([] if error["type"] == "json_invalid" else inside)
-        )
-    return ProblemFault(detail=words, parameter=".".join(map(str, inside)))
+    if where != "body":
+        return ProblemFault(detail=words, parameter=".".join(map(str, inside)))
+    if error["type"] == "json_invalid":
+        return ProblemFault(detail=words, pointer="")
+    if error["type"] == "extra_forbidden" and len(inside) == 1:
+        fix = suggestion(str(inside[0]), known, "fields")
+        return ProblemFault(detail="is no field of this", pointer=pointer(inside), fix=fix)
+    return ProblemFault(detail=words, pointer=pointer(inside))
 
 
 def fault_of(fault: Fault) -> ProblemFault:

@@ -26,6 +26,7 @@ from headgate.control.git.store import GitStore
 from headgate.control.identity.authenticate import Authenticator
 from headgate.control.identity.keys import Keys
 from headgate.control.identity.tokens import verifier_of
+from headgate.control.recent import KafkaRecent
 from headgate.control.service import FilterService
 from headgate.control.targets.open import open_targets
 from headgate.errors import ForbiddenError, UsageError
@@ -104,8 +105,14 @@ def serve(
         refuse_strangers(settings, store, address.host)
         listening = stack.enter_context(_bound(address))
         git, targets = open_git(settings), open_targets(settings, store)
-        valid = timedelta(hours=settings.approval_hours)
-        app = create_app(settings, store, FilterService(store, git, targets, approval_valid=valid))
+        service = FilterService(
+            store,
+            git,
+            targets,
+            approval_valid=timedelta(hours=settings.approval_hours),
+            recent=KafkaRecent(settings.bootstrap_servers) if settings.bootstrap_servers else None,
+        )
+        app = create_app(settings, store, service)
         stack.callback(events.close, app)
         reconciler = Reconciler(store, git, targets)
         stack.callback(reconciler.close)

@@ -16,6 +16,7 @@ VERBS: dict[str, str] = {
     "delete": "take a filter away; one that runs needs a second person",
     "deploy": "let an approved filter run, and wait until it does",
     "diff": "what two versions say differently",
+    "dry-run": "what a filter would have matched of the last events",
     "generate": "the SQL of a filter that was submitted",
     "get": "one filter and how it stands",
     "ledger": "which revision judged which offsets",
@@ -34,7 +35,7 @@ VERBS: dict[str, str] = {
 TOGETHER: dict[str, tuple[str, ...]] = {
     "read": ("list", "get", "status", "revisions", "diff", "ledger"),
     "write": ("create", "update", "delete"),
-    "review": ("generate", "validate", "approve", "reject"),
+    "review": ("generate", "validate", "dry-run", "approve", "reject"),
     "deploy": ("deploy", "rollback", "pause", "resume"),
 }
 MODULES = {verb: module for module, verbs in TOGETHER.items() for verb in verbs}

@@ -19,13 +19,13 @@ SHORT = 12
 
 
 @contextmanager
-def asked() -> Generator[Client]:
+def asked(seconds: float = 30.0) -> Generator[Client]:
     """The API that the settings name, else the server of this home, else the usual port."""
     from headgate.api.client import Client
     from headgate.settings import load_settings
 
     settings = load_settings()
-    with Client(url_of(settings), settings.api_key) as client:
+    with Client(url_of(settings), settings.api_key, seconds) as client:
         yield client
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.option("--status", help="Only those of this status.")
 @click.option("--consumer", help="Only those of this consumer.")
-@click.option("--words", help="Only those with these words in id or name.")
+@click.option("--words", help="Only those with these words in id or document.")
 def list_filters(status: str | None, consumer: str | None, words: str | None) -> None:
     """The filters and how they stand.
 

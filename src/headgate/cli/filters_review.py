@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import console
 from headgate.cli.filters_client import SHORT, asked, described
+
+if TYPE_CHECKING:
+    from headgate.api.preview_models import PreviewOut
+
+# A dry run reads many events; the rest is quick.
+LONG = 120.0
 
 
 @click.command()
@@ -62,6 +69,54 @@ def validate(what: str, sql: Path | None) -> None:
 
 
 @click.command()
+@click.argument("what")
+@click.option(
+    "--last", type=int, default=10_000, show_default=True, help="How many events are looked at."
+)
+@click.option("--samples", type=int, default=5, show_default=True, help="How many are shown.")
+def dry_run(what: str, last: int, samples: int) -> None:
+    """What a filter, or a file, would have matched of the last events, beside what runs now.
+
+    Nothing is deployed and nothing is sent. Values of events are masked.
+
+    \b
+    Examples:
+      headgate filters dry-run service-by-dealer-001
+      headgate filters dry-run schemas/v1/filters/service-by-dealer-001.json --last 100000
+    """
+    from headgate.cli.filters_client import read_document
+
+    with asked(seconds=LONG) as client:
+        if what.endswith(".json"):
+            found = client.dry_run_document(read_document(Path(what)), last, samples)
+        else:
+            found = client.dry_run(what, last, samples)
+    console.data(found, text=_preview(found))
+    if found.unread:
+        console.warn(f"no event was looked at: {found.unread}")
+
+
+def _preview(found: PreviewOut) -> str:
+    lines = [
+        f"{found.filter_id} over {found.events:,} events of {found.source}, in {found.seconds:.1f} s",
+        f"  matched  {found.matched:,} (now {found.matched_before:,}): "
+        f"{found.added:,} more, {found.removed:,} less, {found.kept:,} as before",
+        f"  unfit    {found.refused:,} refused, {found.tombstones:,} tombstones",
+    ]
+    lines += [f"  remark   {one.words}" for one in found.remarks]
+    lines += [
+        f"  concerns {one.consumer} on {one.topic}: {one.added:,} more, {one.removed:,} less"
+        for one in found.consumers
+    ]
+    for sign, samples in (("+", found.samples_added), ("-", found.samples_removed)):
+        lines += [
+            f"  {sign} {one.partition}/{one.offset} {one.columns} {one.header_data or {}}"
+            for one in samples
+        ]
+    return "\n".join(lines)
+
+
+@click.command()
 @click.argument("id")
 @click.option(
     "--revision", help="The revision that you looked at; else you are shown what it is now."
@@ -109,4 +164,10 @@ def reject(id: str, reason: str) -> None:
     console.done(f"{id} is {made.status}")
 
 
-COMMANDS = {"generate": generate, "validate": validate, "approve": approve, "reject": reject}
+COMMANDS = {
+    "generate": generate,
+    "validate": validate,
+    "dry-run": dry_run,
+    "approve": approve,
+    "reject": reject,
+}

@@ -123,10 +123,12 @@ def opened() -> Generator[Keys]:
 
 def _local() -> str:
     """Whoever is at this machine: there is no other identity before the first key."""
+    from headgate.control.identity.model import LOCAL
+
     try:
-        return f"local:{getpass.getuser()}"
+        return f"{LOCAL}:{getpass.getuser()}"
     except (KeyError, OSError):
-        return "local"
+        return LOCAL
 
 
 def _shown(key: ApiKey, now: datetime) -> ShownKey:

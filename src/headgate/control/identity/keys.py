@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headgate.control.identity.model import ROLES, Identity
+from headgate.control.identity.model import ROLES, Identity, is_reserved
 from headgate.errors import NotFoundError, UnauthenticatedError, UsageError
 from headgate.spec.refusal import suggestion
 from headgate.store.control_model import ApiKey
@@ -106,6 +106,8 @@ def _check(name: str, roles: Sequence[str], days: float | None) -> None:
             "the name of a key is a person's or a program's",
             fix="use small letters, digits and @ . _ -, at most 100",
         )
+    if is_reserved(name):
+        raise UsageError(f"{name} is what Headgate calls itself", fix="choose another name")
     if not roles:
         raise UsageError(
             "a key without a role may do nothing", fix=f"give one of {', '.join(ROLES)}"

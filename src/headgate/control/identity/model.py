@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +26,7 @@ ROLES: tuple[str, ...] = tuple(role.value for role in Role)
 
 @dataclass(frozen=True)
 class Identity:
-    """A name that came from a key or a token, never from a body.
+    """A name that came from a key or a token, never from a body; one name is one person.
 
     `key_id` names the API key; it is empty for a token and for the nameless reader of a new store.
     """
@@ -42,3 +43,16 @@ class Identity:
 NOBODY = Identity("nobody")
 # The reconciler, the git store and other parts that act by themselves.
 SYSTEM = Identity("system")
+# Whoever makes keys on the machine of the ops store, before anybody has one.
+LOCAL = "local"
+
+
+def person(name: str) -> str:
+    """The one spelling of a name: `Alice@Corp` of a token is `alice@corp` of a key."""
+    folded = unicodedata.normalize("NFKC", name).strip().casefold()
+    return unicodedata.normalize("NFKC", folded)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether it is, or could be read as, one of our own actors in the audit log."""
+    return person(name).partition(":")[0].strip() in (NOBODY.name, SYSTEM.name, LOCAL)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from headgate.control.identity.model import ROLES, Identity
+from headgate.control.identity.model import ROLES, Identity, is_reserved, person
 from headgate.errors import SettingsError, UnauthenticatedError, UnavailableError
 from headgate.settings import Settings
 
@@ -21,6 +21,7 @@ ASYMMETRIC = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
 LONGEST = 8192
+LONGEST_NAME = 200
 LEEWAY_SECONDS = 30
 KEYS_SECONDS = 5
 NEEDED = ["exp", "iss", "aud", "sub"]
@@ -107,10 +108,7 @@ class TokenVerifier:
             claims = self._claims(token)
         except jwt.PyJWTError as error:
             raise _refused(_why(error)) from error
-        name = claims["sub"]
-        if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
-            raise _refused("its `sub` is no name")
-        return Identity(name, _roles(claims.get("roles")))
+        return Identity(_name(claims["sub"]), _roles(claims.get("roles")))
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         if jwt.get_unverified_header(token).get("alg") not in self._issuer.algorithms:
@@ -138,6 +136,14 @@ def verifier_of(settings: Settings) -> TokenVerifier | None:
     at_url = source.startswith(("http://", "https://"))
     keys = KeySetAtUrl(source) if at_url else KeySetInFile(settings.root / source)
     return TokenVerifier(issuer, keys)
+
+
+def _name(claim: object) -> str:
+    """The person that `sub` names, in the one spelling that keys have too."""
+    name = person(claim) if isinstance(claim, str) and claim.isprintable() else ""
+    if not 0 < len(name) <= LONGEST_NAME or is_reserved(name):
+        raise _refused("its `sub` is no name of a person")
+    return name
 
 
 def _roles(claim: object) -> frozenset[str]:

@@ -1,0 +1,112 @@
+"""An app over a store of its own, asked in this process: no socket, no thread of a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from headgate.api.app import create_app
+from headgate.control.identity.keys import Keys
+from headgate.control.service import FilterService
+from headgate.control.targets.open import open_targets
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+from headgate.store.routing_model import Seen, Standing
+
+FILTER: dict[str, Any] = {
+    "id": "service-by-dealer-001",
+    "name": "Service Events for Dealer 001",
+    "consumerId": "dealer-001-service-consumer",
+    "outputTopic": "filtered-service-events-dealer-001",
+    "conditions": [
+        {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
+        {"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-001"},
+    ],
+    "enabled": True,
+}
+FILTERS = "/api/v1/filters"
+ONE = f"{FILTERS}/{FILTER['id']}"
+
+
+@dataclass
+class Asked:
+    """Ask as somebody who has a key of that name."""
+
+    app: FastAPI
+    store: OpsStore
+    service: FilterService
+    peer: str = "127.0.0.1"
+    keys: dict[str, str] = field(default_factory=dict)
+
+    def key(self, name: str, *roles: str, days: float | None = 1) -> str:
+        self.keys[name] = Keys(self.store.keys).create(name, roles, days, by="test").secret
+        return self.keys[name]
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        who: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> httpx.Response:
+        given = dict(headers or {})
+        if who is not None:
+            given.setdefault("Authorization", f"Bearer {self.keys[who]}")
+        return asyncio.run(self._ask(method, path, given, more))
+
+    async def _ask(
+        self, method: str, path: str, headers: Mapping[str, str], more: dict[str, Any]
+    ) -> httpx.Response:
+        transport = httpx.ASGITransport(self.app, client=(self.peer, 4711))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:80") as http:
+            return await http.request(method, path, headers=headers, **more)
+
+    def router_says_yes(self) -> None:
+        """What the router would write of everything that is wanted."""
+        self.store.routing.see(
+            [
+                Seen(
+                    one.filter,
+                    one.source,
+                    one.revision,
+                    one.deployment,
+                    Standing.PAUSED if one.paused else Standing.LIVE,
+                    "set",
+                    {"0": 7},
+                )
+                for one in self.store.routing.wanted()
+            ]
+        )
+
+
+@contextmanager
+def asked(home: Path, **settings: Any) -> Generator[Asked]:
+    """The app and its store; all roles have a key of their own name once `people` is called."""
+    with OpsStore.open(f"sqlite:///{home}/ops.db") as store:
+        chosen = Settings(root=home, **settings)
+        service = FilterService(store, None, open_targets(chosen, store))
+        yield Asked(create_app(chosen, store, service), store, service)
+
+
+def people(ask: Asked) -> Asked:
+    """Ann writes, Bob approves, Dan deploys, Olga operates, Vera looks, Audrey audits."""
+    for name, role in {
+        "ann": "author",
+        "bob": "approver",
+        "dan": "deployer",
+        "olga": "operator",
+        "vera": "viewer",
+        "audrey": "auditor",
+        "adam": "admin",
+        "paul": "producer",
+    }.items():
+        ask.key(name, role)
+    return ask

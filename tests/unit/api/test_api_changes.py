@@ -1,0 +1,193 @@
+"""Changes that do not overwrite each other, and are not made twice."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
+
+from headgate.store.answers import KEPT_FOR, UNDER_WAY_FOR, AnswerStore
+from headgate.store.ops import OpsStore
+
+
+@pytest.fixture
+def etag(ask: Asked) -> str:
+    return ask("POST", FILTERS, "ann", json=FILTER).headers["ETag"]
+
+
+def test_a_change_without_if_match_is_refused(ask: Asked, etag: str) -> None:
+    assert ask("PUT", ONE, "ann", json=FILTER).status_code == 428
+    assert ask("DELETE", ONE, "ann").status_code == 428
+    assert ask("PUT", ONE, "ann", json=FILTER, headers={"If-Match": "*"}).status_code == 428
+
+
+@pytest.mark.parametrize("given", ['"other"', "W/{etag}", "nonsense", '"a", "b"', '""'])
+def test_a_change_from_another_state_is_refused(ask: Asked, etag: str, given: str) -> None:
+    headers = {"If-Match": given.format(etag=etag)}
+    assert ask("PUT", ONE, "ann", json=FILTER, headers=headers).status_code == 412
+    assert ask("DELETE", ONE, "ann", headers=headers).status_code == 412
+
+
+def test_of_two_changes_from_one_state_the_second_is_refused(ask: Asked, etag: str) -> None:
+    one, two = ({**FILTER, "description": words} for words in ("one", "two"))
+    first = ask("PUT", ONE, "ann", json=one, headers={"If-Match": etag})
+    assert first.status_code == 200
+    second = ask("PUT", ONE, "adam", json=two, headers={"If-Match": etag})
+    assert (second.status_code, second.json()["code"]) == (412, "HG-6005")
+    again = ask("PUT", ONE, "adam", json=two, headers={"If-Match": first.headers["ETag"]})
+    assert (again.status_code, again.json()["version"]) == (200, 3)
+
+
+def test_every_change_has_another_etag_and_reading_keeps_it(ask: Asked, etag: str) -> None:
+    seen = [etag]
+    for words in ("one", "two", "three"):
+        body = {**FILTER, "description": words}
+        seen.append(
+            ask("PUT", ONE, "ann", json=body, headers={"If-Match": seen[-1]}).headers["ETag"]
+        )
+    assert len(set(seen)) == 4
+    assert (
+        ask("GET", ONE, "vera").headers["ETag"]
+        == ask("GET", ONE, "bob").headers["ETag"]
+        == seen[-1]
+    )
+    assert all(tag.startswith('"') for tag in seen)
+
+
+def test_who_has_it_already_is_not_sent_it_again(ask: Asked, etag: str) -> None:
+    answer = ask("GET", ONE, "vera", headers={"If-None-Match": etag})
+    assert (answer.status_code, answer.content, answer.headers["ETag"]) == (304, b"", etag)
+    assert ask("GET", ONE, "vera", headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+def test_the_path_and_the_document_must_name_the_same_filter(ask: Asked, etag: str) -> None:
+    body = {**FILTER, "id": "another"}
+    answer = ask("PUT", ONE, "ann", json=body, headers={"If-Match": etag})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/id")
+
+
+# Idempotency
+
+
+def test_the_same_request_again_gets_the_same_answer(ask: Asked) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    first = ask("POST", FILTERS, "ann", json=FILTER, headers=headers)
+    second = ask("POST", FILTERS, "ann", json=FILTER, headers=headers)
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.content == second.content
+    for name in ("ETag", "Location", "Content-Type"):
+        assert first.headers[name] == second.headers[name]
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert "Idempotent-Replayed" not in first.headers
+    assert len([e for e in ask.store.control.audit() if e.action == "create"]) == 1
+
+
+def test_another_body_under_the_same_key_is_a_conflict(ask: Asked) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    ask("POST", FILTERS, "ann", json=FILTER, headers=headers)
+    other = ask("POST", FILTERS, "ann", json={**FILTER, "id": "x"}, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (409, "HG-6007")
+    elsewhere = ask("POST", f"{ONE}/generate", "ann", headers=headers)
+    assert elsewhere.status_code == 409
+
+
+def test_a_key_of_somebody_else_is_another_key(ask: Asked) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    ask("POST", FILTERS, "ann", json=FILTER, headers=headers)
+    assert ask("POST", FILTERS, "adam", json=FILTER, headers=headers).status_code == 409
+    assert ask("POST", f"{ONE}/generate", "vera", headers=headers).status_code == 200
+
+
+def test_what_failed_may_be_tried_again_under_the_same_key(ask: Asked) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    bad = ask("POST", FILTERS, "ann", json={**FILTER, "conditions": []}, headers=headers)
+    assert bad.status_code == 422
+    assert ask("POST", FILTERS, "ann", json=FILTER, headers=headers).status_code == 201
+
+
+def test_a_revoked_key_gets_no_kept_answer(ask: Asked) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    assert ask("POST", FILTERS, "ann", json=FILTER, headers=headers).status_code == 201
+    (key,) = (one for one in ask.store.keys.every() if one.name == "ann")
+    ask.store.keys.revoke(key.id, by="test")
+    assert ask("POST", FILTERS, "ann", json=FILTER, headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("odd", ["", " ", "a b", "x" * 201])
+def test_a_key_that_is_none_is_refused(ask: Asked, odd: str) -> None:
+    answer = ask("POST", FILTERS, "ann", json=FILTER, headers={"Idempotency-Key": odd})
+    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "Idempotency-Key")
+
+
+def test_a_deployment_that_is_asked_for_twice_is_one(ask: Asked, etag: str) -> None:
+    revision = ask("GET", ONE, "bob").json()["revision"]
+    ask("POST", f"{ONE}/approve", "bob", json={"revision": revision})
+    headers = {"Idempotency-Key": "k2"}
+    answers = [ask("POST", f"{ONE}/deploy", "dan", headers=headers) for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.headers["Location"] for answer in answers}) == 1
+    assert len(ask.store.control.operations()) == 1
+
+
+def test_answers_are_kept_for_a_day_and_what_was_cut_off_for_minutes(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with OpsStore.open(f"sqlite:///{tmp_path}/ops.db", lambda: now) as store:
+        answers: AnswerStore = store.answers
+        assert answers.claim("ann", "k", "r") is None
+        under_way = answers.claim("ann", "k", "r")
+        assert under_way is not None
+        assert under_way.status == 0
+        now += UNDER_WAY_FOR + timedelta(seconds=1)
+        assert answers.claim("ann", "k", "r") is None
+        answers.keep("ann", "k", 201, {"etag": "x"}, "{}")
+        now += KEPT_FOR - timedelta(seconds=1)
+        kept = answers.claim("ann", "k", "r")
+        assert kept is not None
+        assert (kept.status, kept.body, kept.headers) == (201, "{}", {"etag": "x"})
+        now += timedelta(seconds=2)
+        assert answers.claim("ann", "k", "r") is None
+
+
+# Pages
+
+
+def test_pages_have_every_filter_once_while_others_are_made(ask: Asked) -> None:
+    names = [f"filter-{number:02}" for number in range(7)]
+    for name in names:
+        ask("POST", FILTERS, "ann", json={**FILTER, "id": name, "outputTopic": f"t-{name}"})
+    seen: list[str] = []
+    after = ""
+    for turn in itertools.count():
+        page = ask("GET", f"{FILTERS}?limit=3{after}", "vera")
+        assert page.json()["total"] >= 7
+        seen += [one["id"] for one in page.json()["filters"]]
+        if turn == 0:
+            body = {**FILTER, "id": "aaa-comes-before", "outputTopic": "t-aaa"}
+            assert ask("POST", FILTERS, "ann", json=body).status_code == 201
+        if page.json()["next"] is None:
+            assert "Link" not in page.headers
+            break
+        assert 'rel="next"' in page.headers["Link"]
+        after = f"&after={page.json()['next']}"
+    assert seen == names
+
+
+def test_filters_are_found_by_status_consumer_and_words(ask: Asked) -> None:
+    ask("POST", FILTERS, "ann", json=FILTER)
+    other = {**FILTER, "id": "other", "name": "Loans", "consumerId": "bank", "outputTopic": "loans"}
+    made = ask("POST", FILTERS, "ann", json=other).json()
+    ask("POST", f"{FILTERS}/other/approve", "bob", json={"revision": made["revision"]})
+
+    def found(query: str) -> list[str]:
+        page = ask("GET", f"{FILTERS}?{query}", "vera").json()
+        assert page["total"] == len(page["filters"])
+        return [one["id"] for one in page["filters"]]
+
+    assert found("status=approved") == ["other"]
+    assert found("consumer=bank") == ["other"]
+    assert found("q=LOANS") == ["other"]
+    assert found("q=%25") == []
+    assert found("status=deployed") == []

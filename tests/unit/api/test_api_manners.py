@@ -1,0 +1,174 @@
+"""What holds for every answer: problems with pointers, ids, safe headers, limits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
+
+from headgate.api.manners import MOST_BYTES
+
+
+def test_all_faults_come_at_once_each_with_its_pointer(ask: Asked) -> None:
+    body = {
+        **FILTER,
+        "outputTopic": "NOT ALLOWED",
+        "consumerid": "x",
+        "conditions": [
+            {"field": "event_type", "operator": "equals", "value": "x"},
+            {"all": [{"field": "event_typ", "operator": "equals", "value": "x"}]},
+            {"field": "header_data.a", "operator": "between", "min": "1"},
+        ],
+    }
+    answer = ask("POST", FILTERS, "ann", json=body)
+    problem = answer.json()
+    assert answer.status_code == 422
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    found = {fault["pointer"]: fault["fix"] for fault in problem["errors"]}
+    assert {"/outputTopic", "/consumerid", "/conditions/1/all/0/field", "/conditions/2/max"} <= set(
+        found
+    )
+    assert found["/consumerid"] == "Did you mean `consumerId`?"
+    assert (problem["status"], problem["code"]) == (422, "HG-3001")
+    assert problem["type"].endswith("errors.md#hg-3001")
+    assert problem["requestId"] == answer.headers["X-Request-Id"]
+
+
+def test_unknown_fields_and_parameters_are_refused_with_a_suggestion(ask: Asked) -> None:
+    ask("POST", FILTERS, "ann", json=FILTER)
+    body = ask("POST", f"{ONE}/approve", "bob", json={"revison": "a" * 64})
+    assert {fault["pointer"] for fault in body.json()["errors"]} == {"/revision", "/revison"}
+    assert [fault["fix"] for fault in body.json()["errors"] if fault["pointer"] == "/revison"] == [
+        "Did you mean `revision`?"
+    ]
+    query = ask("GET", f"{FILTERS}?statsu=approved", "vera")
+    assert query.status_code == 422
+    assert query.json()["errors"] == [
+        {
+            "detail": "is no parameter of this",
+            "parameter": "statsu",
+            "fix": "Did you mean `status`?",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b"\xff\xfe", "application/json", 400),
+        (b"[" * 100_000, "application/json", 400),
+        (b"", "application/json", 400),
+        (b"[]", "application/json", 422),
+        (b'"filter"', "application/json", 422),
+        (b'{"id": 1e999}', "application/json", 422),
+        (b'{"name": "\\ud800"}', "application/json", 422),
+        (b'{"id": "a", "id": "b"}', "application/json", 422),
+        (b"id=1", "application/x-www-form-urlencoded", 415),
+        (b"{}", "", 415),
+    ],
+)
+def test_a_body_that_is_no_document_is_refused_and_never_breaks_the_server(
+    ask: Asked, body: bytes, kind: str, status: int
+) -> None:
+    answer = ask("POST", FILTERS, "ann", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == status, answer.text
+    assert answer.json()["status"] == status
+
+
+def test_a_body_over_the_limit_is_refused(ask: Asked) -> None:
+    body = json.dumps({**FILTER, "description": "x" * MOST_BYTES})
+    kind = {"Content-Type": "application/json"}
+    answer = ask("POST", FILTERS, "ann", content=body, headers=kind)
+    assert answer.status_code == 413
+    assert answer.json()["code"] == "HG-2003"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/nothing", 404),
+        (f"{FILTERS}/nothing", 404),
+        (f"{FILTERS}/NOT-A-NAME", 422),
+        (f"{FILTERS}/..%2f..%2fetc%2fpasswd", 404),
+        (f"{FILTERS}?limit=0", 422),
+        (f"{FILTERS}?limit=201", 422),
+        (f"{FILTERS}?status=live", 422),
+        (f"{FILTERS}?q=%00", 422),
+        ("/api/v1/operations/zzz", 422),
+        ("/api/v1/operations/abc", 404),
+        (f"{ONE}/diff?before=1", 422),
+    ],
+)
+def test_what_is_asked_wrongly_is_a_problem(ask: Asked, path: str, status: int) -> None:
+    answer = ask("GET", path, "vera")
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"].startswith("HG-")
+
+
+def test_another_method_is_405_with_those_that_are_allowed(ask: Asked) -> None:
+    answer = ask("PATCH", FILTERS, "ann")
+    assert answer.status_code == 405
+    assert set(answer.headers["Allow"].replace(" ", "").split(",")) == {"GET", "POST"}
+
+
+@pytest.mark.parametrize("path", ["/livez", "/nothing", FILTERS, f"{FILTERS}?x=1"])
+def test_every_answer_has_safe_headers_and_an_id(ask: Asked, path: str) -> None:
+    answer = ask("GET", path, headers={"X-Request-Id": "from-me"})
+    assert answer.headers["X-Request-Id"] == "from-me"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("odd", ["", "x" * 65, "a b", "a\tb"])
+def test_an_id_that_could_forge_a_line_of_log_is_replaced(ask: Asked, odd: str) -> None:
+    assert len(ask("GET", "/livez", headers={"X-Request-Id": odd}).headers["X-Request-Id"]) == 32
+
+
+def test_times_are_utc_with_a_z(ask: Asked) -> None:
+    made = ask("POST", FILTERS, "ann", json=FILTER).json()
+    assert made["createdAt"].endswith("Z")
+    assert "T" in made["updatedAt"]
+
+
+def test_a_fault_of_ours_shows_no_trace(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("canary-of-the-inside")
+
+    monkeypatch.setattr(ask.service, "get", broken)
+    answer = ask("GET", ONE, "vera")
+    assert answer.status_code == 500
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert "canary" not in answer.text
+    assert "Traceback" not in answer.text
+    assert answer.json()["requestId"] in caplog.text
+    assert "canary-of-the-inside" in caplog.text
+    assert "nosniff" in answer.headers["X-Content-Type-Options"]
+
+
+def test_an_illegal_transition_lists_what_is_allowed(ask: Asked) -> None:
+    ask("POST", FILTERS, "ann", json=FILTER)
+    answer = ask("POST", f"{ONE}/deploy", "dan")
+    assert answer.status_code == 409
+    assert "approve" in answer.json()["allowed"]
+    assert "deploy" not in answer.json()["allowed"]
+
+
+def test_the_counts_name_operations_and_never_paths_or_people(ask: Asked) -> None:
+    ask("POST", FILTERS, "ann", json=FILTER)
+    ask("GET", f"{FILTERS}/canary-in-a-path", "vera")
+    ask("GET", "/canary/nowhere", "vera")
+    text = ask("GET", "/metrics", "vera").text
+    assert 'headgate_api_requests_total{operation="createFilter",status="201"} 1' in text
+    assert 'headgate_api_requests_total{operation="getFilter",status="404"} 1' in text
+    assert 'headgate_api_requests_total{operation="none",status="404"} 1' in text
+    assert 'headgate_filters{status="pending_approval"} 1' in text
+    assert "canary" not in text
+    assert "ann" not in text.replace("pending", "")
