@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.integration.oracle import Record, read_topic
-from tests.integration.spark import Pipeline, Sent
+from tests.integration.spark import LETTER_COLUMNS, Letter, Pipeline, Sent
 
 from headgate.engine.faults import Faults
+from headgate.engine.topics import Topics
+from headgate.jobs.replay_requests import ReplayRequests
 from headgate.spec.filter import content, revision_of
 from headgate.spec.filter_loader import parse_filter
 from headgate.store.canonical import canonical
-from headgate.store.model import Run
+from headgate.store.model import LedgerRow, Run, RunState
 from headgate.store.routing_model import Seen, Wanted
 
 DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
@@ -70,10 +72,15 @@ class Router:
     pipeline: Pipeline
     _deployments: int = 0
     _documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _of: dict[str, str] = field(default_factory=dict)
 
     @property
     def job(self) -> str:
         return f"router-{self.pipeline.topic}"
+
+    @property
+    def topics(self) -> Topics:
+        return Topics(str(self.pipeline.settings.bootstrap_servers))
 
     def topic(self, filter: str) -> str:
         return f"{self.pipeline.name}-{filter}"
@@ -91,6 +98,12 @@ class Router:
         ]
         return self.deploy(name, conditions, **more)
 
+    def want_dealer(self, number: int, **more: Any) -> Wanted:
+        """The same; what is wanted."""
+        wanted = self.pipeline.store.routing.wanted_filter(self.dealer(number, **more))
+        assert wanted is not None
+        return wanted
+
     def deploy(self, name: str, conditions: Sequence[Mapping[str, Any]], **more: Any) -> str:
         document = {
             "id": name,
@@ -102,6 +115,11 @@ class Router:
             "conditions": list(conditions),
             **more,
         }
+        return self.declare(document)
+
+    def declare(self, document: dict[str, Any]) -> str:
+        """Deploy this document; its name."""
+        name = str(document["id"])
         self._documents[name] = document
         self.want(name)
         return name
@@ -109,6 +127,8 @@ class Router:
     def want(self, name: str, *, paused: bool = False, again: bool = True) -> Wanted:
         """Deploy the document as it is; not `again`, it is the deployment that there was."""
         self._deployments += again
+        if again or name not in self._of:
+            self._of[name] = f"d{self._deployments}"
         declared = parse_filter(self._documents[name])
         wanted = Wanted(
             filter=name,
@@ -116,7 +136,7 @@ class Router:
             revision=revision_of(declared),
             content=canonical(content(declared)),
             topic=declared.output_topic,
-            deployment=f"d{self._deployments}",
+            deployment=self._of[name],
             paused=paused,
             backfill=declared.backfill,
         )
@@ -127,15 +147,14 @@ class Router:
         return self.pipeline.process("router", faults, **options)
 
     def replay(self, filter: str) -> Run:
-        """Carry out the replay that the router has asked for."""
+        """Carry out the replay that is owed, as the router asks for it."""
         store = self.pipeline.store
+        ReplayRequests(store, self.pipeline.topic).look()
         job = f"replay-{filter}"
         run = store.latest(job)
         assert run is not None
         claimed = store.claim(job, run.number, "this test")
         self.pipeline.carry_out(claimed)
-        from headgate.store.model import RunState
-
         return store.move(job, run.number, RunState.FINISHED)
 
     def seen(self, filter: str) -> Seen:
@@ -145,12 +164,23 @@ class Router:
 
     def output(self, filter: str) -> list[Routed]:
         """Everything on the filter's topic, by offset."""
-        topic = self.topic(filter)
+        return self.output_of(self.topic(filter))
+
+    def output_of(self, topic: str) -> list[Routed]:
         records = read_topic(str(self.pipeline.settings.bootstrap_servers), topic)
         return [_routed(record) for record in records]
 
+    def letters(self) -> list[Letter]:
+        """The dead letters of the router and of replays, by where they stood."""
+        where = f"kafka_topic = '{self.pipeline.topic}' AND job NOT LIKE 'bronze-%'"
+        rows = self.pipeline.select(LETTER_COLUMNS, "headgate.dead_letters", where)
+        return sorted((Letter(*row) for row in rows), key=lambda letter: letter.origin)
+
     def ids(self, filter: str) -> list[str]:
         return sorted(one.id for one in self.output(filter))
+
+    def ledger(self) -> tuple[LedgerRow, ...]:
+        return self.pipeline.ledger("router")
 
     def outcomes(self) -> dict[str, int]:
         return self.pipeline.outcomes("router")
@@ -158,7 +188,7 @@ class Router:
 
 def _routed(record: Record) -> Routed:
     return Routed(
-        record.key, record.value, {name: value.decode() for name, value in record.headers}
+        record.key, record.value, {name: (value or b"").decode() for name, value in record.headers}
     )
 
 

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from tests.integration.router import Router, event
-from tests.integration.spark import Pipeline, Sent
+from tests.integration.router import Router, event, once
+from tests.integration.spark import Pipeline, Sent, StruckError, create_topic, strike
+
+from headgate.checks.certificate import broken
+from headgate.checks.router_ranges import ranges_of_all
+from headgate.engine.faults import Faults, Point
+from headgate.errors import BatchRefusedError
+from headgate.store.routing_model import Owing, Standing
+
+FILTERS = Path("schemas/v1/filters")
+GOLDEN = Path("tests/golden/router/output.jsonl")
 
 
 @pytest.fixture
 def router(pipeline: Pipeline) -> Router:
     return Router(pipeline)
+
+
+def breaks(router: Router) -> list[str]:
+    """Where the ranges of any filter do not join up."""
+    return [words for one in ranges_of_all(router.pipeline.store) for words in one.breaks]
+
+
+def lanes(router: Router, filter: str) -> list[tuple[int, int, str]]:
+    """What the filter has judged of partition 0: from, to, and the job."""
+    ranges = router.pipeline.store.routing.routed(filter).ranges
+    return [
+        (one.start, one.end, one.job.partition("-")[0]) for one in ranges if one.partition == "0"
+    ]
 
 
 def test_each_dealer_gets_its_own_events_and_every_record_is_accounted_for(router: Router) -> None:
@@ -31,9 +56,198 @@ def test_each_dealer_gets_its_own_events_and_every_record_is_accounted_for(route
     assert router.outcomes() == {"routed": 30, "unrouted": 12, "refused": 1, "tombstone": 1}
     sums = router.pipeline.store.routing.routed_sums(router.job)
     assert sums == dict.fromkeys(names, (10, 0))
-    first = router.output(names[0])[0]
-    assert json.loads(first.value or b"")["__table"] == "event_headers"
-    assert first.headers["headgate.filter"] == "dealer-001"
-    assert first.headers["headgate.revision"] == router.seen("dealer-001").revision
-    assert first.headers["headgate.set"] == router.seen("dealer-001").set_id
-    assert first.headers["headgate.origin"].startswith(f"{router.pipeline.topic}/0/")
+    seen = router.seen("dealer-001")
+    headers = router.output("dealer-001")[0].headers
+    assert headers["headgate.origin"].startswith(f"{router.pipeline.topic}/0/")
+    assert headers["headgate.source_id"] == seen.source_id
+    told = (headers["headgate.filter"], headers["headgate.revision"], headers["headgate.set"])
+    assert told == ("dealer-001", seen.revision, seen.set_id)
+    (letter,) = router.letters()
+    assert (letter.code, letter.value) == ("not_json", b"no event")
+    certificate = router.pipeline.certify()
+    assert broken(certificate) == ()
+    assert [account.title for account in certificate.rules] == [
+        f"filters on {router.pipeline.topic}"
+    ]
+
+
+def test_the_dealers_documents_write_the_golden_bytes(router: Router) -> None:
+    names: list[str] = []
+    for path in sorted(FILTERS.glob("*.json")):
+        document = json.loads(path.read_text())
+        document |= {"source": router.pipeline.topic, "outputTopic": router.topic(document["id"])}
+        names.append(router.declare(document))
+    router.pipeline.produce(
+        event(n, f"DEALER-{n % 3 + 1:03d}", note="Zoë's 5 € “car”\n") for n in range(3)
+    )
+    router.route()
+    written = [
+        json.dumps(
+            {
+                "filter": name,
+                "key": (record.key or b"").decode(),
+                "value": (record.value or b"").decode(),
+                "headers": sorted(record.headers),
+            },
+            ensure_ascii=False,
+        )
+        for name in names
+        for record in router.output(name)
+    ]
+    assert written == GOLDEN.read_text().splitlines()
+
+
+def test_a_new_revision_judges_from_a_batch_boundary_on(router: Router) -> None:
+    router.dealer(1)
+    router.pipeline.produce(event(n, f"DEALER-{n % 2 + 1:03d}", partition=0) for n in range(10))
+    router.route()
+    first = router.seen("dealer-001")
+    same = [{"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-002"}]
+    router.deploy("dealer-001", same)
+    router.pipeline.produce(event(n, f"DEALER-{n % 2 + 1:03d}", partition=0) for n in range(10, 20))
+    router.route()
+    second = router.seen("dealer-001")
+    assert (first.cutover["0"], second.cutover["0"]) == (0, 10)
+    assert second.revision != first.revision
+    expected = [n for n in range(20) if (n < 10) == (n % 2 == 0)]
+    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in expected)
+    ranges = router.pipeline.store.routing.routed("dealer-001").ranges
+    assert [(r.start, r.end, r.revision) for r in ranges if r.partition == "0"] == [
+        (0, 10, first.revision),
+        (10, 20, second.revision),
+    ]
+    assert breaks(router) == []
+
+
+def test_a_paused_filter_gets_nothing_and_catches_up_without_gap_or_repeat(router: Router) -> None:
+    router.dealer(1)
+    router.pipeline.produce(event(n) for n in range(10))
+    router.route()
+    router.want("dealer-001", paused=True, again=False)
+    router.pipeline.produce(event(n) for n in range(10, 20))
+    router.route()
+    assert len(router.ids("dealer-001")) == 10
+    assert router.seen("dealer-001").standing is Standing.PAUSED
+    router.want("dealer-001", again=False)
+    router.pipeline.produce(event(n) for n in range(20, 30))
+    router.route()
+    assert len(router.ids("dealer-001")) == 20
+    router.replay("dealer-001")
+    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(30))
+    assert lanes(router, "dealer-001") == [(0, 5, "router"), (5, 10, "replay"), (10, 15, "router")]
+    assert breaks(router) == []
+
+
+def test_a_backfill_hands_over_to_live_traffic_without_gap_or_repeat(router: Router) -> None:
+    router.pipeline.produce([event(0), Sent(b"{", b"bad", partition=0), *map(event, range(1, 10))])
+    router.route()
+    assert router.outcomes() == {"unrouted": 10, "refused": 1}
+    router.dealer(1, backfill="earliest")
+    router.pipeline.produce(event(n) for n in range(10, 20))
+    router.route()
+    router.replay("dealer-001")
+    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(20))
+    assert [one.state for one in router.pipeline.store.routing.owed("dealer-001")] == [Owing.DONE]
+    assert [lane[2] for lane in lanes(router, "dealer-001")] == ["replay", "router"]
+    assert breaks(router) == []
+    assert len(router.letters()) == 1
+    assert broken(router.pipeline.certify()) == ()
+
+
+def test_a_filter_that_raises_is_suspended_alone_and_the_others_write_the_same(
+    router: Router, new_pipeline: Callable[..., Pipeline], tmp_path: Path
+) -> None:
+    other = Router(new_pipeline())
+    for one in (router, other):
+        for number in (1, 2, 3):
+            one.dealer(number)
+        one.pipeline.produce(event(n, f"DEALER-{n % 3 + 1:03d}") for n in range(30))
+    witness = tmp_path / "witness"
+    router.route(Faults(f"filter-raises@dealer-002:{witness}"))
+    other.route()
+    assert witness.read_text() == "filter-raises"
+    for name in ("dealer-001", "dealer-003"):
+        mine, theirs = ([(r.key, r.value) for r in one.output(name)] for one in (router, other))
+        assert mine == theirs
+    assert router.ids("dealer-002") == []
+    bad = router.seen("dealer-002")
+    assert (bad.standing, set(bad.cutover.values())) == (Standing.SUSPENDED, {0})
+    assert "a fault" in bad.reason
+    assert router.outcomes() == {"routed": 20, "unrouted": 10}
+    router.want("dealer-002")
+    router.route()
+    router.replay("dealer-002")
+    assert router.ids("dealer-002") == other.ids("dealer-002")
+    assert breaks(router) == []
+
+
+def test_a_batch_that_breaks_off_is_judged_again_by_the_set_it_was_announced_under(
+    router: Router,
+) -> None:
+    router.dealer(1)
+    router.pipeline.produce(event(n) for n in range(10))
+    with pytest.raises(StruckError):
+        router.route(strike(Point.AFTER_ROUTING))
+    assert len(router.ids("dealer-001")) == 10
+    router.pipeline.store.routing.unwant("dealer-001")
+    router.route()
+    found = router.output("dealer-001")
+    assert len(found) == 20
+    assert len({one.origin for one in found}) == 10
+    assert len({one.headers["headgate.set"] for one in found}) == 1
+    assert once(found).total() == 10
+    assert router.seen("dealer-001").standing is Standing.OFF
+    assert router.pipeline.store.routing.routed("dealer-001").n == 10
+    assert breaks(router) == []
+
+
+def test_a_record_too_large_for_its_topic_is_a_dead_letter_before_it_is_sent(
+    router: Router,
+) -> None:
+    bootstrap = str(router.pipeline.settings.bootstrap_servers)
+    create_topic(bootstrap, router.topic("dealer-001"), 1, 2_000)
+    router.dealer(1)
+    conditions = [{"field": "event_type", "operator": "isNotNull"}]
+    router.deploy("all", conditions)
+    router.pipeline.produce([event(0), event(1, note="x" * 3_000), event(2)])
+    router.route()
+    assert router.ids("dealer-001") == ["event-0", "event-2"]
+    assert router.ids("all") == ["event-0", "event-1", "event-2"]
+    sums = router.pipeline.store.routing.routed_sums(router.job)
+    assert sums == {"all": (3, 0), "dealer-001": (2, 1)}
+    assert router.outcomes() == {"routed": 3}
+    (letter,) = router.letters()
+    assert letter.code == "record_too_large"
+    assert "filter dealer-001" in letter.words
+    assert "takes 2000" in letter.words
+    partitions = router.topics.found(router.topic("dealer-001")).partitions
+    assert partitions == 1
+    assert broken(router.pipeline.certify()) == ()
+
+
+def test_a_filter_that_cannot_be_taken_up_says_why_and_stops_nobody(router: Router) -> None:
+    router.dealer(1)
+    router.dealer(2, outputTopic=router.pipeline.topic)
+    router.pipeline.produce(event(n) for n in range(4))
+    router.route()
+    failed = router.seen("dealer-002")
+    assert failed.standing is Standing.FAILED
+    assert "for ever" in failed.reason
+    assert len(router.ids("dealer-001")) == 4
+    topic = router.topics.found(router.topic("dealer-001"))
+    assert topic.partitions == 3
+
+
+def test_a_lost_checkpoint_is_refused_and_mended_from_the_ledger(router: Router) -> None:
+    router.dealer(1)
+    router.pipeline.produce(event(n) for n in range(6))
+    router.route()
+    shutil.rmtree(Path(router.pipeline.settings.checkpoints) / router.job)
+    router.pipeline.produce(event(n) for n in range(6, 10))
+    with pytest.raises(BatchRefusedError, match="checkpoint"):
+        router.route()
+    router.route(form="repair")
+    router.route()
+    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(10))
+    assert len(router.output("dealer-001")) == 10
+    assert breaks(router) == []

@@ -47,6 +47,7 @@ BENCHES = (
     Bench("P10", "hashing.py", False, ("--rows", "100000", "--repeat", "1")),
     Bench("P11", "demo.py", False, ("--rows", "5000")),
     Bench("P12", "help.py", False, ("--repeat", "3")),
+    Bench("P13", "router.py", True, ("--filters", "50", "--rounds", "4")),
     Bench("P14", "filters.py", False, ("--rows", "20000", "--repeat", "1"), ("--goal", "P14")),
     Bench("P15", "growth.py", True, ("--rows", "5000", "--repeat", "1")),
 )
