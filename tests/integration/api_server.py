@@ -1,0 +1,112 @@
+"""A real server on a free port, with a router that says yes to everything it is asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headgate.api.client import Client
+from headgate.api.server import Address, Server, serve
+from headgate.control.identity.keys import Keys
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+from headgate.store.routing_model import Seen, Standing
+
+FILTER: dict[str, Any] = {
+    "id": "service-by-dealer-001",
+    "name": "Service Events for Dealer 001",
+    "consumerId": "dealer-001-service-consumer",
+    "outputTopic": "filtered-service-events-dealer-001",
+    "conditions": [{"field": "event_type", "operator": "equals", "value": "CarServiceDone"}],
+    "enabled": True,
+}
+ROLES = {"ann": "author", "bob": "approver", "dan": "deployer", "vera": "viewer", "adam": "admin"}
+
+
+@dataclass
+class RunningApi:
+    """Its address and the keys of some people."""
+
+    settings: Settings
+    url: str = ""
+    keys: dict[str, str] = field(default_factory=dict)
+    server: Server | None = None
+    thread: threading.Thread | None = None
+
+    def client(self, who: str | None) -> Client:
+        return Client(self.url, self.keys[who] if who else None)
+
+    def stop(self) -> None:
+        assert self.server is not None
+        assert self.thread is not None
+        self.server.stop()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+
+@contextmanager
+def running(home: Path, *, keys: bool = True, **settings: Any) -> Generator[RunningApi]:
+    api = RunningApi(Settings(root=home, **settings))
+    if keys:
+        with OpsStore.open(api.settings.ops_store_url) as store:
+            made = Keys(store.keys)
+            for name, role in ROLES.items():
+                api.keys[name] = made.create(name, [role], 1, by="test").secret
+    up = threading.Event()
+
+    def told(url: str) -> None:
+        api.url = url
+        up.set()
+
+    def begun(server: Server) -> None:
+        api.server = server
+
+    api.thread = threading.Thread(
+        target=serve, args=(api.settings, Address("127.0.0.1", 0), told, begun), daemon=True
+    )
+    api.thread.start()
+    assert up.wait(60)
+    try:
+        yield api
+    finally:
+        api.stop()
+
+
+@contextmanager
+def agreeable_router(settings: Settings) -> Generator[None]:
+    """Takes up what is wanted within moments, as the real one does at a batch boundary."""
+    done = threading.Event()
+
+    def take_up() -> None:
+        with OpsStore.open(settings.ops_store_url) as store:
+            before: tuple[object, ...] | None = None
+            while not done.wait(0.1):
+                wanted = store.routing.wanted()
+                if wanted != before:
+                    before = wanted
+                    store.routing.see(
+                        [
+                            Seen(
+                                one.filter,
+                                one.source,
+                                one.revision,
+                                one.deployment,
+                                Standing.PAUSED if one.paused else Standing.LIVE,
+                                "set",
+                                {"0": 7},
+                            )
+                            for one in wanted
+                        ]
+                    )
+
+    thread = threading.Thread(target=take_up, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(10)

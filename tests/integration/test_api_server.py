@@ -1,0 +1,186 @@
+"""The API as a process: real sockets, streams, waiting, and an end without half-done work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
+
+from headgate.api.models import Happened
+from headgate.errors import (
+    DeclarationError,
+    DuplicateError,
+    ForbiddenError,
+    IllegalTransitionError,
+    NotFoundError,
+    StaleError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+
+ID = FILTER["id"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
+    with running(tmp_path_factory.mktemp("api")) as server, agreeable_router(server.settings):
+        yield server
+
+
+def test_a_filter_goes_from_its_document_to_live_and_back(api: RunningApi) -> None:
+    with api.client("ann") as ann, api.client("bob") as bob, api.client("dan") as dan:
+        made = ann.create(FILTER)
+        assert ann.generate(ID).valid
+        assert bob.approve(ID, made.revision, "agreed").status == "approved"
+        operation = dan.wait(dan.deploy(ID).operation, 20)
+        assert operation.state == "succeeded"
+        assert dan.get(ID).status == "deployed"
+        assert dan.status(ID).cutover == {"0": 7}
+        second = ann.update(ID, {**FILTER, "description": "changed"}, ann.etag(ID))
+        bob.approve(ID, second.revision)
+        assert dan.wait(dan.deploy(ID).operation, 20).state == "succeeded"
+        assert dan.wait(dan.rollback(ID).operation, 20).state == "succeeded"
+        assert dan.get(ID).deployed_revision == made.revision
+        assert [one.version for one in dan.revisions(ID).revisions] == [1, 2, 3]
+        assert dan.diff(ID, 1, 2).fields == ["description"]
+        assert dan.wait(dan.pause(ID).operation, 20).state == "succeeded"
+        assert dan.get(ID).paused
+        assert [one.id for one in dan.list()] == [ID]
+        assert dan.ledger(ID).sent == 0
+        assert dan.dry_run(ID, 10, 1).unread
+
+
+def test_the_server_waits_as_long_as_it_is_asked_to(api: RunningApi) -> None:
+    other = {**FILTER, "id": "waited-for", "outputTopic": "waited-for"}
+    with api.client("ann") as ann, api.client("bob") as bob:
+        bob.approve("waited-for", ann.create(other).revision)
+    headers = {"Authorization": f"Bearer {api.keys['dan']}", "Prefer": "wait=20"}
+    url = f"{api.url}/api/v1/filters/waited-for/deploy"
+    answer = httpx.post(url, headers=headers, timeout=30, trust_env=False)
+    assert (answer.status_code, answer.json()["status"]) == (200, "deployed")
+    assert answer.headers["Preference-Applied"] == "wait=20"
+    assert answer.headers["Location"].startswith("/api/v1/operations/")
+
+
+def test_the_client_raises_what_the_server_meant(api: RunningApi) -> None:
+    other = {**FILTER, "id": "errors", "outputTopic": "errors"}
+    with api.client("ann") as ann, api.client("bob") as bob, api.client("dan") as dan:
+        ann.create(other)
+        with pytest.raises(DuplicateError):
+            ann.create(other)
+        with pytest.raises(DeclarationError) as refused:
+            ann.create({**other, "conditions": [], "consumerid": "x"})
+        assert {fault.field for fault in refused.value.faults} == {"/conditions", "/consumerid"}
+        with pytest.raises(StaleError):
+            ann.update("errors", other, "not-this")
+        with pytest.raises(IllegalTransitionError) as illegal:
+            dan.deploy("errors")
+        assert "approve" in illegal.value.allowed
+        with pytest.raises(ForbiddenError):
+            ann.approve("errors", "0" * 64)
+        with pytest.raises(StaleError):
+            bob.approve("errors", "0" * 64)
+        with pytest.raises(NotFoundError):
+            ann.get("nothing")
+    with api.client(None) as nobody, pytest.raises(UnauthenticatedError):
+        nobody.get("errors")
+
+
+def test_a_server_that_is_not_there_is_said_to_be_away() -> None:
+    from headgate.api.client import Client
+    from headgate.local.process import any_port
+
+    with (
+        Client(f"http://127.0.0.1:{any_port()}") as client,
+        pytest.raises(UnavailableError) as away,
+    ):
+        client.get("anything")
+    assert "headgate serve" in away.value.fix
+
+
+def test_a_stream_tells_what_happens_and_goes_on_where_it_broke(api: RunningApi) -> None:
+    seen: list[Happened] = []
+    with api.client("vera") as vera, api.client("ann") as ann:
+        following = threading.Thread(target=lambda: seen.extend(vera.events(seconds=4)))
+        following.start()
+        time.sleep(1.5)
+        ann.create({**FILTER, "id": "streamed", "outputTopic": "streamed"})
+        following.join(30)
+        assert [(one.action, one.subject, one.actor) for one in seen] == [
+            ("create", "streamed", "ann")
+        ]
+        everything = list(vera.events(after=0, seconds=0.5))
+    assert [one.seq for one in everything] == list(range(1, len(everything) + 1))
+    headers = {"Authorization": f"Bearer {api.keys['vera']}", "Last-Event-ID": str(seen[0].seq - 1)}
+    url = f"{api.url}/api/v1/events/stream?for=0.5"
+    with httpx.stream("GET", url, headers=headers, trust_env=False) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        lines = [line for line in answer.iter_lines() if line]
+    assert lines[2] == f"id: {seen[0].seq}"
+    assert lines[3] == "event: create"
+    assert json.loads(lines[4].removeprefix("data: "))["subject"] == "streamed"
+
+
+def test_a_stream_ends_when_the_server_stops(tmp_path: Path) -> None:
+    with running(tmp_path) as api:
+        ended = threading.Event()
+
+        def follow() -> None:
+            headers = {"Authorization": f"Bearer {api.keys['vera']}"}
+            url = f"{api.url}/api/v1/events/stream"
+            with httpx.stream("GET", url, headers=headers, trust_env=False) as answer:
+                for _ in answer.iter_lines():
+                    pass
+            ended.set()
+
+        thread = threading.Thread(target=follow, daemon=True)
+        thread.start()
+        time.sleep(1)
+        begun = time.monotonic()
+        api.stop()
+        assert ended.wait(10)
+        assert time.monotonic() - begun < 10
+        assert not (tmp_path / ".headgate" / "api.json").exists()
+
+
+def test_serve_stops_at_a_signal_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, "HEADGATE_HOME": str(tmp_path / "home"), "API_PORT": "0"}
+    command = [sys.executable, "-m", "headgate.cli.main", "-o", "json", "serve"]
+    child = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        file = tmp_path / "home" / "api.json"
+        until = time.monotonic() + 60
+        while not file.is_file() and time.monotonic() < until and child.poll() is None:
+            time.sleep(0.1)
+        url = json.loads(file.read_text())["url"]
+        assert httpx.get(f"{url}/readyz", trust_env=False).json()["status"] == "ok"
+        assert httpx.get(f"{url}/api/v1/filters", trust_env=False).status_code == 200
+        refused = httpx.post(f"{url}/api/v1/filters", json=FILTER, trust_env=False)
+        assert refused.status_code == 401
+        child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=30)
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == 0
+    assert json.loads(out)["url"] == url
+    assert "stopped" in err
+    assert not file.exists()
