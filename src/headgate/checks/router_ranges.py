@@ -62,9 +62,9 @@ def ranges_of_all(store: OpsStore, source: str | None = None) -> tuple[FilterRan
 
 def gather(store: OpsStore, filter: str) -> Evidence:
     """The ledger first: what is settled meanwhile must not look as if nobody had been live for it."""
-    seen = store.routing.seen_filter(filter)
-    job = job_name(ROUTER, seen.source if seen else "")
-    reached = store.routing.reached(job)
+    reached: dict[str, Mapping[str, int]] = {}
+    for source in {one.source for one in store.routing.history(filter)}:
+        reached |= store.routing.reached(job_name(ROUTER, source))
     routed = store.routing.routed(filter)
     owed = store.routing.owed(filter)
     return Evidence(filter, routed, owed, store.routing.history(filter), reached)

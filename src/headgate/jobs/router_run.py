@@ -65,6 +65,11 @@ class RouterRun(TopicRun):
         self._place = topic, checkpoint
         self.take_over()
 
+    def follow(self, topic: Followed) -> None:
+        super().follow(topic)
+        if self._context.run.mode == "batch":
+            self._replays.look()
+
     def tick(self) -> None:
         try:
             self.take_over()

@@ -38,6 +38,7 @@ class FilterSets:
         self._store = store
         self._compiled: dict[str, CompiledFilter] = {}
         self._sets: OrderedDict[tuple[Member, ...], FilterSet] = OrderedDict()
+        self._last: tuple[str, FilterSet] | None = None
 
     def compiled(self, revision: str, content: str) -> CompiledFilter:
         """The filter made ready; DeclarationError when its document is not valid."""
@@ -47,7 +48,9 @@ class FilterSets:
 
     def of(self, set_id: str) -> FilterSet:
         """The set of this id, as it was put on record."""
-        return self.made(self._store.routing.members(set_id))
+        if self._last is None or self._last[0] != set_id:
+            self._last = set_id, self.made(self._store.routing.members(set_id))
+        return self._last[1]
 
     def made(self, members: Sequence[Member]) -> FilterSet:
         key = tuple(members)

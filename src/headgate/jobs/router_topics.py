@@ -32,21 +32,23 @@ class OutputTopics:
         return {filter: why for filter, why in found.items() if why}
 
     def _made(self, names: Sequence[str]) -> dict[str, str]:
+        """Of those that are absent, the ones that could not be made, with the reason."""
         there = set(self._topics.names())
-        failed: dict[str, str] = {}
-        for name in names:
-            if name not in there:
-                failed |= self._make(name)
-        return failed
+        new = [name for name in names if name not in there]
+        if not new or not self._failure(new):
+            return {}
+        found = {name: self._failure([name]) for name in new}
+        return {name: why for name, why in found.items() if why}
 
-    def _make(self, name: str) -> dict[str, str]:
+    def _failure(self, names: Sequence[str]) -> str:
+        """Why not all of these could be made; empty when they were."""
         try:
-            self._topics.create([TopicSpec(name, PARTITIONS, RETENTION_DAYS)])
+            self._topics.create([TopicSpec(name, PARTITIONS, RETENTION_DAYS) for name in names])
         except UnavailableError:
             raise
         except HeadgateError as error:
-            return {name: error.one_line}
-        return {}
+            return error.one_line
+        return ""
 
     def missing(self, members: Collection[Member]) -> dict[str, str]:
         """The filters whose topic is not there any more, in words."""

@@ -66,6 +66,7 @@ class RouterViews:
         self._faults = faults
         self._session: SparkSession | None = None
         self._bound: tuple[str, FilterSet] | None = None
+        self._filters = ""
 
     def bind(self, frame: DataFrame, set_: FilterSet) -> None:
         session = self._session = frame.sparkSession
@@ -73,7 +74,7 @@ class RouterViews:
         wanted = session_id(session), set_
         if self._bound == wanted:
             return
-        self._bound = None
+        self._bound, self._filters = None, ""
         keys = session.createDataFrame(list(set_.script.keys), set_.script.schema)  # pyright: ignore[reportUnknownMemberType]  # PySpark's overloads lose their types
         keys.createOrReplaceTempView(KEYS)
         for view in set_.script.views:
@@ -91,7 +92,10 @@ class RouterViews:
 
     def judged(self, intent: Intent, set_: FilterSet, largest: Mapping[str, int]) -> DataFrame:
         """Every record with each filter that matches it, as it is to be sent on."""
-        sql(self._in_use(), _filters_view(set_, largest))
+        filters = _filters_view(set_, largest)
+        if filters != self._filters:
+            sql(self._in_use(), filters)
+            self._filters = filters
         told = _told(intent)
         headers = ",\n    ".join(_header(n, v.format(**told)) for n, v in HEADERS)
         rows = sql(

@@ -34,6 +34,8 @@ from headgate.store.tables import revisions
 
 FILTER, FILTER_SET = "filter", "filter-set"
 TAKEN_AWAY = "the filter was taken away"
+# That a filter has left one source says nothing about how it stands on the other.
+_NEWEST_LAST = (seen_filters.c.standing != Standing.OFF.value, seen_filters.c.id)
 
 
 class RoutingStore:
@@ -87,16 +89,17 @@ class RoutingStore:
             _see(db, seen, self._clock())
 
     def seen(self, source: str | None = None) -> tuple[Seen, ...]:
-        """How each filter stands that was ever wanted."""
+        """How each filter stands that was ever wanted, or was of this source."""
         query = select(seen_filters).where(seen_filters.c.newest)
         if source is not None:
             query = query.where(seen_filters.c.source == source)
-        return self._seen(query.order_by(seen_filters.c.filter))
+        rows = self._seen(query.order_by(seen_filters.c.filter, *_NEWEST_LAST))
+        return tuple({one.filter: one for one in rows}.values())
 
     def seen_filter(self, filter: str) -> Seen | None:
         query = select(seen_filters).where(seen_filters.c.newest, seen_filters.c.filter == filter)
-        found = self._seen(query)
-        return found[0] if found else None
+        found = self._seen(query.order_by(*_NEWEST_LAST))
+        return found[-1] if found else None
 
     def history(self, filter: str) -> tuple[Seen, ...]:
         """Every standing of a filter, in the order it had them."""
@@ -218,8 +221,9 @@ def _changed(db: Connection, sources: Collection[str]) -> None:
 
 def _see(db: Connection, seen: Sequence[Seen], now: datetime) -> None:
     for one in seen:
-        mine = (seen_filters.c.filter == one.filter) & seen_filters.c.newest
-        db.execute(update(seen_filters).where(mine).values(newest=False))
+        mine = (seen_filters.c.filter == one.filter) & (seen_filters.c.source == one.source)
+        before = update(seen_filters).where(mine & seen_filters.c.newest)
+        db.execute(before.values(newest=False))
         values = {**vars(one), "standing": one.standing.value, "cutover": dict(one.cutover)}
         values |= {"at": one.at or now, "newest": True}
         db.execute(insert(seen_filters).values(**values))
@@ -253,7 +257,7 @@ def _owe(db: Connection, owed: Sequence[Owed], now: datetime) -> None:
 def _end_owed(db: Connection, seen: Sequence[Seen], now: datetime) -> None:
     """A filter that is taken away owes nothing more; one that is deployed again tries once more."""
     for one in seen:
-        mine = owed_ranges.c.filter == one.filter
+        mine = (owed_ranges.c.filter == one.filter) & (owed_ranges.c.source == one.source)
         if one.standing is Standing.OFF:
             left = mine & owed_ranges.c.state.in_([Owing.WAITING.value, Owing.FAILED.value])
             values = {"state": Owing.GIVEN_UP.value, "reason": TAKEN_AWAY, "at": now}

@@ -39,7 +39,8 @@ wanted_changes = Table(
     Column("generation", BigInteger, nullable=False),
 )
 
-# Every standing that a filter ever had; the one it has now is marked.
+# Every standing that a filter ever had; the one it has now on its source is marked. A filter that is
+# moved to another source stands on both for a while, since each router speaks for itself.
 seen_filters = Table(
     "seen_filters",
     metadata,
@@ -61,6 +62,7 @@ _NEWEST = text("newest")
 Index(
     "newest_seen_filters",
     seen_filters.c.filter,
+    seen_filters.c.source,
     unique=True,
     sqlite_where=_NEWEST,
     postgresql_where=_NEWEST,

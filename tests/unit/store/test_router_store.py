@@ -89,6 +89,17 @@ def test_the_newest_standing_counts_and_the_old_ones_stay_on_record(
     assert store.routing.seen("elsewhere") == ()
 
 
+def test_a_filter_that_is_moved_stands_on_each_source_as_its_router_says(store: OpsStore) -> None:
+    there = replace(LIVE, source="elsewhere", revision="b" * 64)
+    store.routing.see([LIVE])
+    store.routing.see([there])
+    assert [one.source for one in store.routing.seen()] == ["elsewhere"]
+    assert [one.standing for one in store.routing.seen(SOURCE)] == [Standing.LIVE]
+    store.routing.see([replace(LIVE, standing=Standing.OFF)])
+    assert [one.standing for one in store.routing.seen("elsewhere")] == [Standing.LIVE]
+    assert store.routing.seen_filter(LIVE.filter) == store.routing.seen("elsewhere")[0]
+
+
 def test_a_set_is_known_by_its_filters_in_any_order(store: OpsStore) -> None:
     one = store.routing.keep_set(SOURCE, members(ONE, TWO))
     assert store.routing.keep_set(SOURCE, members(TWO, ONE)) == one

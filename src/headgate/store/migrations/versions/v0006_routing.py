@@ -61,7 +61,7 @@ def _seen() -> None:
     op.create_index(
         "newest_seen_filters",
         "seen_filters",
-        ["filter"],
+        ["filter", "source"],
         unique=True,
         sqlite_where=newest,
         postgresql_where=newest,
