@@ -41,6 +41,8 @@ def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict
 def make_database(path: Path) -> Path:
     """An empty ops store's file; copies of it are quicker than Alembic."""
     engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as db:
+        db.exec_driver_sql("PRAGMA journal_mode = WAL")
     with engine.begin() as db:
         metadata.create_all(db)
         db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))

@@ -1,0 +1,111 @@
+"""Several processes on one store: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.control.control_room import ANN, BOB, document, make_database
+
+from headgate.control.deploying import Reconciler
+from headgate.control.service import FilterService
+from headgate.control.targets.engine import EngineTarget
+from headgate.errors import DuplicateError, IllegalTransitionError, StaleError
+from headgate.store.audit import breaks
+from headgate.store.ops import OpsStore
+
+pytestmark = pytest.mark.integration
+WRITERS, ROUNDS = 4, 10
+
+
+def opened(url: str) -> tuple[OpsStore, FilterService]:
+    store = OpsStore.open(url)
+    return store, FilterService(store, None, {"engine": EngineTarget(store.routing)})
+
+
+def edit(url: str, writer: int) -> None:
+    """Change the filter so many times, each time from what was read last."""
+    store, service = opened(url)
+    done = 0
+    while done < ROUNDS:
+        seen = service.get("one")
+        try:
+            service.update(ANN, "one", document(value=f"{writer}-{done}"), seen.etag)
+            done += 1
+        except StaleError:
+            continue
+    store.close()
+
+
+def create(url: str, writer: int) -> None:
+    store, service = opened(url)
+    for n in range(ROUNDS):
+        try:
+            service.create(ANN, document(f"f{n}", str(writer)))
+        except DuplicateError:
+            continue
+    store.close()
+
+
+def deploy_and_reconcile(url: str, writer: int) -> None:
+    store, service = opened(url)
+    reconciler = Reconciler(store, None, service.targets)
+    with contextlib.suppress(IllegalTransitionError):
+        service.deploy(ANN, "one")
+    reconciler.step()
+    store.close()
+
+
+def at_once(what: Callable[[str, int], None], url: str) -> None:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=what, args=(url, n)) for n in range(WRITERS)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=120)
+    assert [process.exitcode for process in processes] == [0] * WRITERS
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{make_database(tmp_path / 'ops.db')}"
+
+
+def test_no_update_is_lost_among_writers_that_name_what_they_read(url: str) -> None:
+    store, service = opened(url)
+    service.create(ANN, document())
+    store.close()
+    at_once(edit, url)
+    store, service = opened(url)
+    versions = service.revisions("one")
+    written = {version.document["conditions"][0]["value"] for version in versions[1:]}
+    assert written == {f"{w}-{n}" for w in range(WRITERS) for n in range(ROUNDS)}
+    assert [version.version for version in versions] == list(range(1, WRITERS * ROUNDS + 2))
+    assert breaks(*store.control.audit_chain()) == ()
+    assert store.control.audit_head().seq == WRITERS * ROUNDS + 1
+    store.close()
+
+
+def test_one_of_many_creates_and_the_others_are_told(url: str) -> None:
+    at_once(create, url)
+    store, service = opened(url)
+    assert [entry.action for entry in service.audit()] == ["create"] * ROUNDS
+    assert service.list().total == ROUNDS
+    store.close()
+
+
+def test_one_of_many_deploys(url: str) -> None:
+    store, service = opened(url)
+    record = service.create(ANN, document())
+    service.approve(BOB, "one", record.revision)
+    store.close()
+    at_once(deploy_and_reconcile, url)
+    store, service = opened(url)
+    (operation,) = service.operations("one")
+    wanted = store.routing.wanted_filter("one")
+    assert wanted is not None
+    assert wanted.deployment == operation.id
+    store.close()
