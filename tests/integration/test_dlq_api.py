@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,10 @@ def ask(settings: Settings) -> Iterator[Asked]:
         for role in ("viewer", "operator", "auditor"):
             asked.key(role, role)
         yield asked
+        asked.app.state.served.stopping.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith("redrive-"):
+                thread.join(30)
 
 
 def ids(ask: Asked) -> list[str]:

@@ -33,9 +33,10 @@ from headgate.checks.dead_letters_shown import hidden_names, listed, shown
 from headgate.checks.redriving import open_redriving
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import OPERATORS
-from headgate.errors import DeclarationError, Fault, ForbiddenError, HeadgateError
+from headgate.errors import ConflictError, DeclarationError, Fault, ForbiddenError, HeadgateError
 from headgate.feeds.redrive.journal import Journal, need_journal
 
+BUSY_SECONDS = 1.0
 _LOG = logging.getLogger("headgate.api")
 router = APIRouter(prefix="/api/v1", tags=["dead letters"], route_class=IdempotentRoute)
 
@@ -172,9 +173,21 @@ def _start(here: Served, journal: Journal, per_second: int) -> None:
 
     def carry_out() -> None:
         try:
-            with open_redriving(here.settings) as redriving:
-                redriving.carry_out(journal, per_second, stopped=here.stopping.is_set)
+            while not _carried_out(here, journal, per_second):
+                here.stopping.wait(BUSY_SECONDS)
         except HeadgateError as error:
             _LOG.warning("%s: %s", journal.name, error.one_line)
 
     threading.Thread(target=carry_out, name=journal.name, daemon=True).start()
+
+
+def _carried_out(here: Served, journal: Journal, per_second: int) -> bool:
+    """False while another redrive is under way: it is waited for."""
+    if here.stopping.is_set():
+        return True
+    try:
+        with open_redriving(here.settings) as redriving:
+            redriving.carry_out(journal, per_second, stopped=here.stopping.is_set)
+    except ConflictError:
+        return False
+    return True

@@ -11,11 +11,10 @@ from headgate.checks.dead_letters import Chosen, DeadLetters
 from headgate.checks.lake import Lake
 from headgate.errors import ConflictError
 from headgate.feeds.redrive.journal import (
-    FOLDER,
     Journal,
-    alone,
     journals,
     new_journal,
+    planning,
     sent_before,
 )
 from headgate.feeds.redrive.model import Facts, RedrivePlan, RedriveReport
@@ -70,7 +69,7 @@ class Redriving:
 
     def begin(self, plan: RedrivePlan, by: str, now: datetime) -> Journal:
         """The plan on disk, refused when the world has moved: a letter of it was sent meanwhile."""
-        with alone(self.settings.home / FOLDER):
+        with planning(self.settings.home):
             taken = sent_before(self.settings.home) & {item.id for item in plan.items}
             if taken and not plan.again:
                 raise ConflictError(

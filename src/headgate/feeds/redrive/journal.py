@@ -21,7 +21,8 @@ import orjson
 from headgate.errors import ConflictError, NotFoundError, OperationError
 from headgate.feeds.redrive.model import Item, Outcome, RedrivePlan, RedriveReport
 
-FOLDER, SUFFIX, LOCK = "redrives", ".jsonl", "redrive.lock"
+FOLDER, SUFFIX = "redrives", ".jsonl"
+LOCK, PLANNING_LOCK = "redrive.lock", "planning.lock"
 _NAME = re.compile(r"redrive-[0-9T]+")
 # Where the topics ended before a batch: what stands behind that may be of it.
 Ends = Mapping[str, Mapping[str, int]]
@@ -121,6 +122,15 @@ def alone(folder: Path) -> Generator[None]:
                 why=f"it holds {folder / LOCK}",
                 fix="wait for it, or stop it: what is left can be resumed",
             ) from None
+        yield
+
+
+@contextmanager
+def planning(home: Path) -> Generator[None]:
+    """One plan after the other is put on disk; quick, so others wait."""
+    (home / FOLDER).mkdir(parents=True, exist_ok=True)
+    with (home / FOLDER / PLANNING_LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
