@@ -14,7 +14,7 @@ from headgate.engine.followed import Followed
 from headgate.engine.protocol import span
 from headgate.engine.stream import explain, read_range
 from headgate.engine.topics import Topics
-from headgate.errors import OperationError, UsageError
+from headgate.errors import LeaseLostError, OperationError, UsageError
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.router import prepare, router_target
 from headgate.jobs.router_batch import Means, RouterBatch
@@ -45,7 +45,7 @@ def _note_failure(context: RunContext, error: Exception) -> None:
     failure = explain(error)
     run = context.store.run(context.run.job, context.run.number)
     again = type(failure) is OperationError and run.restarts + 1 < TRIES
-    if failure.retryable or again:
+    if failure.retryable or again or isinstance(failure, LeaseLostError):
         return
     for owed in context.store.routing.owed(context.run.subject, (Owing.WAITING,)):
         context.store.routing.settle_owed(owed, Owing.FAILED, failure.one_line)
