@@ -11,7 +11,7 @@ from functools import lru_cache
 from headgate.compile.filters.analysis import findings_of
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.twin import Event, Refused, event_of, matches
+from headgate.compile.filters.twin import Event, Refused, event_of, matcher
 from headgate.control.masking import asked_fields, masked_columns, masked_header
 from headgate.control.model import Concern, Preview, Remark, Sample
 from headgate.control.recent import Recent, Record, Span
@@ -99,8 +99,7 @@ def _count(tally: _Tally, question: Question, records: Iterable[Record]) -> None
 
 
 def _judge(declared: Filter) -> Callable[[Event], bool]:
-    compiled = compiled_of(declared)
-    return (lambda event: matches(compiled, event)) if declared.enabled else _no
+    return matcher(compiled_of(declared)) if declared.enabled else _no
 
 
 def _no(_: Event) -> bool:
