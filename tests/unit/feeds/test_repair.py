@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.cli.reconcile_repair import report_text
 from headgate.errors import ConflictError, UsageError
 from headgate.feeds.repair.automatic import Rounds, Tried, run_automatic
 from headgate.feeds.repair.cassandra import column_value, timestamp
@@ -20,7 +21,7 @@ from headgate.feeds.repair.journal import (
     open_journal,
     read_journal,
 )
-from headgate.feeds.repair.model import REPAIRABLE, Broken, Item, Outcome, RepairReport
+from headgate.feeds.repair.model import REPAIRABLE, Broken, Followed, Item, Outcome, RepairReport
 from headgate.feeds.repair.plan import (
     CLOUD_NEWER,
     GONE,
@@ -394,3 +395,11 @@ def test_rounds_go_on_until_they_are_enough_or_stopped() -> None:
     assert clock.now == pytest.approx(700)
     assert play(Rounds(every=1), lambda: clock.now > 705) == 3
     assert [found.applied for found in told] == [2, 2, 3]
+
+
+def test_a_repair_that_was_waited_for_says_how_its_keys_stand_and_which_are_still_wrong() -> None:
+    followed = Followed(12.5, {"MATCH": 1_200, "ZOMBIE": 1}, {"a\x1b[2J": "ZOMBIE"})
+    told = report_text(RepairReport("t", "x", "r", 1_201, {}, 0, "j", followed))
+    assert "  12.5 s later: 1,200 MATCH, 1 ZOMBIE" in told.splitlines()
+    assert "still ZOMBIE" in told
+    assert "\x1b" not in told
