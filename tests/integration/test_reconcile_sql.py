@@ -38,7 +38,7 @@ VIEWS: dict[Side, str] = {"onprem": "topic1_onprem_source", "cloud": "topic2_clo
 MADE = ("view", "timed view", "states view", "bound states", "verdict view", "partial view")
 # The same states, as if each were one window's.
 PART = (
-    "SELECT *, FALSE AS whole, TRUE AS changed, 'batch' AS origin"
+    "SELECT *, FALSE AS whole, TRUE AS changed, session.batch_time AS judged_at, 'batch' AS origin"
     f" FROM ({merged_query('dq_batch_states_business')})"
 )
 COLUMNS = (
