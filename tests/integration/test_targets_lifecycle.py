@@ -1,0 +1,111 @@
+"""A filter's life on the Confluent target: the control plane over a fake of its API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.fakes.confluent import (
+    ENVIRONMENT,
+    KEY,
+    ORGANIZATION,
+    SECRET,
+    FakeConfluent,
+    fake_confluent,
+)
+from tests.unit.control.control_room import document, make_database
+
+from headgate.control.deploying import AGREE_EVERY, Reconciler
+from headgate.control.identity.model import Identity
+from headgate.control.service import FilterService
+from headgate.control.targets.confluent import ConfluentTarget
+from headgate.control.targets.confluent_api import Place, Statements
+from headgate.store.control_model import Status
+from headgate.store.ops import OpsStore
+
+ANN, BOB = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob"))
+SINK, INSERT = "filtered-one-sink", "filtered-one-insert"
+
+
+class Room:
+    """Two people, a reconciler, and a fake."""
+
+    def __init__(self, store: OpsStore, fake: FakeConfluent) -> None:
+        place = Place(fake.endpoint, ORGANIZATION, ENVIRONMENT, "lfcp", "lkc", KEY, SECRET)
+        statements = Statements(place, sleep=lambda _: None)
+        self.target = ConfluentTarget(statements, 5.0, sleep=lambda _: None)
+        targets = {"confluent": self.target}
+        self.fake, self.service = fake, FilterService(store, None, targets)
+        self._reconciler = Reconciler(store, None, targets)
+
+    def submitted(self, value: str) -> None:
+        found = document(value=value)
+        if self.service.list().total:
+            self.service.update(ANN, "one", found, self.service.get("one").etag)
+        else:
+            self.service.create(ANN, found)
+
+    def deployed(self, value: str) -> Status:
+        self.submitted(value)
+        self.service.approve(BOB, "one", self.service.get("one").revision)
+        self.service.deploy(BOB, "one", "confluent")
+        return self.settled()
+
+    def settled(self) -> Status:
+        for _ in range(6):
+            self._reconciler.step()
+        return self.service.get("one").status
+
+    @property
+    def insert(self) -> str:
+        return str(self.fake.statements[INSERT].body["spec"]["statement"])
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    make_database(tmp_path / "ops.db")
+    with fake_confluent() as fake, OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
+        found = Room(store, fake)
+        yield found
+        found.target.statements.close()
+
+
+def test_a_filter_is_deployed_as_two_statements_that_run(room: Room):
+    assert room.deployed("DEALER-001") is Status.DEPLOYED
+    assert room.fake.phases() == {SINK: "COMPLETED", INSERT: "RUNNING"}
+    assert "JSON_VALUE" in room.insert
+    assert set(room.service.get("one").statement_ids) == {SINK, INSERT}
+
+
+def test_a_revision_that_confluent_refuses_leaves_the_one_before_running(room: Room):
+    room.deployed("DEALER-001")
+    before = room.insert
+    room.fake.fails = lambda sql: "no quota" if "DEALER-002" in sql else ""
+    room.deployed("DEALER-002")
+    record = room.service.get("one")
+    assert (record.deployed_version, room.insert) == (1, before)
+    assert "no quota" in (record.deployment_error or "")
+    assert room.fake.phases()[INSERT] == "RUNNING"
+
+
+def test_pause_and_rollback(room: Room):
+    room.deployed("DEALER-001")
+    first = room.insert
+    assert room.deployed("DEALER-002") is Status.DEPLOYED
+    assert room.insert != first
+    room.service.rollback(BOB, "one")
+    room.settled()
+    assert room.insert == first
+    room.service.pause(BOB, "one")
+    room.settled()
+    assert room.fake.phases()[INSERT] == "STOPPED"
+
+
+def test_statements_that_somebody_deletes_come_back(room: Room):
+    room.deployed("DEALER-001")
+    del room.fake.statements[INSERT]
+    time.sleep(AGREE_EVERY.total_seconds())
+    room.settled()
+    assert room.fake.phases()[INSERT] == "RUNNING"
