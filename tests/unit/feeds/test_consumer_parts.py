@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import DeclarationError, OperationError, SettingsError
+from headgate.errors import DeclarationError, OperationError, SettingsError, UnavailableError
 from headgate.feeds.consumers.config import Dealer, load_config
 from headgate.feeds.consumers.delivery import Record, delivery_of, headers_of
 from headgate.feeds.consumers.event import NoEventError, read_event
@@ -238,3 +238,17 @@ def test_a_sink_is_known_by_its_name_or_named_as_a_class():
         sinks_of(("bilging",))
     with pytest.raises(SettingsError, match="cannot be loaded"):
         sinks_of(("nowhere.at_all:Sink",))
+
+
+def test_a_state_that_cannot_be_used_is_said_to_be_and_keeps_nothing(tmp_path):
+    with pytest.raises(UnavailableError, match="cannot be used"):
+        Seen(Path("/dev/null/state.db"))
+    with Seen(tmp_path / "state.db") as seen:
+        handler = Handler(DEALER, seen, (Crm(),))
+        seen.database.execute("PRAGMA query_only = ON")
+        with pytest.raises(UnavailableError, match="cannot be used"):
+            handler.handle([record(value())])
+        seen.database.execute("PRAGMA query_only = OFF")
+        assert rows(handler, "effects") == []
+        handler.handle([record(value())])
+        assert rows(handler, "effects") != []

@@ -45,20 +45,20 @@ class Seen:
             self.database.execute("PRAGMA synchronous = FULL")
             self.database.executescript(TABLES)
         except (OSError, sqlite3.Error) as error:
-            raise UnavailableError(
-                "the consumer's state cannot be opened", why=f"{file}: {error}"
-            ) from None
+            raise _unusable(f"{file}: {error}") from None
 
     @contextmanager
     def together(self) -> Generator[sqlite3.Connection]:
         """Everything inside is kept, or nothing."""
-        self.database.execute("BEGIN IMMEDIATE")
         try:
+            self.database.execute("BEGIN IMMEDIATE")
             yield self.database
-        except BaseException:
-            self.database.execute("ROLLBACK")
-            raise
-        self.database.execute("COMMIT")
+            self.database.execute("COMMIT")
+        except sqlite3.Error as error:  # locked for too long, or the disk is full
+            raise _unusable(str(error)) from None
+        finally:
+            if self.database.in_transaction:
+                self.database.execute("ROLLBACK")
 
     def note(self, delivery: Delivery, event: ServiceEvent) -> bool:
         """Whether this is the first time; call it inside `together`, before the effect.
@@ -90,3 +90,11 @@ class Seen:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _unusable(why: str) -> UnavailableError:
+    return UnavailableError(
+        "the consumer's state cannot be used",
+        why=why,
+        fix="free some space, or name another file with --state",
+    )
