@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -44,6 +45,7 @@ def run_filter_faults(
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     with (
+        _stoppable(),
         _own(home) as environ,
         _services(settings.root, say) as running,
         OpsStore.open(running.ops_store_url) as store,
@@ -79,6 +81,20 @@ def commanded(stage: Stage, *words: str) -> None:
     if done.exit_code:
         told = "\n".join(done.log.strip().splitlines()[-8:])
         raise OperationError(f"headgate {' '.join(words)} ended with {done.exit_code}", why=told)
+
+
+@contextmanager
+def _stoppable() -> Generator[None]:
+    """A termination ends the play as Ctrl-C does: nothing is left running."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

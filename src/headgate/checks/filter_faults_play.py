@@ -81,12 +81,12 @@ class Poster(threading.Thread):
 
     def __post_init__(self) -> None:
         super().__init__(name="events", daemon=True)
-        self._stop = threading.Event()
+        self._over = threading.Event()
 
     __hash__ = threading.Thread.__hash__
 
     def finish(self, limit: float) -> None:
-        self._stop.set()
+        self._over.set()
         self.join(limit)
 
     def run(self) -> None:
@@ -94,7 +94,7 @@ class Poster(threading.Thread):
         size = max(1, round(self.rate / 5))
         try:
             events = draw(10_000_000, 11, "load")
-            while not self._stop.is_set():
+            while not self._over.is_set():
                 begun = time.monotonic()
                 part = [next(events) for _ in range(size)]
                 # Noted first: what was sent and not answered counts too.

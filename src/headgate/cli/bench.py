@@ -331,12 +331,15 @@ def filter_faults(small: bool, only: str) -> None:
     """
     from headgate.checks.filter_faults import SMALL, run_filter_faults
     from headgate.checks.filter_faults_play import FAULTS
+    from headgate.cli.demo import SHORT_LIVED
     from headgate.settings import load_settings
 
     named = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in named if name not in FAULTS]:
         raise UsageError(f"there is no kill {unknown[0]}", fix=f"choose from {', '.join(FAULTS)}")
     settings = load_settings()
+    if small:
+        os.environ.setdefault("SPARK_JAVA_OPTIONS", SHORT_LIVED["SPARK_JAVA_OPTIONS"])
     report = run_filter_faults(
         settings,
         settings.root / "bench" / "results",

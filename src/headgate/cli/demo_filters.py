@@ -129,7 +129,7 @@ def routed(
         walk.update(stage, LATER, seed)
         walk.rollback(stage, LATER, seed)
         walk.pause(stage, LATER, seed)
-        walk.stop()
+        walk.stop(stage)
         proofs = walk.prove(stage, settings.need("bootstrap_servers"))
         return proofs, routed_records(store, SOURCE)
 
