@@ -1,0 +1,128 @@
+"""The running API against its own document: whatever is sent, nothing undocumented comes back (N6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+from tests.integration.api_server import FILTER, RunningApi, running
+
+from headgate.local.postgres import PostgresServer
+from headgate.local.service import Running
+
+DOCUMENT = Path(__file__).parents[2] / "schemas" / "openapi.json"
+OPERATIONS = [
+    (path, method)
+    for path, methods in json.loads(DOCUMENT.read_text("utf-8"))["paths"].items()
+    for method in methods
+]
+load_all_checks()
+NAMED = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+)
+QUICK, FULL = 4, 150
+
+
+EVENTS = [
+    place for place in OPERATIONS if place[0].startswith("/api/v1/events") and place[1] == "post"
+]
+REST = [
+    place for place in OPERATIONS if place not in EVENTS and place[0] != "/api/v1/events/health"
+]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
+    """A filter is there, so that not all is 404."""
+    with running(tmp_path_factory.mktemp("contract")) as made:
+        with made.client("ann") as ann:
+            ann.create({**FILTER, "id": "0", "outputTopic": "a"})
+        yield made
+
+
+@pytest.fixture(scope="module")
+def with_postgres(
+    tmp_path_factory: pytest.TempPathFactory, postgres: Running[PostgresServer]
+) -> Iterator[RunningApi]:
+    server = postgres.service
+    with running(
+        tmp_path_factory.mktemp("events"),
+        postgres_host="127.0.0.1",
+        postgres_port=server.port,
+        postgres_password=server.password,
+    ) as made:
+        yield made
+
+
+def hold(api: RunningApi, place: tuple[str, str], examples: int) -> None:
+    """Send cases that fit the document and cases that do not, and check every answer."""
+    path, method = place
+    schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
+    schema.config.update(base_url=api.url)
+    operation = schema[path][method.upper()]
+    checks = [check for check in CHECKS.get_all() if check.__name__ in NAMED]
+    assert len(checks) == len(NAMED)
+    session = requests.Session()
+    session.trust_env = False
+    session.headers["Authorization"] = f"Bearer {api.keys['adam']}"
+    fitting, unfit = (
+        operation.as_strategy(generation_mode=mode)
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+    )
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=st.one_of(fitting, unfit))
+    def sent(case: Case) -> None:
+        if path.endswith("/events/stream"):
+            case.query["for"] = 0.05
+        case.call_and_validate(session=session, checks=checks, timeout=30)
+
+    with session:
+        sent()
+
+
+def by_name(place: tuple[str, str]) -> str:
+    return f"{place[1]} {place[0]}"
+
+
+@pytest.mark.parametrize("place", REST, ids=by_name)
+def test_every_answer_is_documented_and_none_is_a_fault_of_ours(
+    api: RunningApi, place: tuple[str, str]
+) -> None:
+    hold(api, place, QUICK)
+
+
+@pytest.mark.parametrize("place", EVENTS, ids=by_name)
+def test_so_is_every_answer_to_events(with_postgres: RunningApi, place: tuple[str, str]) -> None:
+    hold(with_postgres, place, QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", REST, ids=by_name)
+def test_the_same_with_many_more(api: RunningApi, place: tuple[str, str]) -> None:
+    hold(api, place, FULL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", EVENTS, ids=by_name)
+def test_the_same_with_many_more_events(with_postgres: RunningApi, place: tuple[str, str]) -> None:
+    hold(with_postgres, place, FULL)
