@@ -96,3 +96,29 @@ def test_thousands_of_hostile_strings_select_exactly_themselves(spark: SparkSess
     assert selected(spark, texts, joined=True) == {(at, at) for at in range(len(texts))}
     few = hostile_texts(seeded(), 300)
     assert selected(spark, few, joined=False) == {(at, at) for at in range(len(few))}
+
+
+def test_many_questions_behind_one_key_are_each_asked(spark: SparkSession) -> None:
+    """More of them than one CASE holds, beside filters with no question and with no key."""
+    service = {"field": "event_type", "operator": "equals", "value": "s"}
+    above = [
+        {"field": "header_data.n", "operator": "greaterThan", "value": n, "valueType": "number"}
+        for n in range(40)
+    ]
+    sets = [[service], *([service, one] for one in above), [above[5]], [above[7]]]
+    made = [
+        compile_filter(parse_filter({**DEALER, "id": f"q{at}", "conditions": conditions}))
+        for at, conditions in enumerate(sets)
+    ]
+    values: list[bytes | None] = [
+        json.dumps(
+            {"id": str(n), "__op": op, "event_type": kind, "header_data": json.dumps({"n": n})}
+        ).encode()
+        for n in (-1, 0, 3, 20, 39, 40)
+        for op in "cu"
+        for kind in ("s", "t")
+    ]
+    bound(spark, values, made)
+    found = routed_by_spark(spark)
+    assert found == routed_by_twin(values, made)
+    assert found.total() > 100

@@ -1,29 +1,37 @@
 CREATE OR REPLACE TEMPORARY VIEW router_parsed AS
-SELECT
-  partition,
-  offset,
-  timestamp,
-  value,
-  CAST(value AS STRING) AS _text,
-  try_parse_json(concat('[', CAST(value AS STRING), ']')) AS _event
-FROM router_source;
+SELECT *
+FROM (
+  SELECT
+    partition,
+    offset,
+    timestamp,
+    value,
+    CAST(value AS STRING) AS _text
+  FROM router_source
+)
+LATERAL VIEW inline(array(named_struct(
+  '_event', try_parse_json(concat('[', CAST(value AS STRING), ']'))
+))) parsed;
 
 CREATE OR REPLACE TEMPORARY VIEW router_read AS
-SELECT
-  partition,
-  offset,
-  timestamp,
-  value,
-  id,
-  event_name,
-  event_type,
-  created_date,
-  saved_date,
-  header_data,
-  __op,
-  __table,
-  __ts_ms,
-  CASE
+SELECT *
+FROM (
+  SELECT *
+  FROM router_parsed
+  LATERAL VIEW inline(array(named_struct(
+    'id', IF(schema_of_variant(try_variant_get(_event, '$[0].id', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].id', 'string'), NULL),
+    'event_name', IF(schema_of_variant(try_variant_get(_event, '$[0].event_name', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_name', 'string'), NULL),
+    'event_type', IF(schema_of_variant(try_variant_get(_event, '$[0].event_type', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_type', 'string'), NULL),
+    'created_date', IF(schema_of_variant(try_variant_get(_event, '$[0].created_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].created_date', 'string'), NULL),
+    'saved_date', IF(schema_of_variant(try_variant_get(_event, '$[0].saved_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].saved_date', 'string'), NULL),
+    'header_data', IF(schema_of_variant(try_variant_get(_event, '$[0].header_data', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].header_data', 'string'), NULL),
+    '__op', IF(schema_of_variant(try_variant_get(_event, '$[0].__op', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__op', 'string'), NULL),
+    '__table', IF(schema_of_variant(try_variant_get(_event, '$[0].__table', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__table', 'string'), NULL),
+    '__ts_ms', try_cast(try_variant_get(_event, '$[0].__ts_ms', 'string') AS BIGINT)
+  ))) fields
+)
+LATERAL VIEW inline(array(named_struct(
+  'refusal', CASE
     WHEN value IS NULL THEN 'tombstone'
     WHEN NOT is_valid_utf8(_text) THEN 'not_utf8'
     WHEN trim(BOTH ' \t\r\n' FROM _text) = '' THEN 'empty'
@@ -41,26 +49,8 @@ SELECT
       OR (__ts_ms IS NULL AND try_variant_get(_event, '$[0].__ts_ms', 'string') IS NOT NULL)
       THEN 'wrong_type'
     WHEN id IS NULL OR id = '' THEN 'no_id'
-  END AS refusal
-FROM (
-  SELECT
-    partition,
-    offset,
-    timestamp,
-    value,
-    _text,
-    _event,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].id', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].id', 'string'), NULL) AS id,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].event_name', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_name', 'string'), NULL) AS event_name,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].event_type', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_type', 'string'), NULL) AS event_type,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].created_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].created_date', 'string'), NULL) AS created_date,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].saved_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].saved_date', 'string'), NULL) AS saved_date,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].header_data', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].header_data', 'string'), NULL) AS header_data,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].__op', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__op', 'string'), NULL) AS __op,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].__table', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__table', 'string'), NULL) AS __table,
-    try_cast(try_variant_get(_event, '$[0].__ts_ms', 'string') AS BIGINT) AS __ts_ms
-  FROM router_parsed
-);
+  END
+))) judged;
 
 CREATE OR REPLACE TEMPORARY VIEW router_events AS
 SELECT
@@ -103,20 +93,22 @@ FROM router_read
 WHERE refusal = 'tombstone';
 
 CREATE OR REPLACE TEMPORARY VIEW router_asked AS
-SELECT
-  *,
-  IF(schema_of_variant(try_variant_get(_header, '$.a[0].b', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.a[0].b', 'string'), NULL) AS _path_0,
-  IF(schema_of_variant(try_variant_get(_header, '$.dealerId', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.dealerId', 'string'), NULL) AS _path_1,
-  try_variant_get(_header, '$.amount', 'string') AS _path_2,
-  try_variant_get(_header, '$.carId', 'string') AS _path_3,
-  try_variant_get(_header, '$.paid', 'string') AS _path_4,
-  try_variant_get(_header, '$.vin', 'string') AS _path_5
+SELECT *
 FROM (
-  SELECT
-    *,
-    try_parse_json(header_data) AS _header
+  SELECT *
   FROM router_events
-);
+  LATERAL VIEW inline(array(named_struct(
+    '_header', try_parse_json(header_data)
+  ))) header
+)
+LATERAL VIEW inline(array(named_struct(
+  '_path_0', IF(schema_of_variant(try_variant_get(_header, '$.a[0].b', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.a[0].b', 'string'), NULL),
+  '_path_1', IF(schema_of_variant(try_variant_get(_header, '$.dealerId', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.dealerId', 'string'), NULL),
+  '_path_2', try_variant_get(_header, '$.amount', 'string'),
+  '_path_3', try_variant_get(_header, '$.carId', 'string'),
+  '_path_4', try_variant_get(_header, '$.paid', 'string'),
+  '_path_5', try_variant_get(_header, '$.vin', 'string')
+))) paths;
 
 CREATE OR REPLACE TEMPORARY VIEW router_matched AS
 SELECT
@@ -135,21 +127,21 @@ SELECT
 FROM (
   SELECT
     /*+ BROADCAST(k) */ e.*,
-    k.filter,
+    coalesce(e._sought.held, k.filter) AS filter,
     k.question
   FROM (
-    SELECT
-      *,
-      explode(array(
-        struct(0 AS signature, array(__op, _path_1, event_type) AS terms),
-        struct(1 AS signature, array(__op, event_type) AS terms)
-      )) AS _sought
+    SELECT *
     FROM router_asked
+    LATERAL VIEW OUTER explode(array_compact(array(
+      struct(0 AS signature, array(__op, _path_1, event_type) AS terms, CAST(NULL AS INT) AS held),
+      struct(1 AS signature, array(__op, event_type) AS terms, CAST(NULL AS INT) AS held)
+    ))) sought AS _sought
   ) e
   JOIN router_keys k
     ON k.signature = e._sought.signature AND k.terms = e._sought.terms
 )
-WHERE CASE
+WHERE filter IS NOT NULL
+  AND CASE
   WHEN question = 0
     THEN try_cast(_path_2 AS DOUBLE) > 1.5D AND try_cast(CASE WHEN regexp_like(created_date, '^ *[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?)? *\\z') THEN created_date END AS TIMESTAMP_LTZ) < TIMESTAMP_LTZ '2025-01-31 12:30:00Z' AND _path_0 >= 'm' AND __ts_ms <= 1700000000000L AND try_cast(_path_4 AS BOOLEAN) = TRUE AND (__op IN ('c', 'u') OR NOT (id NOT IN ('x')) OR id BETWEEN 'a' AND 'b') AND regexp_like(event_name, '^Car') AND _path_5 IS NULL AND _path_3 IS NOT NULL
   ELSE TRUE
@@ -166,8 +158,8 @@ SELECT
   CAST(to_json(struct(id, event_name, event_type, created_date, saved_date, header_data, __op, __table), map('ignoreNullFields', 'false')) AS BINARY) AS value
 FROM router_matched;
 
--- [0, ["c", "DEALER-001", "CarServiceDone"], 0, -1]
--- [0, ["c", "DEALER-002", "CarServiceDone"], 1, -1]
--- [0, ["c", "DEALER-003", "CarServiceDone"], 2, -1]
+-- [0, ["c", "DEALER-001", "CarServiceDone"], 0, null]
+-- [0, ["c", "DEALER-002", "CarServiceDone"], 1, null]
+-- [0, ["c", "DEALER-003", "CarServiceDone"], 2, null]
 -- [1, ["c", "a"], 3, 0]
 -- [1, ["r", "a"], 3, 0]

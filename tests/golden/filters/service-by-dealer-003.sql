@@ -23,31 +23,39 @@ OPTIONS (
 );
 
 CREATE OR REPLACE TEMPORARY VIEW router_parsed AS
-SELECT
-  partition,
-  offset,
-  timestamp,
-  value,
-  CAST(value AS STRING) AS _text,
-  try_parse_json(concat('[', CAST(value AS STRING), ']')) AS _event
-FROM router_source;
+SELECT *
+FROM (
+  SELECT
+    partition,
+    offset,
+    timestamp,
+    value,
+    CAST(value AS STRING) AS _text
+  FROM router_source
+)
+LATERAL VIEW inline(array(named_struct(
+  '_event', try_parse_json(concat('[', CAST(value AS STRING), ']'))
+))) parsed;
 
 CREATE OR REPLACE TEMPORARY VIEW router_read AS
-SELECT
-  partition,
-  offset,
-  timestamp,
-  value,
-  id,
-  event_name,
-  event_type,
-  created_date,
-  saved_date,
-  header_data,
-  __op,
-  __table,
-  __ts_ms,
-  CASE
+SELECT *
+FROM (
+  SELECT *
+  FROM router_parsed
+  LATERAL VIEW inline(array(named_struct(
+    'id', IF(schema_of_variant(try_variant_get(_event, '$[0].id', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].id', 'string'), NULL),
+    'event_name', IF(schema_of_variant(try_variant_get(_event, '$[0].event_name', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_name', 'string'), NULL),
+    'event_type', IF(schema_of_variant(try_variant_get(_event, '$[0].event_type', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_type', 'string'), NULL),
+    'created_date', IF(schema_of_variant(try_variant_get(_event, '$[0].created_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].created_date', 'string'), NULL),
+    'saved_date', IF(schema_of_variant(try_variant_get(_event, '$[0].saved_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].saved_date', 'string'), NULL),
+    'header_data', IF(schema_of_variant(try_variant_get(_event, '$[0].header_data', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].header_data', 'string'), NULL),
+    '__op', IF(schema_of_variant(try_variant_get(_event, '$[0].__op', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__op', 'string'), NULL),
+    '__table', IF(schema_of_variant(try_variant_get(_event, '$[0].__table', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__table', 'string'), NULL),
+    '__ts_ms', try_cast(try_variant_get(_event, '$[0].__ts_ms', 'string') AS BIGINT)
+  ))) fields
+)
+LATERAL VIEW inline(array(named_struct(
+  'refusal', CASE
     WHEN value IS NULL THEN 'tombstone'
     WHEN NOT is_valid_utf8(_text) THEN 'not_utf8'
     WHEN trim(BOTH ' \t\r\n' FROM _text) = '' THEN 'empty'
@@ -65,26 +73,8 @@ SELECT
       OR (__ts_ms IS NULL AND try_variant_get(_event, '$[0].__ts_ms', 'string') IS NOT NULL)
       THEN 'wrong_type'
     WHEN id IS NULL OR id = '' THEN 'no_id'
-  END AS refusal
-FROM (
-  SELECT
-    partition,
-    offset,
-    timestamp,
-    value,
-    _text,
-    _event,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].id', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].id', 'string'), NULL) AS id,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].event_name', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_name', 'string'), NULL) AS event_name,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].event_type', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].event_type', 'string'), NULL) AS event_type,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].created_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].created_date', 'string'), NULL) AS created_date,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].saved_date', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].saved_date', 'string'), NULL) AS saved_date,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].header_data', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].header_data', 'string'), NULL) AS header_data,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].__op', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__op', 'string'), NULL) AS __op,
-    IF(schema_of_variant(try_variant_get(_event, '$[0].__table', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_event, '$[0].__table', 'string'), NULL) AS __table,
-    try_cast(try_variant_get(_event, '$[0].__ts_ms', 'string') AS BIGINT) AS __ts_ms
-  FROM router_parsed
-);
+  END
+))) judged;
 
 CREATE OR REPLACE TEMPORARY VIEW `raw-event-headers` AS
 SELECT

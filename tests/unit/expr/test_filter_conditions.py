@@ -10,7 +10,7 @@ from tests.unit.spec.test_filter import DEALER, EVERYTHING
 from headgate.compile.filters.analysis import findings_of, never_matches
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.terms import MOST_ROWS, cut
+from headgate.compile.filters.terms import MOST_ROWS, Cut, cut
 from headgate.expr.json_conditions import conditions_of
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import mapped, walk
@@ -85,14 +85,14 @@ def test_two_equalities_on_one_field_leave_what_both_allow() -> None:
 
 def test_lists_that_multiply_beyond_measure_are_asked_instead() -> None:
     many = {"field": "id", "operator": "in", "values": [str(n) for n in range(MOST_ROWS + 1)]}
-    found = cut(compiled("x", many).condition)
-    assert len(found.rows) == 1
+    found = cut(compiled("x", many, text("a")).condition)
+    assert found.rows == (("c", "a"),)
     assert found.rest is not None
 
 
-def test_what_is_joined_by_or_is_no_key() -> None:
-    found = cut(compiled("x", text("a"), text("b"), conditionLogic="OR").condition)
-    assert [to_spark(term) for term in found.terms] == ["__op"]
+def test_a_filter_without_equalities_of_its_own_is_asked_of_every_event() -> None:
+    either = compiled("x", text("a"), text("b"), conditionLogic="OR")
+    assert cut(either.condition) == Cut((), (), either.condition)
 
 
 def told(one: CompiledFilter, *others: CompiledFilter) -> set[tuple[str, str | None]]:
@@ -125,3 +125,14 @@ def test_filters_that_hold_each_other_are_told() -> None:
 def test_filters_of_other_sources_are_not_compared() -> None:
     here, there = compiled("here", text("a")), compiled("there", text("a"), source="elsewhere")
     assert told(here, there) == set()
+
+
+def test_what_is_not_there_is_equal_to_nothing() -> None:
+    missing = {"field": "header_data.a", "operator": "isNull"}
+    there = {"field": "header_data.a", "operator": "isNotNull"}
+    equal = text("x", "header_data.a")
+    assert told(compiled("both", missing, equal)) == {("never", None)}
+    assert told(compiled("equal", equal), compiled("there", there)) == {("contained", "there")}
+    assert told(compiled("same", equal, there), compiled("equal", equal)) == {("equal", "equal")}
+    header = {"field": "header_data", "operator": "isNull"}
+    assert told(compiled("both", header, number("greaterThan", 5))) == {("never", None)}

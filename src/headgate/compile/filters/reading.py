@@ -7,7 +7,9 @@ so the same is asked once more inside an object.
 
 from __future__ import annotations
 
-from headgate.compile.rules.statement import case, nested, select
+from collections.abc import Mapping
+
+from headgate.compile.rules.statement import case, indented, nested, select
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.filter import COLUMNS, NUMBER_COLUMN
 
@@ -39,24 +41,31 @@ def json_value(document: str, path: str) -> str:
     return f"try_variant_get({document}, {path}, 'string')"
 
 
+def beside(source: str, columns: Mapping[str, str], alias: str) -> str:
+    """The rows of `source` with columns that are computed once, whoever asks for them.
+
+    A plain SELECT would not do: what is asked of its columns is pushed below it, and the expressions
+    with it, so that every record would be parsed dozens of times.
+    """
+    fields = [f"{spark_literal(name)}, {value}" for name, value in columns.items()]
+    return (
+        f"SELECT *\nFROM {source}\n"
+        f"LATERAL VIEW inline(array(named_struct(\n{indented(fields)}\n))) {alias}"
+    )
+
+
 def parsed(source: str) -> str:
     """The records with their value as text and as JSON."""
-    return select(
-        [
-            *RECORD,
-            "CAST(value AS STRING) AS _text",
-            f"try_parse_json(concat('[', CAST(value AS STRING), ']')) AS {_EVENT}",
-        ],
-        f"FROM {source}",
-    )
+    text = "CAST(value AS STRING)"
+    inner = select([*RECORD, f"{text} AS _text"], f"FROM {source}")
+    made = {_EVENT: f"try_parse_json(concat('[', {text}, ']'))"}
+    return beside(nested(inner), made, "parsed")
 
 
 def read(source: str) -> str:
     """The parsed records with the columns of their event, and `refusal` where they have none."""
-    columns = [f"{_column(name)} AS {spark_identifier(name)}" for name in COLUMNS]
-    inner = select([*RECORD, "_text", _EVENT, *columns], f"FROM {source}")
-    names = [spark_identifier(name) for name in COLUMNS]
-    return select([*RECORD, *names, f"{_refusals()} AS refusal"], f"FROM {nested(inner)}")
+    columns = beside(source, {name: _column(name) for name in COLUMNS}, "fields")
+    return beside(nested(columns), {"refusal": _refusals()}, "judged")
 
 
 def _column(name: str) -> str:

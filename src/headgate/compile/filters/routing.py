@@ -7,7 +7,7 @@ asked only of the events that the join gives it. A filter without equalities is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate.compile.filters.compile import SENT
@@ -16,6 +16,7 @@ from headgate.compile.filters.reading import (
     REASONS,
     RECORD,
     TOMBSTONE,
+    beside,
     json_text,
     json_value,
     parsed,
@@ -28,12 +29,14 @@ from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import Column, Expr, Function, Literal, mapped, walk
 from headgate.spec.filter import COLUMNS, JSON_COLUMN
-from headgate.spec.types import STRING
+from headgate.spec.types import BOOLEAN, STRING
 
-Key: TypeAlias = tuple[int, list[str], int, int]
+Key: TypeAlias = tuple[int, list[str], int, int | None]
 KEYS_SCHEMA = "signature INT, terms ARRAY<STRING>, filter INT, question INT"
-NO_QUESTION = -1
+_GROUP = 16
 _PLACE = ("partition", "offset", "timestamp")
+_SENT = (*_PLACE, *(spark_identifier(name) for name in SENT))
+_TRUE = Literal(True, BOOLEAN)
 
 
 @dataclass(frozen=True)
@@ -110,13 +113,12 @@ def _with_columns(condition: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def _keys(made: _Set) -> Iterator[Key]:
+    signatures = {terms: at for at, terms in enumerate(made.signatures)}
+    questions = {rest: at for at, rest in enumerate(made.questions)}
     for at, found in enumerate(made.cuts):
-        if not found.terms:
-            continue
-        question = made.questions.index(found.rest) if found.rest else NO_QUESTION
-        signature = made.signatures.index(found.terms)
+        question = questions[found.rest] if found.terms and found.rest else None
         for row in found.rows:
-            yield signature, list(row), at, question
+            yield signatures[found.terms], list(row), at, question
 
 
 def _refused() -> str:
@@ -130,9 +132,10 @@ def _refused() -> str:
 
 def _asked(made: _Set) -> str:
     """The events with the values at the paths that some filter asks for."""
-    inner = select(["*", f"try_parse_json({JSON_COLUMN}) AS _header"], "FROM router_events")
-    columns = [f"{_path(node)} AS {name}" for name, node in made.paths.items()]
-    return select(["*", *columns], f"FROM {nested(inner)}")
+    if not made.paths:
+        return select(["*"], "FROM router_events")
+    inner = beside("router_events", {"_header": f"try_parse_json({JSON_COLUMN})"}, "header")
+    return beside(nested(inner), {name: _path(node) for name, node in made.paths.items()}, "paths")
 
 
 def _path(node: Function) -> str:
@@ -141,51 +144,55 @@ def _path(node: Function) -> str:
 
 
 def _matched(made: _Set) -> str:
-    """Each event with each filter that takes it."""
-    parts = [*_by_key(made), *_by_question(made)]
-    if not parts:
-        return "SELECT *, CAST(NULL AS INT) AS filter FROM router_asked WHERE FALSE"
-    return "\nUNION ALL\n".join(parts)
-
-
-def _by_key(made: _Set) -> Iterator[str]:
+    """Each event with each filter that takes it, in one pass over the events."""
+    held = [(at, found.rest or _TRUE) for at, found in enumerate(made.cuts) if not found.terms]
+    if not made.filters:
+        return select([*_SENT, "CAST(NULL AS INT) AS filter"], "FROM router_asked", "WHERE FALSE")
     if not made.signatures:
-        return
-    structs = [
-        f"struct({at} AS signature, array({', '.join(to_spark(term) for term in terms)}) AS terms)"
-        for at, terms in enumerate(made.signatures)
-    ]
-    exploded = select(
-        ["*", f"explode(array(\n{indented(structs)}\n)) AS _sought"], "FROM router_asked"
-    )
+        found = nested(_sought(made, held))
+        return select(
+            [*_SENT, "_sought.held AS filter"], f"FROM {found}", "WHERE _sought IS NOT NULL"
+        )
+    # What is asked of every event has found its filter before the join.
+    join = "LEFT JOIN" if held else "JOIN"
     joined = select(
-        ["/*+ BROADCAST(k) */ e.*", "k.filter", "k.question"],
-        f"FROM {nested(exploded, 'e')}",
-        "JOIN router_keys k",
+        ["/*+ BROADCAST(k) */ e.*", "coalesce(e._sought.held, k.filter) AS filter", "k.question"],
+        f"FROM {nested(_sought(made, held), 'e')}",
+        f"{join} router_keys k",
         "  ON k.signature = e._sought.signature AND k.terms = e._sought.terms",
     )
-    questions = [(f"question = {at}", to_spark(rest)) for at, rest in enumerate(made.questions)]
-    asked = [f"WHERE {case(questions, 'TRUE')}"] if questions else []
-    yield select(_columns(made), f"FROM {nested(joined)}", *asked)
+    wanted = "WHERE filter IS NOT NULL"
+    if made.questions:
+        wanted += f"\n  AND {_asked_of_found(made.questions)}"
+    return select([*_SENT, "filter"], f"FROM {nested(joined)}", wanted)
 
 
-def _by_question(made: _Set) -> Iterator[str]:
-    alone = [(at, found.rest) for at, found in enumerate(made.cuts) if not found.terms]
-    if not alone:
-        return
-    held = [f"IF({to_spark(rest or _TRUE)}, {at}, NULL)" for at, rest in alone]
-    exploded = select(
-        ["*", f"explode(array_compact(array(\n{indented(held)}\n))) AS filter"],
-        "FROM router_asked",
+def _asked_of_found(questions: Sequence[Expr]) -> str:
+    """What is left to ask of an event by the filter that was found for it."""
+    asked = [(f"question = {at}", to_spark(rest)) for at, rest in enumerate(questions)]
+    if len(asked) <= _GROUP:
+        return case(asked, "TRUE")
+    # By groups, since a CASE tries its branches one after another.
+    groups = [
+        (f"question DIV {_GROUP} = {at // _GROUP}", nested(case(asked[at : at + _GROUP])))
+        for at in range(0, len(asked), _GROUP)
+    ]
+    return case(groups, "TRUE")
+
+
+def _sought(made: _Set, held: Sequence[tuple[int, Expr]]) -> str:
+    """The events, once for each signature under which they are looked up, and each filter found."""
+    structs = [
+        f"struct({at} AS signature, array({', '.join(to_spark(term) for term in terms)}) AS terms,"
+        " CAST(NULL AS INT) AS held)"
+        for at, terms in enumerate(made.signatures)
+    ]
+    nowhere = "CAST(NULL AS INT) AS signature, CAST(NULL AS ARRAY<STRING>) AS terms"
+    structs += [f"IF({to_spark(rest)}, struct({nowhere}, {at} AS held), NULL)" for at, rest in held]
+    return (
+        "SELECT *\nFROM router_asked\n"
+        f"LATERAL VIEW OUTER explode(array_compact(array(\n{indented(structs)}\n))) sought AS _sought"
     )
-    yield select(_columns(made), f"FROM {nested(exploded)}")
-
-
-_TRUE = Literal(True, replace(STRING, name="BOOLEAN"))
-
-
-def _columns(made: _Set) -> list[str]:
-    return [*_PLACE, *map(spark_identifier, SENT), "filter"]
 
 
 def _routed(made: _Set) -> str:

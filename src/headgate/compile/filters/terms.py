@@ -8,6 +8,7 @@ from itertools import product
 from math import prod
 
 from headgate.expr import build
+from headgate.expr.json_conditions import OP
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import And, Column, Compare, Expr, Function, In, Literal
 from headgate.spec.types import STRING
@@ -33,6 +34,9 @@ def cut(condition: Expr) -> Cut:
         found = _equality(part)
         if found is None or not _joined(wanted, *found):
             rest.append(part)
+    if wanted.keys() <= {to_spark(OP)}:
+        # Every event has an operation: looked up by that alone, each would find every filter.
+        return Cut((), (), condition)
     terms = [wanted[key] for key in sorted(wanted)]
     rows = tuple(product(*(sorted(values) for _, values in terms)))
     left = build.conjunction(rest) if rest else None

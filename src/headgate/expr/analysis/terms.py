@@ -6,7 +6,7 @@ value. Terms are taken as independent of each other, which can only make more ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -46,6 +46,7 @@ _CALENDAR = {
 }
 _EPOCH = datetime(1970, 1, 1)  # a count of microseconds needs no zone
 _NEVER_NULL = frozenset({"isnan"})
+_JSON = {"json_text": ("json_value",), "json_value": ()}
 _LENIENT = frozenset({"coalesce", "least", "greatest", "isnan"})
 
 
@@ -122,6 +123,10 @@ def term_of(expr: Expr, other: SqlType | None = None) -> Term:
 
 
 def _parents(expr: Expr) -> list[Term]:
+    if isinstance(expr, Function) and expr.name in _JSON:
+        # Where a value has a text there is a value, and where there is a value there is JSON.
+        beside = [replace(expr, name=name) for name in _JSON[expr.name]]
+        return [term_of(part) for part in (*beside, expr.arguments[0])]
     strict = isinstance(expr, Arithmetic | Cast) or (
         isinstance(expr, Function) and expr.name not in _LENIENT and expr.name in SIGNATURES
     )

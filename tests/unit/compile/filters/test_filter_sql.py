@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -139,3 +140,29 @@ def test_a_hostile_string_is_one_text_of_the_flink_sql(text: str) -> None:
     )
     assert inside.replace("''", "") == text.replace("'", "")
     assert inside.count("'") == 2 * text.count("'")
+
+
+def faulty(document: dict[str, Any]) -> set[str]:
+    """The pointers of all that is refused; none where the document is sound."""
+    try:
+        compile_filter(parse_filter(document))
+    except DeclarationError as error:
+        return {fault.field for fault in error.faults}
+    return set()
+
+
+@pytest.mark.parametrize("key", ["id", "outputTopic", "source"])
+def test_a_hostile_name_is_refused_or_plain(key: str) -> None:
+    plain = re.compile("[A-Za-z0-9._-]+" if key == "source" else "[a-z0-9-]+")
+    for text in HOSTILE:
+        found = faulty({**DEALER, key: text})
+        assert found == {f"/{key}"} or (not found and plain.fullmatch(text))
+
+
+@pytest.mark.parametrize("form", ["{}", "header_data.{}", "header_data[{}]"])
+def test_a_hostile_field_is_refused_or_plain(form: str) -> None:
+    for text in HOSTILE:
+        field = form.replace("{}", text)
+        found = faulty({**DEALER, "conditions": [{"field": field, "operator": "isNull"}]})
+        plain = re.fullmatch(r"[A-Za-z0-9_.\[\]]+", field)
+        assert found == {"/conditions/0/field"} or (not found and plain)
