@@ -1,0 +1,164 @@
+"""`headgate filters` and `headgate keys` against a real server, as a person and a script see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
+
+from headgate.cli import main as command_line
+from headgate.local.process import any_port
+
+ID = FILTER["id"]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
+    with running(tmp_path_factory.mktemp("commands")) as server, agreeable_router(server.settings):
+        yield server
+
+
+class Shell:
+    """Commands as one person gives them; what they print, and their exit codes."""
+
+    def __init__(
+        self, api: RunningApi, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.api, self._patch, self._capsys = api, patch, capsys
+        self.out = self.err = ""
+
+    def __call__(self, who: str | None, *words: str) -> int:
+        self._patch.setenv("HEADGATE_API_KEY", self.api.keys[who] if who else "")
+        self._patch.setattr("sys.argv", ["headgate", *words])
+        self._capsys.readouterr()
+        try:
+            command_line.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def shell(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    monkeypatch.chdir(api.settings.root)
+    return Shell(api, monkeypatch, capsys)
+
+
+def file_of(folder: Path, **other: Any) -> str:
+    made = {**FILTER, **other}
+    path = folder / f"{made['id']}.json"
+    path.write_text(json.dumps(made, indent=2))
+    return str(path)
+
+
+def test_the_server_of_this_home_is_found_by_itself(shell: Shell) -> None:
+    assert shell("vera", "filters", "list") == 0
+    assert shell.err == ""
+
+
+def test_a_filter_goes_the_whole_way_by_commands(shell: Shell, tmp_path: Path) -> None:
+    file = file_of(tmp_path)
+    assert shell("vera", "filters", "validate", file) == 0
+    assert shell("ann", "filters", "create", file) == 0
+    assert "waits for approval" in shell.err
+    assert shell("bob", "filters", "generate", ID) == 0
+    assert "INSERT" in shell.out
+    assert shell("bob", "filters", "approve", ID, "--yes", "--comment", "fine") == 0
+    assert shell("dan", "filters", "deploy", ID) == 0
+    assert "is done" in shell.err
+    assert shell("vera", "filters", "status", ID) == 0
+    assert "deployed" in shell.out
+    assert "0:7" in shell.out
+    changed = file_of(tmp_path, description="changed")
+    assert shell("ann", "-o", "json", "filters", "update", changed) == 0
+    assert shell.json()["version"] == 2
+    assert shell("vera", "filters", "diff", ID) == 0
+    assert '+  "description": "changed",' in shell.out
+    assert shell("bob", "filters", "reject", ID, "--reason", "not now") == 0
+    assert shell("dan", "filters", "pause", ID) == 0
+    assert shell("vera", "filters", "revisions", ID) == 0
+    assert shell.out.splitlines()[1].startswith("1 ")
+    assert shell("vera", "filters", "ledger", ID) == 0
+    assert shell("vera", "filters", "get", ID) == 0
+    assert "paused" in shell.out
+    assert shell("vera", "filters", "dry-run", ID) == 0
+    assert "no event was looked at" in shell.err
+    assert shell("vera", "filters", "watch", ID, "--after", "0", "--for", "1") == 0
+    actions = [line.split()[4] for line in shell.out.splitlines()]
+    assert actions[:3] == ["create", "approve", "deploy"]
+
+
+def test_json_is_the_models_of_the_api(shell: Shell, tmp_path: Path) -> None:
+    shell("ann", "filters", "create", file_of(tmp_path, id="as-json", outputTopic="as-json"))
+    assert shell("vera", "-o", "json", "filters", "list", "--words", "as-json") == 0
+    assert shell.json()["schema_version"] == 1
+    (one,) = shell.json()["filters"]
+    assert (one["consumerId"], one["status"]) == (FILTER["consumerId"], "pending_approval")
+    assert shell("vera", "-o", "json", "filters", "get", "as-json") == 0
+    assert shell.json()["revision"] == one["revision"]
+
+
+def test_exit_codes_say_what_kind_of_failure_it_was(shell: Shell, tmp_path: Path) -> None:
+    file = file_of(tmp_path, id="codes", outputTopic="codes")
+    assert shell("ann", "filters", "create", file) == 0
+    assert shell("ann", "filters", "create", file) == 6
+    assert shell("dan", "filters", "deploy", "codes") == 6
+    assert shell("ann", "filters", "update", file, "--if-match", "another") == 6
+    assert shell("vera", "filters", "create", file) == 7
+    assert shell(None, "filters", "list") == 7
+    assert "headgate keys create" in shell.err
+    assert shell("ann", "filters", "get", "nothing") == 1
+    assert shell("ann", "filters", "delete", "codes") == 2
+    assert shell("ann", "filters", "delete", "codes", "--yes") == 0
+    bad = file_of(tmp_path, id="bad", conditions=[], consumerid="x")
+    assert shell("ann", "filters", "create", bad) == 3
+    assert "/consumerid" in shell.err
+    assert f"{bad}:" in shell.err
+
+
+def test_a_server_that_is_away_is_8(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_API_URL", f"http://127.0.0.1:{any_port()}")
+    assert shell("vera", "filters", "list") == 8
+    assert "headgate serve" in shell.err
+
+
+def test_keys_are_made_listed_and_revoked_beside_the_server(shell: Shell) -> None:
+    assert shell(None, "keys", "create", "eve", "--role", "viewer", "--days", "1") == 0
+    secret = shell.out.strip()
+    assert "not shown again" in shell.err
+    shell.api.keys["eve"] = secret
+    assert shell("eve", "filters", "list") == 0
+    assert shell(None, "-o", "json", "keys", "list") == 0
+    assert secret not in shell.out
+    (eve,) = (key for key in shell.json()["keys"] if key["name"] == "eve")
+    assert (eve["roles"], eve["state"]) == (["viewer"], "active")
+    assert eve["last_used_at"] is not None
+    assert shell(None, "keys", "revoke", eve["id"]) == 0
+    assert shell("eve", "filters", "list") == 7
+    assert "revoked" in shell.err
+    assert secret not in shell.err
+    assert shell(None, "keys", "revoke", "nothing") == 1
+    assert shell(None, "keys", "create", "eve", "--role", "king") == 2
+
+
+def test_help_has_examples_for_every_verb() -> None:
+    import click
+
+    from headgate.cli.filters import VERBS, group
+
+    for verb in VERBS:
+        command = group.get_command(click.Context(group), verb)
+        assert command is not None, verb
+        assert "Examples:" in (command.help or ""), verb
+        assert f"headgate filters {verb}" in (command.help or ""), verb
