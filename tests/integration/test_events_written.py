@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -144,14 +148,52 @@ def test_a_server_that_is_away_is_said_to_be(events_place):
         writer.write([sample(1)])
 
 
-def test_a_database_that_was_emptied_gets_its_tables_again(tmp_path):
-    with Running(PostgresServer(tmp_path / "postgres")) as server:
-        place = place_in(server.service)
-        with EventWriter(place) as writer:
-            assert writer.write([sample(1)])
-            with connect(place) as connection:
-                connection.execute("DROP SCHEMA public CASCADE")
-                connection.execute("CREATE SCHEMA public")
-            with pytest.raises(UnavailableError):
-                writer.write([sample(1)])
-            assert writer.write([sample(1)])
+def test_a_database_that_was_emptied_gets_its_tables_again(events_place):
+    place = replace(events_place, database="emptied")
+    with closing(connect(events_place)) as connection:
+        connection.autocommit = True
+        connection.execute("CREATE DATABASE emptied")
+    with EventWriter(place) as writer:
+        assert writer.write([sample(1)])
+        with connect(place) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        with pytest.raises(UnavailableError):
+            writer.write([sample(1)])
+        assert writer.write([sample(1)])
+
+
+def test_the_command_draws_the_same_events_again_and_writes_its_oracle_first(
+    events_place, tmp_path
+):
+    environ = os.environ | {
+        "HEADGATE_HOME": str(tmp_path / "home"),
+        "POSTGRES_HOST": events_place.host,
+        "POSTGRES_PORT": str(events_place.port),
+        "POSTGRES_PASSWORD": events_place.password or "",
+    }
+    oracle = tmp_path / "oracle.json"
+    words = ("feed", "events", "--count", "120", "--seed", "41", "--to", "postgres")
+    command = (sys.executable, "-m", "headgate.cli.main", "-o", "json", *words)
+    told = [
+        json.loads(
+            subprocess.run(
+                (*command, "--oracle", str(oracle)),
+                env=environ,
+                cwd=ROOT,
+                capture_output=True,
+                check=True,
+            ).stdout
+        )
+        for _ in range(2)
+    ]
+    assert [(each["created"], each["known"]) for each in told] == [(120, 0), (0, 120)]
+    expected = json.loads(oracle.read_text())["expected"]
+    for dealer, ids in expected.items():
+        found = rows(
+            events_place,
+            "SELECT id FROM event_headers WHERE id LIKE 'event-41-%'"
+            " AND event_type = 'CarServiceDone'"
+            f" AND header_data->>'dealerId' = '{dealer}' ORDER BY id",
+        )
+        assert [id for (id,) in found] == ids

@@ -1,0 +1,199 @@
+"""The producers' door on a real PostgreSQL: 201, 409, 422 with all reasons, and many at once."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from tests.integration.postgres import ROOT, rows
+from tests.unit.api.asked import Asked, asked, people
+
+from headgate.api import events
+from headgate.api.server import Address, Server, serve
+from headgate.control.identity.keys import Keys
+from headgate.errors import OperationError, UnavailableError
+from headgate.feeds.events.drawing import draw
+from headgate.feeds.events.json_text import text_of
+from headgate.feeds.events.schema import SAMPLES
+from headgate.feeds.events.sending import ToApi, send
+from headgate.local.process import any_port
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+ONE, MANY, HEALTH = "/api/v1/events", "/api/v1/events/bulk", "/api/v1/events/health"
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def ask(tmp_path, events_place) -> Iterator[Asked]:
+    with asked(
+        tmp_path,
+        postgres_host=events_place.host,
+        postgres_port=events_place.port,
+        postgres_password=events_place.password,
+    ) as app:
+        yield people(app)
+        events.close(app.app)
+
+
+def sample(number: int) -> bytes:
+    return (ROOT / SAMPLES / f"service-dealer-00{number}-event.json").read_bytes()
+
+
+def test_a_sample_is_created_once_and_then_known(ask, events_place):
+    first = ask("POST", ONE, "paul", JSON, content=sample(1))
+    assert (first.status_code, first.json()) == (
+        201,
+        {"id": "service-dealer-001-test", "eventType": "CarServiceDone", "status": "created"},
+    )
+    again = ask("POST", ONE, "paul", JSON, content=sample(1))
+    assert again.status_code == 409
+    assert again.headers["content-type"] == "application/problem+json"
+    assert "service-dealer-001-test" in again.json()["detail"]
+    kept = rows(
+        events_place, "SELECT header_data::text FROM event_headers WHERE id LIKE 'service-%'"
+    )
+    assert len(kept) == 1
+    assert '"amountPaid": 450.00' in kept[0][0]
+
+
+def test_the_same_request_under_a_key_gets_the_same_answer(ask):
+    (event,) = draw(1, seed=17, prefix="once")
+    headers = {**JSON, "Idempotency-Key": "k1"}
+    first, again = (
+        ask("POST", ONE, "paul", headers, content=text_of(event.body)) for _ in range(2)
+    )
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+
+
+def test_all_reasons_come_at_once_with_their_pointers(ask):
+    event = json.loads(sample(1))
+    event["eventHeader"] |= {"uuid": "", "eventTyp": "x"}
+    event["entities"][0]["amountPaid"] = "450"
+    found = ask("POST", ONE, "paul", JSON, content=json.dumps(event))
+    assert found.status_code == 422
+    errors = {error["pointer"]: error for error in found.json()["errors"]}
+    assert set(errors) == {"/eventHeader/uuid", "/eventHeader/eventTyp", "/entities/0/amountPaid"}
+    assert errors["/eventHeader/eventTyp"]["fix"] == "Did you mean `eventType`?"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{", JSON, 400),
+        (b"", JSON, 400),
+        (b"\xff", JSON, 400),
+        (b"[" * 50_000, JSON, 400),
+        (b"NaN", JSON, 400),
+        (b"null", JSON, 422),
+        (b"[]", JSON, 422),
+        (b"{}", {"Content-Type": "text/plain"}, 415),
+        (b"{}", {}, 415),
+        (b'{"a":"' + b"x" * 1_100_000 + b'"}', JSON, 413),
+    ],
+)
+def test_what_is_no_event_is_a_problem_and_never_a_fault_of_the_server(ask, body, headers, status):
+    found = ask("POST", ONE, "paul", headers, content=body)
+    assert found.status_code == status
+    assert found.json()["code"].startswith("HG-")
+
+
+def test_many_get_an_answer_each(ask, events_place):
+    bad = json.loads(sample(3)) | {"more": 1}
+    body = [json.loads(sample(2)), bad, 17, json.loads(sample(2)), json.loads(sample(3))]
+    found = ask("POST", MANY, "paul", JSON, content=json.dumps(body))
+    assert found.status_code == 207
+    told = found.json()
+    assert [result["status"] for result in told["results"]] == [201, 422, 422, 409, 201]
+    assert (told["created"], told["refused"]) == (2, 3)
+    assert told["results"][1]["errors"][0]["pointer"] == "/more"
+    ids = rows(events_place, "SELECT id FROM event_headers WHERE id LIKE '%00_-test' ORDER BY id")
+    assert ("service-dealer-003-test",) in ids
+
+
+def test_all_new_is_201_and_all_again_is_409_each(ask):
+    body = text_of([event.body for event in draw(200, seed=5, prefix="bulk")])
+    first = ask("POST", MANY, "paul", JSON, content=body)
+    assert (first.status_code, first.json()["created"]) == (201, 200)
+    again = ask("POST", MANY, "paul", JSON, content=body)
+    assert again.status_code == 207
+    assert {result["status"] for result in again.json()["results"]} == {409}
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"[" + b",".join([b"1"] * 1001) + b"]"])
+def test_a_bulk_is_a_list_of_one_to_a_thousand(ask, body):
+    assert ask("POST", MANY, "paul", JSON, content=body).status_code == 422
+
+
+@pytest.mark.parametrize("who", ["ann", "bob", "vera", "olga", "audrey"])
+def test_only_producers_post_and_they_do_nothing_else(ask, who):
+    assert ask("POST", ONE, who, JSON, content=sample(1)).status_code == 403
+    assert ask("POST", MANY, who, JSON, content=b"[]").status_code == 403
+    assert ask("POST", ONE, None, JSON, content=sample(1)).status_code == 401
+    assert ask("GET", "/api/v1/filters", "paul").status_code == 403
+
+
+def test_health_says_whether_postgresql_answers(ask, tmp_path):
+    assert ask("GET", HEALTH, "paul").json() == {"status": "ok", "database": "events"}
+    (tmp_path / "away").mkdir()
+    with asked(tmp_path / "away", postgres_host="127.0.0.1", postgres_port=any_port()) as app:
+        people(app)
+        found = app("GET", HEALTH, "paul")
+        assert (found.status_code, found.headers["retry-after"]) == (503, "2")
+        assert app("POST", ONE, "paul", JSON, content=sample(1)).status_code == 503
+        events.close(app.app)
+
+
+def test_without_a_database_the_answer_says_how_to_get_one(tmp_path):
+    with asked(tmp_path) as app:
+        people(app)
+        found = app("POST", ONE, "paul", JSON, content=sample(1))
+        assert found.status_code == 503
+        assert "local up --with postgres" in found.json()["fix"]
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[str]:
+    """`headgate serve` in a thread; its URL."""
+    urls: queue.Queue[str] = queue.Queue()
+    servers: list[Server] = []
+    given = (settings, Address("127.0.0.1", 0), urls.put, servers.append)
+    thread = threading.Thread(target=serve, args=given)
+    thread.start()
+    try:
+        yield urls.get(timeout=30)
+    finally:
+        servers[0].stop()
+        thread.join()
+
+
+def test_the_load_maker_posts_each_event_once_over_http(tmp_path, events_place):
+    settings = Settings(
+        root=tmp_path,
+        postgres_host=events_place.host,
+        postgres_port=events_place.port,
+        postgres_password=events_place.password,
+    )
+    settings.home.mkdir()
+    with OpsStore.open(settings.ops_store_url) as store:
+        key = Keys(store.keys).create("paul", ("producer",), 1, by="test").secret
+    events = list(draw(150, seed=31, prefix="http"))
+    with (
+        served(settings) as url,
+        httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}) as client,
+    ):
+        first = send(ToApi(client), events, 0, 10, lambda _: None)
+        again = send(ToApi(client), events, 0, 10, lambda _: None)
+        client.headers.clear()
+        with pytest.raises(OperationError, match="401"):
+            send(ToApi(client), events[:1], 0, 10, lambda _: None)
+    assert (first.created, first.known) == (150, 0)
+    assert (again.created, again.known) == (0, 150)
+    with httpx.Client(base_url=url) as gone, pytest.raises(UnavailableError):
+        send(ToApi(gone), events[:1], 0, 0.1, lambda _: None)
