@@ -11,6 +11,7 @@ from headgate import __version__
 from headgate.api import (
     dlq,
     drafts,
+    drift,
     events,
     filter_actions,
     filters,
@@ -45,6 +46,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     operations.router,
     events.router,
     dlq.router,
+    drift.router,
     stream.router,
 )
 

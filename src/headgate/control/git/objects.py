@@ -41,7 +41,9 @@ class Signature:
 
 def signed(author: str, at: datetime) -> Signature:
     """An identity as git can carry it: no line end, no bracket, never empty."""
-    name = re.sub(r"[\s\x00-\x1f\x7f<>]+", " ", author).strip(" .,:;\"'")[:LONGEST_NAME] or "unknown"
+    name = (
+        re.sub(r"[\s\x00-\x1f\x7f<>]+", " ", author).strip(" .,:;\"'")[:LONGEST_NAME] or "unknown"
+    )
     local = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-.") or "unknown"
     mail = name if re.fullmatch(r"[^@\s]+@[^@\s]+", name) else f"{local}@{MAIL}"
     return Signature(name, mail, f"{int(at.timestamp())} +0000")

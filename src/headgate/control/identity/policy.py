@@ -49,6 +49,7 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
     "listAudit": AUDITORS,
     "streamEvents": READERS,
     "listDrift": READERS,
+    "mendDrift": OPERATORS,
     "metrics": READERS,
     # Events of the source (api/events.py)
     "postEvent": PRODUCERS,

@@ -1,0 +1,87 @@
+"""Drift mended over the API: git from the store at once, the store from git only by a second person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.test_git_store_drift import by_hand, document
+from tests.unit.api.asked import Asked
+from tests.unit.control.control_room import make_database
+
+from headgate.api.app import create_app
+from headgate.control.deploying import Reconciler
+from headgate.control.git.store import GitStore
+from headgate.control.service import FilterService
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
+
+MEND = "/api/v1/drift:mend"
+
+
+class Room:
+    """Two accepted filters in git, and then somebody edits git by hand."""
+
+    def __init__(self, folder: Path, store: OpsStore) -> None:
+        self.git = GitStore(folder / "filters.git")
+        service = FilterService(store, self.git, {})
+        self.reconciler = Reconciler(store, self.git, {})
+        self.ask = Asked(create_app(Settings(root=folder), store, service), store, service)
+        self.ask.key("ann", "author")
+        self.ask.key("bob", "approver")
+        self.ask.key("olga", "operator", "author")
+        for name in ("edited", "lost"):
+            self.ask("POST", "/api/v1/filters", "ann", json=json.loads(document(name)))
+            self.approve(name)
+        clone = folder / "clone"
+        by_hand(self.git.folder, clone, "edited", document("edited", "DEALER-666"))
+        by_hand(self.git.folder, clone, "lost", None)
+        by_hand(self.git.folder, clone, "foreign", document("foreign"))
+
+    def approve(self, name: str) -> None:
+        revision = self.ask("GET", f"/api/v1/filters/{name}", "bob").json()["revision"]
+        path = f"/api/v1/filters/{name}/approve"
+        assert self.ask("POST", path, "bob", json={"revision": revision}).status_code == 200
+        self.reconciler.step()
+
+    def drift(self) -> dict[str, str]:
+        found = self.ask("GET", "/api/v1/drift", "ann").json()["drift"]
+        return {one["filterId"]: one["kind"] for one in found}
+
+    def status(self, name: str) -> str:
+        return str(self.ask("GET", f"/api/v1/filters/{name}", "ann").json()["status"])
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    make_database(tmp_path / "ops.db")
+    with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
+        yield Room(tmp_path, store)
+
+
+def test_drift_is_shown_and_mended_in_git(room: Room):
+    assert room.drift() == {
+        "edited": "differs",
+        "foreign": "only_in_git",
+        "lost": "missing_in_git",
+    }
+    assert room.ask("POST", MEND, "ann", json={"side": "git"}).status_code == 403
+    mended = room.ask("POST", MEND, "olga", json={"side": "git"}).json()
+    assert (mended["filters"], len(mended["commits"])) == (["edited", "foreign", "lost"], 3)
+    assert (mended["left"], room.drift()) == ([], {})
+    assert room.git.history("edited")[0].author == "olga"
+    assert room.ask.store.control.audit()[-1].action == "mend_drift"
+
+
+def test_what_stands_in_git_alone_waits_for_a_second_person(room: Room):
+    answer = room.ask(
+        "POST", MEND, "olga", json={"side": "store", "filters": ["foreign", "edited"]}
+    )
+    assert answer.json()["filters"] == ["edited", "foreign"]
+    assert room.status("foreign") == room.status("edited") == "pending_approval"
+    room.approve("foreign")
+    room.approve("edited")
+    assert room.drift() == {"lost": "missing_in_git"}
+    assert "DEALER-666" in (room.git.read("edited") or "")
