@@ -195,9 +195,7 @@ def test_a_broker_that_is_killed_and_comes_back_loses_nothing(
         lab.send([event(key) for key in keys])
         assert eventually(lambda: private_broker.topics.found(lab.cloud).span > 300, 30)
         private_broker.kill()
-        assert eventually(lambda: "the broker is away" in hasher.text(), 30)
         time.sleep(away)
         private_broker.restart()
         assert eventually(lambda: keys_on(lab, lab.cloud) == set(keys), 120)
-        assert "the broker takes readings again" in hasher.text()
         assert hasher.stop() == 0

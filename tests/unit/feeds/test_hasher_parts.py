@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -35,6 +37,7 @@ from headgate.feeds.hasher.framing import opener
 from headgate.feeds.hasher.key_path import key_of
 from headgate.feeds.hasher.offsets import Offsets
 from headgate.feeds.hasher.polling import read_state, token_ranges, write_state
+from headgate.feeds.hasher.publisher import Publisher
 from headgate.feeds.hasher.reading import CloudForm, Reading, differs, newest, reading_of
 from headgate.feeds.hasher.rereads import Rereads
 from headgate.spec.hash_contract_types import parse_hash_type
@@ -433,3 +436,16 @@ def test_how_far_a_scan_came_is_kept_and_a_damaged_note_is_said(tmp_path: Path) 
     file.write_text("{")
     with pytest.raises(OperationError, match="cannot be read"):
         read_state(file, "id1")
+
+
+def test_readings_that_wait_for_a_broker_that_is_away_are_known() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # nobody listens there
+        publisher = Publisher(f"127.0.0.1:{nobody.getsockname()[1]}", "hasher-business")
+        assert not publisher.is_waiting
+        publisher.send("topic2", "k1", b"{}", [], lambda: None)
+        until = time.monotonic() + 20
+        while not publisher.is_waiting and time.monotonic() < until:
+            publisher.poll(0.1)
+    assert publisher.is_waiting
+    assert publisher.unacknowledged == 1
