@@ -122,6 +122,17 @@ def test_a_tagged_key_is_masked(settings: Settings):
     assert shown(letter, hidden, reveal=True).key == "k"
 
 
+def test_a_declaration_that_cannot_be_read_hides_everything(settings: Settings, project: Path):
+    (project / "contracts").mkdir()
+    (project / "contracts" / "broken.hash.yml").write_text("fields: [{name: ssn, sens")
+    hidden = hidden_names(settings)
+    with open_redriving(settings) as redriving:
+        facts = redriving.letters.facts(Chosen(reason="bad_time"), 1)[0]
+        view = shown(redriving.letters.letter(facts.id), hidden, reveal=False)
+    assert hidden.everything
+    assert (view.key, "canary" in repr(view)) == ("********", False)
+
+
 def test_every_tagged_column_of_the_shipped_declarations_is_known():
     hidden = hidden_names(settings_at(Path(__file__).parents[2]))
     assert hidden.names

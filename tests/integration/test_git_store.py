@@ -178,10 +178,13 @@ def test_a_remote_that_would_run_a_program_is_refused(tmp_path: Path, remote: st
         GitStore(tmp_path / "a.git", remote=remote).push()
 
 
-def test_the_lock_of_a_killed_git_is_taken_away_and_a_fresh_one_is_respected(tmp_path: Path):
+@pytest.mark.parametrize("name", ["refs/heads/main", "HEAD"])
+def test_the_lock_of_a_killed_git_is_taken_away_and_a_fresh_one_is_respected(
+    tmp_path: Path, name: str
+):
     store = GitStore(tmp_path / "a.git")
     store.commit(ID, "1\n", "alice", "one")
-    lock = tmp_path / "a.git" / "refs" / "heads" / "main.lock"
+    lock = tmp_path / "a.git" / f"{name}.lock"
     lock.touch()
     with pytest.raises(HeadgateError):
         store.commit(ID, "2\n", "alice", "two")

@@ -14,6 +14,8 @@ from headgate.feeds.redrive.model import Facts, Letter
 from headgate.feeds.redrive.topic import attempts
 from headgate.feeds.registry.frame import UnreadableError, unframed
 from headgate.settings import Settings
+from headgate.spec.hash_contract_loader import contract_files, load_contract
+from headgate.spec.rules_loader import load_rules, rule_files
 from headgate.variables import MASK
 
 
@@ -48,34 +50,32 @@ class ListedLetter:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Names that nobody may see: tagged in a rule set or a hash contract. Keys may be tagged too."""
+    """Names that nobody may see: tagged in a rule set or a hash contract. Keys may be tagged too.
+
+    Where a declaration cannot be read, nobody knows what it tags: then `everything` is hidden.
+    """
 
     names: frozenset[str]
     keys: frozenset[str] = frozenset()
+    everything: bool = False
 
 
 def hidden_names(settings: Settings) -> Hidden:
-    """Every tagged column of this project; a declaration that cannot be read hides nothing more."""
-    from headgate.spec.hash_contract_loader import contract_files, load_contract
-    from headgate.spec.rules_loader import load_rules, rule_files
-
-    names, topics = set[str](), set[str]()
-    for file in contract_files(settings.root):
-        try:
-            names |= {one.name for one in load_contract(file).value.fields if one.sensitive}
-        except HeadgateError:
-            continue
-    for file in rule_files(settings.root):
-        try:
-            tables = load_rules(file, settings.topics_of(file.stem)).value.tables
-        except HeadgateError:
-            continue
-        for table in tables:
-            tagged = frozenset[str]().union(*(s.sensitive for s in table.sources.values()))
-            names |= tagged
-            if table.pk in tagged:
-                topics |= {s.topic for s in table.sources.values() if s.topic}
-    return Hidden(frozenset(names), frozenset(topics))
+    """Every tagged column of this project."""
+    try:
+        contracts = [load_contract(file).value for file in contract_files(settings.root)]
+        sets = [load_rules(f, settings.topics_of(f.stem)).value for f in rule_files(settings.root)]
+    except HeadgateError:
+        return Hidden(frozenset(), everything=True)
+    tables = [table for rules in sets for table in rules.tables]
+    names = {one.name for contract in contracts for one in contract.fields if one.sensitive}
+    keys: set[str] = set()
+    for table in tables:
+        tagged = frozenset[str]().union(*(side.sensitive for side in table.sources.values()))
+        names |= tagged
+        if table.pk in tagged:
+            keys |= {side.topic for side in table.sources.values() if side.topic}
+    return Hidden(frozenset(names), frozenset(keys))
 
 
 def listed(facts: Facts, *, redriven: bool) -> ListedLetter:
@@ -95,7 +95,8 @@ def listed(facts: Facts, *, redriven: bool) -> ListedLetter:
 
 def shown(letter: Letter, hidden: Hidden, *, reveal: bool, redriven: str = "") -> ShownLetter:
     """The letter with its tagged values masked; with `reveal` as it is."""
-    key_hidden = not reveal and (letter.facts.topic or "") in hidden.keys
+    tagged = hidden.everything or (letter.facts.topic or "") in hidden.keys
+    key_hidden = tagged and not reveal
     return ShownLetter(
         facts=letter.facts,
         key=None if letter.key is None else MASK if key_hidden else _text(letter.key),
@@ -121,6 +122,8 @@ def _value(value: bytes | None, hidden: Hidden, *, reveal: bool) -> object:
     if reveal:
         return _json(body, _text(value))
     found = _json(body, _UNREADABLE)
+    if hidden.everything:
+        return f"{MASK} ({len(value):,} bytes; a declaration cannot be read, so all may be tagged)"
     if found is _UNREADABLE:
         # Nobody can say which part of it is tagged.
         return f"{MASK} ({len(value):,} bytes that are no JSON)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,27 +71,37 @@ class Objects:
         if tip is None:
             return {}
         listed = self.git.run("ls-tree", "-r", "-z", tip, "--", f"{FOLDER}/").decode()
-        found: dict[str, str] = {}
-        for line in filter(None, listed.split("\0")):
-            facts, path = line.split("\t", 1)
-            mode, _, blob = facts.split(" ")
-            if (name := id_of(path)) is not None:
-                found[name] = self._blob(blob) if mode in REGULAR else ""
-        return found
+        entries = [_entry(line) for line in listed.split("\0") if line]
+        regular = {name: blob for name, mode, blob in entries if mode in REGULAR}
+        others = {name: "" for name, mode, _ in entries if mode not in REGULAR}
+        texts = self._blobs(list(regular.values()))
+        found = {**others, **dict(zip(regular, texts, strict=True))}
+        return {name: text for path, text in found.items() if (name := id_of(path))}
 
-    def _blob(self, blob: str) -> str:
-        return self.git.run("cat-file", "blob", blob).decode(errors="replace")
+    def _blobs(self, names: Sequence[str]) -> list[str]:
+        """All in one call: each is told as a line with its size, then its bytes."""
+        if not names:
+            return []
+        told = self.git.run("cat-file", "--batch", given="\n".join(names).encode() + b"\n")
+        texts: list[str] = []
+        at = 0
+        for _ in names:
+            head = told.index(b"\n", at)
+            size = int(told[at:head].rsplit(b" ", 1)[1])
+            texts.append(told[head + 1 : head + 1 + size].decode(errors="replace"))
+            at = head + 1 + size + 1
+        return texts
 
     def write(self, tip: str | None, changes: Mapping[str, str | None]) -> str:
         """The tree of a commit with these files changed, or taken out."""
         with _index() as index:
             if tip is not None:
                 self.git.run("read-tree", tip, extra=index)
-            lines = [self._entry(path, text) for path, text in changes.items()]
+            lines = [self._line(path, text) for path, text in changes.items()]
             self.git.run("update-index", "-z", "--index-info", given=b"".join(lines), extra=index)
             return self.git.text("write-tree", extra=index)
 
-    def _entry(self, path: str, text: str | None) -> bytes:
+    def _line(self, path: str, text: str | None) -> bytes:
         if text is None:
             return f"0 {'0' * 40}\t{path}\0".encode()
         blob = self.git.text("hash-object", "-w", "--stdin", given=text)
@@ -114,6 +124,13 @@ class Objects:
     def count(self, wanted: str, known: str) -> int:
         """How many commits `wanted` has that `known` lacks."""
         return int(self.git.text("rev-list", "--count", wanted, f"^{known}"))
+
+
+def _entry(line: str) -> tuple[str, str, str]:
+    """Path, mode and object of a line of ls-tree."""
+    facts, path = line.split("\t", 1)
+    mode, _, blob = facts.split(" ")
+    return path, mode, blob
 
 
 def _commit(line: str) -> Commit:

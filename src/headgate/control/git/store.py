@@ -24,7 +24,7 @@ from headgate.errors import ConflictError, SettingsError
 BRANCH = "main"
 TRIES = 10
 # Git holds its own locks for moments; an older one belongs to a process that was killed.
-STALE_SECONDS = 10.0
+STALE_SECONDS = 3.0
 LOCK = "headgate.lock"
 HISTORY = 100
 
@@ -139,7 +139,8 @@ class GitStore:
         return self._git.tried("update-ref", self._ref, new, before).returncode == 0
 
     def _free_stale_locks(self) -> None:
-        for lock in (self.folder / f"{self._ref}.lock", self.folder / "packed-refs.lock"):
+        for name in (self._ref, "HEAD", "packed-refs"):
+            lock = self.folder / f"{name}.lock"
             try:
                 if time.time() - lock.stat().st_mtime > STALE_SECONDS:
                     lock.unlink()
