@@ -18,14 +18,14 @@ from headgate.errors import LeaseLostError, OperationError, UsageError
 from headgate.jobs.progress import RunProgress
 from headgate.jobs.router import prepare, router_target
 from headgate.jobs.router_batch import Means, RouterBatch
-from headgate.jobs.router_plan import EXPIRED
+from headgate.jobs.router_owed import left_of
 from headgate.jobs.router_poison import PoisonedFilterError
 from headgate.jobs.router_sets import FilterSet, FilterSets
 from headgate.jobs.router_topics import OutputTopics
 from headgate.jobs.router_views import RouterViews
 from headgate.store.model import Intent, Range
 from headgate.store.routing_model import Member, Owed, Owing, Seen, Standing
-from headgate.store.spans import Spans, between, blocks, first, merged, minus
+from headgate.store.spans import Spans, blocks, first
 
 MADE_AGAIN = "the topic was deleted and made again since"
 
@@ -93,38 +93,11 @@ class _Replay:
             if topic.topic_id != owed.source_id:
                 self._routing.settle_owed(owed, Owing.GIVEN_UP, MADE_AGAIN)
                 return
-            left = self._left(owed, topic.begin)
+            left = left_of(self._routing, owed, topic.begin)
             if not left:
                 self._routing.settle_owed(owed, Owing.DONE)
                 return
             self._next(topic, seen, first(left, self._context.settings.max_offsets_per_batch))
-
-    def _left(self, owed: Owed, begin: Mapping[str, int]) -> Spans:
-        """What is still to be judged; what has expired since is put on record as given up."""
-        others = self._routing.owed(self._filter, (Owing.GIVEN_UP,))
-        done = merged(
-            [
-                *(
-                    (one.partition, one.start, one.end)
-                    for one in self._routing.routed(self._filter).ranges
-                    if one.source_id == owed.source_id
-                ),
-                *(
-                    (p, start, end)
-                    for one in others
-                    if one.source_id == owed.source_id
-                    for p, lane in between(one.start, one.end).items()
-                    for start, end in lane
-                ),
-            ]
-        )
-        left = minus(between(owed.start, owed.end), done)
-        there = minus(left, between({}, begin))
-        gone = blocks(minus(left, there))
-        if gone:
-            lost = [replace(owed, id=None, start=start, end=end) for start, end in gone]
-            self._routing.give_up(lost, EXPIRED)
-        return there
 
     def _next(self, topic: Followed, seen: Seen, spans: Spans) -> None:
         ((start, end),) = blocks(spans)

@@ -18,6 +18,7 @@ from headgate.errors import HeadgateError, OperationError, UnavailableError
 from headgate.jobs.replay_requests import ReplayRequests
 from headgate.jobs.router_batch import Means, RouterBatch
 from headgate.jobs.router_gap import accept_router_gap
+from headgate.jobs.router_owed import judged_or_owed
 from headgate.jobs.router_plan import World, is_new, planned
 from headgate.jobs.router_sets import FilterSet, FilterSets
 from headgate.jobs.router_target import RouterTarget, ledger_reached
@@ -25,8 +26,7 @@ from headgate.jobs.router_topics import OutputTopics
 from headgate.jobs.router_views import RouterViews
 from headgate.jobs.topic_run import TopicRun
 from headgate.store.model import Intent, Range
-from headgate.store.routing_model import Owing, Seen, Standing, Wanted
-from headgate.store.spans import Spans, between, merged, union
+from headgate.store.routing_model import Seen, Standing, Wanted
 
 
 class RouterRun(TopicRun):
@@ -118,7 +118,7 @@ class RouterRun(TopicRun):
             wanted=wanted,
             seen=seen,
             refused=self._refused(wanted, seen, topic.topic_id),
-            known=lambda filter: self._known(filter, topic.topic_id),
+            known=lambda filter: judged_or_owed(self._routing, filter, topic.topic_id),
         )
 
     def _next(self, topic: Followed, checkpoint: Checkpoint) -> Mapping[str, int]:
@@ -144,16 +144,6 @@ class RouterRun(TopicRun):
                 )
         able = [one for one in new if one.filter not in found]
         return found | (self._outputs.refused(able, self._router.dlq_topic) if able else {})
-
-    def _known(self, filter: str, source_id: str) -> Spans:
-        """What the filter has judged of this topic, or is to judge already."""
-        judged = merged(
-            (one.partition, one.start, one.end)
-            for one in self._routing.routed(filter).ranges
-            if one.source_id == source_id
-        )
-        owed = self._routing.owed(filter, (Owing.WAITING, Owing.FAILED))
-        return union(judged, *(between(o.start, o.end) for o in owed if o.source_id == source_id))
 
     def suspend(self, intent: Intent, set_: FilterSet, why: Mapping[str, str]) -> Intent:
         """Go on without these; each keeps its place and catches up once it is deployed again."""

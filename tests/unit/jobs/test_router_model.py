@@ -1,0 +1,252 @@
+"""A router without Spark: changes, batches, kills, suspensions and replays in any order, and the proof."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from sqlalchemy import create_engine, text
+
+from headgate.checks.router_ranges import ranges_of_all
+from headgate.jobs.router_owed import judged_or_owed, left_of
+from headgate.jobs.router_plan import World, planned
+from headgate.store.database import HEAD
+from headgate.store.model import Intent, LedgerRow, Range
+from headgate.store.ops import OpsStore
+from headgate.store.routing_model import (
+    Member,
+    Owing,
+    RoutedBatch,
+    Seen,
+    Standing,
+    Wanted,
+)
+from headgate.store.spans import blocks, first
+from headgate.store.tables import metadata
+
+SOURCE, TOPIC_ID, JOB = "events", "t1", "router-events"
+FILTERS = st.sampled_from(["one", "two", "three"])
+
+
+class Clock:
+    now = datetime(2025, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+def made() -> Path:
+    path = Path(tempfile.mkdtemp()) / "ops.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as db:
+        metadata.create_all(db)
+        db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        db.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
+    engine.dispose()
+    return path
+
+
+DATABASE = made()
+
+
+class RouterModel(RuleBasedStateMachine):
+    """Every step is one that a router, a replay, an operator or a kill can take."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        shutil.copy(DATABASE, self.folder / "ops.db")
+        self.store = OpsStore.open(f"sqlite:///{self.folder / 'ops.db'}", Clock())
+        self.end = {"0": 0, "1": 0}
+        self.first = dict(self.end)
+        self.deployments = 0
+        self.set_id = ""
+        self.refused: set[str] = set()
+        self.take_over()
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+    # What others do
+
+    @rule(n=st.integers(1, 5), partition=st.sampled_from(["0", "1"]))
+    def produce(self, n: int, partition: str) -> None:
+        self.end[partition] += n
+
+    @rule(partition=st.sampled_from(["0", "1"]), share=st.floats(0, 1))
+    def expire(self, partition: str, share: float) -> None:
+        """Only what the router has read: what is lost unread is another story."""
+        reached = self.coverage()[partition]
+        self.first[partition] = max(self.first[partition], int(reached * share))
+
+    @rule(
+        filter=FILTERS, revision=st.integers(0, 2), backfill=st.sampled_from(["none", "earliest"])
+    )
+    def deploy(self, filter: str, revision: int, backfill: str) -> None:
+        self.deployments += 1
+        self.store.routing.want(
+            Wanted(
+                filter,
+                SOURCE,
+                f"{filter}-{revision}",
+                "{}",
+                f"out-{filter}",
+                f"d{self.deployments}",
+                backfill=backfill,
+            )
+        )
+
+    @rule(filter=FILTERS, paused=st.booleans())
+    def pause(self, filter: str, paused: bool) -> None:
+        wanted = self.store.routing.wanted_filter(filter)
+        if wanted is not None:
+            self.store.routing.want(replace(wanted, paused=paused))
+
+    @rule(filter=FILTERS)
+    def unwant(self, filter: str) -> None:
+        self.store.routing.unwant(filter)
+
+    @rule(filter=FILTERS, refused=st.booleans())
+    def spoil(self, filter: str, refused: bool) -> None:
+        """Whether the filter can be taken up the next time it is deployed."""
+        self.refused = self.refused | {filter} if refused else self.refused - {filter}
+
+    # What the router does
+
+    def coverage(self) -> dict[str, int]:
+        return {"0": 0, "1": 0, **self.store.coverage(JOB)}
+
+    def take_over(self) -> None:
+        routing = self.store.routing
+        plan = planned(
+            World(
+                source=SOURCE,
+                source_id=TOPIC_ID,
+                cutover=self.coverage(),
+                begin=self.first,
+                wanted=routing.wanted(SOURCE),
+                seen={one.filter: one for one in routing.seen(SOURCE)},
+                refused=dict.fromkeys(self.refused, "it cannot be taken up"),
+                known=lambda filter: judged_or_owed(routing, filter, TOPIC_ID),
+            )
+        )
+        self.set_id = routing.take_over(SOURCE, plan.members, plan.seen, plan.owed)
+
+    def settle(self, intent: Intent) -> None:
+        range_ = intent.range
+        read = sum(end - range_.start.get(p, 0) for p, end in range_.end.items())
+        row = LedgerRow(
+            None, intent.job, 1, range_, intent.revisions, intent.batch_time, 0, read, read, 0,
+            {"unrouted": read}, {}, self.store.routing._clock(),
+        )  # fmt: skip
+        self.store.settle(intent, row, None, RoutedBatch(intent.revisions[0]))
+
+    def finish_open(self, job: str) -> None:
+        for intent in self.store.open_intents(job):
+            self.settle(intent)
+
+    def announced(self, range_: Range, job: str, set_id: str) -> Intent:
+        at = self.store.routing._clock()
+        return self.store.begin(Intent(None, job, 1, range_, (set_id,), at, 0))
+
+    @rule()
+    def tick(self) -> None:
+        self.finish_open(JOB)
+        self.take_over()
+
+    @rule(
+        killed=st.booleans(),
+        suspended=st.none() | FILTERS,
+        most=st.integers(1, 8),
+    )
+    def batch(self, killed: bool, suspended: str | None, most: int) -> None:
+        self.finish_open(JOB)
+        self.take_over()
+        start = self.coverage()
+        end = {p: min(self.end[p], start[p] + most) for p in start}
+        if end == start:
+            return
+        intent = self.announced(Range(f"kafka:{SOURCE}", TOPIC_ID, start, end), JOB, self.set_id)
+        members = self.store.routing.members(intent.revisions[0])
+        if suspended in {one.filter for one in members}:
+            intent = self.suspend(intent, members, str(suspended))
+        if not killed:
+            self.settle(intent)
+
+    def suspend(self, intent: Intent, members: tuple[Member, ...], filter: str) -> Intent:
+        (seen,) = (s for s in self.store.routing.seen(SOURCE) if s.filter == filter)
+        bad: Seen = replace(
+            seen,
+            standing=Standing.SUSPENDED,
+            cutover=intent.range.start,
+            reason="it raised",
+            at=None,
+        )
+        left = [one for one in members if one.filter != filter]
+        return self.store.routing.suspend(intent, left, [bad])
+
+    @rule(filter=FILTERS, killed=st.booleans(), most=st.integers(1, 8))
+    def replay(self, filter: str, killed: bool, most: int) -> None:
+        job, routing = f"replay-{filter}", self.store.routing
+        self.finish_open(job)
+        for owed in routing.owed(filter, (Owing.WAITING,))[:1]:
+            seen = routing.seen_filter(filter)
+            if seen is None or seen.standing is not Standing.LIVE:
+                return
+            left = left_of(routing, owed, self.first)
+            if not left:
+                routing.settle_owed(owed, Owing.DONE)
+                return
+            ((start, end),) = blocks(first(left, most))
+            set_id = routing.keep_set(SOURCE, [Member(filter, seen.revision, f"out-{filter}")])
+            intent = self.announced(Range(f"kafka:{SOURCE}", TOPIC_ID, start, end), job, set_id)
+            if not killed:
+                self.settle(intent)
+
+    @rule(filter=FILTERS)
+    def replay_fails(self, filter: str) -> None:
+        for owed in self.store.routing.owed(filter, (Owing.WAITING,)):
+            self.store.routing.settle_owed(owed, Owing.FAILED, "it raised")
+
+    # What must hold
+
+    @invariant()
+    def every_offset_is_judged_once_by_whom_it_should_be(self) -> None:
+        found = {one.filter: one.breaks for one in ranges_of_all(self.store) if one.breaks}
+        assert found == {}
+
+    @invariant()
+    def a_live_filter_that_owes_nothing_has_judged_all_since_it_was_deployed(self) -> None:
+        reached = self.store.routing.reached(JOB).get(TOPIC_ID, {})
+        for one in ranges_of_all(self.store):
+            seen = self.store.routing.seen_filter(one.filter)
+            if seen is None or seen.standing is not Standing.LIVE or one.waiting or not reached:
+                continue
+            judged = sum(range_.end - range_.start for range_ in one.ranges)
+            live = sum(max(0, end - seen.cutover.get(p, 0)) for p, end in reached.items())
+            assert judged >= live
+
+
+@pytest.mark.parametrize("examples", [12, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_whatever_happens_every_filter_judges_every_offset_once(examples: int) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    run_state_machine_as_test(
+        RouterModel,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        ),
+    )
