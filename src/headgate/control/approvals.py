@@ -5,11 +5,13 @@ Nobody approves what they wrote, admins included. There is no way around this, a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
 from headgate.control import lifecycle, operations
+from headgate.control.identity.model import person
 from headgate.control.lifecycle import Action
 from headgate.control.records import accept, version_of
 from headgate.control.revisions import bound, drafted
@@ -83,7 +85,7 @@ def is_approved(change: Change, version: FilterVersion) -> bool:
     return any(
         approval.version == version.version
         and approval.holds(wanted, change.now)
-        and approval.by not in version.authors
+        and not is_among(approval.by, version.authors)
         for approval in change.approvals(version.filter_id)
     )
 
@@ -173,6 +175,11 @@ def _record(
     change.add_approval(approval)
 
 
+def is_among(name: str, names: Iterable[str]) -> bool:
+    """Whether this person is one of these, however the names are written."""
+    return person(name) in {person(other) for other in names}
+
+
 def _refuse_other_revision(record: FilterRecord, revision: str) -> None:
     if revision != record.revision:
         raise StaleError(
@@ -183,7 +190,7 @@ def _refuse_other_revision(record: FilterRecord, revision: str) -> None:
 
 
 def _refuse_authors(record: FilterRecord, authors: tuple[str, ...], by: str) -> None:
-    if by in authors:
+    if is_among(by, authors):
         raise ForbiddenError(
             f"{by} may not approve {record.id}: nobody approves what they wrote",
             why=f"it was written or asked for by {', '.join(sorted(authors))}",

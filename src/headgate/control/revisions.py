@@ -71,10 +71,10 @@ def written(
 
 
 def _was_approved(change: Change, version: FilterVersion) -> bool:
-    return any(
-        approval.version == version.version and approval.decision is Decision.APPROVED
-        for approval in change.approvals(version.filter_id)
-    )
+    """Whether a second person said yes to this version, and nobody no."""
+    words = (one for one in change.approvals(version.filter_id) if one.version == version.version)
+    decisions = {one.decision for one in words}
+    return decisions == {Decision.APPROVED}
 
 
 def difference(before: FilterVersion, after: FilterVersion) -> Difference:

@@ -22,7 +22,7 @@ from headgate.control.faults import ControlFaults, Point
 from headgate.control.identity.model import Identity
 from headgate.errors import HeadgateError
 from headgate.store.audit import breaks
-from headgate.store.control_model import OperationKind, OperationState
+from headgate.store.control_model import OperationKind
 
 NAMES = ("ann", "bob", "cat", "dan")
 ROLES = ("author", "approver", "deployer", "operator", "admin")
@@ -39,6 +39,7 @@ values = st.sampled_from(("A", "B", "C"))
 # How often what is tried; the way it should go comes often, since chance would hardly find it.
 WEIGHTS = {
     "do_as_intended": 6,
+    "turn_off_on_and_back": 2,
     "write": 2,
     "approve": 5,
     "reject": 1,
@@ -61,6 +62,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "author": st.sampled_from(NAMES),
         "last": st.sampled_from((1, 2, 3, 5, 5, 5)),
     },
+    "turn_off_on_and_back": {"by": admins, "id": ids, "value": values},
     "write": {"by": anyone, "id": ids, "value": values, "on": st.sampled_from((True, True, False))},
     "approve": {"by": anyone, "id": ids, "stale": st.booleans()},
     "reject": {"by": anyone, "id": ids},
@@ -100,10 +102,17 @@ class Known:
     """What the judge knows of one filter."""
 
     writers: set[str] = field(default_factory=set)
+    vetted: bool = False
     revision: str = ""
     approved: dict[str, datetime] = field(default_factory=dict)
     may_run: set[str] = field(default_factory=set)
+    leaving: set[str] = field(default_factory=set)
     paused: bool = False
+
+    def turn_off(self) -> None:
+        """What ran may stand there until the reconciler has been by, not longer."""
+        self.leaving |= self.may_run
+        self.may_run = set()
 
 
 class Walk(RuleBasedStateMachine):
@@ -167,12 +176,13 @@ class Walk(RuleBasedStateMachine):
         if record is None or (before and record.version == before.version):
             return
         # Who wrote before the last approval is no author of what is written after it.
-        if known.revision in known.approved:
+        if known.vetted or before is None or before.status == "deleted":
             known.writers = set()
         known.writers.add(by.name)
+        known.vetted = False
         known.revision, known.approved = record.revision, {}
         if not on:
-            known.may_run = set()
+            known.turn_off()
 
     def approve(self, by: Identity, id: str, stale: bool) -> None:
         record = self.room.store.control.filter(id)
@@ -184,6 +194,7 @@ class Walk(RuleBasedStateMachine):
     def reject(self, by: Identity, id: str) -> None:
         if self.tried(lambda: self.room.service.reject(by, id, "no")):
             self.known[id].approved = {}
+            self.known[id].vetted = False
 
     def deploy(self, by: Identity, id: str) -> None:
         self.killed_or_done(lambda: self.room.service.deploy(by, id), id)
@@ -217,6 +228,12 @@ class Walk(RuleBasedStateMachine):
         for step in steps[:last]:
             step()
 
+    def turn_off_on_and_back(self, by: Identity, id: str, value: str) -> None:
+        """A way around approval, if rollback woke what was turned off."""
+        self.write(by, id, value, on=False)
+        self.write(by, id, value, on=True)
+        self.rollback(by, id, None)
+
     # What happens by itself
 
     def time_passes(self, seconds: int) -> None:
@@ -226,7 +243,9 @@ class Walk(RuleBasedStateMachine):
         self.room.clock.pass_(HOURS * 3600)
 
     def reconcile(self) -> None:
-        self.tried(self.room.reconciler.step)
+        if self.tried(self.room.reconciler.step):
+            for known in self.known.values():
+                known.leaving = set()
 
     def route(self, refuse: str) -> None:
         wanted = self.room.store.routing.wanted()
@@ -256,20 +275,23 @@ class Walk(RuleBasedStateMachine):
         if action == "approve" and not detail.get("resume"):
             assert actor not in known.writers, f"{actor} approved what they wrote"
             assert revision == known.revision
-            known.approved[revision] = self.now
+            known.approved[revision], known.vetted = self.now, True
         elif action == "approve":
             assert actor not in version.authors
             known.approved[revision] = self.now
+            known.vetted |= revision == known.revision
         elif action in ("deploy", "resume"):
             given = known.approved.get(revision)
             assert given is not None, f"{action} of {revision[:6]} without a second person"
             assert self.now - given < timedelta(hours=HOURS), f"{action} after the approval's time"
             known.may_run.add(revision)
             known.paused = False
+        elif action == "approve_deletion":
+            known.turn_off()
         elif action == "rollback":
             assert revision in known.may_run, "a rollback to something that never was approved"
             known.revision, known.approved = revision, {}
-            known.writers = set(version.authors)
+            known.writers, known.vetted = set(version.authors), False
 
     @invariant()
     def nothing_runs_without_a_second_person(self) -> None:
@@ -277,7 +299,8 @@ class Walk(RuleBasedStateMachine):
             return
         for row in self.room.store.routing.wanted():
             self.did["looked at something that runs"] += 1
-            assert row.revision in self.known[row.filter].may_run | self._taken_away(row.filter)
+            known = self.known[row.filter]
+            assert row.revision in known.may_run | known.leaving
 
     @invariant()
     def what_is_paused_stays_paused(self) -> None:
@@ -287,13 +310,6 @@ class Walk(RuleBasedStateMachine):
             record = self.room.store.control.filter(id)
             if record and record.runs and known.paused and record.status != "deploying":
                 assert record.paused or self._deployed_since(id)
-
-    def _taken_away(self, id: str) -> set[str]:
-        """What was turned off may still stand there until the reconciler has been by."""
-        running = self.room.store.control.operations(id, (OperationState.RUNNING,))
-        gone = (OperationKind.DISABLE, OperationKind.DELETE)
-        failed = (one.revision for one in running if one.kind in gone)
-        return set(failed)
 
     def _deployed_since(self, id: str) -> bool:
         newest = self.room.store.control.operations(id)

@@ -54,6 +54,13 @@ def test_nobody_approves_what_they_wrote_not_even_an_admin(room: Room) -> None:
     assert room.service.get("one").status is Status.PENDING_APPROVAL
 
 
+@pytest.mark.parametrize("name", ["Ann", "ANN", "ann ", "\uff41nn"])
+def test_another_spelling_of_a_name_is_the_same_person(room: Room, name: str) -> None:
+    record = room.service.create(ANN, document())
+    with pytest.raises(ForbiddenError, match="nobody approves"):
+        room.service.approve(Identity(name, frozenset({"admin"})), "one", record.revision)
+
+
 def test_whoever_touched_the_pending_version_may_not_approve_it(room: Room) -> None:
     room.service.create(ANN, document())
     record = room.updated("DEALER-002", by=BOB)
