@@ -33,10 +33,10 @@ def test_an_engine_killed_at_any_point_of_a_batch_loses_nothing_and_repeats_only
     router = Router(pipeline)
     for number in (1, 2, 3):
         router.dealer(number)
-    for number, (point, time) in enumerate(POINTS):
+    for number, (point, nth) in enumerate(POINTS):
         produce(pipeline, number)
         witness = tmp_path / str(point)
-        command = pipeline.command("job", "run", router.job, fault=f"{point}@{time}:{witness}")
+        command = pipeline.command("job", "run", router.job, fault=f"{point}@{nth}:{witness}")
         _, talk = command.communicate(timeout=180)
         assert command.returncode == -signal.SIGKILL, talk
         assert witness.read_text() == str(point)
