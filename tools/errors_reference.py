@@ -100,7 +100,7 @@ Read it again, look at what is different, and send the change with the new ETag.
 update` does the reading by itself and says so when someone was quicker.""",
     "HG-6006": """The status of the filter does not allow this: one that waits for approval cannot be
 deployed, one that is being deployed cannot be changed. The answer lists in `allowed` what can be done
-now; `docs/filter_lifecycle.md` has the whole table.""",
+now; [filter_lifecycle.md](../filter_lifecycle.md) has the whole table.""",
     "HG-6007": """Something of that name is there already. Choose another name, or update what is
 there. An `Idempotency-Key` that was used with another body is refused with this code too.""",
     "HG-7001": """The identity is known and may not do this. The message names the roles that may. An

@@ -7,9 +7,11 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from headgate.api.idempotency import NAME, IdempotentRoute
-from headgate.api.models import Problem
+from headgate.api.models import Happened, Problem
+from headgate.api.problems import responses
 from headgate.control.identity.policy import OPERATIONS, PUBLIC
 from headgate.spec.filter import Filter
 
@@ -47,6 +49,7 @@ def _made(app: FastAPI) -> dict[str, Any]:
     schemas: dict[str, Any] = components.setdefault("schemas", {})
     _add(schemas, Problem)
     _add(schemas, Filter)
+    _add(schemas, Happened)
     routes: tuple[APIRoute, ...] = app.state.routes
     once = {route.operation_id for route in routes if isinstance(route, IdempotentRoute)}
     for path in made["paths"].values():
@@ -67,9 +70,11 @@ def _finish(operation: dict[str, Any], once: bool) -> None:
         }
     if once:
         operation.setdefault("parameters", []).append(IDEMPOTENCY)
+        conflict = responses(409)[409]
+        operation["responses"].setdefault("409", conflict)
 
 
-def _add(schemas: dict[str, Any], model: type[Problem | Filter]) -> None:
+def _add(schemas: dict[str, Any], model: type[BaseModel]) -> None:
     """A model and those inside it, where no route of FastAPI's names them."""
     schema = model.model_json_schema(by_alias=True, ref_template=SCHEMAS)
     for name, inner in schema.pop("$defs", {}).items():

@@ -46,7 +46,20 @@ class Streams:
             self._open -= 1
 
 
-STREAM = {"description": "Events.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}
+# Each event of the stream; `data` is the JSON of a `Happened`.
+EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"$ref": "#/components/schemas/Happened"},
+        },
+    },
+}
+STREAM = {"description": "Events.", "content": {MEDIA_TYPE: {"schema": EVENT}}}
 
 
 @router.get(
