@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from headgate.control import approvals, outcomes
-from headgate.control.deployments import deployment_of, removal_of
+from headgate.control.deployments import ENGINE, deployment_of, former_of, removal_of
 from headgate.control.faults import ControlFaults, Point
 from headgate.control.git.store import GitStore
 from headgate.control.targets.model import Deployment, DeploymentTarget, Held, Observed, State
@@ -78,6 +78,10 @@ class Reconciler:
         except HeadgateError as error:
             self._note_failure(operation, error.one_line, late_only=error.retryable)
             return
+        except Exception as error:  # a target's fault must not keep the others waiting
+            words = f"{type(error).__name__}: {error}"
+            self._note_failure(operation, words, late_only=True)
+            return
         self._judge(record, operation, seen, ids)
 
     def _told(self, record: FilterRecord, operation: Operation) -> tuple[Observed, tuple[str, ...]]:
@@ -97,6 +101,7 @@ class Reconciler:
     ) -> None:
         if reached(record, seen):
             self._faults.at(Point.BEFORE_OUTCOME)
+            self._remove_former(record, operation)
             with self._control.change() as change:
                 outcomes.succeeded(change, operation, ids or seen.statement_ids)
             self._faults.at(Point.AFTER_OUTCOME)
@@ -105,11 +110,18 @@ class Reconciler:
         else:
             self._note_failure(operation, _late(operation), late_only=True)
 
+    def _remove_former(self, record: FilterRecord, operation: Operation) -> None:
+        """A target that names what runs by its topic keeps the old topic's, unless it is told."""
+        former = former_of(self._control, record)
+        if former is not None and operation.target != ENGINE:
+            self._target(operation.target).remove(former)
+
     def _note_failure(self, operation: Operation, why: str, *, late_only: bool = False) -> None:
         """Late ones only: it may still come, as long as the deadline has not passed."""
+        if late_only and self._control.now() < operation.deadline:
+            return
         with self._control.change() as change:
-            if not late_only or change.now >= operation.deadline:
-                outcomes.failed(change, operation, why)
+            outcomes.failed(change, operation, why)
 
     def _deployment(self, record: FilterRecord) -> Deployment:
         wanted = deployment_of(self._control, record)
@@ -129,7 +141,7 @@ class Reconciler:
     # Git
 
     def _commit_errands(self) -> None:
-        """In their order: one that cannot be done keeps the others waiting."""
+        """In their order: one that cannot be done keeps the others waiting. Pushing is the server's part."""
         git, errands = self._git, self._control.open_errands()
         if git is None or not errands:
             return
@@ -143,14 +155,6 @@ class Reconciler:
             self._faults.at(Point.AFTER_COMMIT)
             self._control.note_errand(errand.id, commit)
             self._faults.at(Point.AFTER_COMMIT_NOTED)
-        self._push(git)
-
-    def _push(self, git: GitStore) -> None:
-        """The remote may be away: what is committed here waits, and goes with the next push."""
-        try:
-            git.push()
-        except HeadgateError as error:
-            self._store.mark("git:push", error.one_line)
 
     # What nobody asked for just now
 

@@ -48,6 +48,18 @@ def removal_of(control: ControlStore, operation: Operation) -> Deployment:
     )
 
 
+def former_of(control: ControlStore, record: FilterRecord) -> Deployment | None:
+    """What ran before and wrote to another topic; None when there is no such thing."""
+    wanted = deployment_of(control, record)
+    if wanted is None or record.deployed_version in (None, record.wanted_version):
+        return None
+    before = _declared(control, record.id, record.deployed_version or 0)
+    if before.output_topic == wanted.topic:
+        return None
+    content = canonical(before)
+    return Deployment(record.id, before.source, "", content, before.output_topic, "")
+
+
 def _is_first(control: ControlStore, record: FilterRecord) -> bool:
     """Whether this is the first deployment of the filter: history is sent once, not again."""
     done = control.operations(record.id, (OperationState.SUCCEEDED,))

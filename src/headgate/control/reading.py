@@ -27,6 +27,15 @@ def of_same_id(draft: Draft, id: str) -> Draft:
     return draft
 
 
+def status_named(text: str) -> Status:
+    try:
+        return Status(text)
+    except ValueError:
+        names = ", ".join(Status)
+        fault = Fault("", None, "/status", "there is no such status", f"there are {names}")
+        raise DeclarationError([fault]) from None
+
+
 def generated(record: FilterRecord) -> Generated:
     if record.status is Status.DISABLED:
         return Generated(record.id, record.revision, "", (), valid=False, validation_errors=(OFF,))

@@ -38,6 +38,7 @@ from headgate.store.ops import OpsStore
 DEADLINE = timedelta(seconds=30)
 APPROVAL = timedelta(hours=72)
 MOST = 1000
+LAST_ENTRY = 2**62
 
 
 class FilterService:
@@ -160,7 +161,7 @@ class FilterService:
     ) -> Page:
         """Filters by id; deleted ones only when their status is asked for."""
         asked = (status,) if isinstance(status, str) else status or ()
-        statuses = [Status(one) for one in asked]
+        statuses = [reading.status_named(one) for one in asked]
         return self._control.page(statuses, consumer, q, after, min(max(limit, 1), MOST))
 
     def generate(self, id: str) -> Generated:
@@ -211,7 +212,7 @@ class FilterService:
         return self._control.operations(filter_id, states, min(max(limit, 1), MOST))
 
     def audit(self, after: int = 0, limit: int = 100) -> tuple[AuditEntry, ...]:
-        return self._control.audit(after, min(max(limit, 1), MOST))
+        return self._control.audit(min(after, LAST_ENTRY), min(max(limit, 1), MOST))
 
     def events(self, after_seq: int = 0, limit: int = 100) -> tuple[AuditEntry, ...]:
         """What happened after this entry, for those who follow along."""

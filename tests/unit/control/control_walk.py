@@ -107,6 +107,7 @@ class Known:
     approved: dict[str, datetime] = field(default_factory=dict)
     may_run: set[str] = field(default_factory=set)
     leaving: set[str] = field(default_factory=set)
+    lived: set[str] = field(default_factory=set)
     paused: bool = False
 
     def turn_off(self) -> None:
@@ -285,11 +286,15 @@ class Walk(RuleBasedStateMachine):
             assert given is not None, f"{action} of {revision[:6]} without a second person"
             assert self.now - given < timedelta(hours=HOURS), f"{action} after the approval's time"
             known.may_run.add(revision)
+            known.lived.add(revision)
             known.paused = False
         elif action == "approve_deletion":
             known.turn_off()
+            known.lived = set()
         elif action == "rollback":
-            assert revision in known.may_run, "a rollback to something that never was approved"
+            assert known.may_run, "a rollback turned a filter on"
+            assert revision in known.lived, "a rollback to something that never was approved"
+            known.may_run.add(revision)
             known.revision, known.approved = revision, {}
             known.writers, known.vetted = set(version.authors), False
 
