@@ -146,16 +146,21 @@ class Router:
     def route(self, faults: Faults | None = None, **options: str) -> Run:
         return self.pipeline.process("router", faults, **options)
 
-    def replay(self, filter: str) -> Run:
-        """Carry out the replay that is owed, as the router asks for it."""
+    def replay(self) -> list[Run]:
+        """Carry out all replays that are owed, as the router asks for them."""
+        done: list[Run] = []
+        while True:
+            ReplayRequests(self.pipeline.store, self.pipeline.topic).look()
+            asked = self.pipeline.store.runs(states=(RunState.SUBMITTED,))
+            found = [run for run in asked if run.kind == "replay"]
+            if not found:
+                return done
+            done += [self._carried_out(run) for run in found]
+
+    def _carried_out(self, run: Run) -> Run:
         store = self.pipeline.store
-        ReplayRequests(store, self.pipeline.topic).look()
-        job = f"replay-{filter}"
-        run = store.latest(job)
-        assert run is not None
-        claimed = store.claim(job, run.number, "this test")
-        self.pipeline.carry_out(claimed)
-        return store.move(job, run.number, RunState.FINISHED)
+        self.pipeline.carry_out(store.claim(run.job, run.number, "this test"))
+        return store.move(run.job, run.number, RunState.FINISHED)
 
     def seen(self, filter: str) -> Seen:
         found = self.pipeline.store.routing.seen_filter(filter)

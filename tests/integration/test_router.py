@@ -137,7 +137,7 @@ def test_an_update_judges_from_a_batch_boundary_on_and_a_pause_is_caught_up(
     produce(30)
     router.route()
     assert len(router.ids("dealer-001")) == 15
-    router.replay("dealer-001")
+    assert [run.subject for run in router.replay()] == ["dealer-001"]
     expected = [n for n in range(40) if (n < 10) == (n % 2 == 0)]
     assert router.ids("dealer-001") == sorted(f"event-{n}" for n in expected)
     assert lanes(router, "dealer-001") == [
@@ -156,7 +156,7 @@ def test_a_backfill_hands_over_to_live_traffic_without_gap_or_repeat(router: Rou
     router.dealer(1, backfill="earliest")
     router.pipeline.produce(event(n) for n in range(10, 20))
     router.route()
-    router.replay("dealer-001")
+    assert [run.subject for run in router.replay()] == ["dealer-001"]
     assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(20))
     assert [one.state for one in router.pipeline.store.routing.owed("dealer-001")] == [Owing.DONE]
     assert [lane[2] for lane in lanes(router, "dealer-001")] == ["replay", "router"]
