@@ -247,6 +247,7 @@ ci: lint type test-unit ## what to run before a push
 docs: $(READY) ## write the generated reference pages
 	$(HG) config reference > docs/reference/settings.md
 	for page in errors commands metrics; do $(BIN)/python tools/$${page}_reference.py; done
+	$(BIN)/python tools/openapi.py
 
 ##@ Tests and measurements
 

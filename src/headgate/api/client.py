@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from headgate.api.drift_models import MendOut
 from headgate.api.models import (
     AuditList,
     DeploymentOut,
     DiffOut,
     DocumentValidationOut,
+    DriftList,
     FilterList,
     FilterOut,
     GeneratedOut,
@@ -172,6 +174,15 @@ class Client:
 
     def audit(self, after: int = 0, limit: int = 100) -> AuditList:
         return self._get("/api/v1/audit", AuditList, {"after": after, "limit": limit})
+
+    def drift(self) -> DriftList:
+        """Filters on which git and the ops store disagree."""
+        return self._get("/api/v1/drift", DriftList)
+
+    def mend_drift(self, side: str, filters: Sequence[str] = ()) -> MendOut:
+        """Change one side, `git` or `store`; the other one is right."""
+        body = {"side": side, "filters": list(filters)}
+        return self._post("/api/v1/drift:mend", MendOut, body)
 
     def events(self, after: int | None = None, seconds: float | None = None) -> Iterator[Happened]:
         """What happens from now on, or after this entry; a broken line is taken up again."""

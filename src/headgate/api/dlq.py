@@ -33,7 +33,14 @@ from headgate.checks.dead_letters_shown import hidden_names, listed, shown
 from headgate.checks.redriving import open_redriving
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import OPERATORS
-from headgate.errors import ConflictError, DeclarationError, Fault, ForbiddenError, HeadgateError
+from headgate.errors import (
+    ConflictError,
+    DeclarationError,
+    Fault,
+    ForbiddenError,
+    HeadgateError,
+    UnavailableError,
+)
 from headgate.feeds.redrive.journal import Journal, need_journal
 
 BUSY_SECONDS = 1.0
@@ -124,6 +131,8 @@ def redrive(
     response: Response,
 ) -> RedriveOut:
     """Begin to send letters again, or go on with `resume`; ask the Location how far it is."""
+    if not here.settings.bootstrap_servers:
+        raise UnavailableError("no broker is known here", fix="set BOOTSTRAP_SERVERS")
     with open_redriving(here.settings) as redriving:
         if body.resume is not None:
             journal = need_journal(here.settings.home, body.resume)

@@ -16,6 +16,7 @@ VERBS: dict[str, str] = {
     "delete": "take a filter away; one that runs needs a second person",
     "deploy": "let an approved filter run, and wait until it does",
     "diff": "what two versions say differently",
+    "drift": "where git and the ops store disagree, and mending it",
     "dry-run": "what a filter would have matched of the last events",
     "generate": "the SQL of a filter that was submitted",
     "get": "one filter and how it stands",

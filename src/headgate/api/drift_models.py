@@ -1,0 +1,41 @@
+"""What is asked and answered about mending drift."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from headgate.api.models import Answered, Asked, DriftOut
+from headgate.control.git.mending import Mended, Side
+from headgate.spec.filter import MOST_NAME, NAME
+
+FilterName = Annotated[str, Field(pattern=f"^{NAME}$", max_length=MOST_NAME)]
+
+
+class MendIn(Asked):
+    """`git`: it gets what was accepted here. `store`: git's documents are submitted for approval."""
+
+    side: Side
+    filters: Annotated[tuple[FilterName, ...], Field(max_length=1000)] = ()
+
+
+class MendOut(Answered):
+    """What was mended, and what still differs."""
+
+    filters: list[str]
+    commits: list[str]
+    left: list[DriftOut]
+
+    @classmethod
+    def of(cls, mended: Mended) -> MendOut:
+        left = [
+            DriftOut(
+                filter_id=one.filter,
+                kind=one.kind.value,
+                words=one.words,
+                commit=one.commit.id if one.commit else None,
+            )
+            for one in mended.left
+        ]
+        return cls(filters=list(mended.filters), commits=list(mended.commits), left=left)

@@ -1,0 +1,70 @@
+"""`headgate filters drift`: where git and the ops store disagree, and mending it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.asking import confirm
+from headgate.cli.console import as_table, console
+from headgate.cli.filters_client import asked
+from headgate.errors import DifferenceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headgate.api.models import DriftOut
+
+SIDES = ("git", "store")
+
+
+@click.command("drift")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--mend", type=click.Choice(SIDES), help="Change this side; the other one is right.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def command(ids: tuple[str, ...], mend: str | None, yes: bool) -> None:
+    """Show filters on which git and the ops store disagree; exit code 5 if there are any.
+
+    `--mend git` commits what was accepted here. `--mend store` submits what stands in git, where it
+    waits for a second person as anything does.
+
+    \b
+    Examples:
+      headgate filters drift
+      headgate filters drift --mend git --yes
+      headgate filters drift service-by-dealer-001 --mend store
+    """
+    with asked() as client:
+        found = [one for one in client.drift().drift if not ids or one.filter_id in ids]
+        if mend is None or not found:
+            console.data({"drift": found}, text=_table(found))
+        else:
+            console.say(_table(found))
+            question = f"Mend {len(found)} filters in {'git' if mend == 'git' else 'the store'}?"
+            confirm(question, yes=yes, otherwise="mending needs --yes here")
+            mended = client.mend_drift(mend, [one.filter_id for one in found])
+            console.data(mended, text="\n".join(mended.filters))
+            console.done(f"{len(mended.filters)} mended, {len(mended.left)} still differ")
+            return
+    if found:
+        raise DifferenceError(
+            f"git and the ops store disagree about {len(found)} filters",
+            fix="headgate filters drift --mend git, or --mend store",
+        )
+
+
+def _table(found: Sequence[DriftOut]) -> str:
+    if not found:
+        return "git and the ops store agree"
+    return as_table(
+        [
+            {
+                "filter": one.filter_id,
+                "kind": one.kind,
+                "commit": (one.commit or "")[:12],
+                "words": one.words,
+            }
+            for one in found
+        ]
+    )
