@@ -15,7 +15,7 @@ class Repeated:
     """A step that is taken again and again in a thread of its own; what fails is tried again."""
 
     def __init__(self, name: str, seconds: float, step: Callable[[], object]) -> None:
-        self._name, self._seconds, self._step = name, seconds, step
+        self.name, self._seconds, self._step = name, seconds, step
         self._stop, self._trouble = threading.Event(), ""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -27,7 +27,6 @@ class Repeated:
         self._stop.set()
         self._thread.join(seconds)
 
-    @property
     def trouble(self) -> str:
         """Why the last step failed; empty when it did not."""
         return self._trouble
@@ -46,12 +45,12 @@ class Repeated:
         except Exception as error:
             # One fault of ours must not end what has to go on; the trace is for the log.
             if self._note(f"{type(error).__name__}: {error}"):
-                _LOG.error("%s failed", self._name, exc_info=error)
+                _LOG.error("%s failed", self.name, exc_info=error)
 
     def _note(self, words: str) -> bool:
         """Said once, not twice a second; whether it is new."""
         new = words != self._trouble
         if new:
-            _LOG.warning("%s: %s", self._name, words)
+            _LOG.warning("%s: %s", self.name, words)
         self._trouble = words
         return new

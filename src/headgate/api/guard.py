@@ -19,6 +19,7 @@ from headgate.errors import DeclarationError, Fault, UnauthenticatedError
 from headgate.spec.refusal import suggestion
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"})
 _PORT = re.compile(r":\d*$")
 
 
@@ -48,7 +49,7 @@ def guarded(route: APIRoute) -> str | None:
 
 def _identity(request: Request, operation: str) -> Identity:
     authenticator = served(request).authenticator
-    identity = authenticator.identify(_credentials(request))
+    identity = authenticator.identify(credentials(request))
     if identity is not None:
         policy.require(identity, operation)
         return identity
@@ -61,7 +62,8 @@ def _identity(request: Request, operation: str) -> Identity:
     )
 
 
-def _credentials(request: Request) -> str | None:
+def credentials(request: Request) -> str | None:
+    """The key or token that a request shows."""
     scheme, _, words = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and words.strip():
         return words.strip()
@@ -69,7 +71,12 @@ def _credentials(request: Request) -> str | None:
 
 
 def _from_this_machine(request: Request) -> bool:
-    """By peer and by Host: a page in a browser here must not reach it under a name of its own."""
+    """By peer and by Host: a page in a browser here must not reach it under a name of its own.
+
+    What a proxy passes on comes from anywhere.
+    """
+    if not FORWARDED.isdisjoint(request.headers.keys()):
+        return False
     host = _PORT.sub("", request.headers.get("host", "")).lower()
     peer = request.client.host if request.client else ""
     try:

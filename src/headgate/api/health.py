@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
+from sqlalchemy.exc import DBAPIError
 
 from headgate import __version__
-from headgate.api.served import ServedHere
+from headgate.api.served import Served, ServedHere
 
 router = APIRouter(tags=["health"])
 
@@ -31,11 +32,20 @@ def livez() -> Health:
 @router.get("/readyz", operation_id="readyz", responses={503: {"model": Health}})
 def readyz(here: ServedHere, response: Response) -> Health:
     """The ops store answers, and the server is not stopping."""
-    here.store.read_mark("readyz")
-    if here.stopping.is_set():
+    parts = {"opsStore": "ok" if _store_answers(here) else "away"}
+    parts |= {name: "troubled" if trouble() else "ok" for name, trouble in here.troubles.items()}
+    if here.stopping.is_set() or parts["opsStore"] != "ok":
         response.status_code = 503
-        return Health(status="stopping", parts={"opsStore": "ok"})
-    return Health(status="ok", parts={"opsStore": "ok"})
+        return Health(status="stopping" if here.stopping.is_set() else "unready", parts=parts)
+    return Health(status="ok", parts=parts)
+
+
+def _store_answers(here: Served) -> bool:
+    try:
+        here.store.read_mark("readyz")
+    except DBAPIError:
+        return False
+    return True
 
 
 @router.get("/version", operation_id="version")

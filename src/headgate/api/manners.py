@@ -6,13 +6,15 @@ import logging
 import re
 import time
 import uuid
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from headgate.api.problems import answer, problem_of
-from headgate.errors import HeadgateError, TooLargeError
+from headgate.errors import HeadgateError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,18 +50,12 @@ class Manners:
         exchange = _Exchange(scope, receive, send, id)
         try:
             await self._app(scope, exchange.receive, exchange.send)
-        except _TooLarge:
-            await exchange.refuse(TooLargeError(TOO_LARGE, fix="send less at once"))
         except Exception as error:
             # The trace is for the log alone; what the caller gets is the id to look for.
             _LOG.error("%s failed", id, exc_info=error)
             await exchange.refuse(HeadgateError(FAILED))
         finally:
             exchange.count()
-
-
-class _TooLarge(Exception):
-    """Raised where the body is read, caught where nothing is answered yet."""
 
 
 class _Exchange:
@@ -73,7 +69,8 @@ class _Exchange:
         message = await self._receive()
         self._bytes += len(message.get("body", b""))
         if self._bytes > MOST_BYTES:
-            raise _TooLarge
+            # Of the kind that FastAPI lets through where it reads a body itself.
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
         return message
 
     async def send(self, message: Message) -> None:
@@ -94,7 +91,8 @@ class _Exchange:
     def count(self) -> None:
         # Neither headers nor the query: either may carry what is secret.
         took = time.monotonic() - self._begun
-        method, path = self._scope["method"], self._scope["path"]
+        # As it was sent: decoded, a path could have lines of its own.
+        method, path = self._scope["method"], self._scope["raw_path"].decode("ascii", "replace")
         _ACCESS.info("%s %s %s %d %.1f ms", self._id, method, path, self._status, took * 1000)
         operation = getattr(self._scope.get("route"), "operation_id", None)
         self._scope["app"].state.counts.add(operation or "none", self._status, took)

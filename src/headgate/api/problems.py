@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 
 from headgate.api.models import Problem, ProblemFault
@@ -93,7 +94,7 @@ def request_id(request: Request) -> str:
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route may answer besides its result, for the OpenAPI document."""
-    common = (400, 401, 403, 413, 415, 422)
+    common = (400, 401, 403, 413, 415, 422, 503)
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": content}
@@ -106,6 +107,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HeadgateError, _on_headgate_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(DBAPIError, _on_store_error)
 
 
 async def _on_headgate_error(request: Request, error: Exception) -> Response:
@@ -116,6 +118,13 @@ async def _on_headgate_error(request: Request, error: Exception) -> Response:
     return answer(problem, request)
 
 
+async def _on_store_error(request: Request, error: Exception) -> Response:
+    # Its words may name the store's place and what was asked of it: they are for the log alone.
+    _LOG.error("%s: the ops store failed: %s", request_id(request), type(error).__name__)
+    _LOG.debug("%s", request_id(request), exc_info=error)
+    return answer(problem_of(UnavailableError("the ops store does not answer")), request)
+
+
 async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     return answer(invalid(error.errors(), known_fields(request)), request)
@@ -124,7 +133,9 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     title = HTTPStatus(error.status_code).phrase
-    kind = NotFoundError if error.status_code == 404 else UsageError
+    kind = next(
+        (kind for kind, status in STATUS.items() if status == error.status_code), UsageError
+    )
     problem = _problem(error.status_code, kind.code, title=title, detail=error.detail)
     made = answer(problem, request)
     made.headers.update(error.headers or {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -24,6 +25,8 @@ class Served:
     authenticator: Authenticator
     # Set when the server is asked to stop: streams end then, and nothing new is begun.
     stopping: threading.Event = field(default_factory=threading.Event)
+    # What runs beside the answers, each with what troubles it now.
+    troubles: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
 
 
 def served(request: Request) -> Served:

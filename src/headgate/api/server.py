@@ -117,6 +117,7 @@ def serve(
         reconciler = Reconciler(store, git, targets)
         stack.callback(reconciler.close)
         for step in _steps(settings, reconciler, git):
+            app.state.served.troubles[step.name] = step.trouble
             step.start()
             stack.callback(step.close)
         url = Address(address.host, listening.getsockname()[1]).url

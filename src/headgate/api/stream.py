@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -13,19 +14,21 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from headgate.api import problems
-from headgate.api.guard import allowed
+from headgate.api.guard import allowed, credentials
 from headgate.api.models import Happened
 from headgate.api.served import Served, ServedHere
 from headgate.control.identity.model import Identity
-from headgate.errors import TooManyError
+from headgate.control.identity.policy import may
+from headgate.errors import HeadgateError, TooManyError
 from headgate.store.control_model import AuditEntry
 
 MEDIA_TYPE = "text/event-stream"
 MOST_STREAMS = 64
 MOST_AT_ONCE = 500
 LOOK_EVERY = 0.5
-# A comment now and then, so that neither side takes the silence for a broken line.
-ALIVE_EVERY = 15.0
+# A comment now and then, so that neither side takes the silence for a broken line; and whether
+# the caller may still listen.
+ALIVE_EVERY = 10.0
 router = APIRouter(prefix="/api/v1/events", tags=["events"])
 
 
@@ -80,27 +83,38 @@ async def stream(
     streams: Streams = request.app.state.streams
     streams.open()
     begin = int(last_event_id) if last_event_id is not None else after
-    events = _events(here, begin, time.monotonic() + most_seconds, streams)
+    shown = credentials(request)
+    events = _events(here, begin, time.monotonic() + most_seconds, shown)
+    # Also for a stream whose caller was gone before it began: then nothing in it ever ran.
+    weakref.finalize(events, streams.close)
     return StreamingResponse(events, media_type=MEDIA_TYPE)
 
 
 async def _events(
-    here: Served, after: int | None, until: float, streams: Streams
+    here: Served, after: int | None, until: float, shown: str | None
 ) -> AsyncIterator[str]:
+    seq = await run_in_threadpool(_newest, here) if after is None else after
+    yield "retry: 2000\n: open\n\n"
+    told = time.monotonic()
+    while not here.stopping.is_set() and time.monotonic() < until:
+        for entry in await run_in_threadpool(here.service.events, seq):
+            yield _written(entry)
+            seq = entry.seq
+        if time.monotonic() - told > ALIVE_EVERY:
+            if not await run_in_threadpool(_still_holds, here, shown):
+                return
+            yield ": alive\n\n"
+            told = time.monotonic()
+        await anyio.sleep(LOOK_EVERY)
+
+
+def _still_holds(here: Served, shown: str | None) -> bool:
+    """A key that is revoked meanwhile ends the stream; so does the first key for nobody's."""
     try:
-        seq = await run_in_threadpool(_newest, here) if after is None else after
-        yield "retry: 2000\n: open\n\n"
-        told = time.monotonic()
-        while not here.stopping.is_set() and time.monotonic() < until:
-            for entry in await run_in_threadpool(here.service.events, seq):
-                yield _written(entry)
-                seq, told = entry.seq, time.monotonic()
-            if time.monotonic() - told > ALIVE_EVERY:
-                yield ": alive\n\n"
-                told = time.monotonic()
-            await anyio.sleep(LOOK_EVERY)
-    finally:
-        streams.close()
+        identity = here.authenticator.identify(shown)
+    except HeadgateError:
+        return False
+    return may(identity, "streamEvents") if identity else here.authenticator.is_new
 
 
 def _newest(here: Served) -> int:

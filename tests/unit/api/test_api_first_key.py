@@ -48,6 +48,11 @@ def test_this_machine_has_several_names(new: Asked, host: str) -> None:
     assert new("GET", FILTERS, headers={"Host": host}).status_code == 200
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+def test_what_a_proxy_passes_on_is_not_from_this_machine(new: Asked, header: str) -> None:
+    assert new("GET", FILTERS, headers={header: "for=10.1.2.3"}).status_code == 401
+
+
 def test_after_the_first_key_reads_need_one_too(new: Asked) -> None:
     new.key("ann", "author")
     assert new("GET", FILTERS).status_code == 401

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
 
 from headgate.api.manners import MOST_BYTES
@@ -84,6 +85,9 @@ def test_a_body_over_the_limit_is_refused(ask: Asked) -> None:
     answer = ask("POST", FILTERS, "ann", content=body, headers=kind)
     assert answer.status_code == 413
     assert answer.json()["code"] == "HG-2003"
+    ask("POST", FILTERS, "ann", json=FILTER)
+    reading = ask("POST", f"{ONE}/reject", "bob", content=body, headers=kind)
+    assert (reading.status_code, reading.json()["code"]) == (413, "HG-2003")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +132,35 @@ def test_every_answer_has_safe_headers_and_an_id(ask: Asked, path: str) -> None:
 @pytest.mark.parametrize("odd", ["", "x" * 65, "a b", "a\tb"])
 def test_an_id_that_could_forge_a_line_of_log_is_replaced(ask: Asked, odd: str) -> None:
     assert len(ask("GET", "/livez", headers={"X-Request-Id": odd}).headers["X-Request-Id"]) == 32
+
+
+def test_a_path_cannot_forge_a_line_of_log(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="headgate.api.access")
+    ask("GET", "/nothing%0A2026-01-01 a forged line", "vera")
+    logged = [
+        record.getMessage() for record in caplog.records if record.name.startswith("headgate")
+    ]
+    assert len(logged) == 1
+    assert "\n" not in logged[0]
+
+
+def test_an_ops_store_that_is_away_is_503_and_says_nothing_of_itself(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> None:
+        raise OperationalError("SELECT canary FROM secrets", {}, Exception("canary-host refused"))
+
+    monkeypatch.setattr(ask.service, "get", away)
+    answer = ask("GET", ONE, "vera")
+    assert (answer.status_code, answer.json()["code"]) == (503, "HG-8001")
+    assert answer.headers["Retry-After"]
+    assert "canary" not in answer.text
+    monkeypatch.setattr(ask.store, "read_mark", away)
+    ready = ask("GET", "/readyz")
+    assert (ready.status_code, ready.json()) == (
+        503,
+        {"status": "unready", "parts": {"opsStore": "away"}},
+    )
 
 
 def test_times_are_utc_with_a_z(ask: Asked) -> None:
