@@ -232,7 +232,8 @@ def reached(record: FilterRecord, seen: Observed) -> bool:
 
 def _late(operation: Operation) -> str:
     seconds = (operation.deadline - operation.at).total_seconds()
-    return f"{operation.target} did not get there within {seconds:g} s"
+    hint = ": is its router running?" if operation.target == ENGINE else ""
+    return f"{operation.target} did not get there within {seconds:g} s{hint}"
 
 
 def _committed(git: GitStore, errand: GitErrand) -> str:

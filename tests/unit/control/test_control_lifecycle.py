@@ -165,7 +165,9 @@ def test_a_target_that_does_not_answer_fails_the_deployment_at_its_deadline(room
     assert room.done(operation).state is OperationState.RUNNING
     room.clock.pass_(2)
     room.reconciler.step()
-    assert room.done(operation).error == "engine did not get there within 30 s"
+    assert (
+        room.done(operation).error == "engine did not get there within 30 s: is its router running?"
+    )
     assert room.service.get("one").status is Status.FAILED
 
 

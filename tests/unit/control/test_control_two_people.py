@@ -12,30 +12,32 @@ from tests.unit.control.control_room import make_database
 from tests.unit.control.control_walk import Walk
 
 
-def walked(folder: Path, walks: int, length: int) -> Counter[str]:
-    """How often what was done in all walks."""
+def walked(folder: Path, steps: int, walks: int, length: int) -> Counter[str]:
+    """How often what was done in so many steps or more."""
     Walk.made = make_database(folder / "made.db")
     Walk.did.clear()
-    run_state_machine_as_test(
-        Walk,
-        settings=settings(
-            max_examples=walks,
-            stateful_step_count=length,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    while Walk.did["tried"] < steps:
+        run_state_machine_as_test(
+            Walk,
+            settings=settings(
+                max_examples=walks,
+                stateful_step_count=length,
+                deadline=None,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
     return Walk.did
 
 
 def test_no_random_walk_gets_an_edit_live_without_a_second_person(tmp_path: Path) -> None:
-    did = walked(tmp_path, walks=30, length=50)
+    did = walked(tmp_path, steps=500, walks=12, length=50)
     assert did["tried"] >= 500
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_no_long_random_walk_does_either(tmp_path: Path) -> None:
-    did = walked(tmp_path, walks=400, length=120)
+    did = walked(tmp_path, steps=25_000, walks=50, length=100)
     assert did["tried"] >= 25_000
     assert min(did[name] for name in ("deploy", "rollback", "resume", "killed")) > 10
