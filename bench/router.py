@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from statistics import quantiles
 from typing import Any
 
@@ -181,7 +182,7 @@ def run(bench: Rig, filters: int, rounds: int) -> dict[str, object]:
     Topics(bench.bootstrap).create([TopicSpec(SOURCE, 3, 1)])
     with OpsStore.open(f"sqlite:///{bench.folder}/router.db") as store:
         targets = {"engine": EngineTarget(store.routing)}
-        service = FilterService(store, None, targets)
+        service = FilterService(store, None, targets, deadline=timedelta(minutes=10))
         for number in range(filters):
             record = service.create(ANN, document(number))
             service.approve(BOB, record.id, record.revision)
@@ -190,6 +191,8 @@ def run(bench: Rig, filters: int, rounds: int) -> dict[str, object]:
         with routing(bench, store) as context, reconciling(Reconciler(store, None, targets)):
             live = lambda: sum(s.standing is Standing.LIVE for s in store.routing.seen()) == filters  # noqa: E731  # one look, named
             wait(live, "all filters live")
+            running = (OperationState.RUNNING,)
+            wait(lambda: not store.control.operations(states=running), "all filters deployed")
             traffic.on.set()
             wait(lambda: len(store.ledger(context.run.job)) > 3, "the first batches")
             found = measure(service, traffic, rounds)
