@@ -133,6 +133,7 @@ def test_from_a_document_to_a_dealers_log_with_two_people_and_a_proof(room: Room
     assert [commit.author for commit in room.git.history(first)].count("ana") >= 2
 
 
+@pytest.mark.slow
 def test_a_dead_letter_of_the_router_is_sent_again_and_judged_again(
     room: Room, tmp_path: Path
 ) -> None:
