@@ -31,6 +31,7 @@ EXIT_CODES = """
 | 3 | a manifest or setting is not valid |
 | 5 | a check found a difference |
 | 6 | conflict: someone else holds it or changed it first |
+| 7 | not authenticated or not allowed |
 | 8 | something needed is away (broker, catalog, engine): a retry may help |
 | 130 | interrupted; what was begun can be resumed |
 

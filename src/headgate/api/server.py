@@ -38,6 +38,7 @@ RECONCILE_EVERY = 0.5
 SYNC_EVERY = 60.0
 # Requests that wait for an operation are told to stop waiting; the rest is quick.
 GRACE_SECONDS = 10
+BACKLOG = 512
 
 
 class ApiFile(BaseModel):
@@ -170,6 +171,8 @@ def _bound(address: Address) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address.host, address.port))
+        # From here on callers wait in line instead of being turned away.
+        listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         raise UsageError(f"cannot listen on {address.url}", why=str(error)) from error
