@@ -6,14 +6,19 @@ import contextlib
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from tests.integration.postgres import place_in
 from tests.unit.control.control_room import ANN, BOB, document, make_database
 
 from headgate.control.deploying import Reconciler
 from headgate.control.service import FilterService
 from headgate.control.targets.engine import EngineTarget
 from headgate.errors import DuplicateError, IllegalTransitionError, StaleError
+from headgate.feeds.events.database import connect
+from headgate.local.postgres import PostgresServer
+from headgate.local.service import Running
 from headgate.store.audit import breaks
 from headgate.store.ops import OpsStore
 
@@ -69,16 +74,19 @@ def at_once(what: Callable[[str, int], None], url: str) -> None:
     assert [process.exitcode for process in processes] == [0] * WRITERS
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{make_database(tmp_path / 'ops.db')}"
+def sqlite_in(folder: Path) -> str:
+    return f"sqlite:///{make_database(folder / 'ops.db')}"
 
 
-def test_no_update_is_lost_among_writers_that_name_what_they_read(url: str) -> None:
+def edited_at_once(url: str) -> None:
     store, service = opened(url)
     service.create(ANN, document())
     store.close()
     at_once(edit, url)
+
+
+def test_no_update_is_lost_among_writers_that_name_what_they_read(tmp_path: Path) -> None:
+    edited_at_once(url := sqlite_in(tmp_path))
     store, service = opened(url)
     versions = service.revisions("one")
     written = {version.document["conditions"][0]["value"] for version in versions[1:]}
@@ -89,16 +97,37 @@ def test_no_update_is_lost_among_writers_that_name_what_they_read(url: str) -> N
     store.close()
 
 
-def test_one_of_many_creates_and_the_others_are_told(url: str) -> None:
-    at_once(create, url)
+def test_none_is_lost_on_postgresql_either(postgres: Running[PostgresServer]) -> None:
+    place = place_in(postgres.service)
+    with connect(place) as connection:
+        connection.autocommit = True
+        connection.execute("CREATE DATABASE ops")
+    password = quote(place.password, safe="")
+    url = f"postgresql+psycopg://{place.user}:{password}@{place.host}:{place.port}/ops"
+    edited_at_once(url)
+    store, service = opened(url)
+    assert len(service.revisions("one")) == WRITERS * ROUNDS + 1
+    assert breaks(*store.control.audit_chain()) == ()
+    record = service.get("one")
+    service.approve(BOB, "one", record.revision)
+    service.deploy(ANN, "one")
+    Reconciler(store, None, service.targets).step()
+    assert store.routing.wanted_filter("one") is not None
+    assert service.list(q="DEALER", status="deploying").total == 0
+    assert service.list(q="filter one", status="deploying").total == 1
+    store.close()
+
+
+def test_one_of_many_creates_and_the_others_are_told(tmp_path: Path) -> None:
+    at_once(create, url := sqlite_in(tmp_path))
     store, service = opened(url)
     assert [entry.action for entry in service.audit()] == ["create"] * ROUNDS
     assert service.list().total == ROUNDS
     store.close()
 
 
-def test_one_of_many_deploys(url: str) -> None:
-    store, service = opened(url)
+def test_one_of_many_deploys(tmp_path: Path) -> None:
+    store, service = opened(url := sqlite_in(tmp_path))
     record = service.create(ANN, document())
     service.approve(BOB, "one", record.revision)
     store.close()

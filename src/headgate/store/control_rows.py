@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,12 +10,9 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
-    Text,
     func,
     insert,
-    or_,
     select,
-    type_coerce,
     update,
 )
 
@@ -39,6 +36,8 @@ from headgate.store.control_tables import (
     git_errands,
     operations,
 )
+
+SEARCHED = ("id", "name", "description", "consumerId", "outputTopic")
 
 # Filters
 
@@ -70,29 +69,38 @@ def page(
     limit: int,
 ) -> Page:
     """Filters by id. Deleted ones only when asked for."""
-    query = _searched(statuses, consumer, words)
+    query = _chosen(statuses, consumer)
+    if words:
+        every = (_record(row) for row in db.execute(query.order_by(filters.c.id)).mappings())
+        found = [record for record in every if _speaks_of(record, words)]
+        rest = [record for record in found if after is None or record.id > after]
+        return _paged(rest[: limit + 1], len(found), limit)
     total = db.scalar(select(func.count()).select_from(query.subquery())) or 0
     if after is not None:
         query = query.where(filters.c.id > after)
-    rows = db.execute(query.order_by(filters.c.id).limit(limit + 1)).mappings().all()
-    found = tuple(_record(row) for row in rows[:limit])
-    return Page(found, total, found[-1].id if len(rows) > limit else None)
+    rows = db.execute(query.order_by(filters.c.id).limit(limit + 1)).mappings()
+    return _paged([_record(row) for row in rows], total, limit)
 
 
-def _searched(
-    statuses: Collection[Status], consumer: str | None, words: str | None
-) -> Select[tuple[Any, ...]]:
+def _paged(found: Sequence[FilterRecord], total: int, limit: int) -> Page:
+    """One record more than asked for tells that there is another page."""
+    here = tuple(found[:limit])
+    return Page(here, total, here[-1].id if len(found) > limit else None)
+
+
+def _chosen(statuses: Collection[Status], consumer: str | None) -> Select[tuple[Any, ...]]:
     query = select(filters)
     if statuses:
         query = query.where(filters.c.status.in_(statuses))
     else:
         query = query.where(filters.c.status != Status.DELETED)
-    if consumer is not None:
-        query = query.where(filters.c.consumer == consumer)
-    if words:
-        places = (filters.c.id, type_coerce(filters.c.document, Text))
-        query = query.where(or_(*(place.icontains(words, autoescape=True) for place in places)))
-    return query
+    return query if consumer is None else query.where(filters.c.consumer == consumer)
+
+
+def _speaks_of(record: FilterRecord, words: str) -> bool:
+    """In what people call it, not in the names of fields that every document has."""
+    told = (str(record.document.get(name, "")) for name in SEARCHED)
+    return any(words.casefold() in text.casefold() for text in told)
 
 
 def _record(row: RowMapping) -> FilterRecord:

@@ -193,9 +193,7 @@ class Walk(RuleBasedStateMachine):
         self.killed_or_done(lambda: self.room.service.approve(by, id, revision), id)
 
     def reject(self, by: Identity, id: str) -> None:
-        if self.tried(lambda: self.room.service.reject(by, id, "no")):
-            self.known[id].approved = {}
-            self.known[id].vetted = False
+        self.killed_or_done(lambda: self.room.service.reject(by, id, "no"), id)
 
     def deploy(self, by: Identity, id: str) -> None:
         self.killed_or_done(lambda: self.room.service.deploy(by, id), id)
@@ -204,8 +202,7 @@ class Walk(RuleBasedStateMachine):
         self.killed_or_done(lambda: self.room.service.rollback(by, id, to), id)
 
     def pause(self, by: Identity, id: str) -> None:
-        if self.tried(lambda: self.room.service.pause(by, id)):
-            self.known[id].paused, self.known[id].approved = True, {}
+        self.killed_or_done(lambda: self.room.service.pause(by, id), id)
 
     def resume(self, by: Identity, id: str) -> None:
         self.killed_or_done(lambda: self.room.service.resume(by, id), id)
@@ -288,6 +285,10 @@ class Walk(RuleBasedStateMachine):
             known.may_run.add(revision)
             known.lived.add(revision)
             known.paused = False
+        elif action == "reject":
+            known.approved, known.vetted = {}, False
+        elif action == "pause":
+            known.approved, known.paused = {}, True
         elif action == "approve_deletion":
             known.turn_off()
             known.lived = set()

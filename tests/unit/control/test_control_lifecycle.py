@@ -324,6 +324,13 @@ def test_filters_are_found_by_status_consumer_and_words(room: Room) -> None:
     assert [record.id for record in room.service.list(consumer="one-consumer").filters] == ["one"]
     assert [record.id for record in room.service.list(q="FILTER TH").filters] == ["three"]
     assert room.service.list(q="100%_").total == 0
+    assert room.service.list(q="conditions").total == 0
+    paged = room.service.list(q="filter", after="one", limit=1)
+    assert ([record.id for record in paged.filters], paged.total, paged.after) == (
+        ["three"],
+        3,
+        "three",
+    )
 
 
 def test_the_table_knows_every_status_and_says_what_it_allows() -> None:
