@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,17 +25,19 @@ class Draft:
     content: Mapping[str, Any]
     revision: str
     sql_hash: str
+    # Who wrote it before it was submitted, such as in git: none of them may approve it.
+    also: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
         return self.declared.id
 
 
-def drafted(document: Filter | object) -> Draft:
+def drafted(document: Filter | object, also: Collection[str] = ()) -> Draft:
     """All faults of a document at once as DeclarationError, or the draft."""
     declared = document if isinstance(document, Filter) else parse_filter(document)
     sql_hash = compile_filter(declared).sql_hash
-    return Draft(declared, content(declared), revision_of(declared), sql_hash)
+    return Draft(declared, content(declared), revision_of(declared), sql_hash, frozenset(also))
 
 
 def bound(revision: str, sql_hash: str) -> str:
@@ -52,7 +54,7 @@ def written(
     change: Change, draft: Draft, number: int, author: str, before: FilterVersion | None, note: str
 ) -> FilterVersion:
     """A new version; whoever wrote on it since the last approval is one of its authors."""
-    authors = {author}
+    authors = {author, *draft.also}
     if before is not None and not _was_approved(change, before):
         authors |= set(before.authors)
     return change.add_version(

@@ -65,18 +65,26 @@ class FilterService:
 
     # Write
 
-    def create(self, by: Identity, document: Filter | object) -> FilterRecord:
+    def create(
+        self, by: Identity, document: Filter | object, also: Collection[str] = ()
+    ) -> FilterRecord:
+        """A new filter; `also` wrote on it, and may approve it as little as `by`."""
         require(by, "createFilter")
-        draft = drafted(document)
+        draft = drafted(document, also)
         with self._control.change() as change:
             return submitting.create(change, by.name, draft)
 
     def update(
-        self, by: Identity, id: str, document: Filter | object, if_match: str | None = None
+        self,
+        by: Identity,
+        id: str,
+        document: Filter | object,
+        if_match: str | None = None,
+        also: Collection[str] = (),
     ) -> FilterRecord:
         """The next version, waiting for approval; the document's id must be this one."""
         require(by, "updateFilter")
-        draft = reading.of_same_id(drafted(document), id)
+        draft = reading.of_same_id(drafted(document, also), id)
         with self._control.change() as change:
             record = found(change.filter(id), id)
             return submitting.update(change, record, by.name, draft, if_match, self._deadline)
