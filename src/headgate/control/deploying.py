@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -31,6 +32,7 @@ from headgate.store.ops import OpsStore
 LEASE = "control-plane"
 LEASE_SECONDS = 3.0
 AGREE_EVERY = timedelta(seconds=2)
+MOST_ORDERS = 5000
 REMOVALS = (OperationKind.DISABLE, OperationKind.DELETE)
 
 
@@ -50,6 +52,7 @@ class Reconciler:
         self._holder = f"{os.getpid()}-{uuid4().hex[:8]}"
         self._lease: Lease | None = None
         self._agreed_at: datetime | None = None
+        self._orders: dict[str, Deployment] = {}
 
     def step(self) -> bool:
         """Bring everything one step nearer to what is wanted; False while another one does."""
@@ -87,14 +90,13 @@ class Reconciler:
     def _told(self, record: FilterRecord, operation: Operation) -> tuple[Observed, tuple[str, ...]]:
         """Tell the target what it does not know yet, and ask how it stands."""
         target = self._target(operation.target)
-        if operation.kind in REMOVALS:
-            wanted, ids = removal_of(self._control, operation), ()
-            target.remove(wanted)
-        else:
-            wanted = self._deployment(record)
-            ids = tell(target, wanted)
-        self._faults.at(Point.AFTER_TOLD)
-        return target.observe(wanted), ids
+        if operation.kind not in REMOVALS:
+            told = tell(target, self._deployment(record))
+            self._faults.at(Point.AFTER_TOLD)
+            return told
+        wanted = removal_of(self._control, operation)
+        target.remove(wanted)
+        return target.observe(wanted), ()
 
     def _judge(
         self, record: FilterRecord, operation: Operation, seen: Observed, ids: tuple[str, ...]
@@ -124,10 +126,15 @@ class Reconciler:
             outcomes.failed(change, operation, why)
 
     def _deployment(self, record: FilterRecord) -> Deployment:
-        wanted = deployment_of(self._control, record)
+        """What this deployment says never changes, but for the pause: it is made once."""
+        known = self._orders.get(record.wanted_deployment or "")
+        wanted = known or deployment_of(self._control, record)
         if wanted is None:
             raise UnavailableError(f"nothing of {record.id} is wanted any more")
-        return wanted
+        if len(self._orders) >= MOST_ORDERS:
+            self._orders.clear()
+        self._orders[wanted.deployment] = wanted
+        return replace(wanted, paused=record.paused)
 
     def _target(self, name: str) -> DeploymentTarget:
         try:
@@ -213,14 +220,15 @@ class Reconciler:
             target.deploy(self._deployment(record))
 
 
-def tell(target: DeploymentTarget, wanted: Deployment) -> tuple[str, ...]:
-    """Make the target know this order; told once, it is not told again."""
+def tell(target: DeploymentTarget, wanted: Deployment) -> tuple[Observed, tuple[str, ...]]:
+    """Make the target know this order and ask how it stands; told once, it is not told again."""
     seen = target.observe(wanted)
     troubled = seen.state is State.FAILED
     same = troubled or (seen.state is State.PAUSED) == wanted.paused
     if seen.deployment == wanted.deployment and same:
-        return seen.statement_ids
-    return target.deploy(wanted)
+        return seen, seen.statement_ids
+    ids = target.deploy(wanted)
+    return target.observe(wanted), ids
 
 
 def reached(record: FilterRecord, seen: Observed) -> bool:
