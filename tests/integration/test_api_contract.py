@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from tests.integration.api_server import FILTER, RunningApi, running
+from tests.integration.conftest import RunningBroker
 
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
@@ -40,7 +41,8 @@ QUICK, FULL = 4, 150
 
 # These need PostgreSQL; the stream of what happens to filters does not.
 EVENTS = [place for place in OPERATIONS if re.match(r"/api/v1/events(?!/stream)", place[0])]
-REST = [place for place in OPERATIONS if place not in EVENTS]
+REDRIVE = ("/api/v1/dead-letters:redrive", "post")
+REST = [place for place in OPERATIONS if place not in EVENTS and place != REDRIVE]
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,15 @@ def with_postgres(
         postgres_port=server.port,
         postgres_password=server.password,
     ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def with_broker(
+    tmp_path_factory: pytest.TempPathFactory, broker: RunningBroker
+) -> Iterator[RunningApi]:
+    home = tmp_path_factory.mktemp("redrive")
+    with running(home, bootstrap_servers=broker.bootstrap) as made:
         yield made
 
 
@@ -129,6 +140,10 @@ def test_so_is_every_answer_to_events(with_postgres: RunningApi, place: tuple[st
     hold(with_postgres, place, QUICK)
 
 
+def test_so_is_every_answer_to_a_redrive(with_broker: RunningApi) -> None:
+    hold(with_broker, REDRIVE, QUICK)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("place", REST, ids=by_name)
 def test_the_same_with_many_more(api: RunningApi, place: tuple[str, str]) -> None:
@@ -139,3 +154,8 @@ def test_the_same_with_many_more(api: RunningApi, place: tuple[str, str]) -> Non
 @pytest.mark.parametrize("place", EVENTS, ids=by_name)
 def test_the_same_with_many_more_events(with_postgres: RunningApi, place: tuple[str, str]) -> None:
     hold(with_postgres, place, FULL)
+
+
+@pytest.mark.slow
+def test_the_same_with_many_more_redrives(with_broker: RunningApi) -> None:
+    hold(with_broker, REDRIVE, FULL)

@@ -97,9 +97,15 @@ def test_an_issuer_that_does_not_answer_is_away_and_not_a_refusal(issuer: KeySer
     token = issuer.token()
     issuer.server.shutdown()
     issuer.server.server_close()
+    checks = verifier(issuer.url)
     with pytest.raises(UnavailableError) as away:
-        verifier(issuer.url).identify(token)
+        checks.identify(token)
     assert token not in away.value.one_line
+    begun = time.monotonic()
+    for _ in range(1000):
+        with pytest.raises(UnavailableError):
+            checks.identify(token)
+    assert time.monotonic() - begun < 5
 
 
 def test_somebody_with_a_token_is_the_same_person_as_with_a_key(

@@ -25,6 +25,7 @@ from headgate.api import (
 from headgate.api.document import describe
 from headgate.api.guard import guarded
 from headgate.api.manners import Manners
+from headgate.api.places import Places
 from headgate.api.served import Served
 from headgate.control.identity.authenticate import Authenticator
 from headgate.control.identity.keys import Keys
@@ -63,7 +64,7 @@ def create_app(settings: Settings, store: OpsStore, service: FilterService) -> F
     )
     authenticator = Authenticator(Keys(store.keys), verifier_of(settings))
     app.state.served = Served(settings, store, service, authenticator)
-    app.state.counts, app.state.streams = metrics.Counts(), stream.Streams()
+    app.state.counts, app.state.places = metrics.Counts(), Places()
     problems.install(app)
     app.state.routes = tuple(own_routes(ROUTERS))
     refuse_unguarded(app.state.routes)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from headgate.api.idempotency import NAME, IdempotentRoute
 from headgate.api.models import Happened, Problem
+from headgate.api.places import KINDS
 from headgate.api.problems import responses
 from headgate.control.identity.policy import OPERATIONS, PUBLIC
 from headgate.spec.filter import Filter
@@ -68,10 +69,11 @@ def _finish(operation: dict[str, Any], once: bool) -> None:
             "required": True,
             "content": {"application/json": {"schema": {"$ref": SCHEMAS.format(model="Filter")}}},
         }
+    if name in KINDS:
+        operation["responses"].setdefault("429", responses(429)[429])
     if once:
         operation.setdefault("parameters", []).append(IDEMPOTENCY)
-        conflict = responses(409)[409]
-        operation["responses"].setdefault("409", conflict)
+        operation["responses"].setdefault("409", responses(409)[409])
 
 
 def _add(schemas: dict[str, Any], model: type[BaseModel]) -> None:

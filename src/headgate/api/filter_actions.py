@@ -164,7 +164,7 @@ def status(
 def revisions(
     by: Annotated[Identity, Depends(allowed("filterRevisions"))], here: ServedHere, id: FilterId
 ) -> RevisionList:
-    """Every version, the newest first."""
+    """Every version, the oldest first; also of a filter that was deleted."""
     return RevisionList(revisions=[RevisionOut.of(one) for one in here.service.revisions(id)])
 
 
@@ -185,5 +185,6 @@ def ledger(
     by: Annotated[Identity, Depends(allowed("filterLedger"))], here: ServedHere, id: FilterId
 ) -> LedgerOut:
     """Which revision judged which offsets: the proof that there is no gap and no overlap."""
-    here.service.get(id)
+    # A deleted filter keeps its history.
+    here.service.revisions(id)
     return LedgerOut.of(here.store.routing.routed(id))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
@@ -50,6 +51,7 @@ def create(
 def list_filters(
     by: Annotated[Identity, Depends(allowed("listFilters"))],
     here: ServedHere,
+    request: Request,
     response: Response,
     status: Annotated[Status | None, Query()] = None,
     consumer: Annotated[str | None, Query(max_length=255)] = None,
@@ -60,7 +62,8 @@ def list_filters(
     """The filters by id, a page at a time."""
     page = here.service.list(status=status, consumer=consumer, q=q, after=after, limit=limit)
     if page.after is not None:
-        response.headers["Link"] = f'<{PATH}?after={page.after}&limit={limit}>; rel="next"'
+        following = {**dict(request.query_params), "after": page.after}
+        response.headers["Link"] = f'<{PATH}?{urlencode(following)}>; rel="next"'
     found = [FilterOut.of(record) for record in page.filters]
     return FilterList(filters=found, total=page.total, next=page.after)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from headgate.api.idempotency import claim
+from headgate.api.places import KINDS, Places
 from headgate.api.problems import QUERY
 from headgate.api.served import served
 from headgate.control.identity import policy
@@ -23,7 +25,7 @@ FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-re
 _PORT = re.compile(r":\d*$")
 
 
-def allowed(operation: str) -> Callable[[Request], Identity]:
+def allowed(operation: str) -> Callable[[Request], Iterator[Identity]]:
     """A dependency that gives the identity, or refuses: `by: Annotated[Identity, Depends(allowed("…"))]`.
 
     The operation must be a row of `policy.OPERATIONS`, and the route's `operation_id` the same name.
@@ -31,14 +33,30 @@ def allowed(operation: str) -> Callable[[Request], Identity]:
     if operation not in policy.OPERATIONS:
         raise LookupError(f"{operation} has no rule in control/identity/policy.py")
 
-    def guard(request: Request) -> Identity:
+    def guard(request: Request) -> Iterator[Identity]:
         identity = _identity(request, operation)
         refuse_odd_parameters(request)
         claim(request, identity)
-        return identity
+        with _place(request, operation):
+            yield identity
 
     guard.operation = operation  # type: ignore[attr-defined]  # read by `guarded`
     return guard
+
+
+@contextmanager
+def _place(request: Request, operation: str) -> Generator[None]:
+    """Until the answer is made; most operations need none."""
+    kind = KINDS.get(operation)
+    if kind is None:
+        yield
+        return
+    places: Places = request.app.state.places
+    places.take(kind)
+    try:
+        yield
+    finally:
+        places.give_back(kind)
 
 
 def guarded(route: APIRoute) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
 from collections.abc import AsyncIterator
@@ -16,37 +15,19 @@ from starlette.concurrency import run_in_threadpool
 from headgate.api import problems
 from headgate.api.guard import allowed, credentials
 from headgate.api.models import Happened
+from headgate.api.places import STREAMS, Places
 from headgate.api.served import Served, ServedHere
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import may
-from headgate.errors import HeadgateError, TooManyError
+from headgate.errors import HeadgateError
 from headgate.store.control_model import AuditEntry
 
 MEDIA_TYPE = "text/event-stream"
-MOST_STREAMS = 64
-MOST_AT_ONCE = 500
 LOOK_EVERY = 0.5
 # A comment now and then, so that neither side takes the silence for a broken line; and whether
 # the caller may still listen.
 ALIVE_EVERY = 10.0
 router = APIRouter(prefix="/api/v1/events", tags=["events"])
-
-
-class Streams:
-    """Counts those that are open; a stream costs a look at the store twice a second."""
-
-    def __init__(self, most: int = MOST_STREAMS) -> None:
-        self._most, self._open, self._lock = most, 0, threading.Lock()
-
-    def open(self) -> None:
-        with self._lock:
-            if self._open >= self._most:
-                raise TooManyError(f"{self._most} streams are open", fix="close one, or try later")
-            self._open += 1
-
-    def close(self) -> None:
-        with self._lock:
-            self._open -= 1
 
 
 # Each event of the stream; `data` is the JSON of a `Happened`.
@@ -80,13 +61,13 @@ async def stream(
     most_seconds: Annotated[float, Query(alias="for", gt=0, le=86_400)] = 86_400,
 ) -> StreamingResponse:
     """From now on, or after the event that `Last-Event-ID` names."""
-    streams: Streams = request.app.state.streams
-    streams.open()
+    places: Places = request.app.state.places
+    places.take(STREAMS)
     begin = int(last_event_id) if last_event_id is not None else after
     shown = credentials(request)
     events = _events(here, begin, time.monotonic() + most_seconds, shown)
     # Also for a stream whose caller was gone before it began: then nothing in it ever ran.
-    weakref.finalize(events, streams.close)
+    weakref.finalize(events, places.give_back, STREAMS)
     return StreamingResponse(events, media_type=MEDIA_TYPE)
 
 

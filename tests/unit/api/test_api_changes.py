@@ -175,6 +175,28 @@ def test_pages_have_every_filter_once_while_others_are_made(ask: Asked) -> None:
     assert seen == names
 
 
+def test_the_link_to_the_next_page_asks_for_the_same(ask: Asked) -> None:
+    for number in range(3):
+        body = {**FILTER, "id": f"f-{number}", "outputTopic": f"t-{number}"}
+        ask("POST", FILTERS, "ann", json=body)
+    query = f"status=pending_approval&consumer={FILTER['consumerId']}&q=a%26b&limit=1"
+    assert ask("GET", f"{FILTERS}?{query}", "vera").json()["total"] == 0
+    page = ask("GET", f"{FILTERS}?{query.replace('a%26b', 'f-')}", "vera")
+    link = page.headers["Link"].partition(">")[0].removeprefix("<")
+    assert "status=pending_approval" in link
+    assert f"consumer={FILTER['consumerId']}" in link
+    following = ask("GET", link, "vera").json()
+    assert [one["id"] for one in following["filters"]] == ["f-1"]
+
+
+def test_a_deleted_filter_keeps_its_history(ask: Asked, etag: str) -> None:
+    ask("DELETE", ONE, "ann", headers={"If-Match": etag})
+    assert ask("GET", ONE, "vera").status_code in (200, 404)
+    assert ask("GET", f"{ONE}/revisions", "vera").json()["revisions"][0]["version"] == 1
+    assert ask("GET", f"{ONE}/ledger", "vera").json()["ranges"] == []
+    assert ask("GET", f"{FILTERS}/never-there/ledger", "vera").status_code == 404
+
+
 def test_filters_are_found_by_status_consumer_and_words(ask: Asked) -> None:
     ask("POST", FILTERS, "ann", json=FILTER)
     other = {**FILTER, "id": "other", "name": "Loans", "consumerId": "bank", "outputTopic": "loans"}

@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError
 from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
 
 from headgate.api.manners import MOST_BYTES
+from headgate.api.places import DRY_RUNS
 
 
 def test_all_faults_come_at_once_each_with_its_pointer(ask: Asked) -> None:
@@ -205,3 +206,21 @@ def test_the_counts_name_operations_and_never_paths_or_people(ask: Asked) -> Non
     assert 'headgate_filters{status="pending_approval"} 1' in text
     assert "canary" not in text
     assert "ann" not in text.replace("pending", "")
+
+
+def test_dear_operations_have_few_places_and_give_them_back(ask: Asked) -> None:
+    places = ask.app.state.places
+    path = f"{FILTERS}:dry-run"
+    for _ in range(3):
+        assert ask("POST", path, "vera", json=FILTER).status_code == 200
+    for _ in range(3):
+        assert ask("POST", path, "vera", json={}).status_code == 422
+    places.take(DRY_RUNS)
+    places.take(DRY_RUNS)
+    answer = ask("POST", path, "vera", json=FILTER)
+    assert (answer.status_code, answer.json()["code"]) == (429, "HG-2004")
+    assert answer.headers["Retry-After"]
+    assert ask("GET", FILTERS, "vera").status_code == 200
+    assert ask("POST", path, json=FILTER).status_code == 401
+    places.give_back(DRY_RUNS)
+    assert ask("POST", path, "vera", json=FILTER).status_code == 200

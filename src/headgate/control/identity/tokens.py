@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -24,6 +26,8 @@ LONGEST = 8192
 LONGEST_NAME = 200
 LEEWAY_SECONDS = 30
 KEYS_SECONDS = 5
+# So long an issuer that did not answer is not asked again.
+AWAY_SECONDS = 10
 NEEDED = ["exp", "iss", "aud", "sub"]
 
 
@@ -84,14 +88,22 @@ class KeySetAtUrl:
 
     def __init__(self, url: str) -> None:
         self._client = jwt.PyJWKClient(_safe(url), timeout=KEYS_SECONDS)
+        self._lock, self._failed_at = threading.Lock(), float("-inf")
 
     def of(self, token: str) -> Any:
-        try:
-            return _public(self._client.get_signing_key_from_jwt(token))
-        except jwt.PyJWKClientConnectionError as error:
-            raise UnavailableError(
-                "the issuer's keys cannot be read", why="JWT_JWKS does not answer"
-            ) from error
+        # One thread asks an issuer that hangs, not all of them one after another.
+        with self._lock:
+            if time.monotonic() - self._failed_at < AWAY_SECONDS:
+                raise _away()
+            try:
+                return _public(self._client.get_signing_key_from_jwt(token))
+            except jwt.PyJWKClientConnectionError as error:
+                self._failed_at = time.monotonic()
+                raise _away() from error
+
+
+def _away() -> UnavailableError:
+    return UnavailableError("the issuer's keys cannot be read", why="JWT_JWKS does not answer")
 
 
 class TokenVerifier:
