@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.router import Router, event, once
-from tests.integration.spark import Interruption, Pipeline
+from tests.integration.spark import Interruption, Pipeline, StruckError, create_topic, strike
 
 from headgate.checks.router_ranges import ranges_of_all
 from headgate.engine.faults import Point
-from headgate.store.routing_model import Standing
+from headgate.store.routing_model import Owing, Standing
 
 
 @pytest.mark.slow
@@ -45,3 +45,29 @@ def test_a_filter_whose_topic_is_deleted_is_suspended_alone(
     assert [run.subject for run in router.replay()] == ["dealer-002"]
     assert router.ids("dealer-002") == [id for id in other.ids("dealer-002") if int(id[6:]) >= 9]
     assert [words for one in ranges_of_all(router.pipeline.store) for words in one.breaks] == []
+
+
+@pytest.mark.slow
+def test_a_replay_that_was_killed_judges_nothing_of_a_topic_that_was_made_again(
+    pipeline: Pipeline,
+) -> None:
+    router, store = Router(pipeline), pipeline.store
+    pipeline.produce(event(n) for n in range(10))
+    router.route()
+    router.dealer(1, backfill="earliest")
+    router.route()
+    run = store.claim("replay-dealer-001", 1, "this test")
+    with pytest.raises(StruckError):
+        pipeline.carry_out(run, strike(Point.AFTER_INTENT))
+    assert len(store.open_intents(run.job)) == 1
+    router.topics.delete([pipeline.topic])
+    create_topic(str(pipeline.settings.bootstrap_servers), pipeline.topic, 2, 1_048_588)
+    pipeline.produce(event(n) for n in range(100, 112))
+    router.route(form="repair")
+    router.route()
+    pipeline.carry_out(run)
+    assert store.open_intents(run.job) == ()
+    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(100, 112))
+    owed = {one.state for one in store.routing.owed("dealer-001")}
+    assert owed <= {Owing.GIVEN_UP, Owing.DONE}
+    assert [words for one in ranges_of_all(store) for words in one.breaks] == []

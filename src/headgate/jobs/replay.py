@@ -11,7 +11,7 @@ from dataclasses import replace
 from headgate.engine.context import RunContext
 from headgate.engine.controller import TRIES
 from headgate.engine.followed import Followed
-from headgate.engine.protocol import span
+from headgate.engine.protocol import ledger_row, span
 from headgate.engine.stream import explain, read_range
 from headgate.engine.topics import Topics
 from headgate.errors import LeaseLostError, OperationError, UsageError
@@ -77,11 +77,24 @@ class _Replay:
     def work(self) -> None:
         """What a killed run left open, then every range that is owed."""
         prepare(self._context, self._target)
+        topic = self._topics.found(self._target.source)
         for intent in self._context.store.open_intents(self._context.run.job):
             mine = replace(intent, run=self._context.run.number)
+            if mine.range.source_id != topic.topic_id:
+                self._close(mine)
+                continue
             self._progress.batch(self._protocol.finish(mine, self._batch(mine.range, again=True)))
         for owed in self._routing.owed(self._filter, (Owing.WAITING,)):
             self._judge(owed)
+
+    def _close(self, intent: Intent) -> None:
+        """A batch of a topic that is gone: settled if its dead letters tell of it, else given up."""
+        result = self._target.account(self._context.session, intent)
+        if result is None:
+            self._context.store.withdraw(intent)
+        else:
+            row = ledger_row(intent, result)
+            self._context.store.settle(intent, row, None, result.routed)
 
     def _judge(self, owed: Owed) -> None:
         """Batch after batch until nothing is left of it, the filter is halted, or the run is stopped."""

@@ -37,6 +37,13 @@ class RouterGap:
         return Result(0, {}, {}, intent.revisions, routed=RoutedBatch(intent.revisions[0]))
 
 
+def withdraw_expired(store: OpsStore, job: str, topic: Followed) -> None:
+    """Give up announced batches that can no longer be read whole."""
+    for intent in store.open_intents(job):
+        if intent.range.source_id == topic.topic_id and expired(topic, intent.range.start):
+            store.withdraw(intent)
+
+
 def accept_router_gap(
     context: RunContext,
     target: RouterTarget,
@@ -46,9 +53,6 @@ def accept_router_gap(
 ) -> None:
     """Settle what expired as a batch without a record, and go on behind it."""
     run, store, protocol = context.run, context.store, context.protocol()
-    for intent in store.open_intents(run.job):
-        if intent.range.source_id == topic.topic_id and expired(topic, intent.range.start):
-            store.withdraw(intent)
     next_ = goes_on_at(topic, ledger_reached(store, run.job), checkpoint.start())
     range_ = gap_range(topic, next_, run.job)
     row = protocol.process(run.job, run.number, range_, (set_id,), ACCEPTED_GAP, RouterGap(store))

@@ -8,31 +8,30 @@ from dataclasses import replace
 from headgate.jobs.router_plan import EXPIRED
 from headgate.store.routing import RoutingStore
 from headgate.store.routing_model import Owed, Owing
-from headgate.store.spans import Spans, between, blocks, merged, minus, union
+from headgate.store.spans import Spans, between, blocks, minus, union
 
 
-def judged_or_owed(routing: RoutingStore, filter: str, source_id: str) -> Spans:
-    """What the filter has judged of this topic, or is to judge already."""
+def judged_or_owed(
+    routing: RoutingStore, filter: str, source: str, source_id: str, within: Spans
+) -> Spans:
+    """What the filter has judged of these offsets, or is to judge already."""
     owed = routing.owed(filter, (Owing.WAITING, Owing.FAILED))
-    return union(_judged(routing, filter, source_id), _spans(owed, source_id))
+    judged = routing.judged_within(filter, source, source_id, within)
+    return union(judged, _spans(owed, source_id))
 
 
 def left_of(routing: RoutingStore, owed: Owed, begin: Mapping[str, int]) -> Spans:
     """What is still to be judged of it; what has expired since is put on record as given up."""
+    whole = between(owed.start, owed.end)
     given_up = _spans(routing.owed(owed.filter, (Owing.GIVEN_UP,)), owed.source_id)
-    done = union(_judged(routing, owed.filter, owed.source_id), given_up)
-    left = minus(between(owed.start, owed.end), done)
+    judged = routing.judged_within(owed.filter, owed.source, owed.source_id, whole)
+    left = minus(whole, union(judged, given_up))
     there = minus(left, between({}, begin))
     gone = blocks(minus(left, there))
     if gone:
         lost = [replace(owed, id=None, start=start, end=end) for start, end in gone]
         routing.give_up(lost, EXPIRED)
     return there
-
-
-def _judged(routing: RoutingStore, filter: str, source_id: str) -> Spans:
-    ranges = routing.routed(filter).ranges
-    return merged((r.partition, r.start, r.end) for r in ranges if r.source_id == source_id)
 
 
 def _spans(owed: tuple[Owed, ...], source_id: str) -> Spans:

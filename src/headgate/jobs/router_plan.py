@@ -20,7 +20,7 @@ class World:
     """What a plan goes by: what is wanted, how filters stand, and where the next batch starts.
 
     `begin` is what the topic still has; `refused` says of filters why they cannot be taken up;
-    `known` tells which offsets a filter has judged, or is to judge already.
+    `known` tells which of some offsets a filter has judged, or is to judge already.
     """
 
     source: str
@@ -30,7 +30,7 @@ class World:
     wanted: tuple[Wanted, ...]
     seen: Mapping[str, Seen]
     refused: Mapping[str, str]
-    known: Callable[[str], Spans]
+    known: Callable[[str, Spans], Spans]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def standing(world: World, wanted: Wanted) -> Seen:
         source_id=world.source_id,
     )
     if before is not None and _is_stuck(wanted, before):
-        return before
+        return _stuck(world, before)
     if wanted.paused:
         return replace(now, standing=Standing.PAUSED, cutover=_cursor(world, before, world.cutover))
     if wanted.filter in world.refused:
@@ -95,6 +95,14 @@ def _is_stuck(wanted: Wanted, before: Seen) -> bool:
     """A filter that failed is tried again when it is deployed again, and not before."""
     same = (before.deployment, before.revision) == (wanted.deployment, wanted.revision)
     return before.standing in STUCK and same and not wanted.paused
+
+
+def _stuck(world: World, before: Seen) -> Seen:
+    """As before; on a topic that was made again it has judged nothing from the beginning on."""
+    if before.source_id == world.source_id:
+        return before
+    moved = replace(before, source_id=world.source_id, at=None)
+    return replace(moved, cutover=world.cutover) if before.cutover else moved
 
 
 def _cursor(world: World, before: Seen | None, otherwise: Mapping[str, int]) -> Mapping[str, int]:
@@ -121,7 +129,8 @@ def _owed(world: World, wanted: Wanted, before: Seen | None) -> list[Owed]:
         }
     if start is None:
         return []
-    missed = minus(between(start, world.cutover), world.known(wanted.filter))
+    within = between(start, world.cutover)
+    missed = minus(within, world.known(wanted.filter, within))
     there = minus(missed, between({}, world.begin))
     gone = minus(missed, there)
     left = [_row(world, wanted, *block) for block in blocks(there)]

@@ -17,7 +17,7 @@ from headgate.engine.topics import Topics
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 from headgate.jobs.replay_requests import ReplayRequests
 from headgate.jobs.router_batch import Means, RouterBatch
-from headgate.jobs.router_gap import accept_router_gap
+from headgate.jobs.router_gap import accept_router_gap, withdraw_expired
 from headgate.jobs.router_owed import judged_or_owed
 from headgate.jobs.router_plan import World, is_new, planned
 from headgate.jobs.router_sets import FilterSet, FilterSets
@@ -26,7 +26,7 @@ from headgate.jobs.router_topics import OutputTopics
 from headgate.jobs.router_views import RouterViews
 from headgate.jobs.topic_run import TopicRun
 from headgate.store.model import Intent, Range
-from headgate.store.routing_model import Seen, Standing, Wanted
+from headgate.store.routing_model import Boundary, Seen, Standing, Wanted
 
 
 class RouterRun(TopicRun):
@@ -58,6 +58,8 @@ class RouterRun(TopicRun):
 
     def accept_gap(self, topic: Followed, checkpoint: Checkpoint) -> None:
         self._place = topic, checkpoint
+        withdraw_expired(self._context.store, self._router.job, topic)
+        self.finish_open_intents(topic, checkpoint)
         self.take_over()
         accept_router_gap(self._context, self._router, topic, checkpoint, self._set_id)
 
@@ -97,37 +99,38 @@ class RouterRun(TopicRun):
         generation = self._routing.generation(self._router.source)
         if generation == self._generation:
             return
-        plan = planned(self._world())
+        self._context.still_mine()
+        world, boundary = self._world()
+        plan = planned(world)
         self._set_id = self._routing.take_over(
-            self._router.source, plan.members, plan.seen, plan.owed
+            self._router.source, plan.members, plan.seen, plan.owed, boundary
         )
         self._sets.forget_all_but(plan.members)
         self._generation = generation
 
-    def _world(self) -> World:
+    def _world(self) -> tuple[World, Boundary]:
         if self._place is None:
             raise OperationError("the router has not begun to read its topic")
         topic, checkpoint = self._place
-        wanted = self._routing.wanted(self._router.source)
-        seen = {one.filter: one for one in self._routing.seen(self._router.source)}
-        return World(
-            source=self._router.source,
-            source_id=topic.topic_id,
-            cutover=self._next(topic, checkpoint),
+        source, id_ = self._router.source, topic.topic_id
+        reached = self._reached()
+        done: Mapping[str, int] = {}
+        if reached is not None and reached.source_id == id_:
+            done = reached.end
+        start = checkpoint.start()
+        wanted = self._routing.wanted(source)
+        seen = {one.filter: one for one in self._routing.seen(source)}
+        world = World(
+            source=source,
+            source_id=id_,
+            cutover={**(start.offsets if start else topic.begin), **done},
             begin=topic.now(self._topics).begin,
             wanted=wanted,
             seen=seen,
-            refused=self._refused(wanted, seen, topic.topic_id),
-            known=lambda filter: judged_or_owed(self._routing, filter, topic.topic_id),
+            refused=self._refused(wanted, seen, id_),
+            known=lambda filter, within: judged_or_owed(self._routing, filter, source, id_, within),
         )
-
-    def _next(self, topic: Followed, checkpoint: Checkpoint) -> Mapping[str, int]:
-        """Where the next batch starts."""
-        start, reached = checkpoint.start(), self._reached()
-        offsets = dict(start.offsets) if start else topic.begin
-        if reached is not None and reached.source_id == topic.topic_id:
-            offsets |= reached.end
-        return offsets
+        return world, Boundary(self._router.job, id_, done)
 
     def _refused(
         self, wanted: tuple[Wanted, ...], seen: Mapping[str, Seen], source_id: str
@@ -143,7 +146,10 @@ class RouterRun(TopicRun):
                     error.one_line if isinstance(error, HeadgateError) else str(error)
                 )
         able = [one for one in new if one.filter not in found]
-        return found | (self._outputs.refused(able, self._router.dlq_topic) if able else {})
+        if not able:
+            return found
+        every = self._routing.wanted()
+        return found | self._outputs.refused(able, self._router.dlq_topic, every)
 
     def suspend(self, intent: Intent, set_: FilterSet, why: Mapping[str, str]) -> Intent:
         """Go on without these; each keeps its place and catches up once it is deployed again."""

@@ -10,7 +10,7 @@ from headgate.errors import HeadgateError, UnavailableError
 from headgate.store.routing_model import Member, Wanted
 
 PARTITIONS, RETENTION_DAYS = 3, 7
-INTERNAL = "__"
+INTERNAL, DEAD_LETTERS = "__", ".dlq"
 # A limit that is changed is noticed within this time.
 FRESH_SECONDS = 60.0
 
@@ -23,9 +23,14 @@ class OutputTopics:
         self._largest: dict[str, int] = {}
         self._looked = -FRESH_SECONDS
 
-    def refused(self, wanted: Sequence[Wanted], dlq_topic: str) -> dict[str, str]:
-        """Make the topics that are absent; per filter, why its topic cannot be written."""
-        named = {one.filter: _forbidden(one, dlq_topic) for one in wanted}
+    def refused(
+        self, wanted: Sequence[Wanted], dlq_topic: str, every: Sequence[Wanted]
+    ) -> dict[str, str]:
+        """Make the topics that are absent; per filter, why its topic cannot be written.
+
+        `every` are the filters of all sources: one must not lead back to where its events come from.
+        """
+        named = {one.filter: forbidden(one, dlq_topic, every) for one in wanted}
         able = sorted({one.topic for one in wanted if not named[one.filter]})
         bad = self._made(able) | self._topics.unwritable(able)
         found = {one.filter: named[one.filter] or bad.get(one.topic, "") for one in wanted}
@@ -68,9 +73,19 @@ class OutputTopics:
         return self._largest
 
 
-def _forbidden(wanted: Wanted, dlq_topic: str) -> str:
-    if wanted.topic == wanted.source:
-        return "its output topic is the topic that it reads: events would go round for ever"
-    if wanted.topic == dlq_topic:
-        return f"its output topic {dlq_topic} is that of the dead letters"
+def forbidden(wanted: Wanted, dlq_topic: str, every: Sequence[Wanted]) -> str:
+    """Why a filter must not write to its topic, whether or not it could; empty when it may."""
+    if wanted.source in _reached_from(wanted.topic, every):
+        return f"events would go round for ever: {wanted.topic} leads back to {wanted.source}"
+    if wanted.topic == dlq_topic or wanted.topic.endswith(DEAD_LETTERS):
+        return f"its output topic {wanted.topic} is one of dead letters"
     return f"topic {wanted.topic} is Kafka's own" if wanted.topic.startswith(INTERNAL) else ""
+
+
+def _reached_from(topic: str, every: Sequence[Wanted]) -> set[str]:
+    """This topic and all that its events are routed on to."""
+    found, new = set[str](), {topic}
+    while new:
+        found |= new
+        new = {one.topic for one in every if one.source in new} - found
+    return found

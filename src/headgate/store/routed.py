@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, case, func, insert, select
 
 from headgate.store.model import LedgerRow
 from headgate.store.routing_model import Routed, RoutedBatch, RoutedCount, RoutedRange, RoutedSum
 from headgate.store.routing_tables import routed_batches, routed_counts, routing_sets
+from headgate.store.spans import Spans, each, merged
 from headgate.store.tables import pieces
 
 
@@ -23,11 +24,13 @@ def note(db: Connection, row: LedgerRow, batch: RoutedBatch) -> None:
 
 
 def of_filter(db: Connection, filter: str) -> Routed:
-    return Routed(filter, tuple(_joined(_ranges(db, filter))), _sums(db, filter))
+    return Routed(filter, tuple(_ranges(db, filter)), _sums(db, filter))
 
 
 def _ranges(db: Connection, filter: str) -> Iterable[RoutedRange]:
-    query = (
+    """Pieces that follow upon each other, of one revision and job, as one; the database joins them."""
+    lane = ("job", "revision", "source", "source_id", "partition")
+    own = (
         select(
             pieces.c.job,
             routing_sets.c.revision,
@@ -40,27 +43,45 @@ def _ranges(db: Connection, filter: str) -> Iterable[RoutedRange]:
         .join(routed_batches, routed_batches.c.set_id == routing_sets.c.set_id)
         .join(pieces, pieces.c.ledger == routed_batches.c.ledger)
         .where(routing_sets.c.filter == filter)
-        .order_by(pieces.c.source, pieces.c.source_id, pieces.c.partition, pieces.c.start)
+        .subquery()
     )
-    return (RoutedRange(*row) for row in db.execute(query))
+    by = [own.c[name] for name in lane]
+    before = func.lag(own.c.end).over(partition_by=by, order_by=own.c.start)
+    begins = case((before == own.c.start, 0), else_=1).label("begins")
+    marked = select(own, begins).subquery()
+    number = func.sum(marked.c.begins).over(
+        partition_by=[marked.c[name] for name in lane], order_by=marked.c.start
+    )
+    islands = select(marked, number.label("island")).subquery()
+    of = [islands.c[name] for name in lane]
+    start = func.min(islands.c.start)
+    query = select(*of, start, func.max(islands.c.end), func.count())
+    query = query.group_by(*of, islands.c.island)
+    ordered = query.order_by(islands.c.source, islands.c.source_id, islands.c.partition, start)
+    return [RoutedRange(*row) for row in db.execute(ordered)]
 
 
-def _joined(ranges: Iterable[RoutedRange]) -> Iterable[RoutedRange]:
-    """Pieces that follow upon each other, of one revision and job, as one."""
-    last: RoutedRange | None = None
-    for range_ in ranges:
-        if last is not None and _follows(last, range_):
-            last = replace(last, end=range_.end, batches=last.batches + 1)
-            continue
-        if last is not None:
-            yield last
-        last = range_
-    if last is not None:
-        yield last
-
-
-def _follows(last: RoutedRange, next_: RoutedRange) -> bool:
-    return replace(last, start=last.end, end=next_.end, batches=1) == next_
+def judged_within(
+    db: Connection, filter: str, jobs: Sequence[str], source_id: str, within: Spans
+) -> Spans:
+    """What the filter has judged of these offsets, live or beside; all else is not looked at."""
+    found: list[tuple[str, int, int]] = []
+    for partition, start, end in each(within):
+        query = (
+            select(pieces.c.start, pieces.c.end)
+            .join(routed_batches, routed_batches.c.ledger == pieces.c.ledger)
+            .join(routing_sets, routing_sets.c.set_id == routed_batches.c.set_id)
+            .where(
+                pieces.c.job.in_(jobs),
+                pieces.c.source_id == source_id,
+                pieces.c.partition == partition,
+                pieces.c.end > start,
+                pieces.c.start < end,
+                routing_sets.c.filter == filter,
+            )
+        )
+        found += [(partition, int(row[0]), int(row[1])) for row in db.execute(query)]
+    return merged(found)
 
 
 def _sums(db: Connection, filter: str) -> tuple[RoutedSum, ...]:

@@ -9,11 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, delete, insert, select, update
 
-from headgate.store import intents, routed
+from headgate.errors import LeaseLostError
+from headgate.store import intents, ledger, routed
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.database import writing
 from headgate.store.model import Intent
 from headgate.store.routing_model import (
+    Boundary,
     Member,
     Owed,
     Owing,
@@ -30,6 +32,7 @@ from headgate.store.routing_tables import (
     wanted_changes,
     wanted_filters,
 )
+from headgate.store.spans import Spans
 from headgate.store.tables import revisions
 
 FILTER, FILTER_SET = "filter", "filter-set"
@@ -113,10 +116,20 @@ class RoutingStore:
     # Sets
 
     def take_over(
-        self, source: str, members: Sequence[Member], seen: Sequence[Seen], owed: Sequence[Owed]
+        self,
+        source: str,
+        members: Sequence[Member],
+        seen: Sequence[Seen],
+        owed: Sequence[Owed],
+        boundary: Boundary | None = None,
     ) -> str:
-        """This set judges from now on; with it goes how its filters stand, and what they owe."""
+        """This set judges from now on; with it goes how its filters stand, and what they owe.
+
+        LeaseLostError when the job is no longer between these two batches: another engine works on it.
+        """
         with writing(self._engine) as db:
+            if boundary is not None:
+                _refuse_unless_at(db, boundary)
             set_id = _keep_set(db, source, members, self._clock())
             _see(db, [replace(one, set_id=set_id) for one in seen], self._clock())
             _end_owed(db, seen, self._clock())
@@ -155,6 +168,12 @@ class RoutingStore:
         """Every range that a filter has judged, live or beside, and how much it sent on."""
         with self._engine.connect() as db:
             return routed.of_filter(db, filter)
+
+    def judged_within(self, filter: str, source: str, source_id: str, within: Spans) -> Spans:
+        """What the filter has judged of these offsets of its source."""
+        jobs = (f"router-{source}", f"replay-{filter}")
+        with self._engine.connect() as db:
+            return routed.judged_within(db, filter, jobs, source_id, within)
 
     def routed_sums(self, job: str | None = None) -> Mapping[str, tuple[int, int]]:
         """Per filter: records sent on and records refused."""
@@ -199,6 +218,23 @@ class RoutingStore:
         with writing(self._engine) as db:
             values = {"state": state.value, "reason": reason, "at": self._clock()}
             db.execute(update(owed_ranges).where(owed_ranges.c.id == owed.id).values(**values))
+
+
+def _refuse_unless_at(db: Connection, boundary: Boundary) -> None:
+    """A standing that is written beside a batch would speak of offsets that another set judges."""
+    settled = ledger.settled_range(db, boundary.job)
+    same = settled is not None and settled.source_id == boundary.source_id
+    reached = dict(settled.end) if settled is not None and same else {}
+    announced = [
+        one
+        for one in intents.open_of(db, boundary.job)
+        if one.range.source_id == boundary.source_id
+    ]
+    if announced or reached != dict(boundary.reached):
+        raise LeaseLostError(
+            f"another engine works on {boundary.job}",
+            why="a batch was announced or settled since the set of filters was planned",
+        )
 
 
 def _wanted_filter(db: Connection, filter: str) -> Wanted | None:

@@ -77,6 +77,15 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Boundary:
+    """Between which batches a router is: how far it has settled this topic, with no batch under way."""
+
+    job: str
+    source_id: str
+    reached: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class RoutedBatch:
     """What a batch of the router says beside its outcomes: by which set, and counts that are not 0."""
 

@@ -21,6 +21,7 @@ from headgate.store.database import HEAD
 from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
 from headgate.store.routing_model import (
+    Boundary,
     Member,
     Owing,
     RoutedBatch,
@@ -136,10 +137,13 @@ class RouterModel(RuleBasedStateMachine):
                 wanted=routing.wanted(SOURCE),
                 seen={one.filter: one for one in routing.seen(SOURCE)},
                 refused=dict.fromkeys(self.refused, "it cannot be taken up"),
-                known=lambda filter: judged_or_owed(routing, filter, TOPIC_ID),
+                known=lambda filter, within: judged_or_owed(
+                    routing, filter, SOURCE, TOPIC_ID, within
+                ),
             )
         )
-        self.set_id = routing.take_over(SOURCE, plan.members, plan.seen, plan.owed)
+        boundary = Boundary(JOB, TOPIC_ID, self.store.coverage(JOB))
+        self.set_id = routing.take_over(SOURCE, plan.members, plan.seen, plan.owed, boundary)
 
     def settle(self, intent: Intent) -> None:
         range_ = intent.range

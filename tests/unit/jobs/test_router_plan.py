@@ -30,7 +30,7 @@ def world(
         wanted=wanted,
         seen={one.filter: one for one in seen},
         refused=refused or {},
-        known=lambda _: known or {},
+        known=lambda *_: known or {},
     )
 
 
@@ -128,3 +128,13 @@ def test_on_a_topic_that_was_made_again_filters_begin_anew() -> None:
     (seen,) = planned(world(ONE, seen=(old,))).seen
     assert (seen.source_id, seen.cutover) == ("t1", {"0": 50})
     assert is_new(ONE, old, "t1")
+
+
+def test_a_suspended_filter_is_owed_a_topic_that_was_made_again_from_its_beginning() -> None:
+    bad = replace(LIVE, standing=Standing.SUSPENDED, source_id="t0", cutover={"0": 900})
+    begun = replace(world(ONE, seen=(bad,)), cutover={"0": 0})
+    (moved,) = planned(begun).seen
+    assert (moved.standing, moved.source_id, moved.cutover) == ("suspended", "t1", {"0": 0})
+    assert planned(replace(begun, seen={"one": moved})).seen == ()
+    plan = planned(world(replace(ONE, deployment="d9"), seen=(moved,)))
+    assert plan.owed == (owed(0, 50),)

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from tests.unit.store.store_batches import Clock, intent, outcome, topic
 
-from headgate.errors import BatchRefusedError
+from headgate.errors import BatchRefusedError, LeaseLostError
 from headgate.store.ops import OpsStore
 from headgate.store.routing_model import (
+    Boundary,
     Member,
     Owed,
     Owing,
@@ -176,3 +177,31 @@ def test_the_counts_of_batches_stand_by_their_rows(store: OpsStore) -> None:
         first.id: RoutedBatch(set_id, (count,)),
         second.id: RoutedBatch(set_id),
     }
+
+
+def test_only_the_engine_between_the_two_batches_says_how_filters_stand(store: OpsStore) -> None:
+    routing = store.routing
+    set_id = routing.keep_set(SOURCE, members(ONE))
+    here = Boundary("bronze-orders", "t1", {})
+    routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
+    announced = store.begin(intent(topic({"0": 0}, {"0": 9}), (set_id,)))
+    with pytest.raises(LeaseLostError):
+        routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
+    store.settle(announced, outcome(announced, routed=9), None, RoutedBatch(set_id))
+    with pytest.raises(LeaseLostError):
+        routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
+    routing.take_over(SOURCE, members(ONE), [LIVE], [], replace(here, reached={"0": 9}))
+    assert len(routing.history("dealer-001")) == 2
+
+
+def test_what_a_filter_judged_is_found_within_the_offsets_asked_for(store: OpsStore) -> None:
+    routing = store.routing
+    one, two = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(TWO))
+    for start, set_id in ((0, one), (10, two), (20, one)):
+        range_ = replace(topic({"0": start}, {"0": start + 10}), source=f"kafka:{SOURCE}")
+        mine = replace(intent(range_, (set_id,)), job=f"router-{SOURCE}")
+        announced = store.begin(mine)
+        store.settle(announced, outcome(announced, routed=10), None, RoutedBatch(set_id))
+    found = routing.judged_within("dealer-001", SOURCE, "t1", {"0": [(5, 25)], "1": [(0, 9)]})
+    assert found == {"0": [(0, 10), (20, 30)]}
+    assert routing.judged_within("dealer-001", SOURCE, "t2", {"0": [(5, 25)]}) == {}
