@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -239,3 +240,15 @@ def test_a_kill_at_any_moment_leaves_a_whole_repository(tmp_path: Path):
     git(folder, "fsck", "--strict")
     assert store.read("after") == "1\n"
     assert store.read("busy") is not None
+
+
+def test_a_remote_that_hangs_keeps_no_commit_waiting(tmp_path: Path):
+    """Whoever waits for the remote holds another lock than whoever commits."""
+    store = GitStore(tmp_path / "a.git", remote=str(tmp_path / "nowhere"))
+    store.commit(ID, "1\n", "alice", "one")
+    with (tmp_path / "a.git" / "headgate-remote.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        begun = time.monotonic()
+        store.commit(ID, "2\n", "alice", "two")
+        assert time.monotonic() - begun < 10
+    assert store.read(ID) == "2\n"

@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from headgate.control.git.drift import adopted, drift_of, restored
+from headgate.control.git.drift import drift_of, restored, writers
 from headgate.control.git.model import DriftKind
 from headgate.control.git.store import GitStore
 
@@ -87,17 +87,16 @@ def test_git_is_mended_from_the_store(tmp_path: Path):
     assert [commit.author for commit in store.history("edited")] == ["olga", "Hand", "alice"]
 
 
-def test_what_stands_in_git_is_submitted_and_not_taken_as_accepted(tmp_path: Path):
+def test_everybody_who_wrote_since_it_was_accepted_is_known(tmp_path: Path):
     store, accepted = drifted(tmp_path)
-    submitted: dict[str, str] = {}
-    names = adopted(drift_of(store, accepted), submitted.__setitem__)
-    assert names == ("edited", "foreign")
-    assert json.loads(submitted["foreign"])["id"] == "foreign"
-    assert "broken" not in submitted
+    found = {drift.filter: drift for drift in drift_of(store, accepted)}
+    assert writers(store, found["edited"]) == {"Hand", "hand@example.org", "hand"}
+    assert "alice" not in writers(store, found["edited"])
+    assert "Hand" in writers(store, found["foreign"])
 
 
 def test_a_file_that_says_it_is_another_filter_is_drift(tmp_path: Path):
     store = GitStore(tmp_path / "filters.git")
     store.commit("one", document("two"), "alice", "accepted")
     found = drift_of(store, {"one": document("one")})
-    assert [(d.filter, d.kind) for d in found] == [("one", DriftKind.DIFFERS)]
+    assert [(d.filter, d.kind) for d in found] == [("one", DriftKind.UNREADABLE)]

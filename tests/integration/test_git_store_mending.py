@@ -85,3 +85,30 @@ def test_what_stands_in_git_alone_waits_for_a_second_person(room: Room):
     room.approve("edited")
     assert room.drift() == {"lost": "missing_in_git"}
     assert "DEALER-666" in (room.git.read("edited") or "")
+
+
+def test_whoever_wrote_it_in_git_may_not_approve_it(room: Room):
+    """The person who commits by hand is known here by the local part of their mail."""
+    room.ask.key("hand", "approver", "admin")
+    room.ask("POST", MEND, "olga", json={"side": "store", "filters": ["edited"]})
+    revision = room.ask("GET", "/api/v1/filters/edited", "bob").json()["revision"]
+    body = {"revision": revision}
+    assert room.ask("POST", "/api/v1/filters/edited/approve", "hand", json=body).status_code == 403
+    assert room.ask("POST", "/api/v1/filters/edited/approve", "olga", json=body).status_code == 403
+    room.approve("edited")
+
+
+def test_somebody_who_may_not_submit_changes_nothing(room: Room):
+    room.ask.key("otto", "operator")
+    before = room.ask.store.control.audit_head()
+    assert room.ask("POST", MEND, "otto", json={"side": "store"}).status_code == 403
+    assert room.ask.store.control.audit_head() == before
+
+
+def test_a_file_of_another_id_and_a_removed_file_are_not_submitted(room: Room, tmp_path: Path):
+    by_hand(room.git.folder, tmp_path / "clone", "two", document("three"))
+    mended = room.ask("POST", MEND, "olga", json={"side": "store"}).json()
+    assert mended["filters"] == ["edited", "foreign"]
+    left = {one["filterId"]: one["kind"] for one in mended["left"]}
+    assert (left["two"], left["lost"]) == ("unreadable", "missing_in_git")
+    assert room.ask("GET", "/api/v1/filters/three", "ann").status_code == 404

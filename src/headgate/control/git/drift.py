@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from headgate.control.git.model import Drift, DriftKind
 from headgate.control.git.store import GitStore
@@ -23,12 +23,12 @@ def compared(name: str, store: str | None, git: str | None) -> Drift | None:
     """One filter; the layout of a file does not matter, what it declares does."""
     if git is None:
         return Drift(name, DriftKind.MISSING_IN_GIT, store, git)
-    declared = _revision(git)
+    declared = revision_in(git, name)
     if declared is None:
         return Drift(name, DriftKind.UNREADABLE, store, git)
     if store is None:
         return Drift(name, DriftKind.ONLY_IN_GIT, store, git)
-    if declared != _revision(store) or _id(git) != name:
+    if declared != revision_in(store, name):
         return Drift(name, DriftKind.DIFFERS, store, git)
     return None
 
@@ -46,12 +46,16 @@ def restored(git: GitStore, drifts: Iterable[Drift], author: str) -> tuple[str, 
     return tuple(commits)
 
 
-def adopted(drifts: Iterable[Drift], submit: Callable[[str, str], None]) -> tuple[str, ...]:
-    """Git is right: its documents are submitted, and wait for approval as any other; the ids."""
-    taken = [drift for drift in drifts if drift.git and drift.kind is not DriftKind.UNREADABLE]
-    for drift in taken:
-        submit(drift.filter, drift.git or "")
-    return tuple(drift.filter for drift in taken)
+def writers(git: GitStore, drift: Drift) -> frozenset[str]:
+    """Everybody who wrote on git's text since it was as it was accepted."""
+    accepted = revision_in(drift.store, drift.filter) if drift.store else None
+    found: set[str] = set()
+    for commit in git.history(drift.filter):
+        then = git.read(drift.filter, commit.id)
+        if accepted and then and revision_in(then, drift.filter) == accepted:
+            break
+        found |= commit.people
+    return frozenset(found)
 
 
 def _with_commit(git: GitStore, drift: Drift) -> Drift:
@@ -59,13 +63,10 @@ def _with_commit(git: GitStore, drift: Drift) -> Drift:
     return Drift(drift.filter, drift.kind, drift.store, drift.git, commits[0] if commits else None)
 
 
-def _revision(text: str) -> str | None:
-    """The revision that a text declares; None when it declares none."""
+def revision_in(text: str, name: str) -> str | None:
+    """The revision that a text declares of this filter; None when it declares none of it."""
     try:
-        return revision_of(parse_text(text))
+        declared = parse_text(text)
     except DeclarationError:
         return None
-
-
-def _id(text: str) -> str:
-    return parse_text(text).id
+    return revision_of(declared) if declared.id == name else None

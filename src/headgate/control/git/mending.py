@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headgate.control.git.drift import drift_of, restored
+from headgate.control.git.drift import drift_of, restored, writers
 from headgate.control.git.model import Drift, DriftKind
 from headgate.control.git.store import GitStore
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import require
-from headgate.control.revisions import document_text
+from headgate.control.revisions import document_text, drafted
 from headgate.control.service import FilterService
 from headgate.errors import UnavailableError
 from headgate.spec.filter_loader import parse_text
+
+SUBMITTED = (DriftKind.ONLY_IN_GIT, DriftKind.DIFFERS)
+# The filters, and the commits that were made.
+Done = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Side(StrEnum):
@@ -43,30 +48,36 @@ def mend(service: FilterService, by: Identity, side: Side, only: Collection[str]
     """Mend all drift, or that of these filters, on one side."""
     require(by, "mendDrift")
     drifts = [one for one in found(service) if not only or one.filter in only]
-    if side is Side.GIT:
-        commits = restored(_git(service), drifts, by.name)
-        _git(service).push()
-    else:
-        commits = ()
-        drifts = [one for one in drifts if one.kind is not DriftKind.UNREADABLE]
-        for one in drifts:
-            _submit(service, by, one)
-    names = tuple(one.filter for one in drifts)
+    mended = _in_git if side is Side.GIT else _in_store
+    names, commits = mended(service, by, drifts)
     if names:
         with service.store.control.change() as change:
             change.audit(by.name, "mend_drift", side.value, filters=list(names))
     return Mended(names, commits, found(service))
 
 
-def _submit(service: FilterService, by: Identity, drift: Drift) -> None:
-    """As if its author had sent it: it waits for a second person."""
-    known = service.store.control.filter(drift.filter)
-    if drift.git is None:
-        service.delete(by, drift.filter)
-    elif known is None or drift.kind is DriftKind.ONLY_IN_GIT:
-        service.create(by, parse_text(drift.git))
-    else:
-        service.update(by, drift.filter, parse_text(drift.git))
+def _in_git(service: FilterService, by: Identity, drifts: Sequence[Drift]) -> Done:
+    """What was accepted, again; the remote gets it now, or when it answers."""
+    git = _git(service)
+    commits = restored(git, drifts, by.name)
+    with suppress(UnavailableError):
+        git.push()
+    return tuple(one.filter for one in drifts), commits
+
+
+def _in_store(service: FilterService, by: Identity, drifts: Sequence[Drift]) -> Done:
+    """As if its authors had sent it: none of them may approve it. Nothing is deleted this way."""
+    taken = [one for one in drifts if one.kind in SUBMITTED]
+    for operation in ("createFilter", "updateFilter"):
+        require(by, operation)
+    drafts = {one.filter: drafted(parse_text(one.git or "")) for one in taken}
+    for one in taken:
+        wrote = writers(_git(service), one)
+        if one.kind is DriftKind.ONLY_IN_GIT:
+            service.create(by, drafts[one.filter].declared, also=wrote)
+        else:
+            service.update(by, one.filter, drafts[one.filter].declared, also=wrote)
+    return tuple(drafts), ()
 
 
 def _git(service: FilterService) -> GitStore:

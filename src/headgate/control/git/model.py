@@ -39,6 +39,12 @@ class Commit:
     author: str
     at: datetime
     message: str
+    mail: str = ""
+
+    @property
+    def people(self) -> frozenset[str]:
+        """By all names under which its author may be known here."""
+        return frozenset({self.author, self.mail, self.mail.partition("@")[0]} - {""})
 
 
 class DriftKind(StrEnum):
@@ -47,7 +53,7 @@ class DriftKind(StrEnum):
     MISSING_IN_GIT = "missing_in_git"  # accepted, but no file says so
     ONLY_IN_GIT = "only_in_git"  # a file that nobody submitted here
     DIFFERS = "differs"  # both have it, with different content
-    UNREADABLE = "unreadable"  # the file is no filter document
+    UNREADABLE = "unreadable"  # the file is no document of this filter
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Drift:
             DriftKind.MISSING_IN_GIT: f"{self.filter} is accepted here and not in git{who}",
             DriftKind.ONLY_IN_GIT: f"{self.filter} stands in git and was never submitted here{who}",
             DriftKind.DIFFERS: f"{self.filter} says something else in git{who}",
-            DriftKind.UNREADABLE: f"{self.filter} in git is no filter document{who}",
+            DriftKind.UNREADABLE: f"{self.filter} in git is no document of that filter{who}",
         }[self.kind]
 
 

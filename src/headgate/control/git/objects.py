@@ -16,7 +16,7 @@ from headgate.control.git.plumbing import Git
 COMMITTER = "Headgate"
 MAIL = "headgate.invalid"
 REGULAR = frozenset({"100644", "100755"})
-LOG = "%H%x00%an%x00%at%x00%s"
+LOG = "%H%x00%an%x00%ae%x00%at%x00%s"
 LONGEST_NAME = 100
 
 
@@ -118,7 +118,9 @@ class Objects:
         """The commits that touched a path, newest first."""
         if tip is None:
             return ()
-        told = self.git.text("log", f"-{limit}", "--no-renames", f"--format={LOG}", tip, "--", path)
+        # With the commits of side branches: whoever wrote there wrote it too.
+        words = ("log", f"-{limit}", "--no-renames", "--full-history", f"--format={LOG}")
+        told = self.git.text(*words, tip, "--", path)
         return tuple(_commit(line) for line in told.splitlines())
 
     def count(self, wanted: str, known: str) -> int:
@@ -134,8 +136,8 @@ def _entry(line: str) -> tuple[str, str, str]:
 
 
 def _commit(line: str) -> Commit:
-    name, author, at, subject = line.split("\0", 3)
-    return Commit(name, author, datetime.fromtimestamp(int(at), UTC), subject)
+    name, author, mail, at, subject = line.split("\0", 4)
+    return Commit(name, author, datetime.fromtimestamp(int(at), UTC), subject, mail)
 
 
 @contextmanager

@@ -39,8 +39,7 @@ class RemoteBranch:
         self._asked("fetch", *quiet, "--", self.remote, spec)
         return self.objects.commit_of(self._tracking)
 
-    def standing(self, ours: str | None) -> Remote:
-        theirs = self.fetch()
+    def standing(self, ours: str | None, theirs: str | None) -> Remote:
         name = without_secrets(self.remote)
         if ours is None or theirs is None:
             count = self.objects.git.text
@@ -49,9 +48,8 @@ class RemoteBranch:
             return Remote(name, ahead, behind)
         return Remote(name, self.objects.count(ours, theirs), self.objects.count(theirs, ours))
 
-    def joined(self, ours: str | None) -> Pulled:
+    def joined(self, ours: str | None, theirs: str | None) -> Pulled:
         """Our branch with all that the remote has: a fast forward, or our commits again on top."""
-        theirs = self.fetch()
         if theirs is None or theirs == ours:
             return Pulled(ours or "")
         if ours is None:

@@ -22,10 +22,11 @@ from headgate.control.git.remote import RemoteBranch
 from headgate.errors import ConflictError, SettingsError
 
 BRANCH = "main"
-TRIES = 10
+TRIES, PUSHES = 10, 5
 # Git holds its own locks for moments; an older one belongs to a process that was killed.
 STALE_SECONDS = 3.0
-LOCK = "headgate.lock"
+# Whoever talks to the remote holds another one than who moves the branch.
+LOCK, NETWORK_LOCK = "headgate.lock", "headgate-remote.lock"
 HISTORY = 100
 
 
@@ -56,9 +57,9 @@ class GitStore:
         """Take the filter's file out; its history stays."""
         return self._change(filter_id, None, author, message)
 
-    def read(self, filter_id: str) -> str | None:
-        """The filter's file at the tip of the branch."""
-        return self._objects.text_at(self.tip(), file_of(filter_id))
+    def read(self, filter_id: str, commit: str | None = None) -> str | None:
+        """The filter's file at a commit, or at the tip of the branch."""
+        return self._objects.text_at(commit or self.tip(), file_of(filter_id))
 
     def files(self) -> dict[str, str]:
         """Every filter's file at the tip of the branch."""
@@ -77,27 +78,31 @@ class GitStore:
         """How far our branch is ahead of the remote's and behind it; asks the remote."""
         if not self.remote:
             return Remote()
-        with self._held():
-            return self._branch().standing(self.tip())
+        with self._held(NETWORK_LOCK):
+            return self._branch().standing(self.tip(), self._branch().fetch())
 
     def pull(self) -> Pulled:
         """Take the remote's commits in; ours that it lacks are put on top of them."""
-        with self._held():
-            return self._pulled()
+        if not self.remote:
+            return Pulled(self.tip() or "")
+        with self._held(NETWORK_LOCK):
+            return self._joined(self._branch().fetch())
 
     def push(self) -> str | None:
-        """Give the remote what it lacks, on top of what it has; the tip that it has then."""
+        """Give the remote what it lacks, on top of what it has; the tip that it has then.
+
+        Nobody who commits waits for the remote: the branch is held only while it is moved.
+        """
         if not self.remote:
             return self.tip()
-        with self._held():
-            for _ in range(TRIES):
-                self._pulled()
-                tip = self.tip()
-                if tip is None or self._branch().push(tip):
-                    return tip
+        with self._held(NETWORK_LOCK):
+            for _ in range(PUSHES):
+                tip = self._joined(self._branch().fetch()).tip
+                if not tip or self._branch().push(tip):
+                    return tip or None
         raise ConflictError(
             f"the branch {self.branch} of the remote moves faster than it can be pushed to",
-            why=f"{TRIES} tries",
+            why=f"{PUSHES} tries",
             fix="try again; what is committed here waits",
         )
 
@@ -108,14 +113,14 @@ class GitStore:
     def _branch(self) -> RemoteBranch:
         return RemoteBranch(self._objects, self.remote, self.branch)
 
-    def _pulled(self) -> Pulled:
-        if not self.remote:
-            return Pulled(self.tip() or "")
-        for _ in range(TRIES):
-            before = self.tip()
-            joined = self._branch().joined(before)
-            if joined.tip == (before or "") or self._swapped(joined.tip, before):
-                return joined
+    def _joined(self, theirs: str | None) -> Pulled:
+        """Our branch with what was fetched."""
+        with self._held():
+            for _ in range(TRIES):
+                before = self.tip()
+                joined = self._branch().joined(before, theirs)
+                if joined.tip == (before or "") or self._swapped(joined.tip, before):
+                    return joined
         raise _contended(self.folder)
 
     def _change(self, filter_id: str, text: str | None, author: str, message: str) -> str:
@@ -148,10 +153,10 @@ class GitStore:
                 continue
 
     @contextmanager
-    def _held(self) -> Generator[None]:
+    def _held(self, name: str = LOCK) -> Generator[None]:
         """One change at a time among our own processes; a kill lets go of it."""
         self._need()
-        with (self.folder / LOCK).open("a") as lock:
+        with (self.folder / name).open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
