@@ -42,11 +42,20 @@ def fake() -> Iterator[FakeConfluent]:
         yield found
 
 
+class Ours:
+    """All statements of these tests belong to one filter."""
+
+    def texts(self, filter_id: str) -> set[str]:
+        return {*WANTED.statements, *NEXT.statements}
+
+    def others(self, filter_id: str, topic: str) -> set[str]:
+        return set()
+
+
 def target_of(fake: FakeConfluent, secret: str = SECRET, deadline: float = 5.0) -> ConfluentTarget:
     place = Place(fake.endpoint, ORGANIZATION, ENVIRONMENT, "lfcp-fake", "lkc-fake", KEY, secret)
-    return ConfluentTarget(
-        Statements(place, seconds=2.0, sleep=lambda _: None), deadline, sleep=lambda _: None
-    )
+    statements = Statements(place, seconds=2.0, sleep=lambda _: None)
+    return ConfluentTarget(statements, Ours(), deadline, sleep=lambda _: None)
 
 
 @pytest.fixture

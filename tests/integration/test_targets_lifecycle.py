@@ -22,6 +22,8 @@ from headgate.control.identity.model import Identity
 from headgate.control.service import FilterService
 from headgate.control.targets.confluent import ConfluentTarget
 from headgate.control.targets.confluent_api import Place, Statements
+from headgate.control.targets.model import Deployment
+from headgate.control.targets.ownership import StoredOwnership
 from headgate.store.control_model import Status
 from headgate.store.ops import OpsStore
 
@@ -35,7 +37,8 @@ class Room:
     def __init__(self, store: OpsStore, fake: FakeConfluent) -> None:
         place = Place(fake.endpoint, ORGANIZATION, ENVIRONMENT, "lfcp", "lkc", KEY, SECRET)
         statements = Statements(place, sleep=lambda _: None)
-        self.target = ConfluentTarget(statements, 5.0, sleep=lambda _: None)
+        owned = StoredOwnership(store.control, "confluent")
+        self.target = ConfluentTarget(statements, owned, 5.0, sleep=lambda _: None)
         targets = {"confluent": self.target}
         self.fake, self.service = fake, FilterService(store, None, targets)
         self._reconciler = Reconciler(store, None, targets)
@@ -109,3 +112,28 @@ def test_statements_that_somebody_deletes_come_back(room: Room):
     time.sleep(AGREE_EVERY.total_seconds())
     room.settled()
     assert room.fake.phases()[INSERT] == "RUNNING"
+
+
+def test_two_filters_cannot_share_the_names_of_one_topic(room: Room):
+    room.deployed("DEALER-001")
+    before = room.insert
+    other = document("two", "DEALER-002", outputTopic="filtered-one")
+    room.service.create(ANN, other)
+    room.service.approve(BOB, "two", room.service.get("two").revision)
+    room.service.deploy(BOB, "two", "confluent")
+    room.settled()
+    record = room.service.get("two")
+    assert record.status is Status.FAILED
+    assert "one writes to filtered-one already" in (record.deployment_error or "")
+    assert (room.insert, room.fake.phases()[INSERT]) == (before, "RUNNING")
+
+
+def test_a_statement_of_somebody_else_is_left_alone(room: Room):
+    room.target.statements.create(INSERT, "INSERT INTO `x` SELECT 1;")
+    room.deployed("DEALER-001")
+    record = room.service.get("one")
+    assert record.status is Status.FAILED
+    assert "is not ours" in (record.deployment_error or "")
+    assert room.insert == "INSERT INTO `x` SELECT 1;"
+    room.target.remove(Deployment("one", "", "", "", "filtered-one", ""))
+    assert room.insert == "INSERT INTO `x` SELECT 1;"

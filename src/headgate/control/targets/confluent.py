@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headgate.control.targets.confluent_api import Phase, Statement, Statements
 from headgate.control.targets.model import Deployment, Observed, State
+from headgate.control.targets.ownership import Ownership
 from headgate.errors import (
     ConflictError,
     HeadgateError,
@@ -51,9 +52,13 @@ class ConfluentTarget:
 
     A deployment that replaces another keeps the table; the older insert is put back when the new
     one is refused. Removing a filter deletes both statements; the topic and its data stay.
+
+    Names are made of the topic, so a topic has one filter here; a statement that no version of the
+    filter was compiled to is somebody else's, and is left alone.
     """
 
     statements: Statements
+    owned: Ownership
     deadline: float = DEADLINE_SECONDS
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -65,6 +70,7 @@ class ConfluentTarget:
             raise UsageError(f"{wanted.filter} has no Flink statements: a sink and an insert")
         names, (sink_sql, insert_sql) = statement_names(wanted.topic), wanted.statements
         before = [self.statements.get(name) for name in names]
+        self._refuse_foreign(wanted, before)
         try:
             self._sink(names[0], sink_sql, before[0])
             self._insert(names[1], insert_sql, before[1])
@@ -93,12 +99,32 @@ class ConfluentTarget:
 
     def remove(self, wanted: Deployment) -> None:
         """The insert first: nothing may write while its table's statement goes."""
-        sink, insert = statement_names(wanted.topic)
-        self._gone(insert)
-        self._gone(sink)
+        if self.owned.others(wanted.filter, wanted.topic):
+            return
+        ours = self.owned.texts(wanted.filter)
+        for name in reversed(statement_names(wanted.topic)):
+            standing = self.statements.get(name)
+            if standing is not None and standing.sql in ours:
+                self._gone(name)
 
     def held(self) -> None:
         """A statement cannot carry which deployment it is."""
+
+    def _refuse_foreign(self, wanted: Deployment, standing: Sequence[Statement | None]) -> None:
+        if others := self.owned.others(wanted.filter, wanted.topic):
+            raise OperationError(
+                f"{', '.join(sorted(others))} writes to {wanted.topic} already",
+                why="its statements have the names that these would have",
+                fix="give this filter a topic of its own, or join the two",
+            )
+        ours = {*self.owned.texts(wanted.filter), *wanted.statements}
+        for statement in standing:
+            if statement is not None and statement.sql not in ours:
+                raise OperationError(
+                    f"a statement {statement.name} that is not ours stands there",
+                    why="no version of this filter was compiled to its text",
+                    fix="delete it in Confluent Cloud if nobody needs it, then deploy again",
+                )
 
     def _sink(self, name: str, sql: str, standing: Statement | None) -> None:
         """The table is there: by this statement, or since earlier ones, whose record Confluent drops."""

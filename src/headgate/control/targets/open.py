@@ -16,6 +16,8 @@ def open_targets(settings: Settings, store: OpsStore) -> Mapping[str, Deployment
     if settings.confluent_flink_api_endpoint:
         from headgate.control.targets.confluent import ConfluentTarget
         from headgate.control.targets.confluent_api import Statements, place_of
+        from headgate.control.targets.ownership import StoredOwnership
 
-        targets["confluent"] = ConfluentTarget(Statements(place_of(settings)))
+        owned = StoredOwnership(store.control, ConfluentTarget.name)
+        targets[ConfluentTarget.name] = ConfluentTarget(Statements(place_of(settings)), owned)
     return targets
