@@ -13,16 +13,16 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from headgate.control import approvals, outcomes
-from headgate.control.deployments import ENGINE, deployment_of, former_of, removal_of
+from headgate.control.deployments import ENGINE, deployment_of, leftovers, removals_of
 from headgate.control.faults import ControlFaults, Point
 from headgate.control.git.store import GitStore
+from headgate.control.operations import REMOVALS
 from headgate.control.targets.model import Deployment, DeploymentTarget, Held, Observed, State
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.store.control_model import (
     FilterRecord,
     GitErrand,
     Operation,
-    OperationKind,
     OperationState,
     Status,
 )
@@ -33,7 +33,6 @@ LEASE = "control-plane"
 LEASE_SECONDS = 3.0
 AGREE_EVERY = timedelta(seconds=2)
 MOST_ORDERS = 5000
-REMOVALS = (OperationKind.DISABLE, OperationKind.DELETE)
 
 
 class Reconciler:
@@ -53,13 +52,18 @@ class Reconciler:
         self._lease: Lease | None = None
         self._agreed_at: datetime | None = None
         self._orders: dict[str, Deployment] = {}
+        self._told_at: dict[str, datetime] = {}
 
     def step(self) -> bool:
         """Bring everything one step nearer to what is wanted; False while another one does."""
         self._lease = self._store.acquire(LEASE, self._holder, LEASE_SECONDS)
         if self._lease is None:
             return False
-        for operation in reversed(self._control.operations(states=(OperationState.RUNNING,))):
+        running = self._control.operations(states=(OperationState.RUNNING,))
+        self._told_at = {
+            one.id: self._told_at[one.id] for one in running if one.id in self._told_at
+        }
+        for operation in reversed(running):
             self._carry(operation)
         self._commit_errands()
         self._look_around()
@@ -90,20 +94,25 @@ class Reconciler:
     def _told(self, record: FilterRecord, operation: Operation) -> tuple[Observed, tuple[str, ...]]:
         """Tell the target what it does not know yet, and ask how it stands."""
         target = self._target(operation.target)
-        if operation.kind not in REMOVALS:
-            told = tell(target, self._deployment(record))
-            self._faults.at(Point.AFTER_TOLD)
-            return told
-        wanted = removal_of(self._control, operation)
-        target.remove(wanted)
-        return target.observe(wanted), ()
+        if operation.kind in REMOVALS:
+            named = removals_of(self._control, operation)
+            for one in named:
+                target.remove(one)
+            return _last_there([target.observe(one) for one in named]), ()
+        if operation.automatic:
+            self._remove_leftovers(record, operation)
+        wanted = self._deployment(record)
+        seen, ids = tell(target, wanted)
+        self._told_at.setdefault(operation.id, self._control.now())
+        self._faults.at(Point.AFTER_TOLD)
+        return seen, ids
 
     def _judge(
         self, record: FilterRecord, operation: Operation, seen: Observed, ids: tuple[str, ...]
     ) -> None:
         if reached(record, seen):
             self._faults.at(Point.BEFORE_OUTCOME)
-            self._remove_former(record, operation)
+            self._remove_leftovers(record, operation)
             with self._control.change() as change:
                 outcomes.succeeded(change, operation, ids or seen.statement_ids)
             self._faults.at(Point.AFTER_OUTCOME)
@@ -112,18 +121,25 @@ class Reconciler:
         else:
             self._note_failure(operation, _late(operation), late_only=True)
 
-    def _remove_former(self, record: FilterRecord, operation: Operation) -> None:
-        """A target that names what runs by its topic keeps the old topic's, unless it is told."""
-        former = former_of(self._control, record)
-        if former is not None and operation.target != ENGINE:
-            self._target(operation.target).remove(former)
+    def _remove_leftovers(self, record: FilterRecord, operation: Operation) -> None:
+        """A target that knows filters by their topics keeps the old one's, unless it is told."""
+        for left in leftovers(self._control, record, operation):
+            self._target(operation.target).remove(left)
 
     def _note_failure(self, operation: Operation, why: str, *, late_only: bool = False) -> None:
         """Late ones only: it may still come, as long as the deadline has not passed."""
-        if late_only and self._control.now() < operation.deadline:
+        if late_only and not self._is_late(operation):
             return
         with self._control.change() as change:
-            outcomes.failed(change, operation, why)
+            if operation.kind in REMOVALS:
+                outcomes.delayed(change, operation, why)
+            else:
+                outcomes.failed(change, operation, why)
+
+    def _is_late(self, operation: Operation) -> bool:
+        """By its deadline, and the target had as much time since it was told."""
+        now, time = self._control.now(), operation.deadline - operation.at
+        return now >= max(operation.deadline, self._told_at.get(operation.id, operation.at) + time)
 
     def _deployment(self, record: FilterRecord) -> Deployment:
         """What this deployment says never changes, but for the pause: it is made once."""
@@ -229,6 +245,11 @@ def tell(target: DeploymentTarget, wanted: Deployment) -> tuple[Observed, tuple[
         return seen, seen.statement_ids
     ids = target.deploy(wanted)
     return target.observe(wanted), ids
+
+
+def _last_there(seen: Sequence[Observed]) -> Observed:
+    """The first that is still there; when none is, that."""
+    return next((one for one in seen if one.state is not State.ABSENT), seen[0])
 
 
 def reached(record: FilterRecord, seen: Observed) -> bool:

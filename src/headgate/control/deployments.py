@@ -34,36 +34,52 @@ def deployment_of(control: ControlStore, record: FilterRecord) -> Deployment | N
     )
 
 
-def removal_of(control: ControlStore, operation: Operation) -> Deployment:
-    """What is to be taken away: only its names matter."""
-    declared = _declared(control, operation.filter_id, operation.version)
+def removals_of(control: ControlStore, operation: Operation) -> tuple[Deployment, ...]:
+    """What is to be taken away: only names matter. The one that the operation speaks of comes first.
+
+    Our engine knows filters by their ids; others by topics, and older versions may have had others.
+    """
+    numbers = [operation.version]
+    if operation.target != ENGINE:
+        asked = control.operations(operation.filter_id)
+        numbers += [one.version for one in asked if one.target == operation.target]
+    found = {
+        declared.output_topic: _named(declared)
+        for declared in (_declared(control, operation.filter_id, n) for n in dict.fromkeys(numbers))
+    }
+    return tuple(found.values())
+
+
+def leftovers(
+    control: ControlStore, record: FilterRecord, operation: Operation
+) -> tuple[Deployment, ...]:
+    """What other versions of the filter may have left at other topics than the wanted one's."""
+    numbers = {record.deployed_version, record.version if operation.automatic else None}
+    numbers -= {None, record.wanted_version}
+    if operation.target == ENGINE or record.wanted_version is None or not numbers:
+        return ()
+    topic = _declared(control, record.id, record.wanted_version).output_topic
+    older = (_declared(control, record.id, number) for number in numbers if number is not None)
+    return tuple(_named(one) for one in older if one.output_topic != topic)
+
+
+def _named(declared: Filter) -> Deployment:
+    """Enough of a deployment to take it away."""
     return Deployment(
-        filter=operation.filter_id,
+        filter=declared.id,
         source=declared.source,
-        revision=operation.revision,
+        revision="",
         content=canonical(declared),
         topic=declared.output_topic,
-        deployment=operation.id,
-        statements=_statements(declared, operation.target),
+        deployment="",
     )
-
-
-def former_of(control: ControlStore, record: FilterRecord) -> Deployment | None:
-    """What ran before and wrote to another topic; None when there is no such thing."""
-    wanted = deployment_of(control, record)
-    if wanted is None or record.deployed_version in (None, record.wanted_version):
-        return None
-    before = _declared(control, record.id, record.deployed_version or 0)
-    if before.output_topic == wanted.topic:
-        return None
-    content = canonical(before)
-    return Deployment(record.id, before.source, "", content, before.output_topic, "")
 
 
 def _is_first(control: ControlStore, record: FilterRecord) -> bool:
     """Whether this is the first deployment of the filter: history is sent once, not again."""
     done = control.operations(record.id, (OperationState.SUCCEEDED,))
-    first = [one.id for one in done if one.kind is OperationKind.DEPLOY]
+    mine = (one for one in done if one.at >= record.created_at)
+    first = [one.id for one in mine if one.kind is OperationKind.DEPLOY]
     return not first or first[-1] == record.wanted_deployment
 
 

@@ -49,7 +49,6 @@ BY_ITSELF = frozenset(
 )
 # How these are called from outside: one verb, whatever it is done to.
 SPOKEN = {
-    Action.DISABLE: "update",
     Action.ASK_DELETION: "delete",
     Action.APPROVE_DELETION: "approve",
     Action.REJECT_DELETION: "reject",
@@ -68,13 +67,14 @@ def _to(after: Status, *before: Status) -> dict[Status, Status]:
 LEGAL: Mapping[Action, Mapping[Status, Status]] = {
     Action.CREATE: _to(P, E),
     Action.UPDATE: _to(P, P, A, D, F, X, R),
-    Action.DISABLE: _to(X, P, A, D, F, X, R),
+    # To stop something is legal whatever is under way.
+    Action.DISABLE: _to(X, P, A, G, D, F, X, R, Q),
     # What runs but has no valid approval (any more) is approved again to be resumed.
     Action.APPROVE: {P: A, F: A, D: D},
     Action.REJECT: _to(R, P, A),
     Action.DEPLOY: _to(G, A, F),
     Action.ROLLBACK: _to(G, P, A, D, F, R),
-    Action.PAUSE: _stays(P, A, D, F, R),
+    Action.PAUSE: _stays(P, A, G, D, F, R, Q),
     Action.RESUME: _stays(P, A, D, F, R),
     # What runs is taken away by two people, what does not by one.
     Action.DELETE: _to(E, P, A, F, X, R),

@@ -15,6 +15,8 @@ from headgate.store.control_model import (
 )
 
 RUNNING = (OperationState.RUNNING,)
+# They end when the target has let go, however late: nothing may be left running by a deadline.
+REMOVALS = (OperationKind.DISABLE, OperationKind.DELETE)
 
 
 def begin(

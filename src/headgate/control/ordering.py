@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from headgate.control import lifecycle, operations
 from headgate.control.approvals import refuse_unless_approved
+from headgate.control.deployments import ENGINE
 from headgate.control.lifecycle import Action
 from headgate.control.records import accept, version_of
 from headgate.control.revisions import drafted
@@ -29,6 +30,7 @@ def deploy(
     """Let the approved version run; what runs until then goes on until it does."""
     after = lifecycle.following(record, Action.DEPLOY)
     _refuse_another_target(record, target)
+    _refuse_during_removal(change, record)
     version = version_of(change, record, record.version)
     refuse_unless_approved(change, record, version)
     change.audit(by, "deploy", record.id, version=version.version, target=target)
@@ -72,7 +74,7 @@ def pause(change: Change, record: FilterRecord, by: str, deadline: timedelta) ->
     change.void_approvals(record.id, f"paused by {by}")
     change.audit(by, "pause", record.id, version=record.wanted_version)
     paused = change.save(replace(record, paused=True, updated_at=change.now))
-    return operations.begin(change, paused, OperationKind.PAUSE, by, deadline)
+    return operations.begin(change, paused, OperationKind.PAUSE, by, deadline, paused_before=True)
 
 
 def resume(
@@ -151,6 +153,17 @@ def _refuse_other_sql(record: FilterRecord, version: FilterVersion) -> None:
 def _refuse_unless_running(record: FilterRecord, spoken: str) -> None:
     if not record.runs:
         raise lifecycle.refused(record, spoken, "nothing of it runs")
+
+
+def _refuse_during_removal(change: Change, record: FilterRecord) -> None:
+    """A target that knows filters by their topics must have let go of the old ones first."""
+    running = change.operations(record.id, operations.RUNNING)
+    if any(one.kind in operations.REMOVALS and one.target != ENGINE for one in running):
+        raise ConflictError(
+            f"what ran of {record.id} is still being taken away",
+            why=next((one.error for one in running if one.error), ""),
+            fix="wait until that is done, then deploy",
+        )
 
 
 def _refuse_another_target(record: FilterRecord, target: str) -> None:

@@ -28,10 +28,12 @@ def succeeded(change: Change, operation: Operation, statement_ids: tuple[str, ..
     if current is None or record is None:
         return
     operations.end(change, current, OperationState.SUCCEEDED, None, statement_ids)
-    if current.kind in LETS_RUN:
+    if current.kind in LETS_RUN or record.status is Status.DEPLOYING:
         record = _live(change, record, statement_ids)
     elif current.kind is OperationKind.DELETE:
         record = _gone(change, record, current.by)
+    elif current.error is not None and record.deployment_error == current.error:
+        record = replace(record, deployment_error=None)
     change.audit(SYSTEM, f"{current.kind}_done", record.id, operation=current.id)
     change.save(record)
 
@@ -47,6 +49,18 @@ def failed(change: Change, operation: Operation, why: str) -> None:
     if record.status is Status.DEPLOYING:
         record = _rolled_back(change, record, current)
     change.save(record)
+
+
+def delayed(change: Change, operation: Operation, why: str) -> None:
+    """It takes longer than it should: say why, and go on trying."""
+    current, record = _current(change, operation)
+    if current is None or record is None or current.error == why:
+        return
+    change.save_operation(replace(current, error=why))
+    change.audit(SYSTEM, f"{current.kind}_delayed", record.id, operation=current.id, why=why)
+    # A removal after a failure leaves the failure's own reason to be read.
+    if not current.automatic:
+        change.save(replace(record, deployment_error=why, updated_at=change.now))
 
 
 def _current(change: Change, operation: Operation) -> tuple[Operation | None, FilterRecord | None]:
@@ -81,6 +95,7 @@ def _gone(change: Change, record: FilterRecord, by: str) -> FilterRecord:
         deployed_revision=None,
         paused=False,
         statement_ids=(),
+        deployment_error=None,
         former_status=None,
         updated_at=change.now,
     )

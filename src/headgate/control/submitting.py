@@ -53,6 +53,8 @@ def update(
         return record
     on = draft.declared.enabled
     after = lifecycle.following(record, Action.UPDATE if on else Action.DISABLE)
+    if record.status is Status.PENDING_DELETION and not record.runs:
+        raise lifecycle.refused(record, "update", "its deletion is approved and under way")
     before = change.version(record.id, record.version)
     version = revisions.written(change, draft, record.version + 1, by, before, "")
     change.void_approvals(record.id, f"edited by {by}")
@@ -93,6 +95,8 @@ def _at_version(
         status=status,
         approved_by=None,
         approved_at=None,
+        former_status=None,
+        asked_by=None,
         updated_at=change.now,
     )
 

@@ -22,7 +22,7 @@ from headgate.control.faults import ControlFaults, Point
 from headgate.control.identity.model import Identity
 from headgate.errors import HeadgateError
 from headgate.store.audit import breaks
-from headgate.store.control_model import OperationKind
+from headgate.store.control_model import OperationKind, OperationState
 
 NAMES = ("ann", "bob", "cat", "dan")
 ROLES = ("author", "approver", "deployer", "operator", "admin")
@@ -132,11 +132,19 @@ class Walk(RuleBasedStateMachine):
         self.known = {id: Known() for id in IDS}
 
     def teardown(self) -> None:
-        if hasattr(self, "room"):
-            entries, head = self.room.store.control.audit_chain()
-            self.room.store.close()
-            self.folder.cleanup()
-            assert breaks(entries, head) == ()
+        if not hasattr(self, "room"):
+            return
+        self.killer.at_point = None
+        self.next_process()
+        self.room.settle(steps=8)
+        control = self.room.store.control
+        entries, head = control.audit_chain()
+        running = control.operations(states=(OperationState.RUNNING,))
+        stuck = [one.id for one in control.filters() if one.status == "deploying"]
+        self.room.store.close()
+        self.folder.cleanup()
+        assert breaks(entries, head) == ()
+        assert (running, stuck) == ((), []), "something never ends"
 
     @property
     def now(self) -> datetime:

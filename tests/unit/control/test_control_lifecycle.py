@@ -335,7 +335,7 @@ def test_filters_are_found_by_status_consumer_and_words(room: Room) -> None:
 
 def test_the_table_knows_every_status_and_says_what_it_allows() -> None:
     assert {status for moves in LEGAL.values() for status in moves} == set(Status)
-    assert allowed(Status.DEPLOYING) == ()
+    assert allowed(Status.DEPLOYING) == ("disable", "pause")
     assert "deploy" in allowed(Status.APPROVED)
     assert "force" not in {name for status in Status for name in allowed(status)}
 
@@ -361,3 +361,114 @@ def test_a_difference_names_the_fields_and_shows_the_lines(room: Room) -> None:
     found = room.service.diff("one", 1, 2)
     assert found.fields == ("conditions",)
     assert '+      "value": "DEALER-002"' in found.text
+
+
+def test_a_removal_that_is_late_is_done_when_the_engine_is_back(room: Room) -> None:
+    live = room.live()
+    room.service.delete(ANN, "one")
+    room.service.approve(BOB, "one", live.revision)
+    for _ in range(5):
+        room.clock.pass_(20)
+        room.reconciler.step()
+    record = room.service.get("one")
+    assert record.status is Status.PENDING_DELETION
+    assert "is its router running" in (record.deployment_error or "")
+    assert room.service.operations("one")[0].state is OperationState.RUNNING
+    room.settle()
+    assert room.service.operations("one")[0].state is OperationState.SUCCEEDED
+    assert room.service.create(ANN, document()).status is Status.PENDING_APPROVAL
+
+
+def test_what_is_being_deployed_can_be_turned_off(room: Room) -> None:
+    room.live()
+    pending = room.updated("DEALER-002")
+    room.service.approve(BOB, "one", pending.revision)
+    operation = room.service.deploy(ANN, "one")
+    room.service.set_enabled(CAT, "one", enabled=False)
+    room.settle()
+    assert room.service.get("one").status is Status.DISABLED
+    assert room.done(operation).state is OperationState.SUPERSEDED
+    assert room.wanted() is None
+
+
+def test_what_is_being_deployed_can_be_paused(room: Room) -> None:
+    room.live()
+    pending = room.updated("DEALER-002")
+    room.service.approve(BOB, "one", pending.revision)
+    room.service.deploy(ANN, "one")
+    room.service.pause(CAT, "one")
+    room.settle()
+    record, wanted = room.service.get("one"), room.wanted()
+    assert (record.status, record.paused, record.deployed_version) == (Status.DEPLOYED, True, 2)
+    assert wanted is not None
+    assert wanted.paused
+
+
+def test_a_pause_during_a_deployment_that_fails_holds_for_what_ran_before(room: Room) -> None:
+    room.live()
+    pending = room.updated("DEALER-002")
+    room.service.approve(BOB, "one", pending.revision)
+    room.service.deploy(ANN, "one")
+    room.service.pause(CAT, "one")
+    room.settle(refuses={pending.revision: "no"})
+    record, wanted = room.service.get("one"), room.wanted()
+    assert (record.status, record.deployed_version) == (Status.FAILED, 1)
+    assert wanted is not None
+    assert wanted.paused
+
+
+def test_what_waits_for_deletion_can_be_stopped(room: Room) -> None:
+    live = room.live()
+    room.service.delete(ANN, "one")
+    room.service.pause(CAT, "one")
+    room.settle()
+    wanted = room.wanted()
+    assert wanted is not None
+    assert wanted.paused
+    assert room.service.set_enabled(CAT, "one", enabled=False).status is Status.DISABLED
+    room.settle()
+    assert room.wanted() is None
+    with pytest.raises(StaleError):
+        room.service.approve(BOB, "one", live.revision)
+
+
+def test_a_deletion_under_way_cannot_be_turned_into_something_else(room: Room) -> None:
+    live = room.live()
+    room.service.delete(ANN, "one")
+    room.service.approve(BOB, "one", live.revision)
+    with pytest.raises(IllegalTransitionError, match="pending_deletion"):
+        room.service.set_enabled(CAT, "one", enabled=False)
+    room.settle()
+    assert room.service.list().total == 0
+
+
+def test_a_filter_that_comes_again_sends_history_again(room: Room) -> None:
+    def backfilled() -> str:
+        room.service.create(ANN, document(backfill="earliest"))
+        room.approved_and_deployed()
+        wanted = room.wanted()
+        assert wanted is not None
+        return wanted.backfill
+
+    assert backfilled() == "earliest"
+    room.service.delete(ANN, "one")
+    room.service.approve(BOB, "one", room.service.get("one").revision)
+    room.settle()
+    assert backfilled() == "earliest"
+    room.service.update(ANN, "one", document(value="DEALER-002", backfill="earliest"))
+    room.approved_and_deployed()
+    wanted = room.wanted()
+    assert wanted is not None
+    assert wanted.backfill == "none"
+
+
+def test_a_target_that_was_told_late_has_its_time_all_the_same(room: Room) -> None:
+    record = room.service.create(ANN, document())
+    room.service.approve(BOB, "one", record.revision)
+    operation = room.service.deploy(ANN, "one")
+    room.clock.pass_(60)
+    room.reconciler.step()
+    assert room.done(operation).state is OperationState.RUNNING
+    room.router()
+    room.reconciler.step()
+    assert room.done(operation).state is OperationState.SUCCEEDED
