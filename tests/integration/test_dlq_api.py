@@ -112,6 +112,8 @@ def test_a_plan_sends_nothing_and_needs_a_choice(ask: Asked, settings: Settings)
     ).json()
     assert (plan["letters"], plan["topics"]) == (2, {"orders": 2})
     assert ask("POST", f"{LETTERS}:plan", "operator", json={}).status_code == 422
+    inner = {"job": "bronze-orders", "to": "connect-configs"}
+    assert ask("POST", f"{LETTERS}:plan", "operator", json=inner).status_code == 400
     assert ask("POST", f"{LETTERS}:plan", "viewer", json={"job": "x"}).status_code == 403
     assert not list((settings.home / "redrives").glob("*"))
 

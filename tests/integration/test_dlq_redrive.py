@@ -24,7 +24,7 @@ from headgate.feeds.redrive.journal import open_journals, read_journal
 from headgate.feeds.redrive.model import SENT_BEFORE
 from headgate.feeds.redrive.topic import ATTEMPT, LETTER, ORIGIN
 from headgate.settings import Settings
-from headgate.store.ops import utc_now
+from headgate.store.ops import OpsStore, utc_now
 
 COUNT = 120
 
@@ -169,6 +169,9 @@ def test_a_killed_redrive_goes_on_and_every_letter_arrives_once(
     keys = Counter(record.key() for record in records(broker, topic))
     assert (len(keys), set(keys.values())) == (COUNT, {1})
     assert read_journal(journal.file).closed
+    with OpsStore.open(settings.ops_store_url) as store:
+        told = [(one.action, one.detail["resume"]) for one in store.control.audit()]
+    assert told == [("redrive", False), ("redrive", True)]
 
 
 def test_a_topic_that_is_gone_is_said_and_the_rest_is_sent(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -30,7 +32,7 @@ from headgate.api.problems import responses
 from headgate.api.served import Served, ServedHere
 from headgate.checks.dead_letters import Chosen
 from headgate.checks.dead_letters_shown import hidden_names, listed, shown
-from headgate.checks.redriving import open_redriving
+from headgate.checks.redriving import Redriving, open_redriving
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import OPERATORS
 from headgate.errors import (
@@ -39,11 +41,13 @@ from headgate.errors import (
     Fault,
     ForbiddenError,
     HeadgateError,
+    TooManyError,
     UnavailableError,
 )
 from headgate.feeds.redrive.journal import Journal, need_journal
 
-BUSY_SECONDS = 1.0
+BUSY_SECONDS, WAIT_SECONDS, MOST_READERS = 1.0, 5.0, 2
+_READING = threading.BoundedSemaphore(MOST_READERS)
 _LOG = logging.getLogger("headgate.api")
 router = APIRouter(prefix="/api/v1", tags=["dead letters"], route_class=IdempotentRoute)
 
@@ -61,7 +65,7 @@ def queried(
 Queried = Annotated[Chosen, Depends(queried)]
 
 
-@router.get("/dead-letters", operation_id="listDeadLetters", responses=responses(404, 503))
+@router.get("/dead-letters", operation_id="listDeadLetters", responses=responses(404, 429, 503))
 def list_letters(
     here: ServedHere,
     by: Annotated[Identity, Depends(allowed("listDeadLetters"))],
@@ -70,26 +74,26 @@ def list_letters(
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> LettersOut:
     """The newest first, without their content."""
-    with open_redriving(here.settings) as redriving:
+    with _opened(here) as redriving:
         sent = redriving.redriven()
         found = redriving.letters.facts(which, limit, after)
     items = [LetterOut.of(listed(one, redriven=one.id in sent)) for one in found]
     return LettersOut(items=items, next=items[-1].id if len(items) == limit else None)
 
 
-@router.get("/dead-letters/groups", operation_id="groupDeadLetters", responses=responses(503))
+@router.get("/dead-letters/groups", operation_id="groupDeadLetters", responses=responses(429, 503))
 def group_letters(
     here: ServedHere,
     by: Annotated[Identity, Depends(allowed("groupDeadLetters"))],
     which: Queried,
 ) -> GroupsOut:
     """Counted by job, reason code and topic."""
-    with open_redriving(here.settings) as redriving:
+    with _opened(here) as redriving:
         found = redriving.letters.groups(which, list(redriving.redriven()))
     return GroupsOut(items=[GroupOut.of(group) for group in found])
 
 
-@router.get("/dead-letters/{id}", operation_id="getDeadLetter", responses=responses(404, 503))
+@router.get("/dead-letters/{id}", operation_id="getDeadLetter", responses=responses(404, 429, 503))
 def get_letter(
     here: ServedHere,
     by: Annotated[Identity, Depends(allowed("getDeadLetter"))],
@@ -99,7 +103,7 @@ def get_letter(
     """One letter, tagged values masked unless an operator asks for them, which is audited."""
     if reveal:
         _refuse_revealing(by)
-    with open_redriving(here.settings) as redriving:
+    with _opened(here) as redriving:
         letter = redriving.letters.letter(id)
         place = redriving.redriven().get(id, "")
     if reveal:
@@ -108,13 +112,13 @@ def get_letter(
     return ShownOut.shown(shown(letter, hidden, reveal=reveal, redriven=place))
 
 
-@router.post("/dead-letters:plan", operation_id="planRedrive", responses=responses(404, 503))
+@router.post("/dead-letters:plan", operation_id="planRedrive", responses=responses(404, 429, 503))
 def plan_redrive(
     here: ServedHere, by: Annotated[Identity, Depends(allowed("planRedrive"))], body: PlanIn
 ) -> PlanOut:
     """What a redrive would send; nothing is sent."""
     _refuse_everything(body)
-    with open_redriving(here.settings) as redriving:
+    with _opened(here) as redriving:
         return PlanOut.of(redriving.plan(body.chosen(), body.limit, body.to, again=body.again))
 
 
@@ -122,7 +126,7 @@ def plan_redrive(
     "/dead-letters:redrive",
     operation_id="redriveDeadLetters",
     status_code=202,
-    responses=responses(404, 409, 503),
+    responses=responses(404, 409, 429, 503),
 )
 def redrive(
     here: ServedHere,
@@ -133,16 +137,16 @@ def redrive(
     """Begin to send letters again, or go on with `resume`; ask the Location how far it is."""
     if not here.settings.bootstrap_servers:
         raise UnavailableError("no broker is known here", fix="set BOOTSTRAP_SERVERS")
-    with open_redriving(here.settings) as redriving:
+    with _opened(here) as redriving:
         if body.resume is not None:
             journal = need_journal(here.settings.home, body.resume)
         else:
             _refuse_everything(body)
             plan = redriving.plan(body.chosen(), body.limit, body.to, again=body.again)
             journal = redriving.begin(plan, by.name, datetime.now(UTC))
-    _audited(
-        here, by, "redrive", journal.name, letters=len(journal.items), resume=bool(body.resume)
-    )
+    topics = sorted({item.topic for item in journal.items})
+    detail = {"letters": len(journal.items), "resume": bool(body.resume), "topics": topics}
+    _audited(here, by, "redrive", journal.name, **detail)
     _start(here, journal, body.per_second)
     response.headers["Location"] = f"/api/v1/redrives/{journal.name}"
     return RedriveOut.of(journal.report())
@@ -156,6 +160,18 @@ def get_redrive(
 ) -> RedriveOut:
     """How far a redrive is; what is left after a stop goes on with `resume`."""
     return RedriveOut.of(need_journal(here.settings.home, name).report())
+
+
+@contextmanager
+def _opened(here: Served) -> Generator[Redriving]:
+    """A few at a time: each reads the lake, in the process that also reconciles."""
+    if not _READING.acquire(timeout=WAIT_SECONDS):
+        raise TooManyError("too many look at dead letters just now", fix="try again in a moment")
+    try:
+        with open_redriving(here.settings) as redriving:
+            yield redriving
+    finally:
+        _READING.release()
 
 
 def _refuse_everything(body: Choice) -> None:

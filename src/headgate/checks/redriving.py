@@ -9,7 +9,7 @@ from datetime import datetime
 
 from headgate.checks.dead_letters import Chosen, DeadLetters
 from headgate.checks.lake import Lake
-from headgate.errors import ConflictError
+from headgate.errors import ConflictError, UsageError
 from headgate.feeds.redrive.journal import (
     Journal,
     journals,
@@ -26,6 +26,7 @@ from headgate.settings import Settings
 
 MOST = 10_000
 PER_SECOND = 100
+INNER = ("-configs", "-offsets", "-status")
 
 
 class Silent:
@@ -55,6 +56,8 @@ class Redriving:
         self, chosen: Chosen, limit: int = MOST, to: str | None = None, *, again: bool = False
     ) -> RedrivePlan:
         """What would be sent, oldest first; what was sent before only with `again`."""
+        if to is not None:
+            refuse_inner_topic(to)
         sent: frozenset[str] = frozenset() if again else sent_before(self.settings.home)
         plan = redrive_plan(self._waiting(chosen, limit, sent), sent, to)
         return replace(plan, again=again)
@@ -88,6 +91,16 @@ class Redriving:
         target = RedriveTopics(self.settings.need("bootstrap_servers"))
         edges = Edges(self.letters.letters, target, stopped)
         return run_redrive(journal, edges, per_second, watcher or self.silent)
+
+
+def refuse_inner_topic(topic: str) -> None:
+    """No records into what Kafka and Connect keep their own state in."""
+    if topic.startswith("_") or topic.endswith(INNER):
+        raise UsageError(
+            f"{topic} is no topic for events",
+            why="Kafka or Connect keeps its own state in it",
+            fix="name the topic that a job reads",
+        )
 
 
 @contextmanager

@@ -329,8 +329,10 @@ def filter_faults(small: bool, only: str) -> None:
       headgate bench filter-faults
       headgate bench filter-faults --small --only engine
     """
+    from headgate.checks import filter_proof
     from headgate.checks.filter_faults import SMALL, run_filter_faults
     from headgate.checks.filter_faults_play import FAULTS
+    from headgate.checks.filter_stage import SOURCE
     from headgate.cli.demo import SHORT_LIVED
     from headgate.settings import load_settings
 
@@ -350,4 +352,4 @@ def filter_faults(small: bool, only: str) -> None:
     console.done(
         f"{report.events:,} events, {len(report.struck)} kills: each consumer had each of its events once"
     )
-    console.data(report)
+    console.data(report, text=filter_proof.text(report.proofs, report.outcomes, SOURCE))

@@ -89,7 +89,9 @@ def _planned(
     console.say(plan_text(plan))
     question = f"Send {len(plan.items):,} dead letters again?"
     confirm(question, yes=yes, otherwise="sending needs --yes here, or --dry-run to look")
-    _carried_out(redriving, redriving.begin(plan, getpass.getuser(), utc_now()), per_second)
+    journal = redriving.begin(plan, getpass.getuser(), utc_now())
+    _audited(redriving, journal, resume=False)
+    _carried_out(redriving, journal, per_second)
 
 
 def _resumed(redriving: Redriving, per_second: int, dry_run: bool, yes: bool) -> None:
@@ -106,7 +108,18 @@ def _resumed(redriving: Redriving, per_second: int, dry_run: bool, yes: bool) ->
     question = f"Send the {left:,} dead letters that are left?"
     confirm(question, yes=yes, otherwise="resuming needs --yes here")
     for journal in found:
+        _audited(redriving, journal, resume=True)
         _carried_out(redriving, journal, per_second)
+
+
+def _audited(redriving: Redriving, journal: Journal, *, resume: bool) -> None:
+    """As over the API: who sent what where stands in the log."""
+    from headgate.store.ops import OpsStore
+
+    topics = sorted({item.topic for item in journal.items})
+    detail = {"letters": len(journal.items), "resume": resume, "topics": topics}
+    with OpsStore.open(redriving.settings.ops_store_url) as store, store.control.change() as change:
+        change.audit(f"local:{getpass.getuser()}", "redrive", journal.name, **detail)
 
 
 def _carried_out(redriving: Redriving, journal: Journal, per_second: int) -> None:
