@@ -16,6 +16,7 @@ import httpx
 import pytest
 from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
 
+from headgate.api import stream
 from headgate.api.models import Happened
 from headgate.errors import (
     DeclarationError,
@@ -27,6 +28,7 @@ from headgate.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from headgate.store.ops import OpsStore
 
 ID = FILTER["id"]
 ROOT = Path(__file__).parents[2]
@@ -152,6 +154,24 @@ def test_a_stream_ends_when_the_server_stops(tmp_path: Path) -> None:
         assert ended.wait(10)
         assert time.monotonic() - begun < 10
         assert not (tmp_path / ".headgate" / "api.json").exists()
+
+
+def test_a_stream_ends_when_its_key_is_revoked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "ALIVE_EVERY", 0.2)
+    with running(tmp_path) as api, OpsStore.open(api.settings.ops_store_url) as store:
+        headers = {"Authorization": f"Bearer {api.keys['vera']}"}
+        url = f"{api.url}/api/v1/events/stream"
+        with httpx.stream("GET", url, headers=headers, trust_env=False, timeout=20) as answer:
+            lines = answer.iter_lines()
+            assert next(line for line in lines if "alive" in line)
+            (key,) = (one for one in store.keys.every() if one.name == "vera")
+            store.keys.revoke(key.id, by="test")
+            begun = time.monotonic()
+            for _ in lines:
+                pass
+        assert time.monotonic() - begun < 10
 
 
 def test_serve_stops_at_a_signal_and_leaves_nothing_behind(tmp_path: Path) -> None:

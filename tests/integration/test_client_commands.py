@@ -11,6 +11,7 @@ import pytest
 from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
 
 from headgate.cli import main as command_line
+from headgate.cli.filters_client import printable
 from headgate.local.process import any_port
 
 ID = FILTER["id"]
@@ -75,6 +76,7 @@ def test_a_filter_goes_the_whole_way_by_commands(shell: Shell, tmp_path: Path) -
     assert shell("bob", "filters", "generate", ID) == 0
     assert "INSERT" in shell.out
     assert shell("bob", "filters", "approve", ID, "--yes", "--comment", "fine") == 0
+    assert '"operator": "equals"' in shell.err
     assert shell("dan", "filters", "deploy", ID) == 0
     assert "is done" in shell.err
     assert shell("vera", "filters", "status", ID) == 0
@@ -83,8 +85,11 @@ def test_a_filter_goes_the_whole_way_by_commands(shell: Shell, tmp_path: Path) -
     changed = file_of(tmp_path, description="changed")
     assert shell("ann", "-o", "json", "filters", "update", changed) == 0
     assert shell.json()["version"] == 2
+    assert "replaces version 1 by ann" in shell.err
     assert shell("vera", "filters", "diff", ID) == 0
     assert '+  "description": "changed",' in shell.out
+    assert shell("bob", "filters", "approve", ID) == 2
+    assert '+  "description": "changed",' in shell.err
     assert shell("bob", "filters", "reject", ID, "--reason", "not now") == 0
     assert shell("dan", "filters", "pause", ID) == 0
     assert shell("vera", "filters", "revisions", ID) == 0
@@ -162,3 +167,8 @@ def test_help_has_examples_for_every_verb() -> None:
         assert command is not None, verb
         assert "Examples:" in (command.help or ""), verb
         assert f"headgate filters {verb}" in (command.help or ""), verb
+
+
+def test_what_others_wrote_cannot_move_the_cursor() -> None:
+    odd = "fine\x1b[2A\rforged\u202e\nnext"
+    assert printable(odd) == "fine\\x1b[2A\\rforged\\u202e\nnext"

@@ -29,13 +29,5 @@ class MendOut(Answered):
 
     @classmethod
     def of(cls, mended: Mended) -> MendOut:
-        left = [
-            DriftOut(
-                filter_id=one.filter,
-                kind=one.kind.value,
-                words=one.words,
-                commit=one.commit.id if one.commit else None,
-            )
-            for one in mended.left
-        ]
+        left = [DriftOut.of(one) for one in mended.left]
         return cls(filters=list(mended.filters), commits=list(mended.commits), left=left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from headgate.api.places import KINDS, Places
 from headgate.api.problems import QUERY
 from headgate.api.served import served
 from headgate.control.identity import policy
+from headgate.control.identity.loopback import is_loopback
 from headgate.control.identity.model import NOBODY, Identity
 from headgate.errors import DeclarationError, Fault, UnauthenticatedError
 from headgate.spec.refusal import suggestion
@@ -97,10 +97,7 @@ def _from_this_machine(request: Request) -> bool:
         return False
     host = _PORT.sub("", request.headers.get("host", "")).lower()
     peer = request.client.host if request.client else ""
-    try:
-        return ipaddress.ip_address(peer).is_loopback and host in LOCAL_NAMES
-    except ValueError:
-        return False
+    return host in LOCAL_NAMES and is_loopback(peer)
 
 
 def refuse_odd_parameters(request: Request) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from headgate.control.git.model import Drift
 from headgate.control.lifecycle import allowed
 from headgate.control.model import DeploymentStatus, Difference, Generated
 from headgate.store.control_model import (
@@ -373,6 +374,15 @@ class DriftOut(Answered):
     kind: str
     words: str
     commit: str | None
+
+    @classmethod
+    def of(cls, drift: Drift) -> Self:
+        return cls(
+            filter_id=drift.filter,
+            kind=drift.kind.value,
+            words=drift.words,
+            commit=drift.commit.id if drift.commit else None,
+        )
 
 
 class DriftList(Answered):

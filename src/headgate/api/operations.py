@@ -83,16 +83,8 @@ def drift(by: Annotated[Identity, Depends(allowed("listDrift"))], here: ServedHe
     """Filters on which git and the ops store disagree."""
     git = here.service.git
     accepted = {one.filter_id: document_text(one.content) for one in here.store.control.accepted()}
-    found = [
-        DriftOut(
-            filter_id=one.filter,
-            kind=one.kind.value,
-            words=one.words,
-            commit=one.commit.id if one.commit else None,
-        )
-        for one in (drift_of(git, accepted) if git else ())
-    ]
-    return DriftList(drift=found)
+    found = drift_of(git, accepted) if git else ()
+    return DriftList(drift=[DriftOut.of(one) for one in found])
 
 
 @router.get(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 
@@ -25,6 +24,7 @@ from headgate.control.git.open import open_git
 from headgate.control.git.store import GitStore
 from headgate.control.identity.authenticate import Authenticator
 from headgate.control.identity.keys import Keys
+from headgate.control.identity.loopback import is_loopback
 from headgate.control.identity.tokens import verifier_of
 from headgate.control.recent import KafkaRecent
 from headgate.control.service import FilterService
@@ -131,7 +131,7 @@ def serve(
 
 def refuse_strangers(settings: Settings, store: OpsStore, host: str) -> None:
     """ForbiddenError for an address that others reach, while nobody can have an identity."""
-    if not _is_loopback(host) and Authenticator(Keys(store.keys), verifier_of(settings)).is_new:
+    if not is_loopback(host) and Authenticator(Keys(store.keys), verifier_of(settings)).is_new:
         raise ForbiddenError(
             f"{host} is open to others, and no key exists yet",
             why="without a key nobody can be told from anybody else",
@@ -188,12 +188,3 @@ def _announced(settings: Settings, url: str) -> Generator[None, None, None]:
         yield
     finally:
         file.unlink(missing_ok=True)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -51,7 +51,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def table(filters: Sequence[FilterOut]) -> str:
-    return as_table(
+    shown = as_table(
         [
             {
                 "id": one.id,
@@ -65,6 +65,7 @@ def table(filters: Sequence[FilterOut]) -> str:
             for one in filters
         ]
     )
+    return printable(shown)
 
 
 def described(one: FilterOut) -> str:
@@ -80,7 +81,27 @@ def described(one: FilterOut) -> str:
     if one.deployment_error:
         lines.append(f"  trouble   {one.deployment_error}")
     lines.append(f"  allowed   {', '.join(one.allowed) or 'nothing'}")
-    return "\n".join(lines)
+    return "\n".join(_in_one_line(line) for line in lines)
+
+
+def conditions(one: FilterOut) -> str:
+    """What it asks of an event, as it was written."""
+    import json
+
+    joined = f" ({one.condition_logic})" if len(one.conditions) > 1 else ""
+    listed = [json.dumps(condition, ensure_ascii=True) for condition in one.conditions]
+    return "\n".join([f"  conditions{joined}", *(f"    {words}" for words in listed)])
+
+
+def _in_one_line(text: str) -> str:
+    return printable(text).replace("\n", "\\n")
+
+
+def printable(text: str) -> str:
+    """What somebody else wrote, for a terminal: what it would obey is written as an escape."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text
+    )
 
 
 def moment(at: datetime | None) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import as_table, console
-from headgate.cli.filters_client import SHORT, asked, described, moment, table
+from headgate.cli.filters_client import SHORT, asked, described, moment, printable, table
 
 if TYPE_CHECKING:
     from headgate.api.models import LedgerOut, StatusOut
@@ -57,7 +57,7 @@ def status(id: str) -> None:
     """
     with asked() as client:
         found = client.status(id)
-    console.data(found, text=_status(found))
+    console.data(found, text=printable(_status(found)))
 
 
 @click.command()
@@ -99,7 +99,7 @@ def diff(id: str, before: int | None, after: int | None) -> None:
     with asked() as client:
         newest = after or client.get(id).version
         found = client.diff(id, before or max(newest - 1, 1), newest)
-    console.data(found, text=found.text.rstrip("\n") or "(no difference)")
+    console.data(found, text=printable(found.text.rstrip("\n")) or "(no difference)")
 
 
 @click.command()

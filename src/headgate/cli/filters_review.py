@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
-from headgate.cli.filters_client import SHORT, asked, described
+from headgate.cli.filters_client import SHORT, asked, conditions, described, printable
 
 if TYPE_CHECKING:
+    from headgate.api.client import Client
+    from headgate.api.models import FilterOut
     from headgate.api.preview_models import PreviewOut
 
 # A dry run reads many events; the rest is quick.
@@ -91,7 +93,7 @@ def dry_run(what: str, last: int, samples: int) -> None:
             found = client.dry_run_document(read_document(Path(what)), last, samples)
         else:
             found = client.dry_run(what, last, samples)
-    console.data(found, text=_preview(found))
+    console.data(found, text=printable(_preview(found)))
     if found.unread:
         console.warn(f"no event was looked at: {found.unread}")
 
@@ -136,7 +138,7 @@ def approve(id: str, revision: str | None, comment: str, yes: bool) -> None:
     with asked() as client:
         if revision is None:
             now = client.get(id)
-            console.say(described(now))
+            console.say(_to_judge(client, now))
             confirm(
                 f"Approve revision {now.revision[:SHORT]} of {id}?",
                 yes=yes,
@@ -146,6 +148,15 @@ def approve(id: str, revision: str | None, comment: str, yes: bool) -> None:
         made = client.approve(id, revision, comment)
     console.data(made, text="")
     console.done(f"{id} is {made.status}: revision {made.revision[:SHORT]}")
+
+
+def _to_judge(client: Client, now: FilterOut) -> str:
+    """What a second person says yes to: how it stands, and what it changes of what runs."""
+    live = now.deployed_version
+    if live is None or live == now.version:
+        return f"{described(now)}\n{conditions(now)}"
+    changed = client.diff(now.id, live, now.version).text
+    return f"{described(now)}\n{printable(changed) or '  the same as what runs'}"
 
 
 @click.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from headgate.cli.console import console
-from headgate.cli.filters_client import asked, moment
+from headgate.cli.filters_client import asked, moment, printable
 
 
 @click.command()
@@ -32,5 +32,7 @@ def command(id: str | None, after: int | None, seconds: float | None) -> None:
                 click.echo(event.model_dump_json(by_alias=True))
             else:
                 click.echo(
-                    f"{event.seq} {moment(event.at)} {event.actor} {event.action} {event.subject}"
+                    printable(
+                        f"{event.seq} {moment(event.at)} {event.actor} {event.action} {event.subject}"
+                    )
                 )

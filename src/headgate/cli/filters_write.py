@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import console
-from headgate.cli.filters_client import SHORT, asked, described, read_document, table
+from headgate.cli.filters_client import (
+    SHORT,
+    asked,
+    described,
+    moment,
+    printable,
+    read_document,
+    table,
+)
+
+if TYPE_CHECKING:
+    from headgate.api.client import Client
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -32,9 +44,14 @@ def create(files: tuple[Path, ...]) -> None:
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--if-match", help="The ETag that you read; else the one it has now.")
-def update(file: Path, if_match: str | None) -> None:
+@click.option(
+    "--if-match", help="The ETag that you read; a change that came in between is refused."
+)
+@click.option("--yes", is_flag=True, help="Replace the version of now without being asked.")
+def update(file: Path, if_match: str | None, yes: bool) -> None:
     """Submit a changed file as a new version. What is live goes on until the new one is deployed.
+
+    Without --if-match it replaces the version of now, which you are shown first.
 
     \b
     Examples:
@@ -44,9 +61,24 @@ def update(file: Path, if_match: str | None) -> None:
 
     document, id = read_document(file), load_filter(file).id
     with asked() as client:
-        made = client.update(id, document, if_match or client.etag(id))
+        made = client.update(id, document, if_match or _seen_etag(client, id, yes))
     console.data(made, text=described(made))
     console.done(f"version {made.version} of {id} is {made.status}")
+
+
+def _seen_etag(client: Client, id: str, yes: bool) -> str:
+    """The state of now, once somebody at a terminal has seen whose it is."""
+    import sys
+
+    etag, now = client.etag(id), client.get(id)
+    console.say(
+        f"replaces version {now.version} by {printable(now.author)}, {moment(now.updated_at)}"
+    )
+    if not yes and sys.stdin.isatty():
+        from headgate.cli.asking import ask
+
+        ask(f"Replace version {now.version} of {id}?")
+    return etag
 
 
 @click.command()

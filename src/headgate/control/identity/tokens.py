@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import jwt
 
+from headgate.control.identity.loopback import is_loopback
 from headgate.control.identity.model import ROLES, Identity, is_reserved, person
 from headgate.errors import SettingsError, UnauthenticatedError, UnavailableError
 from headgate.settings import Settings
@@ -174,16 +174,9 @@ def _safe(url: str) -> str:
     """Keys that come over plain http could be anybody's, unless they come from this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if parts.scheme == "https" or host == "localhost" or _is_loopback(host):
+    if parts.scheme == "https" or is_loopback(host):
         return url
     raise SettingsError("JWT_JWKS is read over plain http", fix="give an https address, or a file")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _text(path: Path) -> str:
