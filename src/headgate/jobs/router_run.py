@@ -14,10 +14,15 @@ from headgate.engine.protocol import Work
 from headgate.engine.reach import Reached
 from headgate.engine.stream import Pace, read_range
 from headgate.engine.topics import Topics
-from headgate.errors import HeadgateError, OperationError, UnavailableError
+from headgate.errors import (
+    BatchRefusedError,
+    HeadgateError,
+    OperationError,
+    UnavailableError,
+)
 from headgate.jobs.replay_requests import ReplayRequests
 from headgate.jobs.router_batch import Means, RouterBatch
-from headgate.jobs.router_gap import accept_router_gap, withdraw_expired
+from headgate.jobs.router_gap import RouterGap, accept_router_gap, withdraw_expired
 from headgate.jobs.router_owed import judged_or_owed
 from headgate.jobs.router_plan import World, is_new, planned
 from headgate.jobs.router_sets import FilterSet, FilterSets
@@ -90,6 +95,9 @@ class RouterRun(TopicRun):
         frame = read_range(self._context.session, self._router.bootstrap, intent.range)
         return RouterBatch(frame, self._means, self, again=True)
 
+    def _gap(self) -> Work:
+        return RouterGap(self._context.store)
+
     def _judged_now(self, intent: Intent) -> Intent:
         """A batch that was announced is judged by the set that it was announced under."""
         return intent
@@ -102,9 +110,13 @@ class RouterRun(TopicRun):
         self._context.still_mine()
         world, boundary = self._world()
         plan = planned(world)
-        self._set_id = self._routing.take_over(
-            self._router.source, plan.members, plan.seen, plan.owed, boundary
-        )
+        try:
+            self._set_id = self._routing.take_over(
+                self._router.source, plan.members, plan.seen, plan.owed, boundary
+            )
+        except BatchRefusedError:
+            self._context.still_mine()  # most likely another engine has the job by now
+            raise
         self._sets.forget_all_but(plan.members)
         self._generation = generation
 

@@ -127,14 +127,17 @@ class TopicRun(ABC):
                 continue  # its records are gone; what to do about that is said where it is noticed
             mine = replace(found, run=self._context.run.number)
             if found.is_accepted_gap:
-                gap = ExpiredGap(self._context.session, self._target, self._protocol)
-                self._protocol.finish(mine, gap)
+                self._protocol.finish(mine, self._gap())
                 continue
             intent = replace(self._judged_now(found), run=mine.run)
             if self._left_to_query(intent, checkpoint):
                 continue
             self._progress.begin(span(intent.range))
             self.settled(self._protocol.finish(intent, self._again(intent)))
+
+    def _gap(self) -> Work:
+        """The work of a gap that was accepted and not settled."""
+        return ExpiredGap(self._context.session, self._target, self._protocol)
 
     def _left_to_query(self, intent: Intent, checkpoint: Checkpoint) -> bool:
         """Whether the query must do this batch itself, since it keeps state."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, delete, insert, select, update
 
-from headgate.errors import LeaseLostError
+from headgate.errors import BatchRefusedError
 from headgate.store import intents, ledger, routed
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.database import writing
@@ -125,7 +125,7 @@ class RoutingStore:
     ) -> str:
         """This set judges from now on; with it goes how its filters stand, and what they owe.
 
-        LeaseLostError when the job is no longer between these two batches: another engine works on it.
+        BatchRefusedError when the job is no longer between these two batches.
         """
         with writing(self._engine) as db:
             if boundary is not None:
@@ -231,9 +231,10 @@ def _refuse_unless_at(db: Connection, boundary: Boundary) -> None:
         if one.range.source_id == boundary.source_id
     ]
     if announced or reached != dict(boundary.reached):
-        raise LeaseLostError(
-            f"another engine works on {boundary.job}",
-            why="a batch was announced or settled since the set of filters was planned",
+        raise BatchRefusedError(
+            f"the set of {boundary.job} cannot change now",
+            why="a batch was announced or settled since it was planned: another engine works on it",
+            fix=f"headgate job restart {boundary.job}, if this engine is the only one",
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.store.store_batches import Clock, intent, outcome, topic
 
-from headgate.errors import BatchRefusedError, LeaseLostError
+from headgate.errors import BatchRefusedError
 from headgate.store.ops import OpsStore
 from headgate.store.routing_model import (
     Boundary,
@@ -185,10 +185,10 @@ def test_only_the_engine_between_the_two_batches_says_how_filters_stand(store: O
     here = Boundary("bronze-orders", "t1", {})
     routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
     announced = store.begin(intent(topic({"0": 0}, {"0": 9}), (set_id,)))
-    with pytest.raises(LeaseLostError):
+    with pytest.raises(BatchRefusedError):
         routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
     store.settle(announced, outcome(announced, routed=9), None, RoutedBatch(set_id))
-    with pytest.raises(LeaseLostError):
+    with pytest.raises(BatchRefusedError):
         routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
     routing.take_over(SOURCE, members(ONE), [LIVE], [], replace(here, reached={"0": 9}))
     assert len(routing.history("dealer-001")) == 2
