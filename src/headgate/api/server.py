@@ -106,6 +106,8 @@ def serve(
         refuse_strangers(settings, store, address.host)
         listening = stack.enter_context(_bound(address))
         git, targets = open_git(settings), open_targets(settings, store)
+        for target in targets.values():
+            stack.callback(getattr(target, "close", lambda: None))
         service = FilterService(
             store,
             git,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
 
 from headgate.control.deploying import Reconciler
 from headgate.control.targets.open import open_targets
+from headgate.store.routing_model import Standing
 
 
 def reconciled(ask: Asked) -> None:
@@ -122,6 +124,7 @@ def test_a_deployment_is_an_operation_that_can_be_followed(ask: Asked) -> None:
     status = ask("GET", f"{ONE}/status", "vera").json()
     assert (status["status"], status["cutover"]) == ("deployed", {"0": 7})
     assert status["flinkStatementIds"]
+    assert status["lastChecked"] > status["deployedAt"]
     assert status["observed"]["revision"] == status["desired"]["revision"] == revision
     assert ask("GET", "/api/v1/operations", "vera").json()["operations"][0]["by"] == "dan"
 
@@ -168,6 +171,14 @@ def test_a_filter_that_runs_is_deleted_by_two(ask: Asked) -> None:
     reconciler = Reconciler(ask.store, None, open_targets(settings, ask.store))
     reconciler.step()
     assert not ask.store.routing.wanted()
+    assert ask("GET", ONE, "vera").json()["status"] == "pending_deletion"
+    (seen,) = ask.store.routing.seen()
+    ask.store.routing.see([replace(seen, standing=Standing.OFF)])
+    reconciler.step()
+    reconciler.close()
+    assert ask("GET", f"{FILTERS}?status=deleted", "vera").json()["total"] == 1
+    assert ask("GET", FILTERS, "vera").json()["total"] == 0
+    assert ask("POST", f"{ONE}/deploy", "dan").status_code in (404, 409)
 
 
 def test_one_that_never_ran_is_gone_at_once(ask: Asked) -> None:
