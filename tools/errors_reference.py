@@ -66,8 +66,8 @@ goes into `If-Match`. Without it the change of somebody else could be overwritte
 nothing and is not taken. [api.md](../api.md) shows both calls.""",
     "HG-2003": """The body of a request is larger than the API takes. Send less at once: events in
 several bulk requests, a filter with fewer values.""",
-    "HG-2004": """The server has as many event streams open as it allows. Close one, or try again after
-the seconds that `Retry-After` names.""",
+    "HG-2004": """As many of these are under way as the server allows: dry runs, looks at dead letters,
+event streams. Try again after the seconds that `Retry-After` names.""",
     "HG-2005": """The API takes JSON. Send `Content-Type: application/json` with the body.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each
 with its file, line, field and what to write instead. Nothing was compiled or run.""",
