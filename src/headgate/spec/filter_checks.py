@@ -13,14 +13,22 @@ from headgate.spec.filter import (
     MOST_NAME,
     MOST_TOPIC,
     NAME,
+    SOURCE,
     STATUS_FIELDS,
     TOPIC,
     Op,
 )
-from headgate.spec.filter_conditions import Plain, Steps, condition_faults, is_list, is_object
+from headgate.spec.filter_conditions import (
+    HALF,
+    Plain,
+    Steps,
+    condition_faults,
+    is_list,
+    is_object,
+    short,
+)
 from headgate.spec.refusal import suggestion
 
-_HALF = re.compile("[\ud800-\udfff]")
 _KINDS: dict[type, str] = {
     bool: "true or false",
     int: "a number",
@@ -93,7 +101,7 @@ def kind_of(value: object) -> str:
 def _keys(plain: Plain) -> Iterator[Found]:
     for key in plain:
         if key not in _KNOWN:
-            what = f"the key `{_shown(key)}` is unknown"
+            what = f"the key `{short(key)}` is unknown"
             yield Found((key,), what, suggestion(key, _KNOWN, "keys"))
     for key, fix in _NEEDED.items():
         if plain.get(key) is None:
@@ -108,8 +116,9 @@ def _texts(plain: Plain) -> Iterator[Found]:
     yield from _text(plain, "outputTopic", MOST_TOPIC, NAME, _NAMED)
     fix = "A topic's name has letters, digits, `.`, `_` and `-`."
     yield from _text(plain, "source", MOST_TOPIC, TOPIC, fix)
-    if plain.get("outputTopic") == plain.get("source", "raw-event-headers"):
-        yield Found(("outputTopic",), "it is the topic that is read", "Write to another topic.")
+    # Not its own source, and not the usual one: events must not go round.
+    if plain.get("outputTopic") in (SOURCE, plain.get("source", SOURCE)):
+        yield Found(("outputTopic",), "it is a topic that is read", "Write to another topic.")
 
 
 def _text(
@@ -122,10 +131,13 @@ def _text(
         yield Found((key,), f"must be text, not {kind_of(value)}", "Put the value in quotes.")
     elif not least <= len(value) <= most:
         yield Found((key,), f"has {len(value)} characters", f"Write {least} to {most}.")
-    elif _HALF.search(value):
+    elif HALF.search(value):
         yield Found((key,), "has half of a character in it", "Write the character itself.")
+    elif not value.isprintable():
+        what = "has a character that is not printed, or turns the direction of writing"
+        yield Found((key,), what, "Leave it away: people decide by what they see here.")
     elif pattern and not re.fullmatch(pattern, value):
-        yield Found((key,), f"`{_shown(value)}` is no name for it", fix)
+        yield Found((key,), f"`{short(value)}` is no name for it", fix)
 
 
 def _choices(plain: Plain) -> Iterator[Found]:
@@ -140,7 +152,7 @@ def _choices(plain: Plain) -> Iterator[Found]:
 def _choice(plain: Plain, key: str, options: Sequence[str]) -> Iterator[Found]:
     value = plain.get(key, options[0])
     if value not in options:
-        what = f"`{_shown(value)}` is none of the values it can have"
+        what = f"`{short(value)}` is none of the values it can have"
         yield Found((key,), what, suggestion(str(value), options, "values"))
 
 
@@ -151,7 +163,7 @@ def _ops(value: object) -> Iterator[Found]:
         return
     for at, op in enumerate(value):
         if op not in get_args(Op):
-            yield Found(("ops", at), f"`{_shown(op)}` is no kind of change", fix)
+            yield Found(("ops", at), f"`{short(op)}` is no kind of change", fix)
         elif op in value[:at]:
             yield Found(("ops", at), f"`{op}` stands twice", "Leave one away.")
 
@@ -188,7 +200,7 @@ def _condition(steps: Steps, item: object, count: _Count, depth: int) -> Iterato
         return
     for key in item:
         if key != group:
-            what = f"`{_shown(key)}` cannot stand beside `{group}`"
+            what = f"`{short(key)}` cannot stand beside `{group}`"
             yield Found((*steps, key), what, "Put it into a group of its own.")
     yield from _group((*steps, group), item[group], count, depth)
 
@@ -202,8 +214,3 @@ def _group(steps: Steps, inner: object, count: _Count, depth: int) -> Iterator[F
         return
     for at, item in enumerate(inner):
         yield from _condition((*steps, at), item, count, depth + 1)
-
-
-def _shown(value: object) -> str:
-    text = _HALF.sub("?", str(value))
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -49,7 +49,7 @@ _OTHER_NAMES = {
 }
 _KNOWN = ("field", "operator", "value", "values", "min", "max", "valueType")
 _PATH = re.compile(r"(?:\[\d{1,9}\])*(?:\.[A-Za-z0-9_]+(?:\[\d{1,9}\])*)*")
-_HALF = re.compile("[\ud800-\udfff]")
+HALF = re.compile("[\ud800-\udfff]")
 # Numbers are compared as DOUBLE: from here on not every whole number is one.
 MOST_WHOLE = 1 << 53
 
@@ -69,7 +69,7 @@ def condition_faults(plain: Plain) -> Told:
     for key in plain:
         if key not in _KNOWN:
             known = (*_KNOWN, "all", "any", "not")
-            yield (key,), f"the key `{_short(key)}` is unknown", suggestion(key, known, "keys")
+            yield (key,), f"the key `{short(key)}` is unknown", suggestion(key, known, "keys")
     field = yield from _field(plain)
     operator = yield from _operator(plain)
     kind = yield from _kind(plain, field)
@@ -85,12 +85,12 @@ def _field(plain: Plain) -> Read:
         return None
     column = re.split(r"[.\[]", value, maxsplit=1)[0]
     if column not in COLUMNS:
-        yield ("field",), f"there is no field `{_short(value)}`", _field_fix(value, column)
+        yield ("field",), f"there is no field `{short(value)}`", _field_fix(value, column)
         return None
     rest = value[len(column) :]
     if not re.fullmatch(FIELD, value) or _PATH.fullmatch(rest) is None:
         fix = "Write for example header_data.items[0].price."
-        yield ("field",), f"`{_short(value)}` is no path", fix
+        yield ("field",), f"`{short(value)}` is no path", fix
         return None
     if rest and column != JSON_COLUMN:
         yield ("field",), f"`{column}` has no parts", f"Only {JSON_COLUMN} is JSON; write {column}."
@@ -112,7 +112,7 @@ def _operator(plain: Plain) -> Read:
     if value is None:
         what, fix = "the operator is missing", f"Write one of {', '.join(OPERATORS)}."
     else:
-        what = f"there is no operator `{_short(value)}`"
+        what = f"there is no operator `{short(value)}`"
         meant = _OTHER_NAMES.get(str(value))
         fix = (
             f"Did you mean `{meant}`?" if meant else suggestion(str(value), OPERATORS, "operators")
@@ -126,7 +126,7 @@ def _kind(plain: Plain, field: str | None) -> Read:
     value = plain.get("valueType", usual)
     if value in VALUE_TYPES:
         return value
-    what = f"there is no valueType `{_short(value)}`"
+    what = f"there is no valueType `{short(value)}`"
     yield ("valueType",), what, suggestion(str(value), VALUE_TYPES, "types")
     return None
 
@@ -181,7 +181,7 @@ def _value(steps: Steps, value: object, kind: str) -> Told:
         case "timestamp" if isinstance(value, str):
             if _time(value) is None:
                 fix = "Write it as 2025-01-31T12:30:00Z."
-                yield steps, f"`{_short(value)}` is no time", fix
+                yield steps, f"`{short(value)}` is no time", fix
         case _:
             yield steps, f"{_named(value)} is no {kind}", _other_kind(value, kind)
 
@@ -191,13 +191,13 @@ def _number(steps: Steps, value: float) -> Told:
         yield steps, "the number is not finite", "Use a smaller number."
     elif isinstance(value, int) and abs(value) > MOST_WHOLE:
         fix = 'Write it in quotes, with "valueType": "string".'
-        yield steps, f"{_short(value)} is beyond what is compared exactly", fix
+        yield steps, f"{short(value)} is beyond what is compared exactly", fix
 
 
 def _string(steps: Steps, value: str) -> Told:
     if len(value) > MOST_TEXT:
         yield steps, f"the text has {len(value)} characters", f"Keep to {MOST_TEXT}."
-    elif _HALF.search(value):
+    elif HALF.search(value):
         yield steps, "the text has half of a character in it", "Write the character itself."
 
 
@@ -210,7 +210,7 @@ def _time(text: str) -> datetime | None:
 
 def _named(value: object) -> str:
     if isinstance(value, str):
-        return f"the text `{_short(value)}`"
+        return f"the text `{short(value)}`"
     if isinstance(value, bool | int | float):
         return f"`{str(value).lower()}`"
     return "null" if value is None else "a list or an object"
@@ -232,6 +232,7 @@ def _example(key: str, kind: str) -> str:
     return f'Write "{key}": [{one}].' if key == "values" else f'Write "{key}": {one}.'
 
 
-def _short(value: object) -> str:
-    text = _HALF.sub("?", str(value))
+def short(value: object) -> str:
+    """A value in a message: whole characters, and not too many of them."""
+    text = HALF.sub("?", str(value))
     return text if len(text) <= 40 else text[:39] + "…"

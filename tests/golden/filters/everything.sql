@@ -28,12 +28,12 @@ SELECT
 FROM `raw-event-headers`
 WHERE __op IN ('c', 'r')
   AND event_type = 'a'
-  AND try_cast(json_value(header_data, '$.amount') AS DOUBLE) > 1.5D
+  AND try_cast(`value of header_data.amount` AS DOUBLE) > 1.5D
   AND try_cast(CASE WHEN regexp_like(created_date, '^ *[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?)? *\\z') THEN created_date END AS TIMESTAMP_LTZ) < TIMESTAMP_LTZ '2025-01-31 12:30:00Z'
-  AND json_text(header_data, '$.a[0].b') >= 'm'
+  AND `header_data.a[0].b` >= 'm'
   AND __ts_ms <= 1700000000000L
-  AND try_cast(json_value(header_data, '$.paid') AS BOOLEAN) = TRUE
+  AND try_cast(`value of header_data.paid` AS BOOLEAN) = TRUE
   AND (__op IN ('c', 'u') OR NOT (id NOT IN ('x')) OR id BETWEEN 'a' AND 'b')
   AND regexp_like(event_name, '^Car')
-  AND json_value(header_data, '$.vin') IS NULL
-  AND json_value(header_data, '$.carId') IS NOT NULL;
+  AND `value of header_data.vin` IS NULL
+  AND `value of header_data.carId` IS NOT NULL;

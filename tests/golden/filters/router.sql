@@ -132,10 +132,10 @@ FROM (
   FROM (
     SELECT *
     FROM router_asked
-    LATERAL VIEW OUTER explode(array_compact(array(
+    LATERAL VIEW OUTER explode(array(
       struct(0 AS signature, array(__op, _path_1, event_type) AS terms, CAST(NULL AS INT) AS held),
       struct(1 AS signature, array(__op, event_type) AS terms, CAST(NULL AS INT) AS held)
-    ))) sought AS _sought
+    )) sought AS _sought
   ) e
   JOIN router_keys k
     ON k.signature = e._sought.signature AND k.terms = e._sought.terms

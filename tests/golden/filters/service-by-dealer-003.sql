@@ -2,16 +2,6 @@
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/filters/service-by-dealer-003.sql
 -- The router asks the same of every record, for all filters at once, and writes to the topic.
 
--- The text of a JSON value, as filters compare it.
-CREATE OR REPLACE TEMPORARY FUNCTION json_text(document STRING, path STRING)
-RETURNS STRING
-RETURN IF(schema_of_variant(try_variant_get(try_parse_json(document), path, 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(try_parse_json(document), path, 'string'), NULL);
-
--- A JSON value in some text, NULL where there is none.
-CREATE OR REPLACE TEMPORARY FUNCTION json_value(document STRING, path STRING)
-RETURNS STRING
-RETURN try_variant_get(try_parse_json(document), path, 'string');
-
 CREATE OR REPLACE TEMPORARY VIEW router_source
 USING kafka
 OPTIONS (
@@ -77,18 +67,30 @@ LATERAL VIEW inline(array(named_struct(
 ))) judged;
 
 CREATE OR REPLACE TEMPORARY VIEW `raw-event-headers` AS
-SELECT
-  id,
-  event_name,
-  event_type,
-  created_date,
-  saved_date,
-  header_data,
-  __op,
-  __table,
-  __ts_ms
-FROM router_read
-WHERE refusal IS NULL;
+SELECT *
+FROM (
+  SELECT *
+  FROM (
+    SELECT
+      id,
+      event_name,
+      event_type,
+      created_date,
+      saved_date,
+      header_data,
+      __op,
+      __table,
+      __ts_ms
+    FROM router_read
+    WHERE refusal IS NULL
+  )
+  LATERAL VIEW inline(array(named_struct(
+    '_header', try_parse_json(header_data)
+  ))) header
+)
+LATERAL VIEW inline(array(named_struct(
+  'header_data.dealerId', IF(schema_of_variant(try_variant_get(_header, '$.dealerId', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.dealerId', 'string'), NULL)
+))) paths;
 
 CREATE NAMESPACE IF NOT EXISTS lake.filters;
 
@@ -122,4 +124,4 @@ SELECT
 FROM `raw-event-headers`
 WHERE __op = 'c'
   AND event_type = 'CarServiceDone'
-  AND json_text(header_data, '$.dealerId') = 'DEALER-003';
+  AND `header_data.dealerId` = 'DEALER-003';

@@ -41,7 +41,7 @@ def test_compiled_filters_are_printed_as_spark_or_flink_sql(
 ) -> None:
     monkeypatch.chdir(ROOT)
     spark = run("filters", "compile", "service-by-dealer-002")
-    assert "json_text(header_data, '$.dealerId') = 'DEALER-002';" in spark
+    assert "`header_data.dealerId` = 'DEALER-002';" in spark
     assert "${" not in spark
     flink = run("filters", "compile", "service-by-dealer-002", "--flink")
     assert flink.startswith("-- Sink Table\nCREATE TABLE `filtered-service-events-dealer-002` (")

@@ -248,6 +248,21 @@ def test_too_much_is_refused() -> None:
     assert any(field.endswith("/not") for field in faults({**DEALER, "conditions": [deep]}))
 
 
+@pytest.mark.parametrize("key", ["name", "description", "consumerId"])
+@pytest.mark.parametrize(
+    "text", ["ok\x1b[2A", "a\nb", "a\u202eb", "a\x00", "\u2066x", "a\rb", "\u200b"]
+)
+def test_what_people_read_has_only_what_is_printed(key: str, text: str) -> None:
+    assert set(faults({**DEALER, key: text})) == {f"/{key}"}
+
+
+def test_no_filter_writes_to_a_topic_that_is_read() -> None:
+    assert set(faults({**DEALER, "outputTopic": "raw-event-headers"})) == {"/outputTopic"}
+    round_about = {**DEALER, "outputTopic": "raw-event-headers", "source": "elsewhere"}
+    assert set(faults(round_about)) == {"/outputTopic"}
+    assert set(faults({**DEALER, "outputTopic": "t", "source": "t"})) == {"/outputTopic"}
+
+
 @pytest.mark.parametrize("data", [None, [], "x", 5])
 def test_what_is_no_object_is_refused(data: object) -> None:
     assert set(faults(data)) == {"/"}

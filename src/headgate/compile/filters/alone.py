@@ -6,15 +6,19 @@ writes to the topic has the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.reading import json_text, json_value, parsed, read
+from headgate.compile.filters.reading import (
+    beside,
+    parsed,
+    path_column,
+    path_sql,
+    paths_of,
+    read,
+)
 from headgate.compile.fragments import comment
-from headgate.compile.rules.statement import select
-from headgate.expr.json_conditions import TEXT, VALUE
+from headgate.compile.rules.statement import nested, select
 from headgate.expr.literals import spark_identifier
-from headgate.spec.filter import COLUMNS
+from headgate.spec.filter import COLUMNS, JSON_COLUMN
 
 FOLDER = "filters"
 
@@ -23,8 +27,6 @@ def alone_sql(compiled: CompiledFilter) -> str:
     """The whole file; `${BOOTSTRAP_SERVERS}` is filled from the settings."""
     parts = [
         _notes(compiled),
-        _function(TEXT, "The text of a JSON value, as filters compare it.", json_text),
-        _function(VALUE, "A JSON value in some text, NULL where there is none.", json_value),
         _source(compiled),
         _events(compiled),
         "CREATE NAMESPACE IF NOT EXISTS lake.filters;",
@@ -43,14 +45,6 @@ def _notes(compiled: CompiledFilter) -> str:
     return "\n".join(comment(word) for word in words)
 
 
-def _function(name: str, words: str, body: Callable[[str, str], str]) -> str:
-    return (
-        f"{comment(words)}\n"
-        f"CREATE OR REPLACE TEMPORARY FUNCTION {name}(document STRING, path STRING)\n"
-        f"RETURNS STRING\nRETURN {body('try_parse_json(document)', 'path')};"
-    )
-
-
 def _source(compiled: CompiledFilter) -> str:
     return f"""CREATE OR REPLACE TEMPORARY VIEW router_source
 USING kafka
@@ -64,10 +58,20 @@ OPTIONS (
 
 
 def _events(compiled: CompiledFilter) -> str:
-    views = {"router_parsed": parsed("router_source"), "router_read": read("router_parsed")}
-    views[f"`{compiled.source}`"] = select(
+    """The events under the topic's name, with the values inside the JSON column that are asked for."""
+    sound = select(
         [spark_identifier(name) for name in COLUMNS], "FROM router_read", "WHERE refusal IS NULL"
     )
+    paths = paths_of(compiled.condition)
+    if paths:
+        header = beside(nested(sound), {"_header": f"try_parse_json({JSON_COLUMN})"}, "header")
+        columns = {path_column(node): path_sql("_header", node) for node in paths}
+        sound = beside(nested(header), columns, "paths")
+    views = {
+        "router_parsed": parsed("router_source"),
+        "router_read": read("router_parsed"),
+        f"`{compiled.source}`": sound,
+    }
     made = (
         f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query};" for name, query in views.items()
     )

@@ -6,6 +6,7 @@ import hashlib
 
 from headgate import __version__
 from headgate.compile.filters.model import CompiledFilter
+from headgate.compile.filters.reading import path_column, paths_of, with_columns
 from headgate.compile.fragments import comment
 from headgate.errors import DeclarationError, Fault
 from headgate.expr import build
@@ -29,7 +30,7 @@ def compile_filter(declared: Filter, file: str = BODY) -> CompiledFilter:
         raise DeclarationError(faults) from None
     condition = build.conjunction([ops_of(declared), own])
     revision = revision_of(declared)
-    statements = (_sink(declared), _insert(declared, condition))
+    statements = (_sink(declared), _insert(declared, named(condition)))
     sql = "\n\n".join([_header(declared, revision), *statements]) + "\n"
     return CompiledFilter(
         id=declared.id,
@@ -42,6 +43,11 @@ def compile_filter(declared: Filter, file: str = BODY) -> CompiledFilter:
         statements=statements,
         sql_hash=hashlib.sha256("\n\n".join(statements).encode()).hexdigest(),
     )
+
+
+def named(condition: Expr) -> Expr:
+    """The condition over columns called after the paths into the JSON column."""
+    return with_columns(condition, {node: path_column(node) for node in paths_of(condition)})
 
 
 def _header(declared: Filter, revision: str) -> str:

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.compile.rules.statement import case, indented, nested, select
+from headgate.expr.json_conditions import TEXT, VALUE
 from headgate.expr.literals import spark_identifier, spark_literal
+from headgate.expr.spark import to_spark
+from headgate.expr.tree import Column, Expr, Function, Literal, mapped, walk
 from headgate.spec.filter import COLUMNS, NUMBER_COLUMN
+from headgate.spec.types import STRING
 
 TOMBSTONE = "tombstone"
 REASONS: dict[str, str] = {
@@ -25,6 +29,7 @@ REASONS: dict[str, str] = {
 BLANKS = " \t\r\n"
 # Of these kinds a value has a text that does not depend on how Java prints it.
 KINDS = r"^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$"
+JSON = (TEXT, VALUE)
 RECORD = ("partition", "offset", "timestamp", "value")
 _EVENT = "_event"
 
@@ -39,6 +44,35 @@ def json_text(document: str, path: str) -> str:
 def json_value(document: str, path: str) -> str:
     """The value in some text, NULL where there is none."""
     return f"try_variant_get({document}, {path}, 'string')"
+
+
+def paths_of(condition: Expr) -> list[Function]:
+    """The values inside the JSON column that a condition asks for, each once, in order."""
+    found = [node for node in walk(condition) if isinstance(node, Function) and node.name in JSON]
+    return sorted(set(found), key=to_spark)
+
+
+def path_sql(document: str, node: Function) -> str:
+    """What stands at the path of a parsed document."""
+    made = json_text if node.name == TEXT else json_value
+    return made(document, to_spark(node.arguments[1]))
+
+
+def path_column(node: Function) -> str:
+    """What a person calls it: `header_data.dealerId`, or the value there whatever its kind."""
+    document, path = node.arguments
+    name = to_spark(document) + str(path.value if isinstance(path, Literal) else "").lstrip("$")
+    return name if node.name == TEXT else f"value of {name}"
+
+
+def with_columns(condition: Expr, names: Mapping[Function, str]) -> Expr:
+    """The condition over columns that hold the values at its paths."""
+
+    def change(node: Expr) -> Expr:
+        name = names.get(node) if isinstance(node, Function) else None
+        return node if name is None else Column(name, STRING)
+
+    return mapped(condition, change)
 
 
 def beside(source: str, columns: Mapping[str, str], alias: str) -> str:

@@ -6,6 +6,7 @@ asked only of the events that the join gives it. A filter without equalities is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,23 +18,24 @@ from headgate.compile.filters.reading import (
     RECORD,
     TOMBSTONE,
     beside,
-    json_text,
-    json_value,
     parsed,
+    path_sql,
+    paths_of,
     read,
+    with_columns,
 )
 from headgate.compile.filters.terms import Cut, cut
 from headgate.compile.rules.statement import case, indented, nested, select
-from headgate.expr.json_conditions import TEXT, VALUE
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.spark import to_spark
-from headgate.expr.tree import Column, Expr, Function, Literal, mapped, walk
+from headgate.expr.tree import Expr, Function, Literal
 from headgate.spec.filter import COLUMNS, JSON_COLUMN
-from headgate.spec.types import BOOLEAN, STRING
+from headgate.spec.types import BOOLEAN
 
 Key: TypeAlias = tuple[int, list[str], int, int | None]
 KEYS_SCHEMA = "signature INT, terms ARRAY<STRING>, filter INT, question INT"
 _GROUP = 16
+_MOST_SHARING = 8
 _PLACE = ("partition", "offset", "timestamp")
 _SENT = (*_PLACE, *(spark_identifier(name) for name in SENT))
 _TRUE = Literal(True, BOOLEAN)
@@ -88,28 +90,28 @@ def router_script(filters: Sequence[CompiledFilter]) -> RouterScript:
 
 
 def _set(filters: tuple[CompiledFilter, ...]) -> _Set:
-    paths: dict[str, Function] = {}
-    for compiled in filters:
-        for node in walk(compiled.condition):
-            if isinstance(node, Function) and node.name in (TEXT, VALUE):
-                paths.setdefault(to_spark(node), node)
-    names = {text: f"_path_{at}" for at, text in enumerate(sorted(paths))}
-    cuts = tuple(cut(_with_columns(compiled.condition, names)) for compiled in filters)
+    paths = sorted({node for one in filters for node in paths_of(one.condition)}, key=to_spark)
+    names = {node: f"_path_{at}" for at, node in enumerate(paths)}
+    conditions = [with_columns(compiled.condition, names) for compiled in filters]
+    cuts = _uncrowded(conditions, [cut(condition) for condition in conditions])
     return _Set(
         filters,
         cuts,
-        {names[text]: paths[text] for text in sorted(paths)},
+        {name: node for node, name in names.items()},
         tuple(dict.fromkeys(found.terms for found in cuts if found.terms)),
         tuple(dict.fromkeys(found.rest for found in cuts if found.terms and found.rest)),
     )
 
 
-def _with_columns(condition: Expr, names: Mapping[str, str]) -> Expr:
-    def change(node: Expr) -> Expr:
-        name = names.get(to_spark(node)) if isinstance(node, Function) else None
-        return node if name is None else Column(name, STRING)
-
-    return mapped(condition, change)
+def _uncrowded(conditions: Sequence[Expr], cuts: Sequence[Cut]) -> tuple[Cut, ...]:
+    """Without keys where many filters share one: each event would be copied for each of them."""
+    shared = Counter((one.terms, row) for one in cuts if one.rest for row in one.rows)
+    return tuple(
+        Cut((), (), condition)
+        if found.rest and any(shared[found.terms, row] > _MOST_SHARING for row in found.rows)
+        else found
+        for condition, found in zip(conditions, cuts, strict=True)
+    )
 
 
 def _keys(made: _Set) -> Iterator[Key]:
@@ -135,12 +137,11 @@ def _asked(made: _Set) -> str:
     if not made.paths:
         return select(["*"], "FROM router_events")
     inner = beside("router_events", {"_header": f"try_parse_json({JSON_COLUMN})"}, "header")
-    return beside(nested(inner), {name: _path(node) for name, node in made.paths.items()}, "paths")
-
-
-def _path(node: Function) -> str:
-    path = to_spark(node.arguments[1])
-    return json_text("_header", path) if node.name == TEXT else json_value("_header", path)
+    return beside(
+        nested(inner),
+        {name: path_sql("_header", node) for name, node in made.paths.items()},
+        "paths",
+    )
 
 
 def _matched(made: _Set) -> str:
@@ -189,10 +190,10 @@ def _sought(made: _Set, held: Sequence[tuple[int, Expr]]) -> str:
     ]
     nowhere = "CAST(NULL AS INT) AS signature, CAST(NULL AS ARRAY<STRING>) AS terms"
     structs += [f"IF({to_spark(rest)}, struct({nowhere}, {at} AS held), NULL)" for at, rest in held]
-    return (
-        "SELECT *\nFROM router_asked\n"
-        f"LATERAL VIEW OUTER explode(array_compact(array(\n{indented(structs)}\n))) sought AS _sought"
-    )
+    # Leaving out what was not found costs more than all the rest: only where something may be.
+    sought = f"array(\n{indented(structs)}\n)"
+    sought = f"array_compact({sought})" if held else sought
+    return f"SELECT *\nFROM router_asked\nLATERAL VIEW OUTER explode({sought}) sought AS _sought"
 
 
 def _routed(made: _Set) -> str:

@@ -58,7 +58,8 @@ def random_filter(rng: Random, name: str) -> Filter:
     return parse_filter(
         {
             "id": name,
-            "name": rng.choice(TEXTS)[:100] or "x",
+            "name": "".join(letter for letter in rng.choice(TEXTS) if letter.isprintable())[:99]
+            or "x",
             "consumerId": "by-chance",
             "outputTopic": f"topic-{name}",
             "conditions": [_part(rng, 2) for _ in range(rng.choice((1, 1, 2, 3)))],
