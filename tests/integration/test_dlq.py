@@ -113,6 +113,19 @@ def test_values_hidden_inside_a_text_of_json_are_masked_too(settings: Settings):
     assert view.attempts == 2
 
 
+def test_letters_of_the_router_hide_what_speaks_of_people_and_money(settings: Settings):
+    header = {"vin": "canary-4", "ownerEmail": "canary-5", "amountPaid": "canary-6", "carId": "C1"}
+    value = json.dumps({"id": None, "header_data": json.dumps(header)}).encode()
+    write_letters(settings, [Refused("router-raw", "no_id", "raw", 9, value, minutes=99)])
+    with open_redriving(settings) as redriving:
+        facts = redriving.letters.facts(Chosen(topic="raw"), 1)[0]
+        letter = redriving.letters.letter(facts.id)
+    view = shown(letter, Hidden(frozenset()), reveal=False)
+    assert "canary" not in repr(view)
+    assert "C1" in repr(view)
+    assert "canary-4" in repr(shown(letter, Hidden(frozenset()), reveal=True))
+
+
 def test_a_tagged_key_is_masked(settings: Settings):
     with open_redriving(settings) as redriving:
         facts = redriving.letters.facts(Chosen(topic="orders"), 1)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -93,6 +94,33 @@ def test_everybody_who_wrote_since_it_was_accepted_is_known(tmp_path: Path):
     assert writers(store, found["edited"]) == {"Hand", "hand@example.org", "hand"}
     assert "alice" not in writers(store, found["edited"])
     assert "Hand" in writers(store, found["foreign"])
+
+
+def test_who_wrote_on_a_side_branch_with_an_old_date_is_known_too(tmp_path: Path):
+    store = GitStore(tmp_path / "filters.git")
+    store.commit("one", document("one"), "alice", "accepted")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(store.folder), str(clone)], check=True)
+    store.commit("one", document("one", "DEALER-002"), "alice", "accepted again")
+
+    def git(*words: str, **environ: str) -> None:
+        who = ["-c", "user.name=Mallory", "-c", "user.email=mallory@example.org"]
+        subprocess.run(
+            ["git", *who, "-C", str(clone), *words],
+            check=True,
+            capture_output=True,
+            env={**os.environ, **environ},
+        )
+
+    old = {"GIT_AUTHOR_DATE": "2001-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2001-01-01T00:00:00Z"}
+    file = clone / "schemas" / "v1" / "filters" / "one.json"
+    file.write_text(document("one", "DEALER-666"))
+    git("commit", "--quiet", "-am", "long ago", **old)
+    git("pull", "--quiet", "--no-rebase", "-X", "ours", "--no-edit")
+    git("push", "--quiet")
+    [drift] = drift_of(store, {"one": document("one", "DEALER-002")})
+    assert "mallory" in writers(store, drift)
+    assert "alice" not in writers(store, drift)
 
 
 def test_a_file_that_says_it_is_another_filter_is_drift(tmp_path: Path):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
+from headgate.control.masking import is_tagged
 from headgate.errors import HeadgateError
 from headgate.feeds.redrive.model import Facts, Letter
 from headgate.feeds.redrive.topic import attempts
@@ -17,6 +18,10 @@ from headgate.settings import Settings
 from headgate.spec.hash_contract_loader import contract_files, load_contract
 from headgate.spec.rules_loader import load_rules, rule_files
 from headgate.variables import MASK
+
+# Whether a field of this name is masked.
+Hides = Callable[[str], bool]
+ROUTED = ("router-", "replay-")
 
 
 @dataclass(frozen=True)
@@ -97,15 +102,23 @@ def shown(letter: Letter, hidden: Hidden, *, reveal: bool, redriven: str = "") -
     """The letter with its tagged values masked; with `reveal` as it is."""
     tagged = hidden.everything or (letter.facts.topic or "") in hidden.keys
     key_hidden = tagged and not reveal
+    hides = _hides(letter.facts.job, hidden)
     return ShownLetter(
         facts=letter.facts,
         key=None if letter.key is None else MASK if key_hidden else _text(letter.key),
-        value=_value(letter.value, hidden, reveal=reveal),
+        value=_value(letter.value, hidden, hides, reveal=reveal),
         headers={n: None if v is None else _header(n, v, reveal) for n, v in letter.headers},
         masked=not reveal,
         attempts=attempts(letter.headers),
         redriven=redriven,
     )
+
+
+def _hides(job: str, hidden: Hidden) -> Hides:
+    """Events have no columns of their own to tag: their fields go by their names, as in previews."""
+    if job.startswith(ROUTED):
+        return lambda name: name in hidden.names or is_tagged(name)
+    return hidden.names.__contains__
 
 
 def _header(name: str, value: bytes, reveal: bool) -> str:
@@ -115,7 +128,7 @@ def _header(name: str, value: bytes, reveal: bool) -> str:
     )
 
 
-def _value(value: bytes | None, hidden: Hidden, *, reveal: bool) -> object:
+def _value(value: bytes | None, hidden: Hidden, hides: Hides, *, reveal: bool) -> object:
     if value is None:
         return None
     body = _unframed(value)
@@ -127,7 +140,7 @@ def _value(value: bytes | None, hidden: Hidden, *, reveal: bool) -> object:
     if found is _UNREADABLE:
         # Nobody can say which part of it is tagged.
         return f"{MASK} ({len(value):,} bytes that are no JSON)"
-    return masked(found, hidden.names)
+    return masked(found, hides)
 
 
 _UNREADABLE = object()
@@ -147,18 +160,18 @@ def _json(data: bytes, otherwise: object) -> object:
         return otherwise
 
 
-def masked(value: object, names: frozenset[str]) -> object:
+def masked(value: object, hides: Hides) -> object:
     """The same structure, tagged fields masked, also inside a text that is JSON itself."""
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
-        return {k: MASK if k in names and v is not None else masked(v, names) for k, v in fields.items()}  # fmt: skip
+        return {k: MASK if hides(k) and v is not None else masked(v, hides) for k, v in fields.items()}  # fmt: skip
     if isinstance(value, list):
-        return [masked(item, names) for item in cast("list[object]", value)]
+        return [masked(item, hides) for item in cast("list[object]", value)]
     if isinstance(value, str) and value[:1] in ("{", "["):
         inner = _json(value.encode(errors="replace"), _UNREADABLE)
         if inner is not _UNREADABLE:
-            return json.dumps(masked(inner, names), ensure_ascii=False)
-        return value if not names else f"{MASK} ({len(value):,} characters that are no JSON)"
+            return json.dumps(masked(inner, hides), ensure_ascii=False)
+        return f"{MASK} ({len(value):,} characters that are no JSON)"
     return value
 
 

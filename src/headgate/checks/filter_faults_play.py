@@ -6,11 +6,12 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate.checks.filter_proof import FilterProof
-from headgate.checks.filter_proof_gather import messages, routed_records
+from headgate.checks.filter_proof_gather import event_id, messages, routed_records
 from headgate.checks.filter_stage import DEALERS, SOURCE, Stage, expected, filter_of
 from headgate.engine.topics import Topics
 from headgate.errors import OperationError
@@ -201,7 +202,7 @@ class Play:
         self, struck: tuple[Struck, ...], seconds: float, drained: float
     ) -> FilterFaultReport:
         on_source = messages(self._bootstrap, SOURCE)
-        ids = {message.key() for message in on_source}
+        times = Counter(event_id(message) for message in on_source)
         outcomes = routed_records(self._stage.store, SOURCE)
         return FilterFaultReport(
             events=len(self._poster.sent),
@@ -210,10 +211,10 @@ class Play:
             drained_seconds=drained,
             struck=struck,
             on_source=len(on_source),
-            source_repeats=len(on_source) - len(ids),
+            source_repeats=len(on_source) - len(times),
             outcomes=outcomes,
-            proofs=self._stage.prove(self._bootstrap),
-            wrong=tuple(self._wrong(len(ids), len(on_source), sum(outcomes.values()))),
+            proofs=self._stage.prove(self._bootstrap, times),
+            wrong=tuple(self._wrong(len(times), len(on_source), sum(outcomes.values()))),
         )
 
     def _wrong(self, ids: int, on_source: int, judged: int) -> list[str]:

@@ -28,6 +28,7 @@ class Lane:
     partition: str
     end: int
     stretches: tuple[Stretch, ...]
+    begin: int = 0
 
     @property
     def fault(self) -> str:
@@ -37,9 +38,11 @@ class Lane:
                 return f"offsets {before.end} to {after.start} were judged by nobody"
             if after.start < before.end:
                 return f"offsets {after.start} to {before.end} were judged twice"
+        if self.stretches and self.stretches[0].start > self.begin:
+            return f"judged from {self.stretches[0].start} on, and not from {self.begin}"
         if self.stretches and self.stretches[-1].end != self.end:
             return f"judged up to {self.stretches[-1].end} of {self.end}"
-        return "" if self.stretches or not self.end else "never judged"
+        return "" if self.stretches or self.end <= self.begin else "never judged"
 
     def line(self) -> str:
         """`0 ──v1── 102 ══v1══ 123`: double where it was judged beside live traffic."""
@@ -57,18 +60,19 @@ class Counts:
     """How many events each place has for one filter.
 
     The source may carry an event twice (a connector that was killed sends it again): then ledger and
-    topic have one more than was expected, and the consumer, which knows events by their ids, has not.
+    topic have so many more than was expected, and the consumer, which knows events by their ids, has not.
     """
 
     expected: int
     ledger: int
     topic: int
     consumer: int
-    repeated: int = 0
+    repeats: int = 0
 
     @property
     def holds(self) -> bool:
-        return self.expected == self.consumer and self.ledger == self.topic >= self.expected
+        routed = self.expected + self.repeats
+        return self.expected == self.consumer and self.ledger == self.topic == routed
 
 
 @dataclass(frozen=True)
@@ -87,16 +91,25 @@ class FilterProof:
         if not self.counts.holds:
             told.append(f"{self.filter}: the places do not count the same: {self.counts}")
         told += [f"{self.filter}: its consumer lacks {name}" for name in self.missing[:5]]
-        told += [f"{self.filter}: its consumer should not have {name}" for name in self.unexpected[:5]]  # fmt: skip
+        told += [f"{self.filter}: its topic or consumer has {name}" for name in self.unexpected[:5]]
         return tuple(told)
 
 
 def lanes_of(
-    routed: Routed, ends: Mapping[str, int], versions: Mapping[str, str]
+    routed: Routed,
+    ends: Mapping[str, int],
+    versions: Mapping[str, str],
+    begins: Mapping[str, int] | None = None,
 ) -> tuple[Lane, ...]:
-    """Every partition of the source, by what the ledger says of the filter."""
+    """Every partition of the source, by what the ledger says of the filter since its first cutover."""
+    first = begins or {}
     return tuple(
-        Lane(partition, end, _stretches(routed.ranges, partition, versions))
+        Lane(
+            partition,
+            end,
+            _stretches(routed.ranges, partition, versions),
+            first.get(partition, 0),
+        )
         for partition, end in sorted(ends.items(), key=lambda one: int(one[0]))
     )
 

@@ -19,6 +19,7 @@ from headgate.engine.topics import Topics
 from headgate.errors import UnavailableError
 from headgate.feeds.consumers.config import load_config
 from headgate.store.ops import OpsStore
+from headgate.store.routing_model import Standing
 
 ORIGIN = "headgate.origin"
 QUIET_SECONDS = 20.0
@@ -68,33 +69,44 @@ def prove(
     source: str,
     place: Place,
     expected: Sequence[str],
+    repeats: int = 0,
 ) -> FilterProof:
-    """One filter against every place; `expected` are the events that its consumer must have handled."""
+    """One filter against every place; `expected` are the events that must be there, and no others.
+
+    `repeats` is how many records of them the source has beyond one each.
+    """
     state = Topics(bootstrap).found(source)
     ends = {str(partition): end for partition, end in state.end.items()}
     versions = {v.revision: f"v{v.version}" for v in reversed(store.control.versions(place.filter))}
     routed = store.routing.routed(place.filter)
-    arrived, seen = origins(bootstrap, place.topic), handled(place.state)
+    arrived, seen = messages(bootstrap, place.topic), handled(place.state)
     wanted = Counter(expected)
-    counts = Counts(
-        expected=len(expected),
-        ledger=routed.n,
-        topic=len(arrived),
-        consumer=sum(seen.values()),
-        repeated=sum(arrived.values()) - len(arrived),
-    )
+    strays = {event_id(message) for message in arrived} - set(wanted)
     return FilterProof(
         filter=place.filter,
-        lanes=lanes_of(routed, ends, versions),
-        counts=counts,
+        lanes=lanes_of(routed, ends, versions, _first_cutover(store, place.filter)),
+        counts=Counts(
+            expected=len(expected),
+            ledger=routed.n,
+            topic=len({_origin(message) for message in arrived}),
+            consumer=sum(seen.values()),
+            repeats=repeats,
+        ),
         missing=tuple((wanted - seen).elements()),
-        unexpected=tuple((seen - wanted).elements()),
+        unexpected=tuple(sorted({*(seen - wanted), *strays})),
     )
 
 
-def origins(bootstrap: str, topic: str) -> Counter[bytes]:
-    """The origins on a filter's topic; one that was written twice is counted twice."""
-    return Counter(_origin(message) for message in messages(bootstrap, topic))
+def _first_cutover(store: OpsStore, filter_id: str) -> Mapping[str, int]:
+    """Where its first revision began to judge."""
+    standings = store.routing.history(filter_id)
+    live = [one.cutover for one in standings if one.standing is Standing.LIVE]
+    return live[0] if live else {}
+
+
+def event_id(message: Message) -> str:
+    """The event of a record of the source or of a filter's topic."""
+    return (message.key() or b"").decode(errors="replace")
 
 
 def messages(bootstrap: str, topic: str) -> list[Message]:

@@ -193,11 +193,14 @@ class Stage:
         files = [self.root / CONSUMERS.format(number) for number in NUMBERS]
         return dict(zip(DEALERS, places(self.home, topics, files), strict=True))
 
-    def prove(self, bootstrap: str) -> tuple[FilterProof, ...]:
-        """Every filter against ledger, topic and consumer."""
+    def prove(
+        self, bootstrap: str, on_source: Mapping[str, int] | None = None
+    ) -> tuple[FilterProof, ...]:
+        """Every filter against ledger, topic and consumer; how often each event is on the source."""
+        times = on_source or {}
         return tuple(
-            prove(self.store, bootstrap, SOURCE, place, self.expected[dealer])
-            for dealer, place in self.places().items()
+            prove(self.store, bootstrap, SOURCE, place, ids, sum(times.get(i, 1) - 1 for i in ids))
+            for place, ids in zip(self.places().values(), self.expected.values(), strict=True)
         )
 
 

@@ -10,6 +10,8 @@ from headgate.errors import DeclarationError
 from headgate.spec.filter import revision_of
 from headgate.spec.filter_loader import parse_text
 
+MOST_COMMITS = 1000
+
 
 def drift_of(git: GitStore, accepted: Mapping[str, str]) -> tuple[Drift, ...]:
     """What differs between the accepted documents, by id, and the files at the branch's tip."""
@@ -47,15 +49,23 @@ def restored(git: GitStore, drifts: Iterable[Drift], author: str) -> tuple[str, 
 
 
 def writers(git: GitStore, drift: Drift) -> frozenset[str]:
-    """Everybody who wrote on git's text since it was as it was accepted."""
+    """Everybody who wrote on git's text since it was as it was accepted, on whatever branch.
+
+    Not by date, which is the author's to choose: by what the commit of the accepted text lacks.
+    """
     accepted = revision_in(drift.store, drift.filter) if drift.store else None
-    found: set[str] = set()
-    for commit in git.history(drift.filter):
-        then = git.read(drift.filter, commit.id)
-        if accepted and then and revision_in(then, drift.filter) == accepted:
-            break
-        found |= commit.people
-    return frozenset(found)
+    every = git.history(drift.filter, MOST_COMMITS)
+    known = next(
+        (one.id for one in every if accepted and _holds(git, drift, one.id, accepted)), None
+    )
+    return frozenset[str]().union(
+        *(one.people for one in git.history(drift.filter, MOST_COMMITS, known))
+    )
+
+
+def _holds(git: GitStore, drift: Drift, commit: str, accepted: str) -> bool:
+    text = git.read(drift.filter, commit)
+    return text is not None and revision_in(text, drift.filter) == accepted
 
 
 def _with_commit(git: GitStore, drift: Drift) -> Drift:

@@ -114,13 +114,16 @@ class Objects:
             "commit-tree", tree, *parents, "-F", "-", given=words, extra=signature.variables
         )
 
-    def history(self, tip: str | None, path: str, limit: int) -> tuple[Commit, ...]:
-        """The commits that touched a path, newest first."""
+    def history(
+        self, tip: str | None, path: str, limit: int, known: str | None = None
+    ) -> tuple[Commit, ...]:
+        """The commits that touched a path, newest first; those that `known` has are left out."""
         if tip is None:
             return ()
         # With the commits of side branches: whoever wrote there wrote it too.
         words = ("log", f"-{limit}", "--no-renames", "--full-history", f"--format={LOG}")
-        told = self.git.text(*words, tip, "--", path)
+        span = (tip, f"^{known}") if known else (tip,)
+        told = self.git.text(*words, *span, "--", path)
         return tuple(_commit(line) for line in told.splitlines())
 
     def count(self, wanted: str, known: str) -> int:

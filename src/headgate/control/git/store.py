@@ -65,9 +65,11 @@ class GitStore:
         """Every filter's file at the tip of the branch."""
         return self._objects.files_at(self.tip())
 
-    def history(self, filter_id: str, limit: int = HISTORY) -> tuple[Commit, ...]:
-        """The commits of one filter, newest first."""
-        return self._objects.history(self.tip(), file_of(filter_id), limit)
+    def history(
+        self, filter_id: str, limit: int = HISTORY, known: str | None = None
+    ) -> tuple[Commit, ...]:
+        """The commits of one filter, newest first; those that the commit `known` has are left out."""
+        return self._objects.history(self.tip(), file_of(filter_id), limit, known)
 
     def tip(self) -> str | None:
         """The newest commit; None while there is none."""
