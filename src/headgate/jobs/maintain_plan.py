@@ -40,7 +40,7 @@ class Wanted:
     """What a run is asked for; its options in the store are this as text."""
 
     actions: tuple[str, ...]
-    compact_tables: tuple[str, ...] = ("silver",)
+    compact_tables: tuple[str, ...] = COMPACTED
     other_tables: tuple[str, ...] = TABLES
     older_than: timedelta = OLDER_THAN
     keep: int = KEEP
@@ -52,7 +52,7 @@ class Wanted:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
         """The options of a run; what it does not name is as usual, vacuum left out."""
-        usual = cls((COMPACT, EXPIRE), COMPACTED).options()
+        usual = cls((COMPACT, EXPIRE)).options()
         given = {**usual, **options}
         plan_run = given.get("plan_run")
         return cls(
