@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -36,7 +37,7 @@ MOST_ORDERS = 5000
 
 
 class Reconciler:
-    """Call `step` again and again; it never waits for a target."""
+    """Call `step` again and again; it never waits long for a target."""
 
     def __init__(
         self,
@@ -44,13 +45,18 @@ class Reconciler:
         git: GitStore | None,
         targets: Mapping[str, DeploymentTarget],
         faults: ControlFaults | None = None,
+        patience: float = 1.0,
     ) -> None:
+        """`patience`: so many seconds a step waits for targets over the network."""
+        self._patience = patience
+        self._pool = ThreadPoolExecutor(max(1, len(targets)), "reconciler")
+        self._beside: dict[str, Future[None]] = {}
         self._store, self._control = store, store.control
         self._git, self._targets = git, targets
         self._faults = faults or ControlFaults.from_environment()
         self._holder = f"{os.getpid()}-{uuid4().hex[:8]}"
         self._lease: Lease | None = None
-        self._agreed_at: datetime | None = None
+        self._agreed_at: dict[str, datetime] = {}
         self._orders: dict[str, Deployment] = {}
         self._told_at: dict[str, datetime] = {}
 
@@ -63,16 +69,42 @@ class Reconciler:
         self._told_at = {
             one.id: self._told_at[one.id] for one in running if one.id in self._told_at
         }
-        for operation in reversed(running):
-            self._carry(operation)
+        for name, target in self._targets.items():
+            mine = [one for one in reversed(running) if one.target == name]
+            if name == ENGINE:
+                self._tend(target, mine)
+            else:
+                self._tend_beside(target, mine)
+        self._refuse_unknown(running)
         self._commit_errands()
-        self._look_around()
+        self._expire(self._control.filters())
         return True
 
     def close(self) -> None:
         """Let the next reconciler begin at once."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         if self._lease is not None:
             self._store.release(self._lease)
+
+    def _tend(self, target: DeploymentTarget, mine: Sequence[Operation]) -> None:
+        for operation in mine:
+            self._carry(operation)
+        now, last = self._control.now(), self._agreed_at.get(target.name)
+        if last is None or not timedelta() <= now - last < AGREE_EVERY:
+            self._agree(target.name, target)
+            self._agreed_at[target.name] = now
+
+    def _tend_beside(self, target: DeploymentTarget, mine: Sequence[Operation]) -> None:
+        """A target over the network takes its time; our engine's filters do not wait for it."""
+        busy = self._beside.get(target.name)
+        if busy is None or busy.done():
+            busy = self._beside[target.name] = self._pool.submit(self._tend, target, mine)
+        wait([busy], self._patience)
+
+    def _refuse_unknown(self, running: Sequence[Operation]) -> None:
+        for operation in running:
+            if operation.target not in self._targets:
+                self._carry(operation)
 
     # Operations
 
@@ -119,7 +151,7 @@ class Reconciler:
         elif seen.state is State.FAILED and seen.deployment == record.wanted_deployment:
             self._note_failure(operation, seen.reason or "the target says that it failed")
         else:
-            self._note_failure(operation, _late(operation), late_only=True)
+            self._note_failure(operation, self._late_words(operation), late_only=True)
 
     def _remove_leftovers(self, record: FilterRecord, operation: Operation) -> None:
         """A target that knows filters by their topics keeps the old one's, unless it is told."""
@@ -135,6 +167,14 @@ class Reconciler:
                 outcomes.delayed(change, operation, why)
             else:
                 outcomes.failed(change, operation, why)
+
+    def _late_words(self, operation: Operation) -> str:
+        seconds = (operation.deadline - operation.at).total_seconds()
+        words = f"{operation.target} did not get there within {seconds:g} s"
+        if operation.target != ENGINE:
+            return words
+        source = removals_of(self._control, operation)[0].source
+        return f"{words}: is its router running? (headgate job start router-{source})"
 
     def _is_late(self, operation: Operation) -> bool:
         """By its deadline, and the target had as much time since it was told."""
@@ -181,16 +221,6 @@ class Reconciler:
 
     # What nobody asked for just now
 
-    def _look_around(self) -> None:
-        now = self._control.now()
-        if self._agreed_at is not None and timedelta() <= now - self._agreed_at < AGREE_EVERY:
-            return
-        records = self._control.filters()
-        self._expire(records)
-        for name, target in self._targets.items():
-            self._agree(name, target)
-        self._agreed_at = now
-
     def _expire(self, records: Sequence[FilterRecord]) -> None:
         for record in records:
             if record.status is Status.APPROVED and not self._is_in_time(record):
@@ -213,12 +243,16 @@ class Reconciler:
         """Nothing runs at a target that the store does not want, and everything that it wants."""
         try:
             held = target.held()
-            records = {record.id: record for record in self._control.filters()}
-            mine = {id for id, record in records.items() if record.target == name and record.runs}
-            for id in mine if held is None else mine | held.keys():
-                self._put_right(target, id, records[id] if id in mine else None, held)
         except HeadgateError as error:
             self._store.mark(f"control:agree:{name}", error.one_line)
+            return
+        records = {record.id: record for record in self._control.filters()}
+        mine = {id for id, record in records.items() if record.target == name and record.runs}
+        for id in mine if held is None else mine | held.keys():
+            try:
+                self._put_right(target, id, records[id] if id in mine else None, held)
+            except HeadgateError as error:
+                self._store.mark(f"control:agree:{name}:{id}", error.one_line)
 
     def _put_right(
         self,
@@ -257,12 +291,6 @@ def reached(record: FilterRecord, seen: Observed) -> bool:
         return seen.state is State.ABSENT
     goal = State.PAUSED if record.paused else State.RUNNING
     return seen.deployment == record.wanted_deployment and seen.state is goal
-
-
-def _late(operation: Operation) -> str:
-    seconds = (operation.deadline - operation.at).total_seconds()
-    hint = ": is its router running?" if operation.target == ENGINE else ""
-    return f"{operation.target} did not get there within {seconds:g} s{hint}"
 
 
 def _committed(git: GitStore, errand: GitErrand) -> str:

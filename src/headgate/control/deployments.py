@@ -9,8 +9,6 @@ from headgate.store.control import ControlStore
 from headgate.store.control_model import (
     FilterRecord,
     Operation,
-    OperationKind,
-    OperationState,
 )
 
 ENGINE = "engine"
@@ -28,7 +26,7 @@ def deployment_of(control: ControlStore, record: FilterRecord) -> Deployment | N
         content=canonical(declared),
         topic=declared.output_topic,
         deployment=record.wanted_deployment,
-        backfill=declared.backfill if _is_first(control, record) else "none",
+        backfill=declared.backfill,
         paused=record.paused,
         statements=_statements(declared, record.target),
     )
@@ -73,14 +71,6 @@ def _named(declared: Filter) -> Deployment:
         topic=declared.output_topic,
         deployment="",
     )
-
-
-def _is_first(control: ControlStore, record: FilterRecord) -> bool:
-    """Whether this is the first deployment of the filter: history is sent once, not again."""
-    done = control.operations(record.id, (OperationState.SUCCEEDED,))
-    mine = (one for one in done if one.at >= record.created_at)
-    first = [one.id for one in mine if one.kind is OperationKind.DEPLOY]
-    return not first or first[-1] == record.wanted_deployment
 
 
 def _declared(control: ControlStore, filter_id: str, number: int) -> Filter:

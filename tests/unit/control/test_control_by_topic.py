@@ -80,7 +80,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
     clock, target = Clock(), ByTopic()
     store = OpsStore.open(f"sqlite:///{make_database(tmp_path / 'ops.db')}", clock)
     targets = {NAME: target}
-    service, reconciler = FilterService(store, None, targets), Reconciler(store, None, targets)
+    service, reconciler = (
+        FilterService(store, None, targets),
+        Reconciler(store, None, targets, patience=60),
+    )
     yield Site(store, clock, target, service, reconciler)
     store.close()
 
