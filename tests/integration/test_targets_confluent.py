@@ -149,7 +149,7 @@ def test_what_is_too_slow_is_given_up_and_undone(fake: FakeConfluent):
 
 
 def test_a_server_in_trouble_is_asked_again(fake: FakeConfluent, target: ConfluentTarget):
-    fake.faults = [503, 429, 502, 500]
+    fake.faults = [503, 429]
     assert target.observe(WANTED).state is State.ABSENT
 
 

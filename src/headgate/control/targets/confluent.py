@@ -20,7 +20,7 @@ from headgate.errors import (
 )
 
 LONGEST_NAME = 100
-DEADLINE_SECONDS, POLL_SECONDS = 60.0, 0.5
+DEADLINE_SECONDS, POLL_SECONDS = 15.0, 0.5
 STATES = {
     Phase.RUNNING: State.RUNNING,
     Phase.COMPLETED: State.FAILED,  # an insert into a topic never ends by itself
