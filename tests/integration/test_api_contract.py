@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +75,18 @@ def with_broker(
         yield made
 
 
+@cache
+def schema_at(url: str) -> Any:
+    """Read once for each server: it is long."""
+    schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
+    schema.config.update(base_url=url)
+    return schema
+
+
 def hold(api: RunningApi, place: tuple[str, str], examples: int) -> None:
     """Send cases that fit the document and cases that do not, and check every answer."""
     path, method = place
-    schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
-    schema.config.update(base_url=api.url)
-    operation = schema[path][method.upper()]
+    operation = schema_at(api.url)[path][method.upper()]
     checks: list[Any] = [one for one in CHECKS.get_all() if one.__name__ in NAMED]
     assert len(checks) == len(NAMED)
     session = requests.Session()
