@@ -6,7 +6,7 @@ Nobody approves what they wrote, admins included. There is no way around this, a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -27,32 +27,38 @@ from headgate.store.control_model import (
 )
 
 
-def approve(
-    change: Change,
-    record: FilterRecord,
-    by: str,
-    revision: str,
-    comment: str,
-    valid_for: timedelta,
-    deadline: timedelta,
-) -> FilterRecord:
+@dataclass(frozen=True)
+class Word:
+    """What somebody says to a revision, why, and how long it holds."""
+
+    by: str
+    revision: str
+    comment: str
+    valid_for: timedelta
+
+
+def approve(change: Change, record: FilterRecord, yes: Word, deadline: timedelta) -> FilterRecord:
     """The record after a second person said yes to exactly this revision."""
     if record.status is Status.PENDING_DELETION:
-        return _approve_deletion(change, record, by, revision, comment, valid_for, deadline)
-    if revision != record.revision and revision == record.deployed_revision and record.paused:
-        return _approve_resuming(change, record, by, comment, valid_for)
-    _refuse_other_revision(record, revision)
+        return _approve_deletion(change, record, yes, deadline)
+    if (
+        yes.revision != record.revision
+        and yes.revision == record.deployed_revision
+        and record.paused
+    ):
+        return _approve_resuming(change, record, yes)
+    _refuse_other_revision(record, yes.revision)
     record = _expired_is_pending(change, record)
     version = version_of(change, record, record.version)
     if record.status is Status.DEPLOYED:
-        return _approve_resuming(change, record, by, comment, valid_for)
+        return _approve_resuming(change, record, yes)
     after = lifecycle.following(record, Action.APPROVE)
-    _refuse_authors(record, version.authors, by)
-    _record(change, version, by, comment, valid_for)
-    record = replace(record, status=after, approved_by=by, approved_at=change.now)
-    record = accept(change, replace(record, updated_at=change.now), f"approved by {by}")
-    detail = {"version": version.version, "revision": version.revision, "comment": comment}
-    change.audit(by, "approve", record.id, sql_hash=version.sql_hash, **detail)
+    _refuse_authors(record, version.authors, yes.by)
+    _record(change, version, yes)
+    record = replace(record, status=after, approved_by=yes.by, approved_at=change.now)
+    record = accept(change, replace(record, updated_at=change.now), f"approved by {yes.by}")
+    detail = {"version": version.version, "revision": version.revision, "comment": yes.comment}
+    change.audit(yes.by, "approve", record.id, sql_hash=version.sql_hash, **detail)
     return change.save(record)
 
 
@@ -63,7 +69,8 @@ def reject(change: Change, record: FilterRecord, by: str, reason: str) -> Filter
     after = lifecycle.following(record, Action.REJECT)
     change.void_approvals(record.id, f"rejected by {by}")
     version = version_of(change, record, record.version)
-    _record(change, version, by, reason, timedelta(), Decision.REJECTED)
+    no = Word(by, record.revision, reason, timedelta())
+    _record(change, version, no, Decision.REJECTED)
     change.audit(by, "reject", record.id, version=record.version, reason=reason)
     record = replace(record, status=after, approved_by=None, approved_at=None)
     return change.save(replace(record, updated_at=change.now))
@@ -108,38 +115,32 @@ def expire(change: Change, record: FilterRecord) -> FilterRecord:
     return change.save(replace(record, updated_at=change.now))
 
 
-def _approve_resuming(
-    change: Change, record: FilterRecord, by: str, comment: str, valid_for: timedelta
-) -> FilterRecord:
+def _approve_resuming(change: Change, record: FilterRecord, yes: Word) -> FilterRecord:
     """What was live and is paused, or was suspended, may be resumed again."""
     number = record.deployed_version
     version = version_of(change, record, record.version if number is None else number)
     if is_approved(change, version):
         raise lifecycle.refused(record, "approve", f"version {version.version} is approved")
-    _refuse_authors(record, version.authors, by)
-    _record(change, version, by, comment, valid_for)
-    change.audit(by, "approve", record.id, version=version.version, comment=comment, resume=True)
+    _refuse_authors(record, version.authors, yes.by)
+    _record(change, version, yes)
+    detail = {"version": version.version, "comment": yes.comment}
+    change.audit(yes.by, "approve", record.id, resume=True, **detail)
     return change.save(replace(record, updated_at=change.now))
 
 
 def _approve_deletion(
-    change: Change,
-    record: FilterRecord,
-    by: str,
-    revision: str,
-    comment: str,
-    valid_for: timedelta,
-    deadline: timedelta,
+    change: Change, record: FilterRecord, yes: Word, deadline: timedelta
 ) -> FilterRecord:
-    _refuse_other_revision(record, revision)
+    _refuse_other_revision(record, yes.revision)
     if record.wanted_deployment is None:
         raise lifecycle.refused(record, "approve", "its deletion is approved and under way")
-    _refuse_authors(record, (record.asked_by or "",), by)
-    _record(change, version_of(change, record, record.version), by, comment, valid_for)
-    change.audit(by, "approve_deletion", record.id, version=record.version, comment=comment)
+    _refuse_authors(record, (record.asked_by or "",), yes.by)
+    _record(change, version_of(change, record, record.version), yes)
+    detail = {"version": record.version, "comment": yes.comment}
+    change.audit(yes.by, "approve_deletion", record.id, **detail)
     running = record.wanted_version
     record = replace(record, wanted_deployment=None, wanted_version=None, updated_at=change.now)
-    operations.begin(change, record, OperationKind.DELETE, by, deadline, version=running)
+    operations.begin(change, record, OperationKind.DELETE, yes.by, deadline, version=running)
     return change.save(record)
 
 
@@ -154,12 +155,7 @@ def _reject_deletion(change: Change, record: FilterRecord, by: str, reason: str)
 
 
 def _record(
-    change: Change,
-    version: FilterVersion,
-    by: str,
-    comment: str,
-    valid_for: timedelta,
-    decision: Decision = Decision.APPROVED,
+    change: Change, version: FilterVersion, word: Word, decision: Decision = Decision.APPROVED
 ) -> None:
     approval = Approval(
         id=uuid4().hex,
@@ -167,10 +163,10 @@ def _record(
         version=version.version,
         bound=bound(version.revision, drafted(version.document).sql_hash),
         decision=decision,
-        by=by,
-        comment=comment,
+        by=word.by,
+        comment=word.comment,
         at=change.now,
-        expires_at=change.now + valid_for,
+        expires_at=change.now + word.valid_for,
     )
     change.add_approval(approval)
 

@@ -108,9 +108,8 @@ class FilterService:
         require(by, "approveFilter")
         with self._control.change() as change:
             record = found(change.filter(id), id)
-            after = approvals.approve(
-                change, record, by.name, revision, plain(comment), self._valid, self._deadline
-            )
+            yes = approvals.Word(by.name, revision, plain(comment), self._valid)
+            after = approvals.approve(change, record, yes, self._deadline)
             self._faults.at(Point.BEFORE_APPROVAL)
         self._faults.at(Point.AFTER_APPROVAL)
         return after
