@@ -1,0 +1,69 @@
+"""Previews over a real topic: the last records, whatever stands between them."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+from tests.unit.control.control_room import document
+from tests.unit.control.test_control_preview import event
+
+from headgate.control.preview import Question, preview
+from headgate.control.recent import KafkaRecent
+from headgate.engine.topics import TopicSpec
+from headgate.errors import UnavailableError
+from headgate.spec.filter_loader import parse_filter
+
+pytestmark = pytest.mark.integration
+DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
+
+
+def producer(bootstrap: str, **more: object) -> Producer:
+    return Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0, **more})
+
+
+def filled(broker, name: str, count: int) -> str:
+    broker.topics.create([TopicSpec(name, partitions=3, retention_days=1)])
+    sending = producer(broker.bootstrap)
+    for n in range(count):
+        sending.produce(name, event(n, DEALERS[n % 3]), partition=n % 3)
+    assert sending.flush(30) == 0
+    return name
+
+
+def question(topic: str, value: str = "DEALER-001") -> Question:
+    return Question(parse_filter(document(value=value, source=topic)))
+
+
+def test_the_last_events_of_all_partitions_are_judged(broker):
+    topic = filled(broker, "recent-events", 3000)
+    found = preview(question(topic), KafkaRecent(broker.bootstrap), last=300)
+    assert found.unread == ""
+    assert found.read == {str(p): (900, 1000) for p in range(3)}
+    assert (found.events, found.matched) == (300, 100)
+    assert [sample.offset for sample in found.samples_added] == list(range(990, 1000))
+
+
+def test_ends_of_transactions_are_no_events_and_no_reason_to_wait(broker):
+    topic = filled(broker, "recent-transactions", 30)
+    sending = producer(broker.bootstrap, **{"transactional.id": "recent"})
+    sending.init_transactions(30)
+    for commits in (True, False, True):
+        sending.begin_transaction()
+        sending.produce(topic, event(99, "DEALER-001"), partition=0)
+        sending.flush(30)
+        sending.commit_transaction(30) if commits else sending.abort_transaction(30)
+    found = preview(question(topic), KafkaRecent(broker.bootstrap), last=100)
+    assert (found.unread, found.events, found.matched) == ("", 32, 12)
+    assert found.seconds < 10
+
+
+def test_an_empty_topic_and_one_that_is_not_there_are_told_apart(broker):
+    topic = filled(broker, "recent-nothing", 0)
+    recent = KafkaRecent(broker.bootstrap)
+    assert (preview(question(topic), recent).events, preview(question(topic), recent).unread) == (
+        0,
+        "",
+    )
+    assert "there is no topic" in preview(question("recent-nowhere"), recent).unread
+    with pytest.raises(UnavailableError):
+        recent.span("recent-nowhere", 1)
