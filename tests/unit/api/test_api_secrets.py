@@ -21,7 +21,8 @@ PASSWORDS = {
 def test_no_secret_leaves_through_any_door(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    for name in (None, "headgate.api", "headgate.api.access"):
+        caplog.set_level(logging.DEBUG, logger=name)
     said: list[str] = []
     with asked(tmp_path, **PASSWORDS) as ask:
         secret = ask.key("ann", "author", "auditor")
