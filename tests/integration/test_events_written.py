@@ -59,6 +59,10 @@ def test_a_sample_is_written_to_all_its_tables_exactly(writer, events_place):
     assert kept[6:] == ("450.00", "service-dealer-001-test")
 
 
+def test_a_request_without_a_sound_event_writes_nothing(writer):
+    assert writer.write([]) == frozenset()
+
+
 def test_an_id_is_written_once_also_within_one_request(writer, events_place):
     assert writer.write([sample(2), sample(2)]) == {"service-dealer-002-test"}
     assert writer.write([sample(2), sample(3)]) == {"service-dealer-003-test"}

@@ -62,6 +62,8 @@ class EventWriter:
 
         After an UnavailableError they may be written or not: write them again.
         """
+        if not events:
+            return frozenset()
         first = {read.event.id: read for read in reversed(events)}
         ordered = [first[id] for id in sorted(first)]  # so that no two writers wait for each other
         try:
