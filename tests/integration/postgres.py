@@ -17,4 +17,4 @@ def place_in(server: PostgresServer) -> Place:
 
 def rows(place: Place, statement: str) -> list[tuple]:
     with connect(place) as connection:
-        return connection.execute(statement).fetchall()
+        return connection.execute(statement.encode()).fetchall()

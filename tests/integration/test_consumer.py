@@ -35,7 +35,10 @@ def value(id: str, dealer: str | None = "DEALER-001") -> bytes:
 def produce(broker: RunningBroker, topic: str, values: list[bytes], first: int = 0) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number, body in enumerate(values, first):
-        headers = {"headgate.origin": f"raw/0/{number}", "headgate.filter": "f"}
+        headers: dict[str, str | bytes | None] = {
+            "headgate.origin": f"raw/0/{number}",
+            "headgate.filter": "f",
+        }
         producer.produce(topic, body, str(number).encode(), headers=headers)
     producer.flush(30)
 

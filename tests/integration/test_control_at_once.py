@@ -102,7 +102,7 @@ def test_none_is_lost_on_postgresql_either(postgres: Running[PostgresServer]) ->
     with connect(place) as connection:
         connection.autocommit = True
         connection.execute("CREATE DATABASE ops")
-    password = quote(place.password, safe="")
+    password = quote(place.password or "", safe="")
     url = f"postgresql+psycopg://{place.user}:{password}@{place.host}:{place.port}/ops"
     edited_at_once(url)
     store, service = opened(url)

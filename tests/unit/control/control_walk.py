@@ -283,6 +283,7 @@ class Walk(RuleBasedStateMachine):
             assert revision == known.revision
             known.approved[revision], known.vetted = self.now, True
         elif action == "approve":
+            assert version is not None
             assert actor not in version.authors
             known.approved[revision] = self.now
             known.vetted |= revision == known.revision
@@ -305,6 +306,7 @@ class Walk(RuleBasedStateMachine):
             assert revision in known.lived, "a rollback to something that never was approved"
             known.may_run.add(revision)
             known.revision, known.approved = revision, {}
+            assert version is not None
             known.writers, known.vetted = set(version.authors), False
 
     @invariant()
