@@ -65,6 +65,9 @@ class ConfluentTarget:
 
     name = "confluent"
 
+    def close(self) -> None:
+        self.statements.close()
+
     def deploy(self, wanted: Deployment) -> tuple[str, ...]:
         if len(wanted.statements) != 2:
             raise UsageError(f"{wanted.filter} has no Flink statements: a sink and an insert")
