@@ -47,6 +47,13 @@ def test_compiled_filters_are_printed_as_spark_or_flink_sql(
     assert flink.startswith("-- Sink Table\nCREATE TABLE `filtered-service-events-dealer-002` (")
 
 
+def test_s3_19_compiled_filters_are_kept_among_the_built_files(project: Path) -> None:
+    printed = run("filters", "compile", "service-by-dealer-001")
+    run("filters", "compile", "service-by-dealer-001", "--write")
+    kept = project / "build/sql/filters/service-by-dealer-001.sql"
+    assert kept.read_text("utf-8").rstrip() == printed.rstrip()
+
+
 def test_a_fault_that_only_compiling_finds_has_its_line_too(tmp_path: Path) -> None:
     document = json.loads(filter_files(ROOT)[0].read_text())
     document["conditions"][1] = {"field": "id", "operator": "matches", "value": "(?=a)"}

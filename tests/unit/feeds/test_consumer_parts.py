@@ -199,10 +199,17 @@ def test_a_sink_that_fails_leaves_no_trace_of_its_batch(tmp_path):
         assert again.counts.handled == 2
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_the_three_configurations_are_the_documents(number):
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (1, "Tesla Service Center - San Francisco"),
+        (2, "BMW Service Center - Los Angeles"),
+        (3, "Mercedes Service Center - New York"),
+    ],
+)
+def test_s3_49_the_three_configurations_are_the_documents(number, name):
     config = load_config(ROOT / f"consumers/dealer-00{number}/consumer.yml", {})
-    assert config.dealer.id == f"DEALER-00{number}"
+    assert config.dealer == Dealer(f"DEALER-00{number}", name)
     assert config.topic == f"filtered-service-events-dealer-00{number}"
     assert config.group == f"dealer-00{number}-service-consumer-group"
     assert "security.protocol" not in settings(config, "localhost:9092")
