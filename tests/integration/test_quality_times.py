@@ -115,9 +115,13 @@ def test_a_stop_is_not_lost_by_a_kill_behind_the_settled_batch(
     settle = OpsStore.settle
 
     def killed(
-        self: OpsStore, intent: Intent, row: LedgerRow, judged: Judged | None = None
+        self: OpsStore,
+        intent: Intent,
+        row: LedgerRow,
+        judged: Judged | None = None,
+        routed: RoutedBatch | None = None,
     ) -> LedgerRow:
-        settle(self, intent, row, judged)
+        settle(self, intent, row, judged, routed)
         raise StruckError
 
     run = pipeline.ask_for("quality")
