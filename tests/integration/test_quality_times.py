@@ -18,6 +18,7 @@ from headgate.jobs.quality_topic import StoppedByRuleError
 from headgate.local.process import wait_until
 from headgate.store.model import Intent, Judged, LedgerRow, RunState
 from headgate.store.ops import OpsStore, utc_now
+from headgate.store.routing_model import RoutedBatch
 
 FAR = (
     "0001-01-01T00:00:00Z",
