@@ -176,7 +176,8 @@ class Stage:
             judged, lacking = self.judged(), self.lacking(wanted)
             if judged >= self.posted and not any(lacking.values()):
                 return
-            words = f"{judged:,} of {self.posted:,} judged; still to come: {lacking}"
+            missing = ", ".join(f"{n:,} for {dealer}" for dealer, n in lacking.items() if n)
+            words = f"{judged:,} of {self.posted:,} judged; still to come: {missing or 'none'}"
             if time.monotonic() > end:
                 raise OperationError(
                     f"nothing moves: {words}",
