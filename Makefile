@@ -26,8 +26,7 @@ N ?= 20
 TABLE ?= customer
 # Two broker-and-Spark pairs at once; each file of tests stays in one of them.
 WORKERS ?= 2
-# The long files first: the many short ones behind them keep both workers busy to the end.
-SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile
 # make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
 
 ##@ Start here
@@ -253,7 +252,7 @@ docs: $(READY) ## write the generated reference pages
 ##@ Tests and measurements
 
 test: $(PREPARED) ## everything quick: unit and integration
-	$(PYTEST) $(SIDE_BY_SIDE) tests/integration tests/unit -m "not slow"
+	$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/integration -m "not slow"
 
 test-unit: $(READY) ## unit tests alone, about a second
 	$(PYTEST) tests/unit -q -m "not slow"
@@ -262,7 +261,7 @@ test-integration: $(PREPARED) ## with a real broker and Spark
 	$(PYTEST) $(SIDE_BY_SIDE) tests/integration -m "not slow"
 
 test-all: $(PREPARED) ## everything, the slow ones too
-	$(PYTEST) $(SIDE_BY_SIDE) tests/integration tests/unit
+	$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/integration
 
 faults: $(PREPARED) ## kill the engine N times and compare: N=20
 	$(HG) bench faults --kills $(N)
