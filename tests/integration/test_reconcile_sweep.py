@@ -109,7 +109,6 @@ def check_swept(pair: Pair, rounds: int) -> None:
     assert len({row["id"] for row in settled}) == len(settled) == 2 * rounds
     counts = {c.rule: c.n for c in pair.pipeline.store.rule_counts(sweep_job(pair.name))}
     assert counts == {"verdict_missing_cloud": rounds, "verdict_delete_event": rounds}
-    assert broken(pair.pipeline.certify()) == ()
 
 
 @pytest.mark.slow
@@ -119,6 +118,7 @@ def test_a_sweep_that_is_broken_off_is_finished_and_says_nothing_twice(pair: Pai
         broken_off(pair, point, str(point))
     pair.process()
     check_swept(pair, len(points))
+    assert broken(pair.pipeline.certify()) == ()
 
 
 @pytest.mark.slow
@@ -127,6 +127,7 @@ def test_a_sweep_broken_off_at_any_point_is_finished(pair: Pair, point: Point) -
     broken_off(pair, point, str(point))
     pair.process()
     check_swept(pair, 1)
+    assert broken(pair.pipeline.certify()) == ()
 
 
 @pytest.mark.slow

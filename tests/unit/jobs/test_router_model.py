@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -61,8 +62,11 @@ DATABASE = made()
 class RouterModel(RuleBasedStateMachine):
     """Every step is one that a router, a replay, an operator or a kill can take."""
 
+    walks: ClassVar[int] = 0
+
     @initialize()
     def begin(self) -> None:
+        RouterModel.walks += 1
         self.folder = Path(tempfile.mkdtemp())
         shutil.copy(DATABASE, self.folder / "ops.db")
         self.store = OpsStore.open(f"sqlite:///{self.folder / 'ops.db'}", Clock())
@@ -277,6 +281,7 @@ class RouterModel(RuleBasedStateMachine):
 def test_whatever_happens_every_filter_judges_every_offset_once(examples: int) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
+    RouterModel.walks = 0
     run_state_machine_as_test(
         RouterModel,
         settings=settings(
@@ -291,3 +296,4 @@ def test_whatever_happens_every_filter_judges_every_offset_once(examples: int) -
             database=None,
         ),
     )
+    assert RouterModel.walks >= examples
