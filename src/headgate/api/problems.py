@@ -33,6 +33,7 @@ from headgate.errors import (
     UnsupportedError,
     UsageError,
 )
+from headgate.spec.json_pointer import json_pointer
 from headgate.spec.refusal import suggestion
 from headgate.variables import alternatives
 
@@ -175,11 +176,6 @@ def invalid(errors: Sequence[Mapping[str, Any]], known: Collection[str] = frozen
     )
 
 
-def pointer(parts: Sequence[object]) -> str:
-    """A JSON pointer (RFC 6901)."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-
-
 def _from_pydantic(error: Mapping[str, Any], known: Collection[str]) -> ProblemFault:
     where, *inside = error["loc"] or ("body",)
     # What was given is not repeated: it may be a secret.
@@ -190,8 +186,8 @@ def _from_pydantic(error: Mapping[str, Any], known: Collection[str]) -> ProblemF
         return ProblemFault(detail=words, pointer="")
     if error["type"] == "extra_forbidden" and len(inside) == 1:
         fix = suggestion(str(inside[0]), known, "fields")
-        return ProblemFault(detail="is no field of this", pointer=pointer(inside), fix=fix)
-    return ProblemFault(detail=words, pointer=pointer(inside))
+        return ProblemFault(detail="is no field of this", pointer=json_pointer(inside), fix=fix)
+    return ProblemFault(detail=words, pointer=json_pointer(inside))
 
 
 def fault_of(fault: Fault) -> ProblemFault:

@@ -27,6 +27,7 @@ from headgate.spec.filter_conditions import (
     is_object,
     short,
 )
+from headgate.spec.json_pointer import json_pointer
 from headgate.spec.refusal import suggestion
 
 _KINDS: dict[type, str] = {
@@ -74,16 +75,12 @@ class Found:
 
     @property
     def pointer(self) -> str:
-        return "".join("/" + _escaped(str(step)) for step in self.steps)
+        return json_pointer(self.steps)
 
 
 @dataclass
 class _Count:
     conditions: int = field(default=0)
-
-
-def _escaped(step: str) -> str:
-    return step.replace("~", "~0").replace("/", "~1")
 
 
 def faults_of(data: object) -> list[Found]:

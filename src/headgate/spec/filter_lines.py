@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from headgate.spec.json_pointer import json_pointer
+
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|\n', re.DOTALL)
 
 
@@ -78,8 +80,7 @@ class _Walk:
                 self._way.append(None if token == "{" else 0)
 
     def _mark(self, *, is_key: bool) -> None:
-        steps = (str(step).replace("~", "~0").replace("/", "~1") for step in self._way)
-        pointer = "".join(f"/{step}" for step in steps)
+        pointer = json_pointer(self._way)
         if is_key and pointer in self.lines.found:
             self.lines.twice.append((pointer, self.line))
         self.lines.found.setdefault(pointer, self.line)

@@ -19,6 +19,7 @@ from headgate.feeds.events.model import (
     EventHeader,
     ServiceRecord,
 )
+from headgate.spec.json_pointer import json_pointer
 from headgate.spec.refusal import suggestion
 
 # Pydantic puts the kind of an entity between its number and its field.
@@ -114,10 +115,4 @@ def _known(steps: Steps) -> list[str]:
 
 
 def _fault(steps: Steps, what: str, fix: str) -> Fault:
-    return Fault("", None, pointer(steps), what, fix)
-
-
-def pointer(steps: Steps) -> str:
-    """A JSON pointer (RFC 6901)."""
-    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-    return "".join(f"/{step}" for step in escaped)
+    return Fault("", None, json_pointer(steps), what, fix)
