@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate.checks.filter_proof import FilterProof
-from headgate.checks.filter_proof_gather import event_id, messages, routed_records
+from headgate.checks.filter_proof_gather import event_id, records, routed_records
 from headgate.checks.filter_stage import DEALERS, SOURCE, Stage, expected, filter_of
 from headgate.engine.topics import Topics
 from headgate.errors import OperationError
@@ -201,8 +201,8 @@ class Play:
     def _report(
         self, struck: tuple[Struck, ...], seconds: float, drained: float
     ) -> FilterFaultReport:
-        on_source = messages(self._bootstrap, SOURCE)
-        times = Counter(event_id(message) for message in on_source)
+        on_source = records(self._bootstrap, SOURCE)
+        times = Counter(event_id(record) for record in on_source)
         outcomes = routed_records(self._stage.store, SOURCE)
         return FilterFaultReport(
             events=len(self._poster.sent),

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
-
-from confluent_kafka import Consumer, Message, TopicPartition
 
 from headgate.checks.filter_proof import Counts, FilterProof, lanes_of
 from headgate.compile.fragments import job_name
+from headgate.engine.topic_reader import Found, Stretch, committed_records
 from headgate.engine.topics import Topics
-from headgate.errors import UnavailableError
 from headgate.feeds.consumers.config import load_config
 from headgate.store.ops import OpsStore
 from headgate.store.routing_model import Standing
 
 ORIGIN = "headgate.origin"
-QUIET_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -79,16 +74,16 @@ def prove(
     ends = {str(partition): end for partition, end in state.end.items()}
     versions = {v.revision: f"v{v.version}" for v in reversed(store.control.versions(place.filter))}
     routed = store.routing.routed(place.filter)
-    arrived, seen = messages(bootstrap, place.topic), handled(place.state)
+    arrived, seen = records(bootstrap, place.topic), handled(place.state)
     wanted = Counter(expected)
-    strays = {event_id(message) for message in arrived} - set(wanted)
+    strays = {event_id(record) for record in arrived} - set(wanted)
     return FilterProof(
         filter=place.filter,
         lanes=lanes_of(routed, ends, versions, _first_cutover(store, place.filter)),
         counts=Counts(
             expected=len(expected),
             ledger=routed.n,
-            topic=len({_origin(message) for message in arrived}),
+            topic=len({record.headers.get(ORIGIN, "") for record in arrived}),
             consumer=sum(seen.values()),
             repeats=repeats,
         ),
@@ -104,40 +99,14 @@ def _first_cutover(store: OpsStore, filter_id: str) -> Mapping[str, int]:
     return live[0] if live else {}
 
 
-def event_id(message: Message) -> str:
+def event_id(record: Found) -> str:
     """The event of a record of the source or of a filter's topic."""
-    return (message.key() or b"").decode(errors="replace")
+    return (record.key or b"").decode(errors="replace")
 
 
-def messages(bootstrap: str, topic: str) -> list[Message]:
+def records(bootstrap: str, topic: str) -> list[Found]:
     """All records of a topic as it is now."""
     state = Topics(bootstrap).describe(topic)
-    if state is None or not state.span:
+    if state is None:
         return []
-    options: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
-        "group.id": "headgate-proof",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "log_level": 0,
-    }
-    consumer, open_ = Consumer(options), {p for p in state.end if state.end[p] > state.begin[p]}
-    found: list[Message] = []
-    try:
-        consumer.assign([TopicPartition(topic, p, state.begin[p]) for p in open_])
-        heard = time.monotonic()
-        while open_:
-            batch = consumer.consume(1000, timeout=0.2)
-            heard = time.monotonic() if batch else heard
-            if time.monotonic() - heard > QUIET_SECONDS:
-                raise UnavailableError(f"{len(found)} of {state.span} records of {topic} came")
-            found += [message for message in batch if message.error() is None]
-            open_ -= {int(m.partition() or 0) for m in batch if m.error() is not None}
-    finally:
-        consumer.close()
-    return found
-
-
-def _origin(message: Message) -> bytes:
-    headers = dict(cast("Sequence[tuple[str, bytes | None]]", message.headers() or ()))
-    return headers.get(ORIGIN) or b""
+    return list(committed_records(bootstrap, Stretch.whole(state), quiet=True))

@@ -150,7 +150,7 @@ def measure(settings: Settings, store: OpsStore, dataset: str, kind: str = "bron
 
 
 def _of_topic(bootstrap: str, job: str, topic: TopicState, settled: Range | None) -> Lag:
-    from headgate.checks.topic_reader import Stretch, oldest_records
+    from headgate.engine.topic_reader import Stretch, oldest_records
     from headgate.store.ops import utc_now
 
     unread = {p: max(at, topic.begin[p]) for p, at in committed(topic, settled).items()}

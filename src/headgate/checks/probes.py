@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -20,8 +19,6 @@ from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
     from headgate.engine.topics import TopicState
 
 BROKER, ENGINE, STORAGE = "broker", "engine", "storage"
@@ -116,21 +113,15 @@ def generator_refusals(settings: Settings, topic: str, metrics: GeneratorMetrics
 
 
 def _count_foreign(settings: Settings, topic: TopicState) -> int:
-    from headgate.checks.topic_reader import Stretch, committed_records
+    from headgate.engine.topic_reader import Stretch, committed_records
 
-    stretch = Stretch(topic.name, topic.begin, topic.end)
     bootstrap, seconds = settings.need("bootstrap_servers"), settings.dlq_read_timeout
     try:
-        found = committed_records(bootstrap, stretch, seconds)
-        return sum(not _is_ours(record.message) for record in found if record.message)
+        found = committed_records(bootstrap, Stretch.whole(topic), seconds)
+        return sum(OUR_HEADER not in record.headers for record in found)
     except UnavailableError as error:
         raise UnavailableError(
             "the dead letters could not be counted",
             why=error.why or error.what,
             fix="raise DLQ_READ_TIMEOUT, or look at the topic: headgate topics show",
         ) from error
-
-
-def _is_ours(message: Message) -> bool:
-    headers = cast("Sequence[tuple[str, bytes | None]]", message.headers() or ())
-    return any(name == OUR_HEADER for name, _ in headers)

@@ -17,9 +17,9 @@ from headgate.checks.quality_found import (
     of_exposition,
     of_messages,
 )
-from headgate.checks.topic_reader import Stretch, committed_records
 from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedTable
+from headgate.engine.topic_reader import Stretch, committed_records
 from headgate.engine.topics import Topics
 from headgate.expr.literals import spark_identifier
 from headgate.feeds.rules.planted import Planted
@@ -113,10 +113,9 @@ def named_of(table: JudgedTable) -> Named:
 def _topic_records(settings: Settings) -> Iterator[Message]:
     bootstrap = settings.need("bootstrap_servers")
     topic = Topics(bootstrap).found(settings.metrics_topic)
-    for found in committed_records(bootstrap, Stretch(topic.name, topic.begin, topic.end), SECONDS):
-        value = found.message.value() if found.message else None
-        if value is not None:
-            yield cast("Message", orjson.loads(value))
+    for found in committed_records(bootstrap, Stretch.whole(topic), SECONDS):
+        if found.value is not None:
+            yield cast("Message", orjson.loads(found.value))
 
 
 def _page(settings: Settings) -> str:

@@ -18,10 +18,10 @@ from headgate.checks.reconcile_planted import Counts, FoundKey, Line, lines_of, 
 from headgate.checks.reconcile_recount import Recount, recounted
 from headgate.checks.reconcile_report_gather import UNEQUAL
 from headgate.checks.reconcile_topics import topic_records
-from headgate.checks.topic_reader import Stretch, committed_records
 from headgate.compile.fragments import job_name
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import Side
+from headgate.engine.topic_reader import Stretch, committed_records
 from headgate.engine.topics import Topics
 from headgate.feeds.pairs.oracle import Sums
 from headgate.settings import Settings
@@ -169,12 +169,10 @@ class PairGathering:
         return {status: n for status, n in counts.items() if n}
 
     def _bodies(self, topic: str) -> Iterator[Mapping[str, object]]:
-        found = Topics(self._bootstrap).found(topic)
-        stretch = Stretch(topic, found.begin, found.end)
+        stretch = Stretch.whole(Topics(self._bootstrap).found(topic))
         for one in committed_records(self._bootstrap, stretch, SECONDS):
-            value = one.message.value() if one.message else None
-            if value is not None:
-                yield cast("Mapping[str, object]", orjson.loads(value))
+            if one.value is not None:
+                yield cast("Mapping[str, object]", orjson.loads(one.value))
 
     def _gauge(self) -> Counts:
         return {

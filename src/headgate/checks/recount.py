@@ -13,7 +13,7 @@ from headgate.store.coverage import first_offsets, last_offsets, pieces
 from headgate.store.model import LedgerRow
 
 if TYPE_CHECKING:
-    from headgate.checks.topic_reader import Stretch
+    from headgate.engine.topic_reader import Stretch
 
 # Above it the count would no longer be a matter of seconds.
 MOST_OFFSETS = 2_000_000
@@ -46,7 +46,7 @@ def recount(
 def _count(
     bootstrap: str, topic: str, rows: Sequence[LedgerRow], seconds: float
 ) -> tuple[BatchCount, ...]:
-    from headgate.checks.topic_reader import committed_records
+    from headgate.engine.topic_reader import committed_records
 
     lanes = _Lanes(rows)
     found: Counter[int] = Counter()
@@ -56,7 +56,7 @@ def _count(
 
 
 def _stretch(topic: str, rows: Sequence[LedgerRow]) -> Stretch:
-    from headgate.checks.topic_reader import Stretch
+    from headgate.engine.topic_reader import Stretch
 
     begin = {int(p): offset for p, offset in first_offsets(rows).items()}
     return Stretch(topic, begin, {int(p): offset for p, offset in last_offsets(rows).items()})

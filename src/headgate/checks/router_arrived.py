@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
     from headgate.engine.topics import TopicState
     from headgate.settings import Settings
     from headgate.store.ops import OpsStore
 
 # More than this is not read for a certificate; the ledger's sums hold without it.
 MOST = 500_000
-QUIET_SECONDS = 20.0
 HEADERS = ("headgate.filter", "headgate.source_id", "headgate.origin")
 Origin = tuple[str, ...]
 
@@ -52,32 +48,8 @@ def arrived(settings: Settings, store: OpsStore, source: str) -> dict[str, Arriv
 
 
 def _origins(bootstrap: str, state: TopicState) -> Iterator[Origin]:
-    from confluent_kafka import Consumer, TopicPartition
+    from headgate.engine.topic_reader import Stretch, committed_records
 
-    options: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
-        "group.id": "headgate-arrived",
-        "enable.auto.commit": False,
-        "log_level": 0,
-    }
-    left = {p: end for p, end in state.end.items() if end > state.begin[p]}
-    consumer = Consumer(options)
-    try:
-        consumer.assign([TopicPartition(state.name, p, state.begin[p]) for p in left])
-        quiet = time.monotonic() + QUIET_SECONDS
-        while left and time.monotonic() < quiet:
-            for message in consumer.consume(1000, timeout=0.5):
-                if message.error():
-                    continue
-                quiet = time.monotonic() + QUIET_SECONDS
-                partition, offset = cast("int", message.partition()), cast("int", message.offset())
-                if offset + 1 >= left.get(partition, 0):
-                    left.pop(partition, None)
-                yield _origin(message)
-    finally:
-        consumer.close()
-
-
-def _origin(message: Message) -> Origin:
-    headers = dict(cast("Sequence[tuple[str, bytes | None]]", message.headers() or ()))
-    return tuple((headers.get(name) or b"").decode() for name in HEADERS)
+    for record in committed_records(bootstrap, Stretch.whole(state), quiet=True):
+        headers = record.headers
+        yield tuple(headers.get(name, "") for name in HEADERS)

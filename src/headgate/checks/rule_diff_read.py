@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from headgate.checks.rule_diff_rows import Fields, Given, with_key
-from headgate.checks.topic_reader import Found, Stretch, committed_records
+from headgate.engine.topic_reader import Found, Stretch, committed_records
 from headgate.engine.topics import Topics
 from headgate.errors import OperationError, UsageError
 from headgate.spec.ruleset import RuleSource, RuleTable
@@ -134,15 +134,13 @@ def _newest(bootstrap: str, topic: str, last: int) -> Sequence[Found]:
 
 
 def _order(found: Found) -> tuple[int, int, int]:
-    time = found.message.timestamp()[1] if found.message is not None else 0
-    return time, found.partition, found.offset
+    return found.millis, found.partition, found.offset
 
 
 def _record(table: RuleTable, side: str, source: RuleSource, found: Found) -> _Record | None:
-    value = found.message.value() if found.message is not None else None
-    if value is None:
+    if found.value is None:
         return _Record(side, _order(found), None)
-    fields = _object(value)
+    fields = _object(found.value)
     if fields is None:
         return None
     return _Record(side, _order(found), with_key(table, source, fields))

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from headgate.engine.topic_reader import PARTITION_END
 from headgate.errors import UnavailableError
 from headgate.feeds.cassandra import Cassandra, quoted
 
@@ -134,7 +135,7 @@ def _taken(consumer: Any, topic: str, ends: set[int]) -> list[bytes | None]:
         error = message.error()
         if error is None:
             found.append(cast("_Message", message).value())
-        elif error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]  its only name
+        elif error.code() == PARTITION_END:
             ends.add(int(message.partition()))
         elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise UnavailableError(

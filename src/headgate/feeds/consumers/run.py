@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headgate.engine.topic_reader import PARTITION_END
 from headgate.errors import OperationError
 from headgate.feeds.consumers.config import ConsumerConfig
 from headgate.feeds.consumers.delivery import Record, headers_of
@@ -19,7 +20,6 @@ AT_ONCE = 200
 WAIT_SECONDS = 0.5
 Partition = tuple[str, int]
 NOT_THERE = KafkaError.UNKNOWN_TOPIC_OR_PART
-AT_END = KafkaError._PARTITION_EOF  # pyright: ignore[reportPrivateUsage]  # librdkafka's public name
 
 
 class _Message(Protocol):
@@ -89,7 +89,7 @@ class DealerConsumer:
 
     def _note(self, error: KafkaError, partition: Partition) -> None:
         """The client comes back to a broker that was away by itself."""
-        if error.code() == AT_END:
+        if error.code() == PARTITION_END:
             self._at_end.add(partition)
         elif error.code() == NOT_THERE and not self._missing:
             self._missing = True

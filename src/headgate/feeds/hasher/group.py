@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headgate.engine.topic_reader import PARTITION_END
 from headgate.errors import OperationError
 from headgate.feeds.hasher.asked import Record
 from headgate.feeds.hasher.offsets import Offsets, Partition
@@ -121,7 +122,7 @@ class Group:
 
     def _note(self, message: _Message) -> None:
         error = cast("KafkaError", message.error())
-        if error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]  # librdkafka's public name
+        if error.code() == PARTITION_END:
             self._offsets.passed((message.topic(), message.partition()), message.offset())
         elif error.fatal():
             raise OperationError(

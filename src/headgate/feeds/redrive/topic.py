@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
 
+from headgate.engine.topic_reader import Stretch, committed_records
 from headgate.engine.topics import Topics
 from headgate.errors import UnavailableError
 from headgate.feeds.redrive.model import Headers, Letter, Outcome
@@ -19,8 +19,6 @@ REDRIVE = "headgate.redrive"
 ATTEMPT = "headgate.redrive.attempt"
 OURS = frozenset({LETTER, ORIGIN, REDRIVE, ATTEMPT})
 SECONDS, LINGER_MS = 30.0, 20
-# How long a search goes on without a record before what is missing is held to be not there.
-QUIET_SECONDS = 20.0
 
 
 class _Producer(Protocol):
@@ -114,51 +112,15 @@ class RedriveTopics:
         self, ids: Collection[str], since: Mapping[str, Mapping[str, int]]
     ) -> dict[str, str]:
         """Where letters of these ids stand behind these ends of their topics."""
-        now = self.ends(since)
-        starts = {
-            (topic, int(partition)): begin
-            for topic, ends in since.items()
-            for partition, begin in ends.items()
-            if now.get(topic, {}).get(partition, 0) > begin
-        }
-        stops = {place: now[place[0]][str(place[1])] for place in starts}
-        return _found(self._bootstrap, frozenset(ids), starts, stops) if starts else {}
-
-
-def _found(
-    bootstrap: str,
-    ids: frozenset[str],
-    starts: Mapping[tuple[str, int], int],
-    stops: Mapping[tuple[str, int], int],
-) -> dict[str, str]:
-    settings: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
-        "group.id": "headgate-redrive",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "log_level": 0,
-    }
-    consumer, found, open_ = Consumer(settings), dict[str, str](), set(starts)
-    try:
-        consumer.assign([TopicPartition(t, p, begin) for (t, p), begin in starts.items()])
-        heard = time.monotonic()
-        while open_ and time.monotonic() - heard < QUIET_SECONDS:
-            for message in consumer.consume(500, timeout=0.2):
-                heard = time.monotonic()
-                place = (str(message.topic()), int(message.partition() or 0))
-                if message.error() is None:
-                    _note(message, ids, found)
-                if message.error() is not None or int(message.offset() or 0) + 1 >= stops[place]:
-                    open_.discard(place)
-        if open_:
-            raise UnavailableError(f"{len(open_)} partitions could not be read to their ends")
+        now, wanted, found = self.ends(since), frozenset(ids), dict[str, str]()
+        for topic, ends in since.items():
+            begin = {int(p): end for p, end in ends.items()}
+            behind = {int(p): end for p, end in now.get(topic, {}).items() if int(p) in begin}
+            # What has expired meanwhile is not there; the rest is looked through all the same.
+            for record in committed_records(
+                self._bootstrap, Stretch(topic, begin, behind), quiet=True, expired="earliest"
+            ):
+                name = record.headers.get(LETTER, "")
+                if name in wanted:
+                    found[name] = f"{topic}/{record.partition}/{record.offset}"
         return found
-    finally:
-        consumer.close()
-
-
-def _note(message: Message, ids: frozenset[str], found: dict[str, str]) -> None:
-    headers = dict(cast("Sequence[tuple[str, bytes | None]]", message.headers() or ()))
-    name = (headers.get(LETTER) or b"").decode(errors="replace")
-    if name in ids:
-        found[name] = f"{message.topic()}/{message.partition()}/{message.offset()}"
