@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from headgate.api import problems
 from headgate.api.filters import ETAG, PATH, FilterId, tagged
@@ -33,6 +33,7 @@ from headgate.control.identity.model import Identity
 
 router = APIRouter(prefix=PATH + "/{id}", tags=["filters"], route_class=IdempotentRoute)
 
+_Route = TypeVar("_Route", bound=Callable[..., Awaitable[Response]])
 Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
 READ = problems.responses(404)
 CHANGED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 412) | {
@@ -90,9 +91,18 @@ def reject(
     return tagged(here.service.reject(by, id, body.reason), response)
 
 
-@router.post(
-    "/deploy", operation_id="deployFilter", response_model=None, responses=ASKED, status_code=202
-)
+def asking(action: str) -> Callable[[_Route], _Route]:
+    """A route that begins an operation: 202, or 200 where it ended while it was waited for."""
+    return router.post(
+        f"/{action}",
+        operation_id=f"{action}Filter",
+        response_model=None,
+        responses=ASKED,
+        status_code=202,
+    )
+
+
+@asking("deploy")
 async def deploy(
     by: Annotated[Identity, Depends(allowed("deployFilter"))],
     here: ServedHere,
@@ -102,17 +112,10 @@ async def deploy(
 ) -> Response:
     """Let the approved version run. `Prefer: wait=30` waits for it."""
     target = (body or DeployIn()).target
-    operation = await run_in_threadpool(here.service.deploy, by, id, target)
-    return await answered(request, here, operation)
+    return await answered(request, here, lambda: here.service.deploy(by, id, target))
 
 
-@router.post(
-    "/rollback",
-    operation_id="rollbackFilter",
-    response_model=None,
-    responses=ASKED,
-    status_code=202,
-)
+@asking("rollback")
 async def rollback(
     by: Annotated[Identity, Depends(allowed("rollbackFilter"))],
     here: ServedHere,
@@ -122,13 +125,10 @@ async def rollback(
 ) -> Response:
     """Let a version run again that was live before."""
     to_version = body.to_version if body else None
-    operation = await run_in_threadpool(here.service.rollback, by, id, to_version)
-    return await answered(request, here, operation)
+    return await answered(request, here, lambda: here.service.rollback(by, id, to_version))
 
 
-@router.post(
-    "/pause", operation_id="pauseFilter", response_model=None, responses=ASKED, status_code=202
-)
+@asking("pause")
 async def pause(
     by: Annotated[Identity, Depends(allowed("pauseFilter"))],
     here: ServedHere,
@@ -136,12 +136,10 @@ async def pause(
     request: Request,
 ) -> Response:
     """Send nothing from the next batch on."""
-    return await answered(request, here, await run_in_threadpool(here.service.pause, by, id))
+    return await answered(request, here, lambda: here.service.pause(by, id))
 
 
-@router.post(
-    "/resume", operation_id="resumeFilter", response_model=None, responses=ASKED, status_code=202
-)
+@asking("resume")
 async def resume(
     by: Annotated[Identity, Depends(allowed("resumeFilter"))],
     here: ServedHere,
@@ -149,7 +147,7 @@ async def resume(
     request: Request,
 ) -> Response:
     """Go on where it stopped, once somebody else has approved that."""
-    return await answered(request, here, await run_in_threadpool(here.service.resume, by, id))
+    return await answered(request, here, lambda: here.service.resume(by, id))
 
 
 @router.get("/status", operation_id="filterStatus", responses=READ)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 
 import anyio
 from fastapi import Request
@@ -25,9 +26,9 @@ def wanted_seconds(request: Request) -> int:
     return min(int(found[1]), MOST_SECONDS) if found else 0
 
 
-async def answered(request: Request, here: Served, operation: Operation) -> Response:
-    """200 once it has ended, else 202; either way with the place where it can be followed."""
-    seconds = wanted_seconds(request)
+async def answered(request: Request, here: Served, begun: Callable[[], Operation]) -> Response:
+    """200 once what begins here has ended, else 202; with the place where it can be followed."""
+    operation, seconds = await run_in_threadpool(begun), wanted_seconds(request)
     until = time.monotonic() + seconds
     while not operation.state.ended and time.monotonic() < until and not here.stopping.is_set():
         await anyio.sleep(_LOOK_EVERY)

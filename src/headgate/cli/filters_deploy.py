@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from headgate.cli.console import Progress, console
 from headgate.cli.filters_client import asked
+from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 if TYPE_CHECKING:
     from headgate.api.client import Client
     from headgate.api.models import DeploymentOut, OperationOut
 
 SECONDS = 60.0
+Asked: TypeAlias = "Callable[[Client], DeploymentOut]"
 
 
-def followed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that waits for an operation."""
+def followed(ask: Callable[..., Asked]) -> Callable[..., None]:
+    """A command that asks for an operation, and waits for its end unless told not to."""
+
+    @wraps(ask)
+    def command(no_wait: bool, timeout: float, **given: Any) -> None:
+        with asked() as client:
+            _follow(client, ask(**given)(client), no_wait, timeout)
+
     seconds = click.option(
         "--timeout", type=float, default=SECONDS, show_default=True, help="Seconds to wait."
     )
@@ -29,7 +38,7 @@ def followed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("id")
 @click.option("--target", default="engine", show_default=True, help="Where it runs.")
 @followed
-def deploy(id: str, target: str, no_wait: bool, timeout: float) -> None:
+def deploy(id: str, target: str) -> Asked:
     """Let the approved version run, from a batch boundary on; nothing is restarted.
 
     \b
@@ -37,8 +46,7 @@ def deploy(id: str, target: str, no_wait: bool, timeout: float) -> None:
       headgate filters deploy service-by-dealer-001
       headgate filters deploy service-by-dealer-001 --no-wait
     """
-    with asked() as client:
-        _follow(client, client.deploy(id, target), no_wait, timeout)
+    return lambda client: client.deploy(id, target)
 
 
 @click.command()
@@ -47,7 +55,7 @@ def deploy(id: str, target: str, no_wait: bool, timeout: float) -> None:
     "--to", "to_version", type=int, help="The version; else the one that was live before."
 )
 @followed
-def rollback(id: str, to_version: int | None, no_wait: bool, timeout: float) -> None:
+def rollback(id: str, to_version: int | None) -> Asked:
     """Let a version run again that was live before. It was approved then: nobody is asked again.
 
     \b
@@ -55,65 +63,59 @@ def rollback(id: str, to_version: int | None, no_wait: bool, timeout: float) -> 
       headgate filters rollback service-by-dealer-001
       headgate filters rollback service-by-dealer-001 --to 1
     """
-    with asked() as client:
-        _follow(client, client.rollback(id, to_version), no_wait, timeout)
+    return lambda client: client.rollback(id, to_version)
 
 
 @click.command()
 @click.argument("id")
 @followed
-def pause(id: str, no_wait: bool, timeout: float) -> None:
+def pause(id: str) -> Asked:
     """Send nothing from the next batch on. To go on takes a new approval.
 
     \b
     Examples:
       headgate filters pause service-by-dealer-001
     """
-    with asked() as client:
-        _follow(client, client.pause(id), no_wait, timeout)
+    return lambda client: client.pause(id)
 
 
 @click.command()
 @click.argument("id")
 @followed
-def resume(id: str, no_wait: bool, timeout: float) -> None:
+def resume(id: str) -> Asked:
     """Go on where it stopped: what came meanwhile is judged too.
 
     \b
     Examples:
       headgate filters resume service-by-dealer-001
     """
-    with asked() as client:
-        _follow(client, client.resume(id), no_wait, timeout)
+    return lambda client: client.resume(id)
 
 
 def _follow(client: Client, asked_for: DeploymentOut, no_wait: bool, seconds: float) -> None:
     """Wait with progress, print what became of it, and fail when it did."""
-    from headgate.errors import OperationError, UnavailableError
-
     operation = asked_for.operation
+    named = f"{operation.kind} of {operation.filter_id}"
     if not no_wait and not operation.state.ended:
-        with console.progress(f"{operation.kind} of {operation.filter_id}") as progress:
+        with console.progress(named) as progress:
             operation = client.wait(operation, seconds, lambda seen: _told(progress, seen))
     console.data(operation, text=f"{operation.filter_id} {operation.kind} {operation.state}")
     if operation.state == "succeeded":
         console.done(
             f"{operation.filter_id}: {operation.kind} of version {operation.version} is done"
         )
-    elif operation.state == "running":
-        if not no_wait:
-            raise UnavailableError(
-                f"{operation.kind} of {operation.filter_id} is not done after {seconds:g} s",
-                why="the target has not said that it runs",
-                fix=f"headgate filters status {operation.filter_id}",
-            )
+    elif operation.state == "running" and no_wait:
         console.say(f"{operation.filter_id}: operation {operation.id} is under way")
     else:
-        raise OperationError(
-            f"{operation.kind} of {operation.filter_id} {operation.state}",
-            why=operation.error or "",
-            fix=f"headgate filters status {operation.filter_id}",
-        )
+        raise _undone(operation, named, seconds)
+
+
+def _undone(operation: OperationOut, named: str, seconds: float) -> HeadgateError:
+    fix = f"headgate filters status {operation.filter_id}"
+    if operation.state == "running":
+        why = "the target has not said that it runs"
+        return UnavailableError(f"{named} is not done after {seconds:g} s", why=why, fix=fix)
+    return OperationError(f"{named} {operation.state}", why=operation.error or "", fix=fix)
 
 
 def _told(progress: Progress, operation: OperationOut) -> None:
