@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from headgate.checks.text_columns import counted
 from headgate.feeds.rules.planted import Planted
 from headgate.metrics.windows import instant
 
@@ -117,8 +118,7 @@ def text(comparison: Comparison) -> str:
         lines = [line for line in comparison.lines if line.kind == kind]
         if lines:
             rows += [[f"  {title}"], *(_row(line, places) for line in shortened(lines))]
-    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
-    return "\n".join(_aligned(row, widths) for row in rows)
+    return "\n".join(counted(rows))
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -142,8 +142,3 @@ def _row(line: Line, places: Sequence[str]) -> list[str]:
     mark = "✓" if line.holds else "✗"
     found = (f"{line.found[place]:,}" if place in line.found else "" for place in places)
     return [f"  {mark} {line.name}", f"{line.planted:,}", *found]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = (f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=False))
-    return f"{row[0]:<{widths[0]}}{''.join(cells)}".rstrip()

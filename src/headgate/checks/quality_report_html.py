@@ -9,6 +9,7 @@ from markupsafe import Markup
 from headgate.checks.quality_report import QualityReport, RuleLine, SampledRow
 from headgate.checks.quality_report_svg import Bar, bars_svg, scale, spark_svg
 from headgate.checks.report_page import page, percent
+from headgate.checks.report_text import changed
 
 
 def report_html(report: QualityReport) -> str:
@@ -16,10 +17,10 @@ def report_html(report: QualityReport) -> str:
     return page(
         "quality_report.html.j2",
         report=report,
-        trend=_plot([Bar(p.label, p.rows, p.by_severity) for p in report.trend.points]),
-        windows=_plot([Bar(w.start, w.rows, w.by_severity) for w in report.windows.shown]),
+        trend=_Plot([Bar(p.label, p.rows, p.by_severity) for p in report.trend.points]),
+        windows=_Plot([Bar(w.start, w.rows, w.by_severity) for w in report.windows.shown]),
         spark=_spark,
-        change=change,
+        changed=changed,
         breaking=_breaking,
         groups=_groups(report.sample.rows),
     )
@@ -38,28 +39,16 @@ def _groups(rows: Sequence[SampledRow]) -> dict[str, list[SampledRow]]:
     return found
 
 
-def change(line: RuleLine) -> str:
-    """Against the point before, where there is one."""
-    if line.change is None:
-        return ""
-    return f"{line.change:+,}" if line.change else "="
-
-
 class _Plot:
     """A plot and the words at its edges."""
 
     def __init__(self, bars: Sequence[Bar]) -> None:
-        self.bars = bars
         top = scale(bars)
         self.axis = (f"{100 * top:g}%", f"{50 * top:g}%", "0%")
         self.ends = (bars[0].label, bars[-1].label) if bars else ("", "")
         most = max(bars, key=lambda bar: bar.share, default=None)
         self.label = "No rows." if most is None else _summary(bars, most)
         self.svg = bars_svg(bars, self.label)
-
-
-def _plot(bars: Sequence[Bar]) -> _Plot:
-    return _Plot(bars)
 
 
 def _summary(bars: Sequence[Bar], most: Bar) -> str:

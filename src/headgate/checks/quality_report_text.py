@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import orjson
+from collections.abc import Iterator
 
 from headgate.checks.quality_report import QualityReport, RuleLine
-from headgate.checks.quality_report_html import change
 from headgate.checks.report_page import percent
+from headgate.checks.report_text import adding_up, changed, named, parts_text, whole_json
+from headgate.checks.text_columns import aligned
 
 SCHEMA_VERSION = 1
 MOST_RULES = 20
@@ -16,18 +15,13 @@ MOST_FAILING = 10
 
 
 def report_json(report: QualityReport) -> bytes:
-    """The whole report; `schema_version` tells a reader what to expect."""
-    body = {"schema_version": SCHEMA_VERSION, "adds_up": report.adds_up, **_fields(report)}
-    return orjson.dumps(body, option=orjson.OPT_INDENT_2)
-
-
-def _fields(report: QualityReport) -> dict[str, object]:
-    return {name: getattr(report, name) for name in report.__dataclass_fields__}
+    return whole_json(report, SCHEMA_VERSION)
 
 
 def report_text(report: QualityReport) -> str:
-    parts = [_head(report), _rules(report), _verdicts(report), _windows(report), _sample(report)]
-    return "\n\n".join(text for part in parts if (text := "\n".join(part)))
+    return parts_text(
+        _head(report), _rules(report), _verdicts(report), _windows(report), _sample(report)
+    )
 
 
 def _head(report: QualityReport) -> Iterator[str]:
@@ -38,9 +32,8 @@ def _head(report: QualityReport) -> Iterator[str]:
     yield f"{report.judged:,} rows judged, {report.clean:,} clean ({clean}), " + ", ".join(
         f"{line.severity} {line.n:,}" for line in report.severities
     )
-    outcomes = ", ".join(f"{n:,} {name}" for name, n in report.outcomes.items() if n)
-    yield f"{'✓ adds up' if report.adds_up else '✗ does not add up'}: {report.read:,} read = {outcomes or 'nothing'}"
-    yield from (f"✗ {s.words}: {s.left:,} ≠ {s.right:,}" for s in report.sums if not s.holds)
+    outcomes = named(report.outcomes) or "nothing"
+    yield from adding_up(report, f"{report.read:,} read = {outcomes}")
     yield from (f"! {note}" for note in report.notes)
 
 
@@ -49,7 +42,7 @@ def _rules(report: QualityReport) -> Iterator[str]:
     rows = [("RULE", "SEVERITY", "ROWS", "SHARE", "HELD", "CHANGE", "HOLDS WHEN")]
     rows += [_rule(rule) for rule in held[:MOST_RULES]]
     if held:
-        yield from _aligned(rows)
+        yield from aligned(rows)
     if len(held) > MOST_RULES:
         yield f"… and {len(held) - MOST_RULES:,} more rules that held"
     silent = len(report.rules) - len(held)
@@ -58,15 +51,8 @@ def _rules(report: QualityReport) -> Iterator[str]:
 
 
 def _rule(rule: RuleLine) -> tuple[str, ...]:
-    counts = (f"{rule.n:,}", percent(rule.share), f"{rule.held:,}", change(rule))
+    counts = (f"{rule.n:,}", percent(rule.share), f"{rule.held:,}", changed(rule.change))
     return (rule.name, rule.severity, *counts, rule.words)
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[-1]]).rstrip()
 
 
 def _verdicts(report: QualityReport) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headgate.checks.text_columns import counted
 from headgate.feeds.pairs.oracle import ExpectedKey
 
 Counts = Mapping[str, int]
@@ -117,8 +118,7 @@ def text(lines: Sequence[Line]) -> str:
         own = [line for line in lines if line.subject == subject]
         places = list(dict.fromkeys(place for line in own for place in line.found))
         rows = [[subject, "planted", *places], *(_row(line, places) for line in own)]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(places) + 2)]
-        blocks.append("\n".join(_aligned(row, widths) for row in rows))
+        blocks.append("\n".join(f"  {line}" for line in counted(rows)))
     return "\n\n".join(blocks)
 
 
@@ -126,8 +126,3 @@ def _row(line: Line, places: Sequence[str]) -> list[str]:
     mark = "✓" if line.holds else "✗"
     found = [f"{line.found[place]:,}" if place in line.found else "" for place in places]
     return [f"{mark} {line.name}", f"{line.planted:,}", *found]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = (f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-    return f"  {row[0]:<{widths[0]}}{''.join(cells)}".rstrip()

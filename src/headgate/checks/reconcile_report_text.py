@@ -12,15 +12,14 @@ import orjson
 from headgate.checks.reconcile_report import SCHEMA_VERSION, ReconcileReport
 from headgate.checks.reconcile_report_make import Before
 from headgate.checks.report_page import percent
+from headgate.checks.report_text import adding_up, changed, named, parts_text, whole_json
+from headgate.checks.text_columns import aligned
 
 MOST_SHOWN = 10
 
 
 def report_json(report: ReconcileReport) -> bytes:
-    """The whole report; `schema_version` tells a reader what to expect."""
-    fields = {name: getattr(report, name) for name in report.__dataclass_fields__}
-    body = {"schema_version": SCHEMA_VERSION, "adds_up": report.adds_up, **fields}
-    return orjson.dumps(body, option=orjson.OPT_INDENT_2)
+    return whole_json(report, SCHEMA_VERSION)
 
 
 def read_before(file: Path) -> Before | None:
@@ -47,8 +46,9 @@ def _counts(lines: object, name: str, n: str) -> dict[str, int]:
 
 
 def report_text(report: ReconcileReport) -> str:
-    parts = [_head(report), _statuses(report), _since(report), _kinds(report), _rest(report)]
-    return "\n\n".join(text for part in parts if (text := "\n".join(part)))
+    return parts_text(
+        _head(report), _statuses(report), _since(report), _kinds(report), _rest(report)
+    )
 
 
 def _head(report: ReconcileReport) -> Iterator[str]:
@@ -57,9 +57,7 @@ def _head(report: ReconcileReport) -> Iterator[str]:
     yield f"window {h.window}, grace {h.grace}; verdicts from {h.first_change} to {h.last_change}"
     rollups = ", ".join(f"{r.keys:,} {r.rollup} ({percent(r.share)})" for r in report.rollups)
     yield f"{report.keys:,} keys: {rollups}"
-    outcomes = ", ".join(f"{n:,} {name}" for name, n in report.outcomes.items() if n)
-    yield f"{'✓ adds up' if report.adds_up else '✗ does not add up'}: {outcomes or 'nothing read'}"
-    yield from (f"✗ {s.words}: {s.left:,} ≠ {s.right:,}" for s in report.sums if not s.holds)
+    yield from adding_up(report, named(report.outcomes) or "nothing read")
     o = report.objective
     yield (
         f"{'✓' if o.met else '✗'} {percent(o.share)} settled within window and grace, "
@@ -71,8 +69,8 @@ def _head(report: ReconcileReport) -> Iterator[str]:
 def _statuses(report: ReconcileReport) -> Iterator[str]:
     rows = [("STATUS", "KEYS", "SHARE", "CHANGE", "WHICH MEANS")]
     for line in report.statuses:
-        change = "" if line.change is None else f"{line.change:+,}" if line.change else "="
-        rows.append((line.status, f"{line.keys:,}", percent(line.share), change, line.reason))
+        counts = (f"{line.keys:,}", percent(line.share), changed(line.change))
+        rows.append((line.status, *counts, line.reason))
     if report.statuses:
         yield from aligned(rows)
 
@@ -104,15 +102,8 @@ def _kinds(report: ReconcileReport) -> Iterator[str]:
 
 def _rest(report: ReconcileReport) -> Iterator[str]:
     repair, pending = report.repair, report.pending
-    by_status = ", ".join(f"{n:,} {status}" for status, n in repair.by_status.items())
+    by_status = named(repair.by_status)
     yield f"{repair.keys:,} keys to send again{f': {by_status}' if by_status else ''}"
     yield f"{pending.keys:,} keys wait, {pending.overdue:,} of them past their deadline"
     letters = ", ".join(f"{line.records:,} {line.code}" for line in report.letters)
     yield f"dead letters: {letters or 'none'}"
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[-1]]).rstrip()

@@ -17,7 +17,7 @@ from headgate.settings import Settings
 # So many rows of a table are seen at first; a switch above it shows the rest.
 SHOWN = 25
 FOLDER, HOME = "build/reports", ".headgate"
-STYLE, SCRIPT = "quality_report.css", "quality_report.js"
+STYLE, SCRIPT = "report_page.css", "report_page.js"
 _HERE = Path(__file__).parent
 _BAR = Markup(
     '<rect class="{name}" x="{x}" y="{y}" width="{width}" height="{height}"><title>{title}</title></rect>'
@@ -53,13 +53,17 @@ def write_files(folder: Path, name: str, html: str, json: bytes) -> ReportFiles:
 def page(template: str, *styles: str, **values: object) -> str:
     """The page of a template; every value in it is escaped."""
     style, script = "".join(_part(name) for name in (STYLE, *styles)), _part(SCRIPT)
-    return _template(template).render(
-        style=Markup(style),
-        script=Markup(script),
-        policy=_policy(style, script),
-        shown=SHOWN,
-        percent=percent,
-        **values,
+    return (
+        _pages()
+        .get_template(template)
+        .render(
+            style=Markup(style),
+            script=Markup(script),
+            policy=_policy(style, script),
+            shown=SHOWN,
+            percent=percent,
+            **values,
+        )
     )
 
 
@@ -134,12 +138,11 @@ def _part(name: str) -> str:
 
 
 @cache
-def _template(name: str) -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader({"page": _part(name)}),
+def _pages() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_part),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page")
