@@ -6,22 +6,20 @@ No record's content stands in it: ids, places and counts only.
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
 
-import orjson
-
-from headgate.errors import ConflictError, NotFoundError, OperationError
+from headgate.errors import NotFoundError
+from headgate.feeds import journal_file
+from headgate.feeds.journal_file import SUFFIX
 from headgate.feeds.redrive.model import Item, Outcome, RedrivePlan, RedriveReport
 
-FOLDER, SUFFIX = "redrives", ".jsonl"
+FOLDER = "redrives"
 LOCK, PLANNING_LOCK = "redrive.lock", "planning.lock"
 _NAME = re.compile(r"redrive-[0-9T]+")
 # Where the topics ended before a batch: what stands behind that may be of it.
@@ -56,16 +54,16 @@ class Journal:
     def announce(self, items: Iterable[Item], ends: Ends) -> None:
         ids = [item.id for item in items]
         self.announced |= dict.fromkeys(ids, ends)
-        self._append([{"announced": ids, "ends": ends}])
+        journal_file.append(self.file, [{"announced": ids, "ends": ends}])
 
     def settle(self, outcomes: Iterable[Outcome]) -> None:
         found = list(outcomes)
         self.outcomes |= {outcome.id: outcome for outcome in found}
-        self._append([{"outcome": asdict(outcome)} for outcome in found])
+        journal_file.append(self.file, [{"outcome": asdict(outcome)} for outcome in found])
 
     def close(self) -> None:
         self.closed = True
-        self._append([{"closed": True}])
+        journal_file.append(self.file, [{"closed": True}])
 
     def report(self) -> RedriveReport:
         every = list(self.outcomes.values())
@@ -86,8 +84,7 @@ class Journal:
     def held(self) -> Generator[None]:
         """Go on with it, alone: read anew, a line that a kill cut off taken out."""
         with alone(self.file.parent):
-            data = self.file.read_bytes()
-            os.truncate(self.file, data.rfind(b"\n") + 1)
+            journal_file.cut_off(self.file)
             fresh = read_journal(self.file)
             self.outcomes, self.announced, self.closed = (
                 fresh.outcomes,
@@ -96,33 +93,10 @@ class Journal:
             )
             yield
 
-    def _append(self, lines: Sequence[Mapping[str, object]]) -> None:
-        if not lines:
-            return
-        data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
-        try:
-            with self.file.open("ab") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-        except OSError as error:
-            raise OperationError(f"{self.file} cannot be written", why=str(error)) from error
 
-
-@contextmanager
-def alone(folder: Path) -> Generator[None]:
+def alone(folder: Path) -> AbstractContextManager[None]:
     """One redrive at a time: two could send the same letter."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConflictError(
-                "another process is sending dead letters again",
-                why=f"it holds {folder / LOCK}",
-                fix="wait for it, or stop it: what is left can be resumed",
-            ) from None
-        yield
+    return journal_file.held_alone(folder / LOCK, "another process is sending dead letters again")
 
 
 @contextmanager
@@ -138,17 +112,11 @@ def new_journal(home: Path, plan: RedrivePlan, by: str, now: datetime) -> Journa
     """A journal with the plan in it; on disk whole or not at all."""
     folder = home / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S%f")
-    journal = Journal(folder / f"redrive-{stamp}{SUFFIX}", plan.items, plan.skipped, by)
+    file = folder / journal_file.file_name("redrive", now)
     head = {"by": by, "items": [asdict(item) for item in plan.items]}
     head |= {"skipped": [asdict(outcome) for outcome in plan.skipped]}
-    part = journal.file.with_suffix(".part")
-    with part.open("wb") as out:
-        out.write(orjson.dumps(head) + b"\n")
-        out.flush()
-        os.fsync(out.fileno())
-    part.rename(journal.file)
-    return journal
+    journal_file.begin(file, head)
+    return Journal(file, plan.items, plan.skipped, by)
 
 
 def journals(home: Path) -> tuple[Journal, ...]:
@@ -181,18 +149,17 @@ def sent_before(home: Path) -> frozenset[str]:
 
 
 def read_journal(file: Path) -> Journal:
-    """A journal as it stands; a last line that is not whole is left out, and nothing is written."""
-    first, *rest = file.read_bytes().split(b"\n")
-    head = cast("dict[str, Any]", orjson.loads(first))
+    """A journal as it stands; nothing is written."""
+    head, lines = journal_file.read(file)
     items = tuple(Item(**item) for item in head["items"])
     skipped = tuple(Outcome(**one) for one in head["skipped"])
     journal = Journal(file, items, skipped, head["by"])
-    for line in rest[:-1]:
-        _take(journal, cast("dict[str, Any]", orjson.loads(line)))
+    for line in lines:
+        _take(journal, line)
     return journal
 
 
-def _take(journal: Journal, line: dict[str, Any]) -> None:
+def _take(journal: Journal, line: journal_file.Line) -> None:
     if "announced" in line:
         journal.announced |= dict.fromkeys(line["announced"], line["ends"])
     elif "outcome" in line:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
 
-import orjson
-
-from headgate.errors import ConflictError, OperationError, UsageError
+from headgate.errors import ConflictError, UsageError
+from headgate.feeds import journal_file
+from headgate.feeds.journal_file import SUFFIX
 from headgate.feeds.repair.model import Item, Outcome
 
-FOLDER, SUFFIX = "repairs", ".jsonl"
+FOLDER = "repairs"
 
 
 @dataclass
@@ -41,55 +39,29 @@ class Journal:
     def announce(self, stamps: Mapping[str, int]) -> None:
         """Before anything is written: these keys with these write timestamps."""
         self.announced |= stamps
-        self._append([{"announced": dict(stamps)}])
+        journal_file.append(self.file, [{"announced": dict(stamps)}])
 
     def settle(self, outcomes: Iterable[Outcome]) -> None:
         """What became of these keys; on disk before the next ones begin."""
         found = list(outcomes)
         self.outcomes |= {outcome.pk: outcome for outcome in found}
-        self._append([{"outcome": asdict(outcome)} for outcome in found])
+        journal_file.append(self.file, [{"outcome": asdict(outcome)} for outcome in found])
 
     def close(self) -> None:
         """Nothing is left to do."""
         self.closed = True
-        self._append([{"closed": True}])
+        journal_file.append(self.file, [{"closed": True}])
 
     @contextmanager
     def held(self) -> Generator[None]:
         """Go on with it, alone: read anew, a line that a kill cut off taken out."""
-        with _alone(self.file.with_name(f"{self.table}.lock"), self.table):
-            data = self.file.read_bytes()
-            os.truncate(self.file, data.rfind(b"\n") + 1)
+        lock = self.file.with_name(f"{self.table}.lock")
+        with journal_file.held_alone(lock, f"another process is repairing {self.table}"):
+            journal_file.cut_off(self.file)
             fresh = read_journal(self.file)
             self.outcomes, self.announced = fresh.outcomes, fresh.announced
             self.closed = fresh.closed
             yield
-
-    def _append(self, lines: Iterable[Mapping[str, object]]) -> None:
-        data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
-        try:
-            with self.file.open("ab") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-        except OSError as error:
-            raise OperationError(f"{self.file} cannot be written", why=str(error)) from error
-
-
-@contextmanager
-def _alone(file: Path, table: str) -> Generator[None]:
-    import fcntl
-
-    with file.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConflictError(
-                f"another process is repairing {table}",
-                why=f"it holds {file}",
-                fix="wait for it, or stop it: what is left can be resumed",
-            ) from None
-        yield
 
 
 def new_journal(
@@ -104,14 +76,9 @@ def new_journal(
         )
     folder = home / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S%f")
-    journal = Journal(folder / f"{table}-{stamp}{SUFFIX}", table, target, tuple(items))
-    part = journal.file.with_suffix(".part")
+    journal = Journal(folder / journal_file.file_name(table, now), table, target, tuple(items))
     head = {"table": table, "target": target, "items": [asdict(item) for item in journal.items]}
-    part.write_bytes(orjson.dumps(head) + b"\n")
-    with part.open("rb+") as out:
-        os.fsync(out.fileno())
-    part.rename(journal.file)
+    journal_file.begin(journal.file, head)
     return journal
 
 
@@ -130,16 +97,15 @@ def need_open_journal(home: Path, table: str) -> Journal:
 
 
 def read_journal(file: Path) -> Journal:
-    """A journal as it stands; a last line that is not whole is left out, and nothing is written."""
-    first, *rest = file.read_bytes().split(b"\n")
-    head = cast("dict[str, Any]", orjson.loads(first))
+    """A journal as it stands; nothing is written."""
+    head, lines = journal_file.read(file)
     journal = Journal(file, head["table"], head["target"], tuple(map(_item, head["items"])))
-    for line in rest[:-1]:
-        _take(journal, cast("dict[str, Any]", orjson.loads(line)))
+    for line in lines:
+        _take(journal, line)
     return journal
 
 
-def _take(journal: Journal, line: dict[str, Any]) -> None:
+def _take(journal: Journal, line: journal_file.Line) -> None:
     if "announced" in line:
         journal.announced |= line["announced"]
     elif "outcome" in line:
@@ -149,6 +115,6 @@ def _take(journal: Journal, line: dict[str, Any]) -> None:
         journal.closed = True
 
 
-def _item(plain: dict[str, Any]) -> Item:
+def _item(plain: journal_file.Line) -> Item:
     version = datetime.fromisoformat(plain["version"])
     return Item(plain["pk"], plain["status"], plain["action"], version)

@@ -1,0 +1,78 @@
+"""A journal on disk: a first line with the plan, then a line for each step, whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import orjson
+
+from headgate.errors import ConflictError, OperationError
+
+SUFFIX = ".jsonl"
+Line: TypeAlias = "dict[str, Any]"
+
+
+def file_name(prefix: str, now: datetime) -> str:
+    """Names of one prefix sort by their time."""
+    return f"{prefix}-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{SUFFIX}"
+
+
+def begin(file: Path, head: Mapping[str, object]) -> None:
+    """The file with its first line, there whole or not at all."""
+    part = file.with_suffix(".part")
+    with part.open("wb") as out:
+        out.write(orjson.dumps(head) + b"\n")
+        out.flush()
+        os.fsync(out.fileno())
+    part.rename(file)
+
+
+def append(file: Path, lines: Iterable[Mapping[str, object]]) -> None:
+    """On disk when it returns."""
+    data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
+    if not data:
+        return
+    try:
+        with file.open("ab") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+    except OSError as error:
+        raise OperationError(f"{file} cannot be written", why=str(error)) from error
+
+
+def read(file: Path) -> tuple[Line, list[Line]]:
+    """Its head and its lines; a last line that is not whole is left out, and nothing is written."""
+    first, *rest = file.read_bytes().split(b"\n")
+    return _line(first), [_line(text) for text in rest[:-1]]
+
+
+def _line(text: bytes) -> Line:
+    return cast("Line", orjson.loads(text))
+
+
+def cut_off(file: Path) -> None:
+    """Take out a last line that a kill left half written."""
+    os.truncate(file, file.read_bytes().rfind(b"\n") + 1)
+
+
+@contextmanager
+def held_alone(lock: Path, refusal: str) -> Generator[None]:
+    """One process at a time; another one is refused in these words."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConflictError(
+                refusal,
+                why=f"it holds {lock}",
+                fix="wait for it, or stop it: what is left can be resumed",
+            ) from None
+        yield
