@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,14 +11,13 @@ from pyspark.sql import SparkSession
 
 from headgate.engine.metrics_sinks import sinks_of
 from headgate.engine.reading import LagWatch, engine_reading
+from headgate.metrics.background import in_background
 from headgate.metrics.connect import ConnectWatch, together
 from headgate.metrics.readings import Family, Readings
 from headgate.metrics.server import MetricsServer
 from headgate.metrics.sinks import Deliverer
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
-
-STOP_SECONDS = 30.0
 
 
 @contextmanager
@@ -28,7 +26,7 @@ def delivering(
 ) -> Generator[None]:
     """Send closed windows meanwhile, and those that are left at the end."""
     deliverer = Deliverer(store, sinks_of(settings), say=say)
-    with _in_background(deliverer.run, "sinks"):
+    with in_background(deliverer.run, "sinks"):
         yield
     deliverer.close()
 
@@ -42,7 +40,7 @@ def serving(settings: Settings, store: OpsStore, session: SparkSession) -> Gener
     server = MetricsServer(settings.metrics_port, _WithConnect(readings, connect))
     server.start()
     try:
-        with _in_background(lag.run, "lag"), _in_background(connect.run, "connect"):
+        with in_background(lag.run, "lag"), in_background(connect.run, "connect"):
             yield server.port
     finally:
         server.close()
@@ -57,15 +55,3 @@ class _WithConnect:
 
     def families(self) -> tuple[Family, ...]:
         return together(self.readings.families(), self.connect.families)
-
-
-@contextmanager
-def _in_background(work: Callable[[threading.Event], None], name: str) -> Generator[None]:
-    stop = threading.Event()
-    thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(STOP_SECONDS)

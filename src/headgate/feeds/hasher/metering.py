@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Protocol
 
 from headgate.errors import HeadgateError
 from headgate.feeds.hasher.counts import HasherMetrics
+from headgate.metrics.background import in_background
 from headgate.metrics.dogstatsd import DogStatsd, named, tag
 from headgate.metrics.server import MetricsServer
 
@@ -35,21 +36,9 @@ def metering(
     with ExitStack() as stack:
         stack.callback(server.close)
         if dogstatsd:
-            stack.enter_context(in_background(_Sender(metrics, dogstatsd).run, "dogstatsd"))
+            sender = _Sender(metrics, dogstatsd)
+            stack.enter_context(in_background(sender.run, "dogstatsd", SEND_SECONDS))
         yield server.port
-
-
-@contextmanager
-def in_background(work: Callable[[threading.Event], None], name: str) -> Generator[None]:
-    """Have it done meanwhile; it is told when to stop."""
-    stop = threading.Event()
-    thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(SEND_SECONDS)
 
 
 class _Sender:

@@ -14,13 +14,14 @@ from headgate.feeds.hasher.counts import Counts, HasherMetrics
 from headgate.feeds.hasher.drift import Drift
 from headgate.feeds.hasher.lag import LagWatch
 from headgate.feeds.hasher.lookups import Lookups
-from headgate.feeds.hasher.metering import in_background, metering
+from headgate.feeds.hasher.metering import metering
 from headgate.feeds.hasher.plan import HasherPlan
 from headgate.feeds.hasher.polling import Poller
 from headgate.feeds.hasher.publisher import Publisher
 from headgate.feeds.hasher.service import Ends, Hasher, Watcher
 from headgate.feeds.hasher.table import HashedTable
 from headgate.feeds.interruption import interruption
+from headgate.metrics.background import in_background
 
 CLOUD_PARTITIONS, LETTER_PARTITIONS = 6, 3
 TOPIC_DAYS, LETTER_DAYS = 3, 7
