@@ -6,10 +6,15 @@ round is never in doubt; elsewhere the group is refused, or allowed few rounds.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from itertools import product
+from typing import TypeAlias
+
 from headgate.expr.regex.automaton import Automaton, Loop
 from headgate.expr.regex.nodes import Chars, Choice, Node, PatternRefusal, Repeat, Sequence
 
 MAX_ROUNDS = 64
+_Steps: TypeAlias = Callable[[int], Iterable[int]]
 
 
 def check_rounds(text: str, node: Node, made: Automaton) -> None:
@@ -75,15 +80,9 @@ def _given_back(made: Automaton, loop: Loop) -> bool:
 
 def _along(made: Automaton, loop: Loop, exits: frozenset[int]) -> set[tuple[int, int]]:
     """A way in one more round, and one that left before it, after the same text."""
-    waiting = [(a, b) for a in loop.first for b in exits]
-    seen: set[tuple[int, int]] = set()
-    while waiting:
-        one, two = waiting.pop()
-        if (one, two) in seen or not made.masks[one] & made.masks[two]:
-            continue
-        seen.add((one, two))
-        waiting.extend((a, b) for a in loop.inner[one] for b in made.follow[two])
-    return seen
+    return _together(
+        made, product(loop.first, exits), loop.inner.__getitem__, made.follow.__getitem__
+    )
 
 
 def _cut_off(loop: Loop, one: int, two: int) -> bool:
@@ -104,12 +103,20 @@ def _mask(made: Automaton, states: frozenset[int] | tuple[int, ...]) -> int:
 
 def _ways(made: Automaton, loop: Loop) -> set[tuple[int, int]]:
     """Pairs of states that two ways, or one, can be at in one round after the same text."""
-    waiting = [(a, b) for a in loop.first for b in loop.first]
-    seen: set[tuple[int, int]] = set()
+    return _together(
+        made, product(loop.first, loop.first), loop.inner.__getitem__, loop.inner.__getitem__
+    )
+
+
+def _together(
+    made: Automaton, begin: Iterable[tuple[int, int]], after_one: _Steps, after_two: _Steps
+) -> set[tuple[int, int]]:
+    """All pairs that two ways reach after the same text, each by its own steps."""
+    waiting, seen = list(begin), set[tuple[int, int]]()
     while waiting:
         one, two = waiting.pop()
         if (one, two) in seen or not made.masks[one] & made.masks[two]:
             continue
         seen.add((one, two))
-        waiting.extend((a, b) for a in loop.inner[one] for b in loop.inner[two])
+        waiting.extend(product(after_one(one), after_two(two)))
     return seen
