@@ -7,9 +7,9 @@ from headgate.checks.facts import (
     Line,
     Sums,
     TableEvidence,
-    Verdict,
     backfills,
     line,
+    open_line,
     sums,
 )
 from headgate.checks.produced import (
@@ -83,10 +83,7 @@ def _steps(evidence: Evidence) -> Line:
 
 
 def _open_batches(evidence: Evidence) -> Line:
-    open_, words = evidence.open_batches, "no batch is left open"
-    if open_ and evidence.streaming:
-        return Line("open batches", Verdict.WARN, words, f"{open_} under way")
-    return line("open batches", not open_, words, f"{open_} begun and not settled")
+    return open_line(evidence.open_batches, streaming=evidence.streaming)
 
 
 def _origins(evidence: Evidence) -> Line:

@@ -150,15 +150,15 @@ def run_certification(
 ) -> Certificate:
     """Certify these datasets, or all that have a ledger; count `however_many` records again."""
     from headgate import __version__
-    from headgate.checks.evidence import datasets_in, gather
+    from headgate.checks.evidence import BRONZE, gather, subjects_in
     from headgate.checks.lake import Lake
     from headgate.store.ops import OpsStore, utc_now
 
     with OpsStore.open(settings.ops_store_url) as store, Lake.open(settings) as lake:
-        wanted = tuple(names) or datasets_in(store)
-        tables = () if names else rule_accounts.tables_judged(store)
-        pairs = () if names else reconcile_accounts.pairs_reconciled(store)
-        sources = () if names else router_accounts.sources_routed(store)
+        wanted = tuple(names) or subjects_in(store, BRONZE)
+        tables = () if names else subjects_in(store, rule_accounts.QUALITY)
+        pairs = () if names else subjects_in(store, reconcile_accounts.RECONCILE)
+        sources = () if names else subjects_in(store, router_accounts.ROUTER)
         if not wanted and not tables and not pairs and not sources:
             raise DifferenceError(
                 "there is nothing to certify",

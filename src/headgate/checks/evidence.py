@@ -43,9 +43,9 @@ class Books:
         return frozenset(id_ for row in self.rows for id_ in row.snapshots.values())
 
 
-def datasets_in(store: OpsStore) -> tuple[str, ...]:
-    """The datasets that have a ledger."""
-    prefix = job_name(BRONZE, "")
+def subjects_in(store: OpsStore, kind: str) -> tuple[str, ...]:
+    """The datasets, tables, pairs or topics whose job of this kind has a ledger."""
+    prefix = job_name(kind, "")
     jobs = {row.job for row in store.ledger() if row.job.startswith(prefix)}
     return tuple(sorted(job.removeprefix(prefix) for job in jobs))
 

@@ -167,3 +167,11 @@ def line(name: str, holds: bool, words: str, detail: str = "") -> Line:
     if holds:
         return Line(name, Verdict.PASS, words)
     return Line(name, Verdict.FAIL, words.replace(" = ", " ≠ ", 1), detail)
+
+
+def open_line(batches: int, *, streaming: bool) -> Line:
+    """A stream always has one under way; of anything else none may be left."""
+    name, words = "open batches", "no batch is left open"
+    if batches and streaming:
+        return Line(name, Verdict.WARN, words, f"{batches} under way")
+    return line(name, not batches, words, f"{batches} begun and not settled")

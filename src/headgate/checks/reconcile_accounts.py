@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.checks.facts import Line, TableEvidence, Verdict, line
+from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
 from headgate.checks.rule_accounts import (
     RuleAccount,
     dead_letters_of,
@@ -128,17 +128,7 @@ def _swept(evidence: PairEvidence) -> Line:
 
 
 def _open(evidence: PairEvidence) -> Line:
-    words, open_ = "no batch is left open", evidence.open_batches
-    if open_ and evidence.streaming:
-        return Line("open batches", Verdict.WARN, words, f"{open_} under way")
-    return line("open batches", not open_, words, f"{open_} begun and not settled")
-
-
-def pairs_reconciled(store: OpsStore) -> tuple[str, ...]:
-    """The pairs that have a ledger."""
-    prefix = job_name(RECONCILE, "")
-    jobs = {row.job for row in store.ledger() if row.job.startswith(prefix)}
-    return tuple(sorted(job.removeprefix(prefix) for job in jobs))
+    return open_line(evidence.open_batches, streaming=evidence.streaming)
 
 
 def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> PairEvidence:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.checks.facts import Line, TableEvidence, Verdict, line
+from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
 from headgate.checks.router_arrived import Arrived, arrived
 from headgate.checks.router_ranges import FilterRanges, ranges_of_all
 from headgate.checks.rule_accounts import RuleAccount, dead_letters_of
@@ -125,17 +125,7 @@ def _sent(evidence: RouterEvidence) -> Line:
 
 
 def _open(evidence: RouterEvidence) -> Line:
-    words, open_ = "no batch is left open", evidence.open_batches
-    if open_ and evidence.streaming:
-        return Line("open batches", Verdict.WARN, words, f"{open_} under way")
-    return line("open batches", not open_, words, f"{open_} begun and not settled")
-
-
-def sources_routed(store: OpsStore) -> tuple[str, ...]:
-    """The topics whose router has a ledger."""
-    prefix = job_name(ROUTER, "")
-    jobs = {row.job for row in store.ledger() if row.job.startswith(prefix)}
-    return tuple(sorted(job.removeprefix(prefix) for job in jobs))
+    return open_line(evidence.open_batches, streaming=evidence.streaming)
 
 
 def gather(settings: Settings, store: OpsStore, lake: Lake, source: str) -> RouterEvidence:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from headgate.checks.facts import Line, TableEvidence, Verdict, line
+from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
@@ -170,10 +170,7 @@ def _rules(evidence: RuleEvidence) -> Line:
 
 
 def _open(evidence: RuleEvidence) -> Line:
-    words, open_ = "no batch is left open", evidence.open_batches
-    if open_ and evidence.streaming:
-        return Line("open batches", Verdict.WARN, words, f"{open_} under way")
-    return line("open batches", not open_, words, f"{open_} begun and not settled")
+    return open_line(evidence.open_batches, streaming=evidence.streaming)
 
 
 def history_line(table: TableEvidence, settled: frozenset[int]) -> Line:
@@ -191,13 +188,6 @@ def dead_letters_of(lake: Lake, job: str) -> int:
 def windows_of(lake: Lake, table: str) -> int:
     """How many rows its partials have counted into windows."""
     return _sums(lake, table)["rows"]
-
-
-def tables_judged(store: OpsStore) -> tuple[str, ...]:
-    """The rule tables that have a ledger."""
-    prefix = job_name(QUALITY, "")
-    jobs = {row.job for row in store.ledger() if row.job.startswith(prefix)}
-    return tuple(sorted(job.removeprefix(prefix) for job in jobs))
 
 
 def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleEvidence:
