@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -28,6 +28,7 @@ from headgate.compile.reconcile.state import (
 from headgate.compile.reconcile.verdict import judge
 from headgate.engine.faults import Faults
 
+LANES = 2  # partitions over which the messages of one set are spread
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RULE_SET = """
 version: 2
@@ -119,11 +120,11 @@ def moment(seconds: float) -> str:
 class Pair:
     """The reconcile job of a pipeline: its name is the table's, its topic the first side's."""
 
-    def __init__(self, pipeline: Pipeline, **times: str) -> None:
+    def __init__(self, pipeline: Pipeline, partitions: int = LANES, **times: str) -> None:
         self.pipeline, self.name = pipeline, pipeline.name
         self.job = f"reconcile-{pipeline.name}"
         self.topics: Mapping[Side, str] = {"onprem": pipeline.topic, "cloud": f"{self.name}-cloud"}
-        create_topic(self.bootstrap, self.topics["cloud"], 2, 1_048_588)
+        create_topic(self.bootstrap, self.topics["cloud"], partitions, 1_048_588)
         self.declare(**times)
 
     @property
@@ -226,17 +227,20 @@ def micros(at: datetime | None) -> int | None:
     return None if at is None else (at - EPOCH) // timedelta(microseconds=1)
 
 
-def random_messages(seed: int, keys: int, again: float = 0.0) -> list[Message]:
-    """Messages of both sides with every kind of defect; `again` is the share that is sent twice."""
+def random_messages(seed: int, keys: int, again: float = 0.0, group: int = 0) -> list[Message]:
+    """Messages of both sides with every kind of defect; `again` is the share that is sent twice.
+
+    A group has keys and partitions of its own, and otherwise the same messages as any other.
+    """
     rng = Random(seed)
     made: list[Message] = []
     for number in range(keys):
-        made += _of_key(rng, f"k{number}")
+        made += _of_key(rng, f"g{group}-{number}", LANES * group)
     repeated = [message for message in made if rng.random() < again]
     return [*made, *repeated]
 
 
-def _of_key(rng: Random, key: str) -> list[Message]:
+def _of_key(rng: Random, key: str, lane: int) -> list[Message]:
     found: list[Message] = []
     # Some pairs lie far apart: in other windows of the horizon, and further apart than the window.
     at = rng.uniform(0, 7_000)
@@ -248,19 +252,17 @@ def _of_key(rng: Random, key: str) -> list[Message]:
             action = rng.choice(
                 [None, "CREATE", "UPDATE", "DELETE"] if rng.random() < 0.3 else [None]
             )
-            found.append(
-                onprem(
-                    key, version, number, read, rng.randrange(2), action, rng.choice([2, 2, 2, 1])
-                )
-            )
+            where, hash_version = lane + rng.randrange(LANES), rng.choice([2, 2, 2, 1])
+            found.append(onprem(key, version, number, read, where, action, hash_version))
         if rng.random() < 0.85:
             late = rng.choice([0, 2, 20, 700, 3_700])
             absent = rng.random() < 0.1
             other = None if absent else (number if rng.random() < 0.8 else 3)
-            found.append(cloud(key, version, other, read + late, rng.randrange(2)))
+            where = lane + rng.randrange(LANES)
+            found.append(cloud(key, version, other, read + late, where))
         if rng.random() < 0.05:
             side: Side = rng.choice(["onprem", "cloud"])
-            found.append(tombstone(side, key, read + 1, rng.randrange(2)))
+            found.append(tombstone(side, key, read + 1, lane + rng.randrange(LANES)))
     return found
 
 
@@ -282,11 +284,3 @@ def cuts(rng: Random, messages: Sequence[Message], count: int) -> list[list[Mess
             del lanes[lane]
     at = sorted(rng.sample(range(1, len(mixed)), count - 1))
     return [mixed[a:b] for a, b in zip([0, *at], [*at, len(mixed)], strict=True)]
-
-
-def each_partition(messages: Iterable[Message]) -> dict[tuple[str, int | None], int]:
-    """How many messages go where."""
-    found: defaultdict[tuple[str, int | None], int] = defaultdict(int)
-    for message in messages:
-        found[message.side, message.sent.partition] += 1
-    return dict(found)
