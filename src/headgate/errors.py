@@ -54,7 +54,7 @@ class Fault:
 class HeadgateError(Exception):
     """The root: one line what, one why, one what to do."""
 
-    code: ClassVar[str] = "HG-1000"
+    code: str = "HG-1000"
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
 

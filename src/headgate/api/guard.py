@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -25,23 +26,28 @@ FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-re
 _PORT = re.compile(r":\d*$")
 
 
-def allowed(operation: str) -> Callable[[Request], Iterator[Identity]]:
-    """A dependency that gives the identity, or refuses: `by: Annotated[Identity, Depends(allowed("…"))]`.
+@dataclass(frozen=True)
+class Guard:
+    """Gives the identity that asks for this operation, or refuses."""
+
+    operation: str
+
+    def __call__(self, request: Request) -> Iterator[Identity]:
+        identity = _identity(request, self.operation)
+        refuse_odd_parameters(request)
+        claim(request, identity)
+        with _place(request, self.operation):
+            yield identity
+
+
+def allowed(operation: str) -> Guard:
+    """The dependency of a route: `by: Annotated[Identity, Depends(allowed("…"))]`.
 
     The operation must be a row of `policy.OPERATIONS`, and the route's `operation_id` the same name.
     """
     if operation not in policy.OPERATIONS:
         raise LookupError(f"{operation} has no rule in control/identity/policy.py")
-
-    def guard(request: Request) -> Iterator[Identity]:
-        identity = _identity(request, operation)
-        refuse_odd_parameters(request)
-        claim(request, identity)
-        with _place(request, operation):
-            yield identity
-
-    guard.operation = operation  # type: ignore[attr-defined]  # read by `guarded`
-    return guard
+    return Guard(operation)
 
 
 @contextmanager
@@ -62,7 +68,7 @@ def _place(request: Request, operation: str) -> Generator[None]:
 def guarded(route: APIRoute) -> str | None:
     """The operation that guards a route, if one does."""
     calls = (dependency.call for dependency in route.dependant.dependencies)
-    return next((op for call in calls if (op := getattr(call, "operation", None))), None)
+    return next((call.operation for call in calls if isinstance(call, Guard)), None)
 
 
 def _identity(request: Request, operation: str) -> Identity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -45,12 +45,12 @@ class Counts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, str]] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def add(self, operation: str, status: int, seconds: float) -> None:
         with self._lock:
             self._requests[operation, str(status)] += 1
-            self._seconds[operation] += seconds  # type: ignore[assignment]  # a Counter of floats
+            self._seconds[operation] += seconds
 
     def families(self) -> tuple[Family, ...]:
         with self._lock:

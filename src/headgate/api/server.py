@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from pydantic import BaseModel
@@ -153,9 +154,9 @@ def _steps(settings: Settings, reconciler: Reconciler, git: GitStore) -> tuple[R
     return reconciling, Repeated("git", SYNC_EVERY, sync)
 
 
-def _config(app: object) -> uvicorn.Config:
+def _config(app: Callable[..., Any]) -> uvicorn.Config:
     return uvicorn.Config(
-        app,  # type: ignore[arg-type]  # uvicorn spells the same protocol with its own names
+        app,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -129,7 +129,7 @@ class RowForm:
         self._version = shape.columns.get(version) if version else None
         self._written = [column for column in self.there if column.has_writetime]
         self._makers = [(column.name, converter(column.cql_type)) for column in self.there]
-        self._empty: dict[str, object] = {name: None for name in columns}  # noqa: C420  # typed
+        self._empty = cast("dict[str, object]", dict.fromkeys(columns))
 
     @property
     def selection(self) -> str:

@@ -256,4 +256,4 @@ class RunFailedError(HeadgateError):
 
     def __init__(self, run: Run, what: str, why: str = "", fix: str = "") -> None:
         super().__init__(f"{run.job} run {run.number} failed: {what}", why=why, fix=fix)
-        self.code = run.error_code or OperationError.code  # pyright: ignore[reportAttributeAccessIssue]  # the code of this one failure
+        self.code = run.error_code or OperationError.code

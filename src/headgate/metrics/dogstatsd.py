@@ -6,6 +6,7 @@ import math
 import re
 import socket
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from headgate.errors import UnavailableError
 from headgate.metrics.names import DIMENSIONS, namespaced
@@ -75,14 +76,14 @@ class DogStatsd:
 def _connected(address: str) -> socket.socket:
     if address.startswith(UNIX):
         made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        target: object = address.removeprefix(UNIX)
+        target: str | tuple[Any, ...] = address.removeprefix(UNIX)
     else:
         host, _, port = address.rpartition(":")
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
         made, target = socket.socket(found[0], found[1]), found[4]
     try:
         made.settimeout(SECONDS_TO_WAIT)
-        made.connect(target)  # pyright: ignore[reportArgumentType]  # a path, or what getaddrinfo gave
+        made.connect(target)
     except OSError:
         made.close()
         raise

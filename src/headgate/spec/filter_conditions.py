@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias, TypeGuard, get_args
+from typing import Any, TypeAlias, TypeGuard, cast, get_args
 
 from headgate.spec.filter import (
     COLUMNS,
@@ -56,7 +56,8 @@ MOST_WHOLE = 1 << 53
 
 def is_object(value: object) -> TypeGuard[Plain]:
     """Whether it is a JSON object; its keys are text, or it came from no JSON."""
-    return isinstance(value, dict) and all(isinstance(key, str) for key in value)  # pyright: ignore[reportUnknownVariableType]
+    keys = cast("dict[object, object]", value) if isinstance(value, dict) else None
+    return keys is not None and all(isinstance(key, str) for key in keys)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:

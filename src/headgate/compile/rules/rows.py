@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from typing import cast
 
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.typed import EXTRA, MISSING
@@ -37,7 +38,8 @@ def row_values(judged: JudgedTable, given: Mapping[str, object]) -> dict[str, Va
             raise FieldRefusal(side, Refusal(what, fix))
         source = table.sources["onprem" if side == "onprem" else "cloud"]
         if isinstance(row, dict):
-            found |= _side(judged, source, row, f"{source.alias}.", f"{side}.")  # pyright: ignore[reportUnknownArgumentType]  a mapping of the document
+            fields = cast("Mapping[str, object]", row)
+            found |= _side(judged, source, fields, f"{source.alias}.", f"{side}.")
         elif row is not None:
             raise FieldRefusal(side, Refusal("a side is a row or nothing", "Write its fields."))
     return found

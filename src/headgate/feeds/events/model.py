@@ -18,6 +18,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from headgate.spec.filter_conditions import is_object
+
 EventType = Literal["CarCreated", "LoanCreated", "LoanPaymentSubmitted", "CarServiceDone"]
 EntityType = Literal["Car", "Loan", "LoanPayment", "ServiceRecord", "PartUsed", "ServiceDetails"]
 SERVICE_DONE: EventType = "CarServiceDone"
@@ -126,8 +128,8 @@ def _kind(value: object) -> str:
     """By its type; whatever is malformed is judged as any other entity."""
     if isinstance(value, (ServiceRecord, Entity)):
         return value.entity_header.entity_type
-    head: object = value.get("entityHeader") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  # not yet looked at
-    kind: object = head.get("entityType") if isinstance(head, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  # as above
+    head: object = value.get("entityHeader") if is_object(value) else None
+    kind: object = head.get("entityType") if is_object(head) else None
     return SERVICE if kind == SERVICE else OTHER
 
 

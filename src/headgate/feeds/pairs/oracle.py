@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import orjson
 import pyarrow as pa
@@ -108,14 +108,14 @@ def read_sums(folder: Path) -> Sums:
             why=f"{file} is not there",
             fix="headgate feed pairs --phase first",
         )
-    data = cast("dict[str, object]", orjson.loads(file.read_bytes()))
+    data = cast("dict[str, Any]", orjson.loads(file.read_bytes()))
     start = datetime.fromisoformat(str(data.pop("start")))
-    return Sums(start=start, **data)  # pyright: ignore[reportArgumentType] - our own file
+    return Sums(start=start, **data)
 
 
 def read_keys(folder: Path) -> tuple[ExpectedKey, ...]:
     """Every planted key and what must come of it."""
-    rows = cast("list[dict[str, object]]", pq.read_table(folder / KEYS_FILE).to_pylist())
+    rows = cast("list[dict[str, Any]]", pq.read_table(folder / KEYS_FILE).to_pylist())
     return tuple(_key(row) for row in rows)
 
 
@@ -132,10 +132,10 @@ def onprem_table(rows: Iterable[BusinessRow]) -> pa.Table:
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=ONPREM_SCHEMA)
 
 
-def _key(row: dict[str, object]) -> ExpectedKey:
+def _key(row: dict[str, Any]) -> ExpectedKey:
     fields = {name: row[name] for name in _KEY_FIELDS}
-    fields["path"] = tuple(cast("list[str]", fields["path"]))
-    expected = Expected(**fields)  # pyright: ignore[reportArgumentType] - our own file
+    fields["path"] = tuple(cast("list[str]", row["path"]))
+    expected = Expected(**fields)
     return ExpectedKey(str(row["pk"]), str(row["role"]), expected)
 
 
