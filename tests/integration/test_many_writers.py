@@ -214,7 +214,7 @@ def later(number: int) -> int:
 
 def count_conflicts(monkeypatch: pytest.MonkeyPatch, met: list[str]) -> None:
     """What a staged batch met: a table that had moved under it, and published or run again."""
-    publish, write = ManagedTable.publish, SilverWork._write  # pyright: ignore[reportPrivateUsage]  # one try
+    publish, write = ManagedTable.publish, SilverWork._write  # one try
 
     def noted_publish(table: ManagedTable, staged: Snapshot) -> Snapshot:
         published = publish(table, staged)

@@ -44,7 +44,7 @@ def client(registry: Running[RegistryServer]) -> RegistryClient:
 
 
 def test_values_go_round_by_avro_and_by_json_schema(client: RegistryClient) -> None:
-    reader = FramedReader(RegistryClient(client._url))  # pyright: ignore[reportPrivateUsage]
+    reader = FramedReader(RegistryClient(client._url))
     avro = FramedWriter(client, subject_of("topic2"), AVRO)
     plain = FramedWriter(client, subject_of("topic1"), JSON)
     values = [{"pk": "1", "hash_cloud": "ab"}, {"pk": "é", "hash_cloud": None}]
@@ -55,7 +55,7 @@ def test_values_go_round_by_avro_and_by_json_schema(client: RegistryClient) -> N
 
 def test_a_schema_keeps_its_id(client: RegistryClient) -> None:
     first = client.register("kept", AVRO)
-    again = RegistryClient(client._url)  # pyright: ignore[reportPrivateUsage]
+    again = RegistryClient(client._url)
     assert again.register("kept", AVRO) == first
     found = again.schema(first)
     assert found is not None

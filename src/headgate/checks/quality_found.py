@@ -11,7 +11,7 @@ from typing import Any
 from headgate.checks.quality import Counts, Found
 from headgate.metrics.names import ROWS, SEVERITY_TOTALS, namespaced, prometheus
 
-Message = Mapping[str, Any]  # pyright: ignore[reportExplicitAny]  JSON has no closed shape
+Message = Mapping[str, Any]  # JSON has no closed shape
 _SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>[^}]*)\} (?P<value>[0-9.e+]+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 

@@ -19,7 +19,7 @@ AT_ONCE = 1_000
 WAIT_SECONDS = 0.05
 QUIET_SECONDS = 20.0
 # What a consumer is told when a partition is read to its end; librdkafka's public name.
-PARTITION_END = KafkaError._PARTITION_EOF  # pyright: ignore[reportPrivateUsage]
+PARTITION_END = KafkaError._PARTITION_EOF
 # What an offset that is gone becomes: the reading's end, or the oldest record that is still there.
 Expired = Literal["error", "earliest"]
 

@@ -40,14 +40,14 @@ NO_LEADER = frozenset(
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError._NOENT,  # pyright: ignore[reportPrivateUsage]  # the client found no leader at all
+        KafkaError._NOENT,  # the client found no leader at all
     }
 )
 AWAY = frozenset(
     {
-        KafkaError._TRANSPORT,  # pyright: ignore[reportPrivateUsage]  # librdkafka's public names
-        KafkaError._ALL_BROKERS_DOWN,  # pyright: ignore[reportPrivateUsage]  # as above
-        KafkaError._TIMED_OUT,  # pyright: ignore[reportPrivateUsage]  # as above
+        KafkaError._TRANSPORT,  # librdkafka's public names
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
     }
 )
 MAY_WRITE = frozenset({"WRITE", "ALL", "ANY"})
@@ -212,7 +212,9 @@ class Topics:
                 found[name] = error.one_line
                 continue
             # Without an authorizer a broker allows everything, or says nothing.
-            operations = cast("Sequence[AclOperation]", told.authorized_operations or ())  # pyright: ignore[reportUnknownMemberType]  # the library leaves it open
+            operations = cast(
+                "Sequence[AclOperation]", told.authorized_operations or ()
+            )  # the library leaves it open
             allowed = {operation.name for operation in operations}
             if allowed and not allowed & MAY_WRITE:
                 found[name] = f"writing to topic {name} is not allowed"

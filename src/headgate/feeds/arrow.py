@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Array = NDArray[Any]  # pyright: ignore[reportExplicitAny]  a column has any type
+Array = NDArray[Any]  # a column has any type
 
 
 def from_numpy(values: Array, kind: pa.DataType, absent: Array) -> pa.Array:

@@ -148,7 +148,7 @@ def _after(form: After, stream: Stream, rows: int, made: Made) -> Array:
     return made[form.column] + np.rint(made[form.seconds]).astype(np.int64) * MICROSECONDS
 
 
-_DRAWS: Mapping[str, Callable[[Any, Stream, int, Made], Array]] = {  # pyright: ignore[reportExplicitAny]  each form has its own model
+_DRAWS: Mapping[str, Callable[[Any, Stream, int, Made], Array]] = {  # each form has its own model
     "choice": _choice,
     "constant": _constant,
     "code": _code,

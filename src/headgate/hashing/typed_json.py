@@ -16,7 +16,7 @@ from headgate.hashing.values import UnfitError, Value
 from headgate.spec.hash_contract import HashContract
 from headgate.spec.hash_contract_types import HashType
 
-Plain = Any  # pyright: ignore[reportExplicitAny]  JSON has no closed shape here
+Plain = Any  # JSON has no closed shape here
 _DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 

@@ -15,7 +15,7 @@ from headgate.hashing import numbers
 from headgate.spec.hash_contract_types import HashType
 
 # What a row's value may be; the type says which.
-Value: TypeAlias = Any  # pyright: ignore[reportExplicitAny]  rows come from drivers and JSON
+Value: TypeAlias = Any  # rows come from drivers and JSON
 Write: TypeAlias = Callable[[Value], bytes]
 
 NULL = b"n;"

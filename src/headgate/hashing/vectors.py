@@ -25,7 +25,7 @@ class Vector:
     id: int
     trap: str
     fields: tuple[Mapping[str, str], ...]
-    row: Mapping[str, Any]  # pyright: ignore[reportExplicitAny]  typed JSON
+    row: Mapping[str, Any]  # typed JSON
     text: str
     v1: str
     v2: str

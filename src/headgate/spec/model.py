@@ -14,7 +14,7 @@ from headgate.spec.document import Document
 from headgate.spec.refusal import Refusal, suggestion
 
 Model = TypeVar("Model")
-Schema = dict[str, Any]  # pyright: ignore[reportExplicitAny]  JSON Schema has no closed shape
+Schema = dict[str, Any]  # JSON Schema has no closed shape
 
 _KINDS = {
     "string_type": ("text", "Put the value in quotes."),

@@ -31,7 +31,7 @@ from headgate.spec.types import STRING, parse_type
 
 
 def changed(table: JudgedTable, name: str, **values: object) -> JudgedTable:
-    rules = [replace(r, **values) if r.name == name else r for r in table.rules]  # type: ignore[arg-type]
+    rules = [replace(r, **values) if r.name == name else r for r in table.rules]
     return replace(table, rules=tuple(rules))
 
 

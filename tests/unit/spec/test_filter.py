@@ -272,4 +272,4 @@ def test_what_is_no_object_is_refused(data: object) -> None:
 def test_the_model_cannot_be_changed() -> None:
     declared: Filter = parse_filter(DEALER)
     with pytest.raises(ValueError, match="frozen"):
-        declared.name = "other"  # pyright: ignore[reportAttributeAccessIssue]  that is the point
+        declared.name = "other"  # that is the point

@@ -86,7 +86,9 @@ def _facts(kind: Kind, arrow: pa.DataType, exact: bool) -> dict[str, str]:
     return {**facts, **TEXT_FACTS} if kind == "text" else facts
 
 
-def _column(field: pa.Field, found: dict[str, Any], rows: int) -> ColumnProfile:  # pyright: ignore[reportExplicitAny]  DuckDB gives any value
+def _column(
+    field: pa.Field, found: dict[str, Any], rows: int
+) -> ColumnProfile:  # DuckDB gives any value
     kind, kafka, bronze = types_of(field.type)
     present = cast("int", found["present"])
     made = ColumnProfile(

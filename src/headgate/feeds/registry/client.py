@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
 
 Kind = Literal["AVRO", "JSON"]
-Json: TypeAlias = Any  # pyright: ignore[reportExplicitAny]  answers have no closed shape
+Json: TypeAlias = Any  # answers have no closed shape
 
 TRIES = 4
 FIRST_PAUSE = 0.2

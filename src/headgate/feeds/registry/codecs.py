@@ -13,10 +13,10 @@ from headgate.errors import DeclarationError, Fault
 from headgate.feeds.registry.client import Schema
 from headgate.feeds.registry.frame import NOT_OF_SCHEMA, UnreadableError
 
-Value: TypeAlias = Any  # pyright: ignore[reportExplicitAny]  the schema says what it is
+Value: TypeAlias = Any  # the schema says what it is
 _WHOLE = "(whole schema)"
 # Its stubs leave the kind of file open.
-_avro: Any = fastavro  # pyright: ignore[reportExplicitAny]
+_avro: Any = fastavro
 
 
 class Codec(Protocol):
