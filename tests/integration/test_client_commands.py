@@ -13,6 +13,8 @@ from tests.integration.api_server import FILTER, RunningApi, agreeable_router, r
 from headgate.cli import main as command_line
 from headgate.cli.filters_client import printable
 from headgate.local.process import any_port
+from headgate.spec.filter import revision_of
+from headgate.spec.filter_loader import parse_filter
 
 ID = FILTER["id"]
 
@@ -83,7 +85,7 @@ def test_a_filter_goes_the_whole_way_by_commands(shell: Shell, tmp_path: Path) -
     assert "deployed" in shell.out
     assert "0:7" in shell.out
     changed = file_of(tmp_path, description="changed")
-    assert shell("ann", "-o", "json", "filters", "update", changed) == 0
+    assert shell("ann", "-o", "json", "filters", "update", changed, "--yes") == 0
     assert shell.json()["version"] == 2
     assert "replaces version 1 by ann" in shell.err
     assert shell("vera", "filters", "diff", ID) == 0
@@ -102,6 +104,48 @@ def test_a_filter_goes_the_whole_way_by_commands(shell: Shell, tmp_path: Path) -
     assert shell("vera", "filters", "watch", ID, "--after", "0", "--for", "1") == 0
     actions = [line.split()[4] for line in shell.out.splitlines()]
     assert actions[:3] == ["create", "approve", "deploy"]
+
+
+def test_no_script_replaces_a_version_that_it_has_not_seen(shell: Shell, tmp_path: Path) -> None:
+    named = {"id": "unseen", "outputTopic": "unseen"}
+    assert shell("ann", "filters", "create", file_of(tmp_path, **named)) == 0
+    mine = file_of(tmp_path, **named, description="mine")
+    assert shell("ann", "filters", "update", mine) == 2
+    assert "replacing a version needs --if-match, --yes" in shell.err
+    assert shell("vera", "-o", "json", "filters", "get", "unseen") == 0
+    tag, description = shell.json()["etag"], shell.json()["description"]
+    assert description == ""
+    assert shell("ann", "filters", "update", mine, "--if-match", tag) == 0
+    assert shell("vera", "filters", "get", "unseen") == 0
+    assert tag not in shell.out
+    theirs = file_of(tmp_path, **named, description="theirs")
+    assert shell("adam", "filters", "update", theirs, "--if-match", tag) == 6
+    assert shell("adam", "filters", "update", theirs, "--yes") == 0
+    assert "replaces version 2 by ann" in shell.err
+
+
+def test_a_file_that_names_its_version_replaces_no_newer_one(shell: Shell, tmp_path: Path) -> None:
+    named = {"id": "based", "outputTopic": "based"}
+    assert shell("ann", "filters", "create", file_of(tmp_path, **named)) == 0
+    assert shell("ann", "filters", "get", "based", "--document") == 0
+    document = json.loads(shell.out)
+    assert document["version"] == 1
+    assert revision_of(parse_filter(document)) == revision_of(parse_filter({**FILTER, **named}))
+    assert (
+        shell("adam", "filters", "update", file_of(tmp_path, **named, name="Of adam"), "--yes") == 0
+    )
+    exported = tmp_path / "exported.json"
+    exported.write_text(json.dumps({**document, "description": "of ann"}))
+    for more in ((), ("--yes",)):
+        assert shell("ann", "filters", "update", str(exported), *more) == 6
+        assert "was made from version 1" in shell.err
+        assert "version 2 by adam has come since" in shell.err
+    assert shell("ann", "filters", "get", "based", "--document") == 0
+    exported.write_text(json.dumps({**json.loads(shell.out), "description": "of ann"}))
+    assert shell("ann", "filters", "update", str(exported)) == 0
+    assert shell("vera", "-o", "json", "filters", "get", "based") == 0
+    now = shell.json()
+    assert (now["version"], now["name"], now["description"]) == (3, "Of adam", "of ann")
 
 
 def test_json_is_the_models_of_the_api(shell: Shell, tmp_path: Path) -> None:

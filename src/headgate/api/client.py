@@ -91,7 +91,7 @@ class Client:
 
     def etag(self, id: str) -> str:
         """The state that it has now, for a change."""
-        return _etag(self._ask("GET", f"{FILTERS}/{id}"))
+        return self.get(id).etag
 
     def create(self, document: Mapping[str, Any]) -> FilterOut:
         return self._post(FILTERS, FilterOut, document)
@@ -269,7 +269,3 @@ def _problem(answer: httpx.Response) -> Problem:
     except (ValueError, ValidationError):
         words = f"the server answered {answer.status_code}"
         return Problem(type="", title=words, status=answer.status_code, detail=words, code="")
-
-
-def _etag(answer: httpx.Response) -> str:
-    return answer.headers.get("ETag", "").strip('"')

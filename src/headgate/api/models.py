@@ -98,6 +98,7 @@ class FilterOut(Answered):
     flink_statement_ids: list[str]
     paused: bool
     target: str
+    etag: str = Field(description="What a change of it must name in If-Match.")
     allowed: list[str] = Field(description="What can be done to it now.")
 
     @classmethod
@@ -114,7 +115,7 @@ class FilterOut(Answered):
 
 _OF_RECORD = (
     "id status version revision author created_at updated_at approved_by approved_at deployed_at "
-    "deployed_version deployed_revision deployment_error paused target"
+    "deployed_version deployed_revision deployment_error paused target etag"
 ).split()
 
 

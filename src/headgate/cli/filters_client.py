@@ -81,7 +81,18 @@ def described(one: FilterOut) -> str:
     if one.deployment_error:
         lines.append(f"  trouble   {one.deployment_error}")
     lines.append(f"  allowed   {', '.join(one.allowed) or 'nothing'}")
+    lines.append(f"  tag       {one.etag}")
     return "\n".join(_in_one_line(line) for line in lines)
+
+
+def document_of(one: FilterOut) -> dict[str, Any]:
+    """What was declared, with its version: a file to change and to submit again."""
+    from headgate.spec.filter import STATUS_FIELDS, Filter
+
+    told = one.model_dump(mode="json", by_alias=True)
+    names = (field.alias or name for name, field in Filter.model_fields.items())
+    declared = [name for name in names if name not in STATUS_FIELDS]
+    return {name: told[name] for name in (*declared, "version")}
 
 
 def conditions(one: FilterOut) -> str:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import as_table, console
-from headgate.cli.filters_client import SHORT, asked, described, moment, printable, table
+from headgate.cli.filters_client import (
+    SHORT,
+    asked,
+    described,
+    document_of,
+    moment,
+    printable,
+    table,
+)
 
 if TYPE_CHECKING:
     from headgate.api.models import LedgerOut, StatusOut
@@ -33,17 +41,27 @@ def list_filters(status: str | None, consumer: str | None, words: str | None) ->
 
 @click.command()
 @click.argument("id")
-def get(id: str) -> None:
+@click.option(
+    "--document", is_flag=True, help="Print its document, to be changed and given to update."
+)
+def get(id: str, document: bool) -> None:
     """One filter: how it stands, and what can be done with it now.
 
     \b
     Examples:
       headgate filters get service-by-dealer-001
+      headgate filters get service-by-dealer-001 --document > changed.json
       headgate -o json filters get service-by-dealer-001
     """
+    import json
+
     with asked() as client:
         found = client.get(id)
-    console.data(found, text=described(found))
+    if document:
+        made = document_of(found)
+        console.data(made, text=json.dumps(made, indent=2))
+    else:
+        console.data(found, text=described(found))
 
 
 @click.command()
@@ -81,7 +99,7 @@ def revisions(id: str) -> None:
         }
         for one in found.revisions
     ]
-    console.data(found, text=as_table(rows))
+    console.data(found, text=printable(as_table(rows)))
 
 
 @click.command()

@@ -20,6 +20,7 @@ from headgate.cli.filters_client import (
 
 if TYPE_CHECKING:
     from headgate.api.client import Client
+    from headgate.spec.filter import Filter
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -44,41 +45,53 @@ def create(files: tuple[Path, ...]) -> None:
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option(
-    "--if-match", help="The ETag that you read; a change that came in between is refused."
-)
-@click.option("--yes", is_flag=True, help="Replace the version of now without being asked.")
+@click.option("--if-match", help="The tag that you read; a change that came in between is refused.")
+@click.option("--yes", is_flag=True, help="Replace the version of now, whoever wrote it.")
 def update(file: Path, if_match: str | None, yes: bool) -> None:
     """Submit a changed file as a new version. What is live goes on until the new one is deployed.
 
-    Without --if-match it replaces the version of now, which you are shown first.
+    Nobody's work is replaced unseen. A file that names its `version` must be made from the newest one.
+    Otherwise you are shown whose version it replaces, and asked; where nobody can be asked it takes
+    --if-match (`filters get` prints the tag) or --yes.
 
     \b
     Examples:
-      headgate filters update schemas/v1/filters/service-by-dealer-001.json
+      headgate filters get service-by-dealer-001 --document > changed.json
+      headgate filters update changed.json
+      headgate filters update schemas/v1/filters/service-by-dealer-001.json --yes
     """
     from headgate.spec.filter_loader import load_filter
 
-    document, id = read_document(file), load_filter(file).id
+    document, declared = read_document(file), load_filter(file)
     with asked() as client:
-        made = client.update(id, document, if_match or _seen_etag(client, id, yes))
+        tag = if_match or _seen_tag(client, declared, file, yes)
+        made = client.update(declared.id, document, tag)
     console.data(made, text=described(made))
-    console.done(f"version {made.version} of {id} is {made.status}")
+    console.done(f"version {made.version} of {declared.id} is {made.status}")
 
 
-def _seen_etag(client: Client, id: str, yes: bool) -> str:
-    """The state of now, once somebody at a terminal has seen whose it is."""
-    import sys
+def _seen_tag(client: Client, declared: Filter, file: Path, yes: bool) -> str:
+    """The state of now, once it is certain that the file was made from it, or may replace it."""
+    from headgate.cli.asking import confirm
+    from headgate.errors import StaleError
 
-    etag, now = client.etag(id), client.get(id)
+    now = client.get(declared.id)
+    if declared.version not in (None, now.version):
+        raise StaleError(
+            f"{file} was made from version {declared.version} of {declared.id}",
+            why=f"version {now.version} by {printable(now.author)} has come since",
+            fix=f"look at it: headgate filters diff {declared.id} {declared.version} {now.version}; "
+            "then set `version` in the file, or take it out",
+        )
     console.say(
         f"replaces version {now.version} by {printable(now.author)}, {moment(now.updated_at)}"
     )
-    if not yes and sys.stdin.isatty():
-        from headgate.cli.asking import ask
-
-        ask(f"Replace version {now.version} of {id}?")
-    return etag
+    confirm(
+        f"Replace version {now.version} of {declared.id}?",
+        yes=yes or declared.version is not None,
+        otherwise="replacing a version needs --if-match, --yes, or `version` in the file",
+    )
+    return now.etag
 
 
 @click.command()
