@@ -50,7 +50,14 @@ class RunningApi:
 
 @contextmanager
 def running(home: Path, *, keys: bool = True, **settings: Any) -> Generator[RunningApi]:
-    api = RunningApi(Settings(root=home, **settings))
+    with served(Settings(root=home, **settings), keys=keys) as api:
+        yield api
+
+
+@contextmanager
+def served(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
+    api = RunningApi(settings)
+    settings.home.mkdir(parents=True, exist_ok=True)
     if keys:
         with OpsStore.open(api.settings.ops_store_url) as store:
             made = Keys(store.keys)

@@ -62,21 +62,21 @@ class Refused:
         }
 
 
+def environ_at(project: Path, bootstrap: str = "127.0.0.1:9") -> dict[str, str]:
+    return {
+        "HEADGATE_HOME": str(project / "home"),
+        "BROKER": "kafka",
+        "BOOTSTRAP_SERVERS": bootstrap,
+        "CATALOG": "jdbc",
+        "STORAGE": "local",
+        "WAREHOUSE": f"file://{project / 'warehouse'}",
+        "CATALOG_URI": f"jdbc:sqlite:{project / 'catalog.db'}",
+        "TOPIC": "orders",
+    }
+
+
 def settings_at(project: Path, bootstrap: str = "127.0.0.1:9") -> Settings:
-    warehouse = project / "warehouse"
-    return load_settings(
-        project,
-        {
-            "HEADGATE_HOME": str(project / "home"),
-            "BROKER": "kafka",
-            "BOOTSTRAP_SERVERS": bootstrap,
-            "CATALOG": "jdbc",
-            "STORAGE": "local",
-            "WAREHOUSE": f"file://{warehouse}",
-            "CATALOG_URI": f"jdbc:sqlite:{project / 'catalog.db'}",
-            "TOPIC": "orders",
-        },
-    )
+    return load_settings(project, environ_at(project, bootstrap))
 
 
 def write_letters(settings: Settings, letters: Sequence[Refused]) -> None:

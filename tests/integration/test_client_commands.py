@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
+from tests.integration.shell import Shell
 
-from headgate.cli import main as command_line
-from headgate.cli.filters_client import printable
 from headgate.local.process import any_port
 from headgate.spec.filter import revision_of
 from headgate.spec.filter_loader import parse_filter
@@ -23,31 +22,6 @@ ID = FILTER["id"]
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
     with running(tmp_path_factory.mktemp("commands")) as server, agreeable_router(server.settings):
         yield server
-
-
-class Shell:
-    """Commands as one person gives them; what they print, and their exit codes."""
-
-    def __init__(
-        self, api: RunningApi, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        self.api, self._patch, self._capsys = api, patch, capsys
-        self.out = self.err = ""
-
-    def __call__(self, who: str | None, *words: str) -> int:
-        self._patch.setenv("HEADGATE_API_KEY", self.api.keys[who] if who else "")
-        self._patch.setattr("sys.argv", ["headgate", *words])
-        self._capsys.readouterr()
-        try:
-            command_line.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-    def json(self) -> dict[str, Any]:
-        return json.loads(self.out)
 
 
 @pytest.fixture
@@ -211,8 +185,3 @@ def test_help_has_examples_for_every_verb() -> None:
         assert command is not None, verb
         assert "Examples:" in (command.help or ""), verb
         assert f"headgate filters {verb}" in (command.help or ""), verb
-
-
-def test_what_others_wrote_cannot_move_the_cursor() -> None:
-    odd = "fine\x1b[2A\rforged\u202e\nnext"
-    assert printable(odd) == "fine\\x1b[2A\\rforged\\u202e\nnext"

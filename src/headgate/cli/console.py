@@ -61,7 +61,7 @@ def as_table(rows: Sequence[Mapping[str, object]], markdown: bool = False) -> st
     if not rows:
         return "(nothing)"
     names = list(rows[0])
-    cells = [[("" if row[n] is None else str(row[n])) for n in names] for row in rows]
+    cells = [[("" if row[n] is None else in_one_line(str(row[n]))) for n in names] for row in rows]
     widths = [max(len(n), *(len(line[i]) for line in cells)) for i, n in enumerate(names)]
     if markdown:
         lines = [names, ["-" * w for w in widths], *cells]
@@ -73,6 +73,17 @@ def as_table(rows: Sequence[Mapping[str, object]], markdown: bool = False) -> st
     return "\n".join(
         "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def printable(text: str) -> str:
+    """What somebody else wrote, for a terminal: what it would obey is written as an escape."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text
+    )
+
+
+def in_one_line(text: str) -> str:
+    return printable(text).replace("\n", "\\n")
 
 
 def named_values(values: Mapping[str, object]) -> list[dict[str, object]]:

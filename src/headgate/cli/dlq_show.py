@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import console, in_one_line
 
 if TYPE_CHECKING:
     from headgate.checks.dead_letters_shown import ShownLetter
@@ -43,16 +43,16 @@ def _text(found: ShownLetter) -> str:
     facts = found.facts
     lines = {
         "job": f"{facts.job}, revision {facts.revision[:12] or 'none'}",
-        "reason": f"{facts.reason_code}: {_line(facts.reason)}",
+        "reason": f"{facts.reason_code}: {in_one_line(facts.reason)}",
         "origin": facts.origin or "a row of a table",
         "written": facts.timestamp,
         "refused": facts.refused_at,
         "attempts": found.attempts or "",
         "sent again": found.redriven,
-        "key": "(none)" if found.key is None else _line(found.key),
+        "key": "(none)" if found.key is None else in_one_line(found.key),
     }
     told = [f"  {name:<10} {value}" for name, value in lines.items() if value]
-    headers = [f"  {name}: {_line(str(value))}" for name, value in found.headers.items()]
+    headers = [f"  {name}: {in_one_line(str(value))}" for name, value in found.headers.items()]
     value = json.dumps(found.value, indent=2, ensure_ascii=True)
     return "\n".join(
         [
@@ -63,8 +63,3 @@ def _text(found: ShownLetter) -> str:
             value,
         ]
     )
-
-
-def _line(text: str) -> str:
-    """In one line; what a terminal would obey is written as an escape."""
-    return text if text.isprintable() else ascii(text)[1:-1]

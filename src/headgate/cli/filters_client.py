@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.cli.console import as_table
+from headgate.cli.console import as_table, in_one_line
 
 if TYPE_CHECKING:
     from headgate.api.client import Client
@@ -51,7 +51,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def table(filters: Sequence[FilterOut]) -> str:
-    shown = as_table(
+    return as_table(
         [
             {
                 "id": one.id,
@@ -65,7 +65,6 @@ def table(filters: Sequence[FilterOut]) -> str:
             for one in filters
         ]
     )
-    return printable(shown)
 
 
 def described(one: FilterOut) -> str:
@@ -82,7 +81,7 @@ def described(one: FilterOut) -> str:
         lines.append(f"  trouble   {one.deployment_error}")
     lines.append(f"  allowed   {', '.join(one.allowed) or 'nothing'}")
     lines.append(f"  tag       {one.etag}")
-    return "\n".join(_in_one_line(line) for line in lines)
+    return "\n".join(in_one_line(line) for line in lines)
 
 
 def document_of(one: FilterOut) -> dict[str, Any]:
@@ -102,17 +101,6 @@ def conditions(one: FilterOut) -> str:
     joined = f" ({one.condition_logic})" if len(one.conditions) > 1 else ""
     listed = [json.dumps(condition, ensure_ascii=True) for condition in one.conditions]
     return "\n".join([f"  conditions{joined}", *(f"    {words}" for words in listed)])
-
-
-def _in_one_line(text: str) -> str:
-    return printable(text).replace("\n", "\\n")
-
-
-def printable(text: str) -> str:
-    """What somebody else wrote, for a terminal: what it would obey is written as an escape."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text
-    )
 
 
 def moment(at: datetime | None) -> str:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import as_table, console
+from headgate.cli.console import as_table, console, printable
 from headgate.cli.filters_client import (
     SHORT,
     asked,
     described,
     document_of,
     moment,
-    printable,
     table,
 )
 
@@ -99,7 +98,7 @@ def revisions(id: str) -> None:
         }
         for one in found.revisions
     ]
-    console.data(found, text=printable(as_table(rows)))
+    console.data(found, text=as_table(rows))
 
 
 @click.command()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
-from headgate.cli.filters_client import SHORT, asked, conditions, described, printable
+from headgate.cli.console import console, printable
+from headgate.cli.filters_client import SHORT, asked, conditions, described
 
 if TYPE_CHECKING:
     from headgate.api.client import Client

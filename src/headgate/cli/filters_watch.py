@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.console import console
-from headgate.cli.filters_client import asked, moment, printable
+from headgate.cli.console import console, printable
+from headgate.cli.filters_client import asked, moment
 
 
 @click.command()

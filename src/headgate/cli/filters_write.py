@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import console, printable
 from headgate.cli.filters_client import (
     SHORT,
     asked,
     described,
     moment,
-    printable,
     read_document,
     table,
 )

@@ -1,0 +1,21 @@
+"""What the command line prints, whoever wrote it."""
+
+from __future__ import annotations
+
+from headgate.cli.console import as_table, in_one_line, printable
+
+ODD = "fine\x1b[2A\rforged\u202e\nnext"
+
+
+def test_what_others_wrote_cannot_move_the_cursor():
+    assert printable(ODD) == "fine\\x1b[2A\\rforged\\u202e\nnext"
+    assert in_one_line(ODD) == "fine\\x1b[2A\\rforged\\u202e\\nnext"
+    assert printable("Zoë 東京 ✓") == "Zoë 東京 ✓"
+
+
+def test_a_cell_is_one_line_whatever_stands_in_it():
+    rows = [{"who": "ann", "why": ODD}, {"who": None, "why": 7}]
+    for markdown, lines in ((False, 3), (True, 4)):
+        table = as_table(rows, markdown=markdown)
+        assert len(table.split("\n")) == lines
+        assert all(char.isprintable() for char in table.replace("\n", ""))
