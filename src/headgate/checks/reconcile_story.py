@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -19,7 +20,7 @@ from headgate.compile.reconcile.state import (
     State,
     merge_all,
 )
-from headgate.compile.reconcile.verdict import judge
+from headgate.compile.reconcile.verdict import Verdict, judge
 from headgate.settings import Settings
 from headgate.spec.durations import in_words
 
@@ -34,6 +35,14 @@ class Event:
     why: str
     version: datetime | None = None
     hash: str | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """A change that was told, and the verdict below its status."""
+
+    event: Event
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -64,20 +73,25 @@ def _story(
 ) -> Story:
     told = _verdicts(lake, table, pk)
     verdict = judge(merge_all(states), now, limits)
-    same = [event.at for event in told if event.what == verdict.status]
-    unsaid = not told or told[-1].what != verdict.status
-    current = Event(now, "now", verdict.status, verdict.reason)
-    events = sorted([*_readings(states), *told], key=lambda event: event.at)
+    current = standing_of(told, verdict, now)
+    events = sorted([*_readings(states), *(each.event for each in told)], key=lambda e: e.at)
     return Story(
         table=table,
         pk=pk,
-        status=verdict.status,
-        since=same[-1] if same else max(verdict.deadline if verdict.settled else now, now),
-        reason=verdict.reason,
+        status=current.what,
+        since=current.at,
+        reason=current.why,
         provisional=verdict.provisional,
         deadline=verdict.deadline,
-        events=(*events, *([current] if unsaid else [])),
+        events=(*events, *([current] if current.kind == "now" else [])),
     )
+
+
+def standing_of(told: Sequence[Told], verdict: Verdict, now: datetime) -> Event:
+    """What was told last where the verdict is still that one: a rule may have given it its status."""
+    if told and told[-1].verdict == verdict.status:
+        return told[-1].event
+    return Event(now, "now", verdict.status, verdict.reason)
 
 
 def _readings(states: list[State]) -> list[Event]:
@@ -114,15 +128,18 @@ def _said(first: First, action: str | None) -> str:
     return f"{'no row or no hash' if first.hash is None else 'a hash'}, {where}"
 
 
-def _verdicts(lake: Lake, table: str, pk: str) -> list[Event]:
+def _verdicts(lake: Lake, table: str, pk: str) -> list[Told]:
     """Each change, when it was told; the same twice in a row is none."""
     rows = lake.query(
-        "SELECT epoch_us(processing_time), dq_status, dq_reason, id"
+        "SELECT epoch_us(processing_time), dq_status, dq_reason, id, verdict"
         f" FROM {lake.scan_sql(results_table(table))} WHERE pk = {quoted(pk)}"
         " ORDER BY processing_time, onprem_version, cloud_version, settled"
     )
     changed = [row for at, row in enumerate(rows) if at == 0 or rows[at - 1][3] != row[3]]
-    return [Event(sure(row[0]), "verdict", str(row[1]), str(row[2])) for row in changed]
+    return [
+        Told(Event(sure(row[0]), "verdict", str(row[1]), str(row[2])), str(row[4]))
+        for row in changed
+    ]
 
 
 def _states(lake: Lake, table: str, pk: str) -> list[State]:

@@ -17,6 +17,8 @@ from headgate.spec.ruleset import Rule, RuleSet, RuleTable
 _TWO_PARTS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
 _WAITING = ("PENDING", "DELETE_PENDING")
 _STORES = ("iceberg", "parquet", "cassandra")
+# Verdicts know a hash by its 64 digits.
+RECONCILED = "SHA-256"
 
 
 def reconcile_faults(rule_set: RuleSet) -> Found:
@@ -179,8 +181,12 @@ def _contract(pointer: str, name: str, root: Path) -> Found:
         yield pointer, f"there is no contract `{name}`", suggestion(name, known, "contracts")
         return
     try:
-        load_contract(root / name)
+        contract = load_contract(root / name).value
     except DeclarationError as error:
         first = error.faults[0]
         what = f"the contract `{name}` has faults: {first.what}"
         yield pointer, what, f"Run `headgate hash check {name}`."
+        return
+    if contract.algorithm != RECONCILED:
+        what = f"the contract `{name}` hashes by {contract.algorithm}, so no hash would be valid"
+        yield pointer, what, f"Reconciliation compares 64 digits: say `algorithm: {RECONCILED}`."

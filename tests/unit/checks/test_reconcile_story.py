@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from headgate.checks.reconcile_story import Event, Story, story_text
+from headgate.checks.reconcile_story import Event, Story, Told, standing_of, story_text
 from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.state import First, Reading, SideState, State
+from headgate.compile.reconcile.verdict import judge
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
+LATER = datetime(2026, 1, 11, 12, tzinfo=UTC)
+READ = Reading(AT, 0, 1, "a" * 64, 2, None, read_at=AT, row=None)
+STATE = State("k", SideState(READ, First(AT, AT, 0, 1, "a" * 64), AT, (0, 1)), None, 1)
 
 
 def test_what_a_terminal_would_obey_is_written_as_an_escape() -> None:
@@ -19,3 +24,18 @@ def test_what_a_terminal_would_obey_is_written_as_an_escape() -> None:
     assert text.splitlines()[0].startswith(r"a\x1b[2Jb\nc of business is PENDING")
     assert "provisionally MISMATCH" in text
     assert "version 2026-01-10 12:00:00Z" in text
+
+
+def test_a_status_that_a_rule_gave_is_still_the_key_s_status() -> None:
+    verdict = judge(STATE, LATER, Limits())
+    told = Told(Event(AT, "verdict", "PII_LEAK", "a rule's reason"), verdict.status)
+    assert standing_of([told], verdict, LATER) == told.event
+
+
+def test_a_verdict_that_nobody_told_yet_is_said_to_hold_now() -> None:
+    verdict = judge(STATE, LATER, Limits())
+    told = Told(Event(AT, "verdict", "PENDING", "it waits"), "PENDING")
+    assert verdict.status == "MISSING_CLOUD"
+    current = Event(LATER, "now", "MISSING_CLOUD", verdict.reason)
+    assert standing_of([told], verdict, LATER) == current
+    assert standing_of([], verdict, LATER) == current

@@ -154,3 +154,16 @@ def test_an_empty_section_takes_all_defaults(rules: Path) -> None:
     text = rules.read_text()
     rules.write_text(text[: text.index("    reconcile:")] + "    reconcile: {}\n")
     assert load_rules(rules, {}).value.tables[0].reconcile == Reconcile()
+
+
+@pytest.mark.parametrize("algorithm", ["MD5", "SHA-512"])
+def test_a_contract_whose_hashes_have_not_64_digits_is_refused(rules: Path, algorithm: str) -> None:
+    contract = rules.parent.parent / "contracts" / "business_table.hash.yml"
+    text = contract.read_text(encoding="utf-8")
+    old = f"hash_version: 1\nalgorithm: {algorithm}"
+    contract.write_text(text.replace("hash_version: 2", old), encoding="utf-8")
+    with pytest.raises(DeclarationError) as refused:
+        load_rules(rules, {})
+    (fault,) = refused.value.faults
+    assert f"hashes by {algorithm}, so no hash would be valid" in fault.what
+    assert "algorithm: SHA-256" in fault.fix
