@@ -55,6 +55,7 @@ class Verdict:
     pk: str
     status: str
     onprem_version: datetime | None
+    action: str | None
 
 
 class Nobody:
@@ -117,7 +118,8 @@ class Shop:
     @staticmethod
     def _verdict(pk: str, state: State, at: datetime) -> Verdict:
         version = state.onprem.newest.version if state.onprem else None
-        return Verdict(pk, judge(state, at, Limits()).status, version)
+        action = state.onprem.newest.action if state.onprem else None
+        return Verdict(pk, judge(state, at, Limits()).status, version, action)
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +262,10 @@ count, version, *words = sys.argv[1:]
 def current(settings, table, statuses, keys=(), limit=None):
     names = keys or [f"k{at:03d}" for at in range(int(count))]
     at = datetime.fromisoformat(version)
-    return [SimpleNamespace(pk=name, status="MISMATCH", onprem_version=at) for name in names]
+    return [
+        SimpleNamespace(pk=name, status="MISMATCH", onprem_version=at, action="UPSERT")
+        for name in names
+    ]
 
 
 put_together.current_verdicts = current

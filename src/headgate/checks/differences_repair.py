@@ -11,6 +11,7 @@ from datetime import datetime
 
 from headgate.checks.differences_gather import declared_rows, open_side
 from headgate.checks.reconcile_read import current_verdicts
+from headgate.compile.reconcile.state import DELETE
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.errors import SettingsError, UsageError
 from headgate.feeds.hasher.asked import reread_topic
@@ -18,7 +19,7 @@ from headgate.feeds.repair.cassandra import CassandraTarget
 from headgate.feeds.repair.journal import Journal, new_journal
 from headgate.feeds.repair.model import REPAIRABLE, Broken, Followed, RepairPlan, RepairReport
 from headgate.feeds.repair.plan import repair_plan
-from headgate.feeds.repair.run import Edges, Watcher, run_repair
+from headgate.feeds.repair.run import Edges, Judged, Watcher, run_repair
 from headgate.feeds.repair.target import Rereads, Target, TopicTarget
 from headgate.feeds.rows.cassandra import CassandraRows
 from headgate.feeds.rows.duck import DuckRows
@@ -65,7 +66,7 @@ class Repairs:
         """The repair list: keys whose verdict says that the cloud is wrong, oldest version first."""
         found = current_verdicts(self.settings, self.table.name, statuses, keys, limit)
         return [
-            Broken(each.pk, each.status, each.onprem_version)
+            Broken(each.pk, each.status, each.onprem_version, deleted=each.action == DELETE)
             for each in found
             if each.status in statuses and each.onprem_version is not None
         ]
@@ -113,9 +114,9 @@ class Repairs:
                 return Followed(round(passed, 1), Counter(each.status for each in found), wrong)
             time.sleep(LOOK_SECONDS)
 
-    def _verdicts(self, keys: Sequence[str]) -> Mapping[str, str]:
+    def _verdicts(self, keys: Sequence[str]) -> Mapping[str, Judged]:
         found = current_verdicts(self.settings, self.table.name, (), keys)
-        return {each.pk: each.status for each in found}
+        return {each.pk: Judged(each.status, deleted=each.action == DELETE) for each in found}
 
     def _target(self, journal: Journal) -> Target:
         if self.declared.to == "topic":

@@ -20,7 +20,8 @@ NEWEST = (
 )
 _VERDICT = (
     "pk, dq_status, epoch_us(onprem_version), epoch_us(cloud_version), hash_onprem, hash_cloud,"
-    " settled, epoch_us(processing_time), verdict, provisional, dq_reason, epoch_us(deadline), rollup"
+    " settled, epoch_us(processing_time), verdict, provisional, dq_reason, epoch_us(deadline), rollup,"
+    " action"
 )
 
 
@@ -41,6 +42,8 @@ class CurrentVerdict:
     reason: str
     deadline: datetime
     rollup: str
+    # On-prem's newest; None where it has said nothing.
+    action: str | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,7 @@ def _verdict(row: Row) -> CurrentVerdict:
         reason=str(row[10]),
         deadline=sure(row[11]),
         rollup=str(row[12]),
+        action=cast("str | None", row[13]),
     )
 
 

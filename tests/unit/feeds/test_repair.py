@@ -24,14 +24,16 @@ from headgate.feeds.repair.journal import (
 from headgate.feeds.repair.model import REPAIRABLE, Broken, Followed, Item, Outcome, RepairReport
 from headgate.feeds.repair.plan import (
     CLOUD_NEWER,
+    DELETED_SINCE,
     GONE,
     NOT_BROKEN,
     SOURCE_BEHIND,
     SOURCE_MOVED,
+    STILL_THERE,
     newer,
     repair_plan,
 )
-from headgate.feeds.repair.run import Edges, run_repair
+from headgate.feeds.repair.run import Edges, Judged, run_repair
 from headgate.feeds.repair.target import Announce, micros, zulu
 from headgate.feeds.rows.model import WholeRow
 
@@ -43,8 +45,10 @@ def row(version: datetime | None = AT, written: datetime | None = None) -> Whole
     return WholeRow({"col1": "x"}, version, written)
 
 
-def broken(pk: str, status: str = "MISMATCH", version: datetime = AT) -> Broken:
-    return Broken(pk, status, version)
+def broken(
+    pk: str, status: str = "MISMATCH", version: datetime = AT, *, deleted: bool = False
+) -> Broken:
+    return Broken(pk, status, version, deleted)
 
 
 def planned(each: Broken, source: WholeRow | None, cloud: WholeRow | None = None) -> Item | str:
@@ -61,11 +65,24 @@ def test_a_wrong_or_missing_row_is_sent_at_the_sources_version() -> None:
     assert planned(broken("1", "MISSING_CLOUD"), row()) == Item("1", "MISSING_CLOUD", "upsert", AT)
 
 
-def test_a_zombie_is_deleted_where_on_prem_has_no_row_and_written_where_it_has_one() -> None:
-    assert planned(broken("1", "ZOMBIE"), None, row(AT - SECOND)) == Item(
-        "1", "ZOMBIE", "delete", AT
-    )
+def test_a_zombie_is_deleted_where_on_prem_deleted_it_and_written_where_the_cloud_did() -> None:
+    gone = broken("1", "ZOMBIE", deleted=True)
+    assert planned(gone, None, row(AT - SECOND)) == Item("1", "ZOMBIE", "delete", AT)
     assert planned(broken("1", "ZOMBIE"), row()) == Item("1", "ZOMBIE", "upsert", AT)
+
+
+def test_a_row_that_is_alive_on_prem_is_not_deleted_where_its_table_lags_behind() -> None:
+    alive = broken("1", "ZOMBIE")
+    assert planned(alive, None, row()) == GONE
+    assert planned(alive, row(AT - SECOND), row()) == SOURCE_BEHIND
+
+
+def test_what_on_prem_deleted_is_not_written_anew_from_a_table_that_lags_behind() -> None:
+    gone = broken("1", "ZOMBIE", deleted=True)
+    assert planned(gone, row(None), row()) == STILL_THERE
+    assert planned(gone, row(AT - SECOND), row()) == STILL_THERE
+    assert planned(gone, row(AT), row()) == STILL_THERE
+    assert planned(gone, row(AT + SECOND), row()) == SOURCE_MOVED
 
 
 @pytest.mark.parametrize(
@@ -73,7 +90,8 @@ def test_a_zombie_is_deleted_where_on_prem_has_no_row_and_written_where_it_has_o
     [
         (broken("1"), row(), row(AT + SECOND), CLOUD_NEWER),
         (broken("1"), row(), row(None, AT + SECOND), CLOUD_NEWER),
-        (broken("1", "ZOMBIE"), None, row(AT + SECOND), CLOUD_NEWER),
+        (broken("1", "ZOMBIE", deleted=True), None, row(AT + SECOND), CLOUD_NEWER),
+        (broken("1", "MISMATCH", deleted=True), None, row(), GONE),
         (broken("1"), None, None, GONE),
         (broken("1"), row(AT + SECOND), None, SOURCE_MOVED),
         (broken("1"), row(AT - SECOND), None, SOURCE_BEHIND),
@@ -92,20 +110,24 @@ MOMENTS = st.integers(0, 5).map(lambda n: AT + n * SECOND)
 SIDES = st.one_of(st.none(), MOMENTS.map(row))
 
 
-@given(st.dictionaries(st.text("ab12", min_size=1), st.tuples(MOMENTS, SIDES, SIDES), max_size=8))
+KEYS = st.tuples(MOMENTS, SIDES, SIDES, st.booleans())
+
+
+@given(st.dictionaries(st.text("ab12", min_size=1), KEYS, max_size=8))
 @settings(max_examples=200, deadline=None)
 def test_no_plan_holds_a_key_whose_cloud_row_is_newer_and_its_order_is_by_version(
-    keys: dict[str, tuple[datetime, WholeRow | None, WholeRow | None]],
+    keys: dict[str, tuple[datetime, WholeRow | None, WholeRow | None, bool]],
 ) -> None:
     every = [
-        Broken(pk, REPAIRABLE[at % 4], version)
-        for at, (pk, (version, _, _)) in enumerate(keys.items())
+        Broken(pk, REPAIRABLE[at % 4], version, deleted)
+        for at, (pk, (version, _, _, deleted)) in enumerate(keys.items())
     ]
-    source = {pk: found for pk, (_, found, _) in keys.items() if found}
-    cloud = {pk: found for pk, (_, _, found) in keys.items() if found}
+    source = {pk: found for pk, (_, found, _, _) in keys.items() if found}
+    cloud = {pk: found for pk, (_, _, found, _) in keys.items() if found}
     made = repair_plan("t", "x", [*every, *every], source, cloud)
     assert sorted(pk.pk for pk in (*made.items, *made.skipped)) == sorted(keys)
     assert not [item for item in made.items if newer(cloud.get(item.pk), item.version)]
+    assert all(keys[item.pk][3] == (item.action == "delete") for item in made.items)
     judged = {each.pk: each.version for each in every}
     order = [(judged[item.pk], item.pk) for item in made.items]
     assert order == sorted(order)
@@ -174,6 +196,7 @@ def edges(
     verdicts: Mapping[str, str] | None = None,
     clock: Clock | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    deleted: Sequence[str] = (),
 ) -> Edges:
     ticking = clock or Clock()
     known = verdicts or {}
@@ -181,7 +204,9 @@ def edges(
         source=Store(source),
         cloud=Store(cloud or {}),
         target=target,
-        verdicts=lambda keys: {key: known.get(key, "MISMATCH") for key in keys},
+        verdicts=lambda keys: {
+            key: Judged(known.get(key, "MISMATCH"), key in deleted) for key in keys
+        },
         stopped=stopped,
         clock=ticking,
         sleep=ticking.sleep,
@@ -219,6 +244,27 @@ def test_what_moved_since_the_plan_is_skipped_and_said(tmp_path: Path) -> None:
         CLOUD_NEWER: 1,
         "its verdict is now MATCH": 1,
     }
+
+
+def test_what_on_prem_deleted_or_has_again_since_the_plan_is_left_alone(tmp_path: Path) -> None:
+    target = Sent()
+    plan = [Item("0", "ZOMBIE", "upsert", AT), Item("1", "ZOMBIE", "delete", AT)]
+    begun = new_journal(tmp_path, "t", "x", plan, AT)
+    zombies = dict.fromkeys("01", "ZOMBIE")
+    source, cloud = {"0": row()}, {"1": row(AT - SECOND)}
+    moved = edges(target, source, cloud, zombies, deleted=["0"])
+    assert run_repair(begun, moved, 1_000, Seen()).skipped == {DELETED_SINCE: 1, SOURCE_MOVED: 1}
+    assert target.keys == []
+
+
+def test_a_delete_that_a_kill_cut_off_is_not_finished_once_on_prem_has_the_row_again(
+    tmp_path: Path,
+) -> None:
+    target = Sent()
+    begun = new_journal(tmp_path, "t", "x", [Item("0", "ZOMBIE", "delete", AT)], AT)
+    begun.announce({"0": micros(AT)})
+    found = run_repair(begun, edges(target, {}, {}, {"0": "ZOMBIE"}), 1_000, Seen())
+    assert (target.keys, found.skipped) == ([], {SOURCE_MOVED: 1})
 
 
 def test_a_killed_repair_sends_the_rest_when_resumed(tmp_path: Path) -> None:

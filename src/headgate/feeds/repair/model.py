@@ -15,11 +15,15 @@ Result = Literal["applied", "skipped"]
 
 @dataclass(frozen=True)
 class Broken:
-    """A key whose verdict says that the cloud is wrong; `version` is on-prem's, as it was judged."""
+    """A key whose verdict says that the cloud is wrong; `version` is on-prem's, as it was judged.
+
+    `deleted` says that on-prem's newest action is a delete: a zombie may be either side's.
+    """
 
     pk: str
     status: str
     version: datetime
+    deleted: bool
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from headgate.feeds.rows.model import WholeRow
 # A message carries milliseconds where a row may have microseconds.
 STEP_MICROSECONDS = 1_000
 GONE = "on-prem has no such row"
+STILL_THERE = "on-prem deleted it, but its rows still have it"
 SOURCE_MOVED = "the source is newer than what was judged: it will be judged again"
 SOURCE_BEHIND = "the source's row is older than what was judged"
+DELETED_SINCE = "on-prem has deleted it since"
 CLOUD_NEWER = "the cloud has a newer row"
 NOT_BROKEN = "its verdict needs no repair"
 
@@ -40,8 +42,10 @@ def _decided(broken: Broken, source: WholeRow | None, cloud: WholeRow | None) ->
     """The item, or why there is none."""
     if broken.status not in REPAIRABLE:
         return NOT_BROKEN
+    if broken.deleted:
+        return _deleted(broken, source, cloud)
     if source is None:
-        return _without_source(broken, cloud)
+        return GONE
     if source.version is not None and _coarse(source.version) > _coarse(broken.version):
         return SOURCE_MOVED
     if source.version is not None and _coarse(source.version) < _coarse(broken.version):
@@ -50,8 +54,11 @@ def _decided(broken: Broken, source: WholeRow | None, cloud: WholeRow | None) ->
     return CLOUD_NEWER if newer(cloud, item.version) else item
 
 
-def _without_source(broken: Broken, cloud: WholeRow | None) -> Item | str:
-    """Only a key that on-prem deleted has its row taken out of the cloud."""
+def _deleted(broken: Broken, source: WholeRow | None, cloud: WholeRow | None) -> Item | str:
+    """Only a key that on-prem deleted has its row taken out of the cloud, and none is written anew."""
+    if source is not None:
+        again = source.version is not None and _coarse(source.version) > _coarse(broken.version)
+        return SOURCE_MOVED if again else STILL_THERE
     if broken.status != "ZOMBIE":
         return GONE
     return (

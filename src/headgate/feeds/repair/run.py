@@ -5,17 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headgate.feeds.repair.journal import Journal
 from headgate.feeds.repair.model import Item, Outcome, RepairReport, counted
-from headgate.feeds.repair.plan import CLOUD_NEWER, GONE, SOURCE_MOVED, newer
+from headgate.feeds.repair.plan import CLOUD_NEWER, DELETED_SINCE, GONE, SOURCE_MOVED, newer
 from headgate.feeds.repair.target import Rereads, Target
 from headgate.feeds.rows.model import RowsByKey, WholeRow
 
 MOST_AT_ONCE = 100
+
+
+class Judged(NamedTuple):
+    """What is said of a key now, and whether on-prem has deleted it."""
+
+    status: str
+    deleted: bool
+
+
 # The verdicts of these keys as they are now.
-Verdicts = Callable[[Sequence[str]], Mapping[str, str]]
+Verdicts = Callable[[Sequence[str]], Mapping[str, Judged]]
 
 
 class Watcher(Protocol):
@@ -97,7 +106,7 @@ def _sent(journal: Journal, edges: Edges, batch: Sequence[Item]) -> list[Outcome
     verdicts, source = edges.verdicts(keys), edges.source.read(keys)
     cloud = edges.cloud.read(keys) if edges.cloud else {}
     refusals = {
-        item.pk: _gone(item, source.get(item.pk))
+        item.pk: _turned(item, verdicts.get(item.pk), source.get(item.pk))
         if item.pk in journal.announced
         else _moved(item, verdicts.get(item.pk), source.get(item.pk), cloud.get(item.pk))
         for item in batch
@@ -115,12 +124,16 @@ def _sent(journal: Journal, edges: Edges, batch: Sequence[Item]) -> list[Outcome
     return [*skipped, *sent]
 
 
-def _moved(item: Item, verdict: str | None, source: WholeRow | None, cloud: WholeRow | None) -> str:
+def _moved(
+    item: Item, verdict: Judged | None, source: WholeRow | None, cloud: WholeRow | None
+) -> str:
     """Why this key is left alone now; nothing when all is as it was planned."""
-    if verdict != item.status:
-        return f"its verdict is now {verdict}" if verdict else "it has no verdict any more"
-    if gone := _gone(item, source):
-        return gone
+    if verdict is None:
+        return "it has no verdict any more"
+    if verdict.status != item.status:
+        return f"its verdict is now {verdict.status}"
+    if turned := _turned(item, verdict, source):
+        return turned
     if item.action == "delete" and source is not None:
         return SOURCE_MOVED
     if source is not None and source.version is not None and source.version != item.version:
@@ -128,7 +141,10 @@ def _moved(item: Item, verdict: str | None, source: WholeRow | None, cloud: Whol
     return CLOUD_NEWER if newer(cloud, item.version) else ""
 
 
-def _gone(item: Item, source: WholeRow | None) -> str:
+def _turned(item: Item, verdict: Judged | None, source: WholeRow | None) -> str:
+    """Whether on-prem deleted it since, or has it again; asked even of what a kill cut off."""
+    if verdict is not None and verdict.deleted != (item.action == "delete"):
+        return DELETED_SINCE if verdict.deleted else SOURCE_MOVED
     return GONE if item.action == "upsert" and source is None else ""
 
 
