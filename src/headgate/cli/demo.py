@@ -165,13 +165,12 @@ def last_models(models: Sequence[Model]) -> list[Model]:
 def text(report: DemoReport, root: Path) -> str:
     """The summary for a person."""
     from headgate.checks import flow
+    from headgate.cli.steps import took
 
     f = report.flow
     home = Path(report.home).relative_to(root)
     certificate = Path(report.certificate).relative_to(root)
-    memory = report.peak_memory_mib
-    peak = f", {memory / 1024:.1f} GiB of memory at most" if memory else ""
-    fetched = f", fetching jars not counted ({report.fetch_seconds:.0f} s)"
+    total = took(report.seconds, report.fetch_seconds, report.peak_memory_mib)
     return f"""
 {flow.text(f)}
 
@@ -180,7 +179,7 @@ Every record is accounted for
   {f.bronze:,} bronze = {f.silver:,} silver + {f.filtered:,} filtered + {f.duplicates:,} duplicates
   certificate: {certificate}
   an independent script agrees: all {report.statements_rechecked} statements hold
-  {report.seconds:.0f} s{fetched if report.fetch_seconds >= 1 else ""}{peak}
+  {total}
 
 Where to look next
   {home / "dbt.duckdb"!s:<34}the marts, for any DuckDB client

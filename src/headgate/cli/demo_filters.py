@@ -147,17 +147,16 @@ def text(report: FiltersDemo, root: Path) -> str:
     """The summary for a person."""
     from headgate.checks import filter_proof
     from headgate.checks.filter_stage import SOURCE
+    from headgate.cli.steps import took
 
     home = Path(report.home).relative_to(root)
-    memory = report.peak_memory_mib
-    peak = f", {memory / 1024:.1f} GiB of memory at most" if memory else ""
-    fetched = f", fetching jars not counted ({report.fetch_seconds:.0f} s)"
+    total = took(report.seconds, report.fetch_seconds, report.peak_memory_mib)
     good = "Every event went where its filter said, and nowhere else"
     return f"""
 {filter_proof.text(report.proofs, report.outcomes, SOURCE)}
 
 {good if report.holds else "They differ"}
-  {report.seconds:.0f} s{fetched if report.fetch_seconds >= 1 else ""}{peak}
+  {total}
 
 Where to look next
   export HEADGATE_HOME={home}

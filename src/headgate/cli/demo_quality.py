@@ -211,18 +211,18 @@ def difference(report: QualityDemo) -> DifferenceError:
 def text(report: QualityDemo, root: Path) -> str:
     """The summary for a person."""
     from headgate.checks import quality
+    from headgate.cli.steps import took
 
     home = Path(report.home).relative_to(root)
     blocks = "\n\n".join(quality.text(comparison) for comparison in report.comparisons)
     total = sum(comparison.compared for comparison in report.comparisons)
-    fetched = f", fetching jars not counted ({report.fetch_seconds:.0f} s)"
     verdict = f"All {total} counts are what was planted" if report.holds else "They differ"
     pages = "\n".join(f"  {Path(page).relative_to(root)}" for page in report.reports)
     return f"""
 {blocks}
 
 {verdict}
-  {report.seconds:.0f} s{fetched if report.fetch_seconds >= 1 else ""}
+  {took(report.seconds, report.fetch_seconds)}
 
 Where to look next
 {pages}

@@ -190,18 +190,17 @@ def difference(report: ReconcileDemo) -> DifferenceError:
 def text(report: ReconcileDemo, root: Path) -> str:
     """The summary for a person."""
     from headgate.checks import reconcile_planted
+    from headgate.cli.steps import took
 
     home = Path(report.home).relative_to(root)
-    fetched = f", fetching jars not counted ({report.fetch_seconds:.0f} s)"
-    memory = report.peak_memory_mib
-    peak = f", {memory / 1024:.1f} GiB of memory at most" if memory else ""
+    total = took(report.seconds, report.fetch_seconds, report.peak_memory_mib)
     counts = sum(len(line.found) for line in report.lines)
     good = f"All {report.keys:,} keys are as planted, and so are {counts} counts"
     return f"""
 {reconcile_planted.text(report.lines)}
 
 {good if report.holds else "They differ"}
-  {report.seconds:.0f} s{fetched if report.fetch_seconds >= 1 else ""}{peak}
+  {total}
 
 Where to look next
   {Path(report.report).relative_to(root)}

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from headgate.store.ops import OpsStore
 
 NAME_WIDTH = 10
-BUNDLES = ("kafka", "spark", "connect", "debezium-postgres")
 WAIT_SECONDS = 120.0
 LEAST = Decimal(500)
 FIRST, THIRD = "service-by-dealer-001", "service-by-dealer-003"
@@ -31,20 +30,11 @@ THIRD_DEALER = "DEALER-003"
 class FiltersWalk(Walk):
     """The steps of `headgate demo filters`."""
 
+    bundles = ("kafka", "spark", "connect", "debezium-postgres")
+
     def __init__(self, steps: Steps, root: Path, home: Path) -> None:
         super().__init__(steps, root)
         self._home = home
-
-    def fetch(self) -> float:
-        """Java and the jars of every service; the seconds it took, mostly downloads if any."""
-        from headgate.engine.bundles import bundle
-        from headgate.engine.java import find_java
-
-        with self._steps.step("fetch") as step:
-            java = find_java()
-            jars = [jar for name in BUNDLES for jar in bundle(name)]
-            step.words = f"Java {java.version}, {len(jars)} jars verified"
-        return step.seconds
 
     def up(self) -> None:
         from headgate.settings import load_settings

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.cli.steps import Step, Steps, command, reported
+from headgate.cli.steps import Steps, command, reported, wait_for
 from headgate.cli.walk import Data, JobRun, Walk
-from headgate.errors import OperationError
 
 if TYPE_CHECKING:
     from headgate.checks.quality import Comparison
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
     from headgate.store.ops import OpsStore
 
 NAME_WIDTH = 18
-POLL_SECONDS = 0.5
-# A first batch compiles a lot; windows close 30 s after the last record.
-PATIENCE = 180.0
 
 
 class Report(Data):
@@ -180,17 +175,3 @@ def windows_words(store: OpsStore) -> str:
 
 def _plural(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-def wait_for(done: Callable[[], bool], words: Callable[[], str], step: Step) -> None:
-    """Look again and again, and say how far it is."""
-    end = time.monotonic() + PATIENCE
-    while not done():
-        if time.monotonic() > end:
-            raise OperationError(
-                f"nothing moves: {words()}",
-                why=f"waited {PATIENCE:.0f} s",
-                fix="headgate job list, and the engine's log, say what holds it up",
-            )
-        step.log.write(f"{words()}\n")
-        time.sleep(POLL_SECONDS)

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.errors import OperationError
-
 if TYPE_CHECKING:
     from headgate.checks.lake import Lake
     from headgate.checks.reconcile_planted_gather import PairGathering
-    from headgate.cli.steps import Step
     from headgate.feeds.pairs.oracle import ExpectedKey
     from headgate.local.process import Child
     from headgate.settings import Settings
     from headgate.store.ops import OpsStore
 
 TABLE = "business"
-POLL_SECONDS = 1.0
-FIRST_SECONDS = 240.0
 
 
 def expected(keys: Iterable[ExpectedKey], *, waited: bool) -> Iterator[ExpectedKey]:
@@ -89,19 +83,3 @@ def start_hasher(log: Path) -> Child:
 
 def words_of(log: Path) -> str:
     return log.read_text("utf-8", errors="replace") if log.is_file() else ""
-
-
-def wait_for(
-    done: Callable[[], bool], words: Callable[[], str], step: Step, patience: float = FIRST_SECONDS
-) -> None:
-    """Look again and again, and say how far it is."""
-    end = time.monotonic() + patience
-    while not done():
-        if time.monotonic() > end:
-            raise OperationError(
-                f"nothing moves: {words()[-300:]}",
-                why=f"waited {patience:.0f} s",
-                fix="headgate job list, and the engine's log, say what holds it up",
-            )
-        step.log.write(f"{words()[-200:]}\n")
-        time.sleep(POLL_SECONDS)

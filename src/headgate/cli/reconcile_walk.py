@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 
 from headgate.cli.quality_walk import Proof
 from headgate.cli.reconcile_look import (
-    POLL_SECONDS,
     TABLE,
     expected,
     newest,
     newest_counts,
     start_hasher,
-    wait_for,
     words_of,
 )
-from headgate.cli.steps import Steps, command, reported
+from headgate.cli.steps import POLL_SECONDS, Steps, command, reported, wait_for
 from headgate.cli.walk import Data, Walk
 from headgate.errors import OperationError
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 NAME_WIDTH = 11
 JOB = f"reconcile-{TABLE}"
-BUNDLES = ("kafka", "spark", "cassandra", "connect", "cassandra-java-driver", "jmx-exporter")
 # The second wave is sent when this part of the window is over, at the latest.
 SOON = 0.5
 # So long Connect may take to see a row.
@@ -70,6 +67,8 @@ class Compared:
 class ReconcileWalk(Walk):
     """The steps of `headgate demo reconcile`."""
 
+    bundles = ("kafka", "spark", "cassandra", "connect", "cassandra-java-driver", "jmx-exporter")
+
     def __init__(self, steps: Steps, root: Path) -> None:
         super().__init__(steps, root)
         self._window, self._grace = WINDOW, GRACE
@@ -81,17 +80,6 @@ class ReconcileWalk(Walk):
         times = {"WINDOW": window, "GRACE": grace, "HORIZON": window + grace}
         for name, time_ in times.items():
             os.environ[f"RECONCILE_{name}"] = f"{time_.total_seconds():.0f} SECONDS"
-
-    def fetch(self) -> float:
-        """Java and the jars of every service; the seconds it took, mostly downloads if any."""
-        from headgate.engine.bundles import bundle
-        from headgate.engine.java import find_java
-
-        with self._steps.step("fetch") as step:
-            java = find_java()
-            jars = [jar for name in BUNDLES for jar in bundle(name)]
-            step.words = f"Java {java.version}, {len(jars)} jars verified"
-        return step.seconds
 
     def build(self) -> None:
         with self._steps.step("build") as step:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, TypeVar
@@ -18,11 +18,14 @@ import click
 from pydantic import BaseModel
 
 from headgate.cli.console import console
+from headgate.errors import OperationError
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LIVE_SECONDS, LINE_SECONDS = 0.1, 5.0
 TAIL_LINES = 15
 LAST_BYTES = 1_000
+# A first batch compiles a lot; windows close 30 s after the last record.
+PATIENCE, POLL_SECONDS = 240.0, 1.0
 Report = TypeVar("Report", bound=BaseModel)
 
 
@@ -72,6 +75,29 @@ class Step:
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._begun
+
+
+def wait_for(
+    done: Callable[[], bool], words: Callable[[], str], step: Step, patience: float = PATIENCE
+) -> None:
+    """Look again and again, and say how far it is."""
+    end = time.monotonic() + patience
+    while not done():
+        if time.monotonic() > end:
+            raise OperationError(
+                f"nothing moves: {words()[-300:]}",
+                why=f"waited {patience:.0f} s",
+                fix="headgate job list, and the engine's log, say what holds it up",
+            )
+        step.log.write(f"{words()[-200:]}\n")
+        time.sleep(POLL_SECONDS)
+
+
+def took(seconds: float, fetching: float, peak_mib: int | None = None) -> str:
+    """How long it all was, and how much memory it had at most."""
+    fetched = f", fetching jars not counted ({fetching:.0f} s)" if fetching >= 1 else ""
+    peak = f", {peak_mib / 1024:.1f} GiB of memory at most" if peak_mib else ""
+    return f"{seconds:.0f} s{fetched}{peak}"
 
 
 class Steps:

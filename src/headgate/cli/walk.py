@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -92,6 +93,8 @@ class Certificate(Data):
 class Walk:
     """Takes the steps in this process; the broker and the engine are children of it."""
 
+    bundles: ClassVar[tuple[str, ...]] = ("kafka", "spark")
+
     def __init__(self, steps: Steps, root: Path) -> None:
         self._steps, self._root = steps, root
 
@@ -102,13 +105,13 @@ class Walk:
             step.words = "checked, and the dataset compiled to build/sql"
 
     def fetch(self) -> float:
-        """Java and the jars of both bundles; the seconds it took, mostly downloads if any."""
+        """Java and the jars of every service; the seconds it took, mostly downloads if any."""
         from headgate.engine.bundles import bundle
         from headgate.engine.java import find_java
 
         with self._steps.step("fetch") as step:
             java = find_java()
-            jars = [jar for name in ("kafka", "spark") for jar in bundle(name)]
+            jars = [jar for name in self.bundles for jar in bundle(name)]
             step.words = f"Java {java.version}, {len(jars)} jars verified"
         return step.seconds
 

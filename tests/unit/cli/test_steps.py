@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.steps import Steps
+from headgate.cli.steps import Steps, took, wait_for
+from headgate.errors import OperationError
 
 
 def test_a_step_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,3 +42,19 @@ def test_a_failed_step_shows_the_end_of_its_log(
     assert shown[0].split()[:2] == ["✗", "bronze"]
     assert [line.strip() for line in shown[1:]] == [str(n) for n in range(85, 100)]
     assert steps.taken == []
+
+
+def test_what_does_not_move_is_said_with_its_last_words(tmp_path: Path) -> None:
+    steps = Steps(tmp_path, "demo", 10)
+    with pytest.raises(OperationError, match="nothing moves: 3 of 4"), steps.step("wait") as step:
+        wait_for(lambda: False, lambda: "3 of 4", step, patience=0)
+    with steps.step("done") as step:
+        wait_for(lambda: True, lambda: "", step, patience=0)
+    assert [taken.name for taken in steps.taken] == ["done"]
+
+
+def test_downloads_and_memory_are_told_where_there_were_any() -> None:
+    assert took(12.4, 0.3) == "12 s"
+    assert took(12.4, 70.2, 2355) == (
+        "12 s, fetching jars not counted (70 s), 2.3 GiB of memory at most"
+    )
