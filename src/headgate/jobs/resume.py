@@ -37,7 +37,7 @@ def prepare_checkpoint(
         return
     known = [checkpoint.last_committed(), *([announced] if announced else [])]
     end = reached.end if reached and reached.source_id == topic.topic_id else start.offsets
-    if not any(_same(end, offsets) for offsets in known):
+    if not any(same_offsets(end, offsets) for offsets in known):
         raise BatchRefusedError(
             f"the checkpoint of {job} does not join up with its table",
             why=f"the table ends at {dict(end)}, the checkpoint knows "
@@ -79,5 +79,6 @@ def repair_checkpoint(
     return aside, offsets
 
 
-def _same(end: Mapping[str, int], offsets: Mapping[str, int]) -> bool:
+def same_offsets(end: Mapping[str, int], offsets: Mapping[str, int]) -> bool:
+    """Whether the first says the same of every partition that the second knows."""
     return all(end.get(key, 0) == offset for key, offset in offsets.items())

@@ -141,16 +141,12 @@ class RouterBatch:
 
         def fails(members: Sequence[Member]) -> str:
             part = self._means.sets.made(members)
-            try:
-                self._views.bind(self._frame, part)
-                rows = self._views.judged(intent, part, self._largest(members))
-                rows.write.format("noop").mode("overwrite").save()
-            except Exception as found:
-                refuse_unless_ours(found)
-                return words_of(found)
-            return ""
+            self._views.bind(self._frame, part)
+            return _failing(self._views.judged(intent, part, self._largest(members)))
 
-        found = culprits(set_.members, fails)
+        self._views.bind(self._frame, set_)
+        # Records that cannot even be read are nobody's fault.
+        found = {} if _failing(self._views.read()) else culprits(set_.members, fails)
         if not found:
             raise error
         return found
@@ -213,6 +209,16 @@ class RouterBatch:
     def _tell_letters(self, intent: Intent) -> None:
         session, target = self._frame.sparkSession, self._target
         send_dead_letters(session, intent, target.bootstrap, target.dlq_topic)
+
+
+def _failing(rows: DataFrame) -> str:
+    """What goes wrong when these are worked out, into nowhere; empty where nothing does."""
+    try:
+        rows.write.format("noop").mode("overwrite").save()
+    except Exception as found:
+        refuse_unless_ours(found)
+        return words_of(found)
+    return ""
 
 
 def _counts(judged: Judged) -> tuple[RoutedCount, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headgate.engine.expiry import is_data_loss
 from headgate.engine.stream import explain
 from headgate.errors import HeadgateError, OperationError
 from headgate.store.routing_model import Member
@@ -31,8 +32,8 @@ def culprits(members: Sequence[Member], fails: Fails) -> dict[str, str]:
 
 
 def refuse_unless_ours(error: Exception) -> None:
-    """Raise what is no filter's fault: something away, or an error that is our own already."""
-    if isinstance(error, HeadgateError):
+    """Raise what is no filter's fault: something away, records gone, or an error of our own."""
+    if isinstance(error, HeadgateError) or is_data_loss(error):
         raise error
     explained = explain(error)
     if explained.retryable:

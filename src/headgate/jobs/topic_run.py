@@ -20,7 +20,12 @@ from headgate.engine.topics import Topics
 from headgate.jobs.gap import ACCEPT_GAP, ExpiredGap, accept_gap
 from headgate.jobs.group import GroupOffsetsOf
 from headgate.jobs.progress import RunProgress
-from headgate.jobs.resume import goes_on_at, prepare_checkpoint
+from headgate.jobs.resume import (
+    goes_on_at,
+    prepare_checkpoint,
+    repair_checkpoint,
+    same_offsets,
+)
 from headgate.jobs.topic_target import TopicTarget
 from headgate.store.model import Intent, LedgerRow, Range
 
@@ -83,6 +88,7 @@ class TopicRun(ABC):
         """What a killed run left open, then the topic, to its end or until stopped."""
         context, target = self._context, self._target
         self.finish_open_intents(topic, checkpoint)
+        self._follow_accepted_gap(topic, checkpoint)
         prepare_checkpoint(checkpoint, topic, self._reached(), target.job, target.shape)
         self._group.catch_up(topic)
         self.begin(topic, checkpoint)
@@ -134,6 +140,16 @@ class TopicRun(ABC):
                 continue
             self._progress.begin(span(intent.range))
             self.settled(self._protocol.finish(intent, self._again(intent)))
+
+    def _follow_accepted_gap(self, topic: Followed, checkpoint: Checkpoint) -> None:
+        """The run that accepted a gap may have been killed before its checkpoint was behind it."""
+        last, start = self._context.store.newest_batches(self._target.job, 1), checkpoint.start()
+        if start is None or not last or not last[0].is_accepted_gap:
+            return
+        gap = last[0].range
+        known = checkpoint.last_committed()
+        if gap.source_id == topic.topic_id == start.topic_id and same_offsets(gap.start, known):
+            repair_checkpoint(checkpoint, topic, self._reached(), shape=self._target.shape)
 
     def _gap(self) -> Work:
         """The work of a gap that was accepted and not settled."""

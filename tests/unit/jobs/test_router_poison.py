@@ -30,12 +30,15 @@ def test_filters_that_fail_only_together_have_no_culprit() -> None:
     assert culprits(MEMBERS, lambda members: "large" if len(members) > 30 else "") == {}
 
 
-def test_nobody_is_blamed_for_what_is_away_or_refused() -> None:
+def test_nobody_is_blamed_for_what_is_away_gone_or_refused() -> None:
     away = Exception("org.apache.kafka.common.errors.TimeoutException: no answer")
     with pytest.raises(UnavailableError):
         refuse_unless_ours(away)
     with pytest.raises(BatchRefusedError):
         refuse_unless_ours(BatchRefusedError("it does not follow"))
+    gone = Exception("[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data may have been lost")
+    with pytest.raises(Exception, match="KAFKA_DATA_LOSS"):
+        refuse_unless_ours(gone)
     refuse_unless_ours(ValueError("a filter's own"))
 
 
