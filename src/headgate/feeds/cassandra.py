@@ -35,7 +35,9 @@ PAGE_ROWS = 1_000
 IN_FLIGHT = 100
 # Every Cassandra since 2.2 speaks it; what came later would only cost time here.
 PROTOCOL = 4
-FailureKind = Literal["timeout", "away", "shape", "refused"]
+FailureKind = Literal["timeout", "away", "shape", "refused", "row"]
+# What comes of the values of one row or one key, and says nothing of Cassandra.
+_OF_VALUES = (ValueError, TypeError, ArithmeticError, LookupError)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,9 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a request got no answer: slow, away altogether, another shape, or never allowed."""
+    """Why a request got no answer: slow, away altogether, another shape, never allowed, or a row
+    that cannot be read however often it is asked for.
+    """
 
     kind: FailureKind
     words: str
@@ -282,6 +286,8 @@ def failure_of(error: Exception) -> Failure:
         return Failure("refused", words)
     if isinstance(error, cassandra.InvalidRequest):
         return Failure("shape", words)
+    if isinstance(error, _OF_VALUES):
+        return Failure("row", words)
     return Failure("timeout", words)
 
 
@@ -295,6 +301,8 @@ def explained(error: Exception, place: Place, what: str) -> HeadgateError:
         return ForbiddenError(f"Cassandra at {place.words} refuses", why=failure.words, fix=fix)
     if failure.kind == "shape":
         return OperationError(what, why=failure.words, fix="check the table's columns")
+    if failure.kind == "row":
+        return OperationError(what, why=failure.words, fix="look at that row's values")
     return UnavailableError(
         f"Cassandra at {place.words} is away",
         why=failure.words,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from headgate.errors import SettingsError
+from headgate.errors import RowRefusedError, SettingsError
 from headgate.feeds.cassandra import (
     IN_FLIGHT,
     Cassandra,
@@ -23,7 +23,7 @@ from headgate.feeds.cassandra import (
     quoted,
     selected,
 )
-from headgate.feeds.cassandra_values import KeyTypeError, converter, key_values, micros
+from headgate.feeds.cassandra_values import FIRST, LAST, KeyTypeError, converter, key_values, micros
 
 WHEN_ROW = Callable[["Row | None"], None]
 WHEN_FAILED = Callable[[Failure], None]
@@ -40,6 +40,12 @@ class Row:
     @property
     def cloud_ts(self) -> datetime | None:
         """The row's own version: the column, else the greatest WRITETIME."""
+        if self.version is None and self.written in (FIRST, LAST):
+            raise RowRefusedError(
+                "the row's version is its WRITETIME, and no calendar has that time",
+                why="a writer gave a timestamp that does not count microseconds since 1970",
+                fix="name a column under `rows: {cloud: {version: …}}`, or write the row again",
+            )
         return self.version or self.written
 
 
@@ -114,10 +120,10 @@ class RowReader:
             return key, None
         try:
             found = future.result().one()
+            return key, None if found is None else self._row.made(found)
         except Exception as error:
-            words = f"{self.shape.name} could not be read"
+            words = f"the row of {key} in {self.shape.name} could not be read"
             raise explained(error, self._cassandra.place, words) from error
-        return key, None if found is None else self._row.made(found)
 
 
 class RowForm:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
+import orjson
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 LONGEST_KEY = 65_535
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
 _INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "varint": 256}
@@ -37,8 +40,11 @@ def moment(milliseconds: int) -> datetime | int:
 
 
 def micros(value: int) -> datetime:
-    """A WRITETIME."""
-    return EPOCH + timedelta(microseconds=value)
+    """A WRITETIME; one beyond the calendar, as of a writer that counts nanoseconds, is its end."""
+    try:
+        return EPOCH + timedelta(microseconds=value)
+    except OverflowError:
+        return LAST if value > 0 else FIRST
 
 
 def converter(cql_type: str) -> Callable[[Any], object] | None:
@@ -76,11 +82,43 @@ def _collection(value: Any) -> object:
         return {name: plain(item) for name, item in value._asdict().items()}
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value).items()
-        return {plain(key): plain(item) for key, item in pairs}
+        return {_hashable(plain(key)): plain(item) for key, item in pairs}
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         return value
     items = [plain(item) for item in value]
     return tuple(items) if isinstance(value, tuple) else items
+
+
+def _hashable(key: object) -> Any:
+    """A key of a map, which may itself be a collection."""
+    if isinstance(key, Mapping):
+        pairs = cast("Mapping[Any, Any]", key).items()
+        return tuple((_hashable(name), _hashable(item)) for name, item in pairs)
+    return tuple(map(_hashable, key)) if isinstance(key, (list, tuple)) else key
+
+
+def row_json(values: Mapping[str, object]) -> bytes:
+    """Any row as JSON, for a person: what JSON has no form for is a text."""
+    return orjson.dumps(_told(values), default=str)
+
+
+def _told(value: object) -> object:
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str(value)
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return {_name(name): _told(item) for name, item in pairs}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_told(item) for item in cast("Iterable[object]", value)]
+    return value
+
+
+def _name(key: object) -> str:
+    if isinstance(key, (list, tuple)):
+        return orjson.dumps(_told(cast("object", key)), default=str).decode()
+    return _written(key)
 
 
 def key_values(text: str, types: Sequence[str]) -> tuple[object, ...]:

@@ -240,3 +240,17 @@ def test_a_row_that_breaks_the_connection_is_lost_alone_and_its_neighbours_are_f
     assert {f.asked[0].key for f in found if isinstance(f, Found)} == {"a", "b", "c"}
     assert [f.asked[0].key for f in found if isinstance(f, Lost)] == ["bad"]
     assert lookups.outstanding == 0
+
+
+def test_a_row_that_cannot_be_read_is_lost_at_once_and_does_not_mean_that_cassandra_is_away() -> (
+    None
+):
+    lookups, table, _ = started(in_flight=1, retries=3, failures_in_a_row=2)
+    for key in ("a", "b", "c"):
+        lookups.ask(asked(key))
+        assert answers(lookups) == []
+        table.fail(Failure("row", "OverflowError"))
+        (lost,) = answers(lookups)
+        assert isinstance(lost, Lost)
+        assert (lost.tries, lost.failure.kind) == (1, "row")
+    assert (lookups.paused, table.asked) == (False, ["a", "b", "c"])

@@ -214,6 +214,11 @@ class Lookups:
 
     def _failed(self, read: _Read, failure: Failure) -> Iterator[Lost]:
         self.timing.failures += 1
+        if failure.kind == "row":  # Cassandra has answered, and would answer so again
+            self._in_a_row = 0
+            self._release(read)
+            yield Lost(read.asked, failure, read.tries)
+            return
         self._in_a_row += 1
         if failure.kind == "shape":
             self.table.renew()

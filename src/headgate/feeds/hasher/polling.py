@@ -9,7 +9,7 @@ acknowledged: a kill repeats some readings and loses none.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,16 +17,16 @@ from pathlib import Path
 
 import orjson
 
-from headgate.errors import OperationError, RowRefusedError, UnavailableError, UsageError
+from headgate.errors import OperationError, UnavailableError, UsageError
 from headgate.feeds.cassandra import Cassandra, quoted
 from headgate.feeds.cassandra_rows import Row, RowForm
-from headgate.feeds.cassandra_values import key_text
+from headgate.feeds.cassandra_values import LAST, key_text, row_json
 from headgate.feeds.hasher.asked import Known, Record
 from headgate.feeds.hasher.counts import DEAD_LETTER, PUBLISHED, Counts
 from headgate.feeds.hasher.plan import HasherPlan
 from headgate.feeds.hasher.publisher import Letter, Publisher
 from headgate.feeds.hasher.reading import Reading, written
-from headgate.feeds.hasher.service import Watcher
+from headgate.feeds.hasher.service import OF_ONE_RECORD, Watcher, words_of
 from headgate.feeds.hasher.table import HashedTable
 from headgate.feeds.whole_file import whole_file
 
@@ -135,37 +135,44 @@ class Poller:
         for least, most in token_ranges(RANGES):
             for answer in self._cassandra.stream(cql, (least, most, since)):
                 values = tuple(answer.values())
-                yield key_text(values[:width]), form.made(values[width:])
+                key = key_text(values[:width])
+                try:
+                    yield key, form.made(values[width:])
+                except OF_ONE_RECORD as error:
+                    self._letter(key, {}, LAST, error)
 
     def _form(self) -> RowForm:
         return RowForm(self._table.shape, self._plan.fields, self._plan.version)
 
     def _send(self, key: str, row: Row) -> int:
-        try:
-            hashed = self._plan.row_hash(row.values)
-        except RowRefusedError as error:
-            self._letter(key, row, error)
-            return 0
+        """How many readings it makes; what one row has in it must never end the scan."""
         partial = any(row.values.get(name) is None for name in self._table.there)
-        reading = Reading(key, hashed, row.cloud_ts or datetime.now(UTC), partial)
+        try:
+            at = row.cloud_ts or datetime.now(UTC)
+            reading = Reading(key, self._plan.row_hash(row.values), at, partial)
+            value = self._plan.closed(self._plan.cloud.fields(reading))
+        except OF_ONE_RECORD as error:
+            self._letter(key, row.values, row.version or row.written or FIRST, error)
+            return 0
         if self._sent.get(key) == reading.known:
             return 0
         self._sent[key] = reading.known
         self._counts.readings += 1
         self._counts.partial += partial
-        value = self._plan.closed(self._plan.cloud.fields(reading))
         self._publisher.send(self._plan.cloud_topic, key, value, (), self._done)
         return 1
 
-    def _letter(self, key: str, row: Row, error: RowRefusedError) -> None:
+    def _letter(
+        self, key: str, values: Mapping[str, object], at: datetime, error: Exception
+    ) -> None:
         """There is no message whose bytes a dead letter could have: the row as JSON stands for them."""
-        known = Known(None, row.cloud_ts or FIRST)
+        known = Known(None, at)
         if self._sent.get(key) == known:
             return
         self._sent[key] = known
-        body = orjson.dumps({"pk": key, **row.values}, default=str)
+        body = row_json({"pk": key, **values})
         record = Record(self._plan.cassandra_table, 0, 0, datetime.now(UTC), key.encode(), body)
-        letter = Letter("Hash", "dq_hash_refused", error.one_line)
+        letter = Letter("Hash", "dq_hash_refused", words_of(error))
         self._publisher.dead_letter(self._plan.letters_topic, record, letter, self._refused)
 
     def _refused(self) -> None:

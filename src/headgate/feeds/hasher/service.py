@@ -110,7 +110,7 @@ class Hasher:
         try:
             asked = self._asked(record)
         except OF_ONE_RECORD as error:
-            self._letter(record, Letter("Kafka", "dq_unreadable", _words(error)))
+            self._letter(record, Letter("Kafka", "dq_unreadable", words_of(error)))
             return
         if not isinstance(asked, Skipped):
             self._lookups.ask(asked)
@@ -130,6 +130,8 @@ class Hasher:
             self._publish(mine, answer)
         elif answer.failure.kind == "refused":
             raise _refused(answer)
+        elif answer.failure.kind == "row":
+            self._letters(mine, Letter("Hash", "dq_hash_refused", answer.failure.words))
         else:
             self._lose(mine, answer)
 
@@ -144,7 +146,7 @@ class Hasher:
             reading = reading_of(asked, answer.row, self._plan.row_hash, self._table.there)
             value = self._value(reading, asked)
         except OF_ONE_RECORD as error:
-            self._letters(mine, Letter("Hash", "dq_hash_refused", _words(error)))
+            self._letters(mine, Letter("Hash", "dq_hash_refused", words_of(error)))
             return
         records = [one.record for one in mine if one.before is None]
         if not records and asked.before == reading.known:
@@ -273,7 +275,7 @@ class Hasher:
             self._publisher.flush(SECONDS_TO_LEAVE)
 
 
-def _words(error: Exception) -> str:
+def words_of(error: Exception) -> str:
     return (
         error.one_line if isinstance(error, HeadgateError) else f"{type(error).__name__}: {error}"
     )
