@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 from headgate.feeds.events.database import Place, connect
 from headgate.local.postgres import DATABASE, USER, PostgresServer
@@ -13,6 +14,16 @@ ROOT = Path(__file__).parents[2]
 
 def place_in(server: PostgresServer) -> Place:
     return Place(LOOPBACK, server.port, USER, DATABASE, server.password)
+
+
+def ops_store_in(server: PostgresServer, name: str) -> str:
+    """The URL of an ops store in a new database of this name."""
+    place = place_in(server)
+    with connect(place) as connection:
+        connection.autocommit = True
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    password = quote(place.password or "", safe="")
+    return f"postgresql+psycopg://{place.user}:{password}@{place.host}:{place.port}/{name}"
 
 
 def rows(place: Place, statement: str) -> list[tuple]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -18,6 +19,7 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from tests.integration.api_server import FILTER, RunningApi, running
 from tests.integration.conftest import RunningBroker
+from tests.integration.postgres import ops_store_in
 
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
@@ -37,7 +39,7 @@ NAMED = (
     "response_schema_conformance",
 )
 THERE = {**FILTER, "id": "0", "outputTopic": "a"}
-QUICK, FULL = 4, 150
+QUICK, SOME, FULL = 4, 25, 150
 
 
 # These need PostgreSQL; the stream of what happens to filters does not.
@@ -63,6 +65,16 @@ def with_postgres(
         postgres_port=server.port,
         postgres_password=server.password,
     ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def on_postgres(
+    tmp_path_factory: pytest.TempPathFactory, postgres: Running[PostgresServer]
+) -> Iterator[RunningApi]:
+    """The ops store itself in PostgreSQL, which takes less for text than SQLite does."""
+    home, url = tmp_path_factory.mktemp("ops"), ops_store_in(postgres.service, "ops_contract")
+    with running(home, ops_store_url=url) as made:
         yield made
 
 
@@ -159,6 +171,44 @@ def test_so_is_every_answer_to_a_redrive(with_broker: RunningApi) -> None:
 @pytest.mark.parametrize("place", REST, ids=by_name)
 def test_the_same_with_many_more(api: RunningApi, place: tuple[str, str]) -> None:
     assert hold(api, place, FULL) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", REST, ids=by_name)
+def test_the_same_with_an_ops_store_in_postgresql(
+    on_postgres: RunningApi, place: tuple[str, str]
+) -> None:
+    assert hold(on_postgres, place, SOME) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", ["a\0b", "\ud800", "\udfff\0", "\U0010ffff"], ids=ascii)
+def test_what_postgresql_cannot_keep_is_refused_or_kept_and_never_a_fault_of_ours(
+    on_postgres: RunningApi, odd: str
+) -> None:
+    filters, one = f"{on_postgres.url}/api/v1/filters", {**THERE, "id": "odd", "outputTopic": "odd"}
+    found = [{"field": "header_data.a", "operator": "equals", "value": odd}]
+    asked: list[tuple[str, str, Any]] = [
+        ("POST", filters, {**one, "name": odd}),
+        ("POST", filters, {**one, "id": odd}),
+        ("POST", filters, {**one, "description": odd, "conditions": found}),
+        ("POST", filters, {**one, odd: odd}),
+        ("POST", f"{filters}/0/reject", {"reason": odd}),
+        ("POST", f"{filters}/0/approve", {"revision": odd, "comment": odd}),
+        ("POST", f"{filters}/0/validate", {"sql": odd}),
+        ("POST", f"{filters}:validate", {**one, "conditions": found}),
+        ("GET", f"{filters}?q={quote(odd, errors='replace')}", None),
+        ("GET", f"{filters}?after={quote(odd, errors='replace')}", None),
+        ("GET", f"{filters}/{quote(odd, errors='replace')}", None),
+    ]
+    with requests.Session() as session:
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {on_postgres.keys['adam']}"
+        for method, url, body in asked:
+            answer = session.request(
+                method, url, data=json.dumps(body), headers={"Content-Type": "application/json"}
+            )
+            assert answer.status_code < 500, (method, url, body, answer.text)
 
 
 @pytest.mark.slow

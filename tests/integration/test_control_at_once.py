@@ -6,17 +6,15 @@ import contextlib
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from tests.integration.postgres import place_in
+from tests.integration.postgres import ops_store_in
 from tests.unit.control.control_room import ANN, BOB, document, make_database
 
 from headgate.control.deploying import Reconciler
 from headgate.control.service import FilterService
 from headgate.control.targets.engine import EngineTarget
 from headgate.errors import DuplicateError, IllegalTransitionError, StaleError
-from headgate.feeds.events.database import connect
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 from headgate.store.audit import breaks
@@ -98,12 +96,7 @@ def test_no_update_is_lost_among_writers_that_name_what_they_read(tmp_path: Path
 
 
 def test_none_is_lost_on_postgresql_either(postgres: Running[PostgresServer]) -> None:
-    place = place_in(postgres.service)
-    with connect(place) as connection:
-        connection.autocommit = True
-        connection.execute("CREATE DATABASE ops")
-    password = quote(place.password or "", safe="")
-    url = f"postgresql+psycopg://{place.user}:{password}@{place.host}:{place.port}/ops"
+    url = ops_store_in(postgres.service, "ops_at_once")
     edited_at_once(url)
     store, service = opened(url)
     assert len(service.revisions("one")) == WRITERS * ROUNDS + 1

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 from headgate.control.git.model import Drift
 from headgate.control.lifecycle import allowed
 from headgate.control.model import DeploymentStatus, Difference, Generated
+from headgate.spec.filter_conditions import HALF
 from headgate.store.control_model import (
     AuditEntry,
     FilterRecord,
@@ -46,7 +47,16 @@ class Asked(BaseModel):
     )
 
 
-class ProblemFault(Answered):
+class _Told(Answered):
+    """Names what was sent, of which half a character cannot be written."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _whole(cls, value: object) -> object:
+        return HALF.sub("?", value) if isinstance(value, str) else value
+
+
+class ProblemFault(_Told):
     """One fault: `pointer` leads into the body, `parameter` names what stands elsewhere."""
 
     detail: str
@@ -55,7 +65,7 @@ class ProblemFault(Answered):
     fix: str = ""
 
 
-class Problem(Answered):
+class Problem(_Told):
     """A problem as RFC 9457 has it, with our code and what to do."""
 
     type: str

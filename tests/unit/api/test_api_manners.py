@@ -80,6 +80,26 @@ def test_a_body_that_is_no_document_is_refused_and_never_breaks_the_server(
     assert answer.json()["status"] == status
 
 
+@pytest.mark.parametrize("odd", ["\ud800", "a\udfff/b", "a\0b"], ids=ascii)
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (FILTERS, FILTER),
+        (f"{FILTERS}:validate", FILTER),
+        (f"{ONE}/approve", {"revision": "x"}),
+        (f"{ONE}/reject", {"reason": "x"}),
+        (f"{ONE}/deploy", {}),
+    ],
+)
+def test_half_a_character_in_a_name_is_refused_and_never_breaks_the_server(
+    ask: Asked, path: str, body: dict[str, Any], odd: str
+) -> None:
+    text = json.dumps({**body, odd: {odd: [odd]}})
+    answer = ask("POST", path, "adam", content=text, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (200, 422)
+    assert answer.json()
+
+
 def test_a_body_over_the_limit_is_refused(ask: Asked) -> None:
     body = json.dumps({**FILTER, "description": "x" * MOST_BYTES})
     kind = {"Content-Type": "application/json"}
