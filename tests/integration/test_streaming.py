@@ -14,7 +14,15 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.events import events
 from tests.integration.oracle import bronze_rows
-from tests.integration.spark import SECOND, TYPES, Interruption, Pipeline, Sent
+from tests.integration.spark import (
+    SECOND,
+    TYPES,
+    Interruption,
+    Pipeline,
+    Sent,
+    StruckError,
+    strike,
+)
 
 from headgate.checks.certificate import broken
 from headgate.checks.lag import measure, refuse_too_many_letters, report
@@ -87,9 +95,9 @@ def streaming(pipeline: Pipeline, faults: Faults | None = None) -> Iterator[Stre
         stream.end()
 
 
-def group_offsets(pipeline: Pipeline) -> dict[str, int]:
+def group_offsets(pipeline: Pipeline, job: str = "") -> dict[str, int]:
     """As any other tool of Kafka sees them."""
-    group = f"headgate-bronze-{pipeline.name}"
+    group = f"headgate-{job or f'bronze-{pipeline.name}'}"
     admin = AdminClient({"bootstrap.servers": str(pipeline.settings.bootstrap_servers)})
     asked = [ConsumerGroupTopicPartitions(group)]
     found = admin.list_consumer_group_offsets(asked)[group].result(20)
@@ -177,6 +185,24 @@ def test_records_that_expire_under_a_running_stream_end_it_in_words(pipeline: Pi
     assert sorted(row[0] for row in pipeline.bronze()) == [*range(30), *range(40, 60)]
     with pytest.raises(UsageError, match=r"no record of .* expired"):
         pipeline.process("bronze", form="accept-gap", by="ann")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [Point.AFTER_INTENT, Point.AFTER_STAGING, Point.BEFORE_OUTCOME])
+def test_a_killed_acceptance_of_a_gap_is_finished_by_the_next_run(
+    pipeline: Pipeline, point: Point
+) -> None:
+    pipeline.produce(Sent(value, partition=0) for value in events(1, 30))
+    pipeline.process("bronze")
+    pipeline.produce(Sent(value, partition=0) for value in events(2, 30, 30))
+    remove_before(pipeline, {0: 40})
+    killed = strike(point)
+    with pytest.raises(StruckError):
+        pipeline.process("bronze", killed, form="accept-gap", by="ann")
+    assert killed.met == 1
+    pipeline.process("bronze")
+    assert [row.gaps for row in pipeline.ledger()] == [0, 10, 0]
+    assert sorted(row[0] for row in pipeline.bronze()) == [*range(30), *range(40, 60)]
 
 
 def test_lag_is_told_in_records_and_in_seconds_without_spark(pipeline: Pipeline) -> None:
