@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from headgate.compile.reconcile.facts import conflict
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.merging import merged_query
-from headgate.compile.reconcile.steady import listed, steady
+from headgate.compile.reconcile.steady import listed, now, steady
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.rules.names import Names
 from headgate.compile.script import Script, Step
@@ -47,9 +47,7 @@ def streaming_states(
     for statement in _until(script, TIMED):
         sql(session, statement)
     messages = session.table(names.messages)
-    timed = messages.withColumn(
-        "seen_at", F.expr(f"least(read_at, {steady('current_timestamp()')})")
-    )
+    timed = messages.withColumn("seen_at", F.expr(f"least(read_at, {now()})"))
     counted = timed.observe(
         HINT,
         F.count(F.lit(1)).alias("messages"),

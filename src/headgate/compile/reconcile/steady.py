@@ -17,6 +17,15 @@ def steady(value: str) -> str:
     return f"get(array({value}), {_PLACE})"
 
 
+def now() -> str:
+    """The time of a streaming query's batch, as SQL.
+
+    Spark puts it in after it has optimized, so that an array alone would be filled by generated code.
+    What is inside a lambda is not generated.
+    """
+    return "get(transform(array(current_timestamp()), at -> at), 0)"
+
+
 def listed(values: Iterable[int]) -> str:
     """Whole numbers by their place, as SQL; there must be at least one."""
     return f"array({', '.join(f'{value}L' for value in values)})"
