@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import CATALOG, dead_letter_table
+from headgate.compile.fragments import CATALOG, TABLE_PROPERTIES, dead_letter_table
 from headgate.compile.rules.names import NAMESPACE, Names
 from headgate.compile.rules.tables import PARTIALS, RESULTS, table_statement
 
@@ -27,6 +27,9 @@ END = {"partition": "INT", "offset": "BIGINT"}
 # The ends of what the newest version's hashes are as numbers: unequal where it came with several.
 HASHES = {"greatest": "BIGINT", "least": "BIGINT"}
 SIDES = ("onprem", "cloud")
+# Keys, hashes and times are another in every row: a dictionary of them only costs. One of statuses or
+# actions stays far below this size.
+ROWS_APART = {"write.parquet.dict-size-bytes": "16384"}
 
 
 def _struct(fields: dict[str, str]) -> str:
@@ -73,11 +76,12 @@ CHANGES = {
 
 
 def reconcile_tables(names: Names) -> list[str]:
+    own = {**TABLE_PROPERTIES, **ROWS_APART}
     return [
         "-- The tables; their columns do not depend on the rules, so that new rules change none.\n"
         f"-- step: table\nCREATE NAMESPACE IF NOT EXISTS {CATALOG}.{NAMESPACE};",
-        table_statement(names.states_table, STATES),
-        table_statement(names.results_table, CHANGES),
+        table_statement(names.states_table, STATES, own),
+        table_statement(names.results_table, CHANGES, own),
         table_statement(names.partials_table, PARTIALS),
         dead_letter_table(),
     ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 
-from headgate.compile.fragments import CATALOG, dead_letter_table, properties
+from headgate.compile.fragments import CATALOG, TABLE_PROPERTIES, dead_letter_table, properties
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import NAMESPACE, Names
 from headgate.compile.rules.unique import has_key_table
@@ -74,10 +75,12 @@ def table_statements(judged: JudgedTable) -> list[str]:
     return [*found, dead_letter_table()]
 
 
-def table_statement(name: str, columns: dict[str, str]) -> str:
+def table_statement(
+    name: str, columns: dict[str, str], values: Mapping[str, str] = TABLE_PROPERTIES
+) -> str:
     """The statement that makes one table of ours."""
     listed = ",\n".join(f"  {column} {kind}" for column, kind in columns.items())
-    given = textwrap.indent(properties(), "  ")
+    given = textwrap.indent(properties(values), "  ")
     return (
         f"CREATE TABLE IF NOT EXISTS {name} (\n{listed}\n)\nUSING iceberg\n"
         f"TBLPROPERTIES (\n{given}\n);"
