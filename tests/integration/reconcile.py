@@ -170,7 +170,7 @@ class Pair:
         return {
             v.pk: (
                 v.pk, v.status, v.provisional, v.settled, v.rollup, v.hash_onprem, v.hash_cloud,
-                v.late, v.stale, v.conflict, v.id, micros(v.onprem_version), micros(v.cloud_version),
+                v.late, v.stale, v.conflict, v.id_in(self.name), micros(v.onprem_version), micros(v.cloud_version),
                 micros(v.onprem_read_at), micros(v.cloud_read_at), micros(v.deadline),
             )
             for v in found

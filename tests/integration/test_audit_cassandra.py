@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.integration.spark import Sent, create_topic, produce
 
-from headgate.feeds.audit import copy_audit
+from headgate.feeds.audit import Copied, copy_audit
 from headgate.feeds.cassandra import Place, session_at
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 TABLE, TOPIC = "told.audit", "told-audit"
 
 
-def change(pk: str, status: str) -> Sent:
-    told = {"id": f"{pk}-{status}", "pk": pk, "status": status}
+def change(pk: str, status: str, table: str = "told") -> Sent:
+    told = {"id": f"{pk}-{status}", "table": table, "pk": pk, "status": status}
     return Sent(json.dumps({**told, "audit_ts": "2026-01-10T12:00:00Z"}).encode(), pk.encode())
 
 
@@ -31,15 +31,21 @@ def test_changes_that_are_told_twice_are_written_once(
     server = cassandra.service
     create_topic(broker.bootstrap, TOPIC, 2, 1_048_588)
     changes = [change(str(n), "MISMATCH") for n in range(20)]
-    produce(broker.bootstrap, TOPIC, [*changes, *changes[:5], Sent(b"no change")])
+    others = [Sent(b"no change"), change("0", "ZOMBIE", "another")]
+    produce(broker.bootstrap, TOPIC, [*changes, *changes[:5], *others])
     with session_at(Place(("127.0.0.1",), server.port, "datacenter1", None, None)) as session:
+
+        def copied(group: str) -> Copied:
+            return copy_audit(
+                session, broker.bootstrap, TOPIC, TABLE, group, pair="told", once=True
+            )
+
         session.execute(
             "CREATE KEYSPACE IF NOT EXISTS told WITH replication ="
             " {'class': 'SimpleStrategy', 'replication_factor': 1}"
         )
-        first = copy_audit(session, broker.bootstrap, TOPIC, TABLE, "told", once=True)
-        again = copy_audit(session, broker.bootstrap, TOPIC, TABLE, "told-anew", once=True)
-        assert (first.written, first.skipped) == (again.written, again.skipped) == (25, 1)
+        first, again = (copied(group) for group in ("told", "told-anew"))
+        assert (first.written, first.skipped) == (again.written, again.skipped) == (25, 2)
         rows = session.execute(f"SELECT pk, status FROM {TABLE}")
         assert len(rows) == 20
-        assert copy_audit(session, broker.bootstrap, TOPIC, TABLE, "told", once=True).written == 0
+        assert copied("told").written == 0

@@ -15,7 +15,7 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
     """Write each change of a verdict that the audit topic tells into the declared Cassandra table.
 
     The table is `audit: {cassandra: keyspace.table}` of the rule set, made if it is absent; its keyspace
-    must be there. A change that is told twice is written once.
+    must be there. A change that is told twice is written once; those of other pairs on the topic are left out.
 
     \b
     Examples:
@@ -40,5 +40,7 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
     bootstrap = str(settings.need("bootstrap_servers"))
     with open_session(settings) as cassandra:
         name = group or f"audit-{table}"
-        copied = copy_audit(cassandra, bootstrap, audit.topic, audit.cassandra, name, once=once)
+        copied = copy_audit(
+            cassandra, bootstrap, audit.topic, audit.cassandra, name, pair=table, once=once
+        )
     console.data(copied, text=f"{copied.written:,} changes are in {copied.table}")

@@ -1,7 +1,8 @@
 """The audit topic written into Cassandra: each change of a verdict is one row, told once or ten times.
 
 A change is known by its key, its time and its id, which are the table's primary key; so a record that comes again
-writes the same row again. Offsets are committed behind what was written.
+writes the same row again. Offsets are committed behind what was written. Several pairs may tell on one topic:
+only the records of the pair that is copied are taken.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Copied:
-    """What one copying did; `skipped` are records that are no changes."""
+    """What one copying did; `skipped` are records that are no changes, or of another pair."""
 
     topic: str
     table: str
@@ -67,10 +68,12 @@ def insert_cql(table: str) -> str:
     return f"INSERT INTO {quoted(keyspace)}.{quoted(name)} ({', '.join(COLUMNS)}) VALUES ({marks})"
 
 
-def row_of(value: bytes | None) -> Row | None:
-    """The row of one record; None where it is no change of ours."""
+def row_of(value: bytes | None, pair: str) -> Row | None:
+    """The row of one record; None where it is no change of this pair."""
     try:
         found: Any = json.loads(value or b"")
+        if found.get("table") != pair:
+            return None
         times = {name: _time(found.get(name)) for name in _TIMES}
         whole = {**{name: found.get(name) for name in COLUMNS}, **times}
     except (ValueError, AttributeError, TypeError):
@@ -91,10 +94,11 @@ def copy_audit(
     table: str,
     group: str,
     *,
+    pair: str,
     once: bool,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Copied:
-    """Write what the topic has and gets; with `once` to its end as it is now."""
+    """Write what the topic has and gets of a pair; with `once` to its end as it is now."""
     cassandra.execute(table_cql(table))
     consumer: Any = Consumer(
         {
@@ -111,7 +115,7 @@ def copy_audit(
         ends: set[int] = set()
         while not stopped():
             values = _taken(consumer, topic, ends)
-            rows = [row for row in map(row_of, values) if row is not None]
+            rows = [row for row in (row_of(value, pair) for value in values) if row is not None]
             written += _written(cassandra, table, rows)
             skipped += len(values) - len(rows)
             if values:

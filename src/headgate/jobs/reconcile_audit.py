@@ -98,20 +98,22 @@ class Audit:
             make_topic(self._target.bootstrap, topic, PARTITIONS)
             self._is_made = True
         keeps = self._declared.keep_matches
-        query = changes_sql(self._target.table, row, keeps, looks_back=self._has_told())
+        query = changes_sql(self._target, row, keeps, looks_back=self._has_told())
         sql(self._session, query).write.format("kafka").options(
             **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}
         ).save()
         self._context.store.mark(told_mark(self._target.name), "worse")
 
 
-def changes_sql(table: str, row: LedgerRow, keep_matches: bool, looks_back: bool) -> str:
+def changes_sql(
+    target: ReconcileTarget, row: LedgerRow, keep_matches: bool, looks_back: bool
+) -> str:
     """The changes of one batch or sweep as records, each with what was settled of its key before.
 
-    A match is told where it ends something else. Without a look back nothing was told before, and
+    Several pairs may tell on one topic, so each record names its pair. A match is told where it ends something else. Without a look back nothing was told before, and
     nothing is asked of it.
     """
-    at = spark_literal(row.batch_time)
+    table, pair, at = target.table, spark_literal(target.name), spark_literal(row.batch_time)
     swept = "=" if row.range.is_table else "<>"
     wanted = "TRUE" if keep_matches else "dq_status <> 'MATCH' OR previous <> 'MATCH'"
     own = f"processing_time = {at} AND settled AND origin {swept} 'sweep'"
@@ -120,12 +122,13 @@ def changes_sql(table: str, row: LedgerRow, keep_matches: bool, looks_back: bool
 SELECT
   CAST(pk AS BINARY) AS key,
   CAST(to_json(struct(
-    id, pk, hash_onprem AS onprem_hash, hash_cloud AS cloud_hash, dq_status AS status, previous,
+    id, {pair} AS table, pk, hash_onprem AS onprem_hash, hash_cloud AS cloud_hash, dq_status AS status, previous,
     dq_reason AS reason, rollup, onprem_version, cloud_version, late, stale, conflict,
     processing_time AS audit_ts
   ), map('timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX')) AS BINARY) AS value,
   array(
     struct('headgate.id' AS key, CAST(id AS BINARY) AS value),
+    struct('headgate.table' AS key, CAST({pair} AS BINARY) AS value),
     struct('headgate.revision' AS key, CAST(revision AS BINARY) AS value)
   ) AS headers
 FROM (

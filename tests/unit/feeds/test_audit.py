@@ -9,6 +9,7 @@ from headgate.feeds.audit import COLUMNS, insert_cql, row_of, table_cql
 
 TOLD = {
     "id": "9f",
+    "table": "business",
     "pk": "1",
     "status": "MISMATCH",
     "onprem_hash": "aa",
@@ -20,7 +21,7 @@ TOLD = {
 
 
 def test_a_change_is_a_row_with_its_times() -> None:
-    row = row_of(json.dumps(TOLD).encode())
+    row = row_of(json.dumps(TOLD).encode(), "business")
     assert row is not None
     found = dict(zip(COLUMNS, row, strict=True))
     assert found["audit_ts"] == datetime(2026, 1, 10, 12, 15, 3, 120_000, tzinfo=UTC)
@@ -29,7 +30,13 @@ def test_a_change_is_a_row_with_its_times() -> None:
 
 def test_what_is_no_change_is_no_row() -> None:
     for value in (None, b"", b"no json", b"[]", b"1", b'{"pk": "1"}', b'{"audit_ts": "soon"}'):
-        assert row_of(value) is None
+        assert row_of(value, "business") is None
+
+
+def test_a_change_of_another_pair_on_the_same_topic_is_no_row() -> None:
+    assert row_of(json.dumps({**TOLD, "table": "orders"}).encode(), "business") is None
+    nameless = {name: value for name, value in TOLD.items() if name != "table"}
+    assert row_of(json.dumps(nameless).encode(), "business") is None
 
 
 def test_the_table_is_keyed_so_that_a_change_is_written_once() -> None:

@@ -111,7 +111,7 @@ class Judging:
             "revision": self.revision,
             "processing_time": self.at,
             **self._place(),
-            "id": _ID,
+            "id": _id(self.judged.table.name),
             "verdict": "_row.status",
             "provisional": f"IF(_row.rollup = '{PENDING}', _final_status, NULL)",
             "rollup": "coalesce(_rule.rollup, _row.rollup)",
@@ -160,13 +160,18 @@ class Judging:
         }
 
 
-_ID = (
-    "sha2(\n  concat_ws(\n    '\\n',\n    coalesce(_rule.status, _row.status),\n"
-    "    coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),\n"
-    "    coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),\n    pk\n  ),\n  256\n)"
-)
 _RULE_FIELDS = ("name", "status", "severity", "rollup", "reason")
 _NO_RULE = f"CAST(NULL AS STRUCT<{', '.join(f'{name}: STRING' for name in _RULE_FIELDS)}>)"
+
+
+def _id(table: str) -> str:
+    """As `change_id` makes it."""
+    return (
+        "sha2(\n  concat_ws(\n    '\\n',\n    coalesce(_rule.status, _row.status),\n"
+        "    coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),\n"
+        "    coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),\n"
+        f"    {spark_literal(table)},\n    pk\n  ),\n  256\n)"
+    )
 
 
 def _while_open() -> list[tuple[int, Expr]]:

@@ -41,9 +41,9 @@ class Verdict:
     stale: bool
     conflict: bool
 
-    @property
-    def id(self) -> str:
-        return change_id(self.pk, self.onprem_version, self.cloud_version, self.status)
+    def id_in(self, table: str) -> str:
+        """The name of this change, of a key of this pair."""
+        return change_id(table, self.pk, self.onprem_version, self.cloud_version, self.status)
 
 
 def judge(state: State, at: datetime, limits: Limits, whole: bool = True) -> Verdict:
@@ -84,12 +84,15 @@ def _version(side: SideState | None) -> datetime | None:
     return side.newest.version if side else None
 
 
-def change_id(pk: str, onprem: datetime | None, cloud: datetime | None, status: str) -> str:
+def change_id(
+    table: str, pk: str, onprem: datetime | None, cloud: datetime | None, status: str
+) -> str:
     """The name of one change of a verdict, the same wherever and however often it is told.
 
-    The key stands last, so that no two different changes give one text.
+    Pairs may share a topic and keys, so the table is part of it. The key stands last, so that no two
+    different changes give one text.
     """
-    text = "\n".join((status, _micros(onprem), _micros(cloud), pk))
+    text = "\n".join((status, _micros(onprem), _micros(cloud), table, pk))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
