@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.integration.hashers import AT, Heard, Lab, event, hash_of, in_background
 
+from headgate.checks.cloud_letters import ask_again, cloud_letters, keys_of
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import Reading, merge, of_message
 from headgate.compile.reconcile.verdict import judge
@@ -125,7 +126,10 @@ def test_s1_149_a_delete_propagates_as_a_tombstone_when_asked_to(lab: Lab) -> No
     deleted = [event("dead", action="DELETE"), ("buried", None), event("alive", action="DELETE")]
     lab.send([*deleted, event("missing")])
     done = lab.run(lab.plan(tombstones=True))
-    found = {record.key: record.value for record in lab.records(lab.cloud)}
+    records = lab.records(lab.cloud)
+    found = {record.key: record.value for record in records}
+    times = {record.key: record.timestamp for record in records}
+    assert times[b"dead"] == AT.timestamp() * 1000, "the time of the delete, not of the sending"
     assert (found[b"dead"], found[b"buried"]) == (None, None)
     assert found[b"alive"] is not None
     assert found[b"missing"] is not None  # not there, but nobody said it was deleted
@@ -154,6 +158,23 @@ def test_a_row_that_the_contract_cannot_hash_is_a_dead_letter_and_harms_no_other
     assert letter.headers["headgate.stage"] == "Hash"
     assert letter.headers["headgate.reason_code"] == "dq_hash_refused"
     assert (done.readings, done.dead_letters, done.pauses) == (199, 1, 0)
+
+
+def test_s1_78_letters_are_listed_and_their_keys_read_again_once_mended(lab: Lab) -> None:
+    lab.write([{"pk": "k1"}, {"pk": "k2"}])
+    lab.cassandra.execute(f"UPDATE {lab.table} SET col3 = 9000000000000000 WHERE pk = 'k2'")
+    lab.send([event("k1"), event("k2")])
+    lab.run()
+    (letter,) = cloud_letters(lab.plan())
+    assert (letter.pk, letter.stage, letter.reason_code) == ("k2", "Hash", "dq_hash_refused")
+    assert (letter.job, letter.version) == ("hasher-business", AT)
+    lab.write([{"pk": "k2"}])
+    ask_again(lab.plan(), keys_of([letter]))
+    assert lab.run().dead_letters == 0
+    assert {one["pk"]: one["hash_cloud"] for one in lab.readings()} == {
+        "k1": hash_of("k1"),
+        "k2": hash_of("k2"),
+    }
 
 
 def test_a_key_that_differs_is_read_once_more_and_sent_only_if_it_changed(lab: Lab) -> None:

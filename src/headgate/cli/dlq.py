@@ -18,6 +18,8 @@ VERBS = {
 def group() -> None:
     """Browse dead letters of all jobs, and send them again. They are never deleted.
 
+    Those of hashers and connectors stand on a topic: see headgate reconcile letters.
+
     \b
     Examples:
       headgate dlq groups

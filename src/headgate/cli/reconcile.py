@@ -10,8 +10,10 @@ from headgate.cli.verbs import Verbs
 VERBS: dict[str, str] = {
     "decisions": "the table by which a verdict is found",
     "history": "the story of one key",
+    "letters": "rows of the cloud that could not be read or hashed",
     "repair": "send again what the cloud lacks or has wrong",
     "report": "what was found, as a page, JSON and text",
+    "reread": "ask the hasher to read keys again",
     "status": "keys by status, pending ones, objectives",
     "tables": "compare two tables, row by row or sum by sum",
     "why": "the columns in which the two sides of a key differ",

@@ -1,0 +1,55 @@
+"""`headgate reconcile reread`: ask the hasher to read keys again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.cli.console import console
+from headgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from headgate.feeds.hasher.plan import HasherPlan
+
+
+@click.command()
+@click.argument("table")
+@click.option("--key", "keys", multiple=True, metavar="PK", help="This key; may be repeated.")
+@click.option("--letters", is_flag=True, help="Every key of `headgate reconcile letters TABLE`.")
+@click.option("--reason", metavar="CODE", help="With --letters: only those of this reason code.")
+@click.option("--dry-run", is_flag=True, help="Say which keys, and ask for none.")
+def command(
+    table: str, keys: tuple[str, ...], letters: bool, reason: str | None, dry_run: bool
+) -> None:
+    """Ask the hasher of TABLE to look keys up in Cassandra again; their verdicts follow.
+
+    To ask twice does no harm: a reading that says nothing new changes no verdict.
+
+    \b
+    Examples:
+      headgate reconcile reread business --key 1234567
+      headgate reconcile reread business --letters --reason dq_cassandra_timeout --dry-run
+    """
+    from headgate.checks.cloud_letters import ask_again
+    from headgate.cli.feed_hasher import planned
+    from headgate.feeds.hasher.plan import Given
+    from headgate.settings import load_settings
+
+    if not keys and not letters:
+        raise UsageError("no key is named", fix="name some by --key, or take those of --letters")
+    plan = planned(load_settings(), table, Given())
+    wanted = {**(_of_letters(plan, reason) if letters else {}), **dict.fromkeys(keys)}
+    if wanted and not dry_run:
+        ask_again(plan, wanted)
+    told = "would be read again" if dry_run else "asked for"
+    console.data({"table": table, "keys": sorted(wanted), "asked": not dry_run and bool(wanted)})
+    console.say(f"{len(wanted):,} key{'' if len(wanted) == 1 else 's'} {told}")
+
+
+def _of_letters(plan: HasherPlan, reason: str | None) -> dict[str, datetime | None]:
+    from headgate.checks.cloud_letters import cloud_letters, keys_of
+
+    return keys_of(each for each in cloud_letters(plan) if reason in (None, each.reason_code))
