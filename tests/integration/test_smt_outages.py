@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,25 @@ def own(
     broker: RunningBroker, private_cassandra: Running[CassandraServer], tmp_path: Path
 ) -> Iterator[Rig]:
     """A worker and a Cassandra that the test may kill."""
+    with _rig(broker, private_cassandra, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def alone(
+    private_broker: RunningBroker, private_cassandra: Running[CassandraServer], tmp_path: Path
+) -> Iterator[Rig]:
+    """The same with a broker that the test may kill as well."""
+    with _rig(private_broker, private_cassandra, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def _rig(broker: RunningBroker, node: Running[CassandraServer], folder: Path) -> Iterator[Rig]:
     plugins = build_plugins(ROOT / "connect").folder
-    name = f"outage_{tmp_path.name.replace('-', '_')}"[:40]
-    server = ConnectServer(tmp_path / "connect", broker.bootstrap, plugins, group=name)
-    with Running(server) as worker, rig(broker.bootstrap, private_cassandra, worker, name) as made:
+    name = f"outage_{folder.name.replace('-', '_')}"[:40]
+    server = ConnectServer(folder / "connect", broker.bootstrap, plugins, group=name)
+    with Running(server) as worker, rig(broker.bootstrap, node, worker, name) as made:
         yield made
 
 
@@ -128,3 +144,19 @@ def test_a_letter_that_cannot_be_written_fails_the_task_even_where_errors_are_to
     own.deploy(own.connector(errors__tolerance="all"))
     own.call("POST", f"/connectors/{connector.name}/restart?includeTasks=true&onlyFailed=true")
     assert keys(own.messages(own.topic, lambda got: len(got) >= 1, 40)) == {"k000001"}
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_away_at_a_bad_record_needs_no_hand(
+    alone: Rig, private_broker: RunningBroker
+) -> None:
+    connector = alone.lacking("col4")
+    alone.deploy(connector)
+    assert until(lambda: {t["state"] for t in alone.tasks(connector)} == {"RUNNING"}, 40)
+    private_broker.kill()
+    alone.write([row(1)])
+    time.sleep(35)  # the default of a producer that gives up at half a minute would show
+    private_broker.restart()
+    (letter,) = alone.messages(alone.letters_topic, lambda got: len(got) >= 1, 60)
+    assert headers_of(letter)["headgate.stage"] == "SMT"
+    assert {t["state"] for t in alone.tasks(connector)} == {"RUNNING"}

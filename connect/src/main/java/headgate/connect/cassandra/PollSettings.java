@@ -64,7 +64,7 @@ public final class PollSettings {
         .define("ssl", Type.BOOLEAN, false, Importance.MEDIUM, "use TLS with the JVM's trust store")
         .define("dlq.topic", Type.STRING, DeadLetters.TOPIC, Importance.MEDIUM, "topic of dead letters")
         .define("dlq.bootstrap.servers", Type.LIST, List.of(), Importance.MEDIUM, "brokers of that topic; without them there are none")
-        .define("dlq.timeout.ms", Type.LONG, 30_000L, Range.between(1_000, 600_000), Importance.LOW, "limit for one dead letter");
+        .define("dlq.timeout.ms", Type.LONG, 600_000L, Range.between(1_000, 600_000), Importance.LOW, "limit for one dead letter");
   }
 
   public String connector() {

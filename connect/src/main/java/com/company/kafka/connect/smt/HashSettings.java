@@ -35,7 +35,7 @@ final class HashSettings {
         .define("version.field", Type.STRING, "", Importance.MEDIUM, "field that gets the hash version; empty: none")
         .define("dlq.topic", Type.STRING, DeadLetters.TOPIC, Importance.MEDIUM, "topic of dead letters")
         .define("dlq.bootstrap.servers", Type.LIST, List.of(), Importance.MEDIUM, "brokers of that topic; without them a bad record is an exception")
-        .define("dlq.timeout.ms", Type.LONG, 30_000L, Range.between(1_000, 600_000), Importance.LOW, "limit for one dead letter")
+        .define("dlq.timeout.ms", Type.LONG, 600_000L, Range.between(1_000, 600_000), Importance.LOW, "limit for one dead letter")
         .define("connector.name", Type.STRING, "", Importance.LOW, "the connector's name in counters and dead letters");
   }
 
