@@ -22,9 +22,11 @@ from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached, topic_reached
 from headgate.engine.stream import read_ranges
 from headgate.errors import OperationError
+from headgate.expr.literals import spark_literal
 from headgate.jobs.binding import BOUND, set_clock
 from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
 from headgate.jobs.quality_target import REFUSED
+from headgate.jobs.reconcile_ahead import Ahead
 from headgate.jobs.reconcile_counts import Counted, Hint, Records, Seen
 from headgate.jobs.reconcile_states import (
     Straddling,
@@ -36,6 +38,7 @@ from headgate.jobs.reconcile_states import (
     is_late,
     judged_states,
     late_states,
+    one_of,
     window_of,
 )
 from headgate.jobs.reconcile_target import ReconcileTarget
@@ -48,14 +51,16 @@ from headgate.store.model import TOPIC_SOURCE, Intent
 class Touched:
     """The states that a micro-batch touches: to be carried out exactly once.
 
-    `hint` tells what was observed meanwhile; windows that ended by `watermark` were dropped. Where the
-    state was `begun_amid` what was read before, the table knows more of the same windows.
+    `hint` tells what was observed meanwhile; windows that ended by `watermark` were dropped. Of windows
+    `amid` which the state began, up to that start, the table knows more. `ahead` has keys of which
+    earlier windows have newer versions.
     """
 
     frame: DataFrame
     hint: Callable[[], Hint | None]
     watermark: int
-    begun_amid: bool = False
+    ahead: Ahead
+    amid: int | None = None
 
 
 class ReconcileBatch:
@@ -88,8 +93,9 @@ class ReconcileBatch:
         writing = Writing(self._session, self._target, self._protocol, intent)
         records = writing.bind()
         states, hint, late = self._stage_states(writing)
-        straddling = self._straddling(writing, hint)
-        results, seen = self._judge(writing, states, straddling)
+        straddling = self._straddling(writing, hint, states)
+        before = self._before(intent) if hint is None or hint.conflicted else None
+        results, seen = self._judge(writing, states, straddling, before)
         known = self._states.appended(states).select(*STATE)
         if straddling is not None:
             known = straddling.with_others(known)
@@ -141,25 +147,44 @@ class ReconcileBatch:
         states.createOrReplaceTempView(writing.rules.names.batch_states)
         return stage(self._states, writing.intent, writing.script.one("states"))
 
-    def _straddling(self, writing: Writing, hint: Hint | None) -> Straddling | None:
+    def _straddling(
+        self, writing: Writing, hint: Hint | None, states: Snapshot
+    ) -> Straddling | None:
         """What other windows may know of the touched keys; None where they can know nothing."""
-        others = self._session.table(self._target.states)
-        if self._touched is None or hint is None:
+        others, touched = self._session.table(self._target.states), self._touched
+        if touched is None or hint is None:
             return Straddling(others, None)
-        reached = self._touched.watermark * 1000 + writing.limits.wait // timedelta(microseconds=1)
+        reached = touched.watermark * 1000 + writing.limits.wait // timedelta(microseconds=1)
         newest = window_of(max(hint.latest, reached), writing.limits)
-        if self._touched.begun_amid or window_of(hint.earliest, writing.limits) < newest:
-            return Straddling(others, newest)
+        if touched.amid is not None and newest <= touched.amid:
+            return Straddling(others, None)
+        is_behind = window_of(hint.earliest, writing.limits) < newest
+        ahead = touched.ahead.of(others, newest, is_behind)
+        if is_behind:
+            return Straddling(others, newest if ahead is not None else None, ahead or ())
         older = others.where(f"window_start < timestamp_micros({newest}L)")
+        if ahead is None:
+            return Straddling(older, None)
+        if ahead and not self._states.appended(states).where(one_of(ahead)).isEmpty():
+            return Straddling(older, newest, ahead)
         return Straddling(older, newest) if hint.doubtful and not older.isEmpty() else None
 
+    def _before(self, intent: Intent) -> DataFrame:
+        """The states from before this batch; its own may be there too, after a kill."""
+        at = spark_literal(intent.batch_time)
+        return self._session.table(self._target.states).where(f"batch_time < {at}").select(*STATE)
+
     def _judge(
-        self, writing: Writing, states: Snapshot, straddling: Straddling | None
+        self,
+        writing: Writing,
+        states: Snapshot,
+        straddling: Straddling | None,
+        before: DataFrame | None,
     ) -> tuple[Snapshot, Seen]:
         """Verdicts on what has changed, staged; and what was seen of the states meanwhile."""
         intent, watermark = writing.intent, self._touched.watermark if self._touched else 0
         found, late = self._states.appended(states), is_late(writing.limits, watermark)
-        judged = judged_states(found, intent.range, late, straddling)
+        judged = judged_states(found, intent.range, late, straddling, before)
         seen = Observation()
         judged = judged.observe(seen, *_observed(intent))
         judged.createOrReplaceTempView(writing.rules.names.states)

@@ -27,7 +27,8 @@ from headgate.store.model import Range
 class Hint(NamedTuple):
     """Messages, deletes among them, the earliest and latest time of reading in microseconds.
 
-    `doubtful` is of how many touched states other windows may have more to say.
+    `doubtful` is of how many touched states other windows may have more to say, `conflicted` how many
+    have a version that has said two things.
     """
 
     messages: int
@@ -35,6 +36,7 @@ class Hint(NamedTuple):
     earliest: int
     latest: int
     doubtful: int
+    conflicted: int
 
 
 class Seen(NamedTuple):

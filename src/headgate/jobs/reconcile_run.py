@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
 
@@ -13,6 +14,7 @@ from headgate.engine.protocol import Work
 from headgate.engine.stream import Pace, TopicQuery
 from headgate.errors import OperationError
 from headgate.jobs.quality_topic import QualityRun
+from headgate.jobs.reconcile_ahead import Ahead, amid_window
 from headgate.jobs.reconcile_batch import ReconcileBatch, Touched
 from headgate.jobs.reconcile_counts import Hint
 from headgate.jobs.reconcile_hooks import hooks
@@ -33,6 +35,7 @@ class ReconcileRun(QualityRun):
         self._checkpoint: Checkpoint | None = None
         self._watermark = 0
         self._told: tuple[int, int] | None = None
+        self._ahead = Ahead()
 
     def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """State of another shape is left behind: the table of states has all that it held."""
@@ -48,8 +51,9 @@ class ReconcileRun(QualityRun):
         super().follow(topic)
         self._tell_state()
         if self._context.run.mode == "batch" and not self._context.stop.is_set():
-            for hook in self._hooks:
-                hook.ended()
+            with ExitStack() as each:  # what one cannot tell keeps no other from telling
+                for hook in reversed(self._hooks):
+                    each.callback(hook.ended)
 
     def tick(self) -> None:
         super().tick()
@@ -80,9 +84,12 @@ class ReconcileRun(QualityRun):
         return self._last
 
     def _touched(self, frame: DataFrame) -> Touched:
+        return Touched(frame, self._hint, self._watermark, self._ahead, self._amid())
+
+    def _amid(self) -> int | None:
         start = self._checkpoint.start() if self._checkpoint is not None else None
-        amid = start is not None and any(start.offsets.values())
-        return Touched(frame, self._hint, self._watermark, amid)
+        states = self._context.session.table(self._pair.states)
+        return amid_window(self._context.store, self._pair.job, start, states)
 
     def _hint(self) -> Hint | None:
         if self._stream is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -12,12 +12,14 @@ from pyspark.sql import functions as F
 from headgate.compile.reconcile.facts import conflict
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.merging import merged_query
+from headgate.compile.reconcile.state import DELETE
 from headgate.compile.reconcile.steady import listed, now, steady
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.rules.names import Names
 from headgate.compile.script import Script, Step
 from headgate.engine.followed import own_offsets
 from headgate.engine.statements import sql
+from headgate.expr.literals import spark_literal
 from headgate.store.model import Range
 
 # What a batch counts of its messages and of its states, while the latter are made.
@@ -30,7 +32,7 @@ ODD = (
     " AND onprem.hash IS NOT NULL AND onprem.hash_version <=> cloud.hash_version"
     " AND NOT onprem.action <=> 'DELETE' AND NOT cloud.action <=> 'DELETE')"
 )
-MERGED = "dq_merged"
+MERGED, BEFORE = "dq_merged", "dq_before"
 CLOCK = ("clock", "revision")
 VIEWS = ("view", "verdict view")
 TIMED, AGGREGATED, BOUND = "timed view", "states view", "bound states"
@@ -59,7 +61,12 @@ def streaming_states(
     watermarked.createOrReplaceTempView(names.timed)
     sql(session, script.one(AGGREGATED))
     states = session.table(names.batch_states)
-    return states.observe(STATES_HINT, F.expr(f"count_if({OLD} OR ({ODD}))").alias("doubtful"))
+    conflicts = " OR ".join(conflict(side) for side in SIDES)
+    return states.observe(
+        STATES_HINT,
+        F.expr(f"count_if({OLD} OR ({ODD}))").alias("doubtful"),
+        F.expr(f"count_if({conflicts})").alias("conflicted"),
+    )
 
 
 def batch_states(session: SparkSession, script: Script, names: Names) -> DataFrame:
@@ -92,18 +99,21 @@ class Straddling:
     """Which states may have more in other windows, and where that stands.
 
     Of a version that is older than its window an earlier one may know, and of a window that is not the
-    newest, a later one. Whatever the clocks say, a pair that does not plainly match is looked up too.
+    newest, a later one. Whatever the clocks say, a pair that does not plainly match is looked up too, and
+    so are the keys that are `ahead`: earlier windows have versions of them from beyond their end.
     `newest` is the start of the newest window, in microseconds; None means of all.
     """
 
     others: DataFrame
     newest: int | None
+    ahead: Sequence[str] = ()
 
     @property
     def condition(self) -> str:
         if self.newest is None:
             return "TRUE"
-        return f"{OLD} OR ({ODD}) OR unix_micros(window_start) < {self.newest}L"
+        apart = f"{OLD} OR ({ODD}) OR unix_micros(window_start) < {self.newest}L"
+        return f"{apart} OR {one_of(self.ahead)}" if self.ahead else apart
 
     def keys(self, states: DataFrame) -> DataFrame:
         return states.where(self.condition).select("pk").distinct()
@@ -120,21 +130,55 @@ class Straddling:
         return sql(states.sparkSession, merged_query(MERGED))
 
 
+def one_of(keys: Sequence[str]) -> str:
+    return f"pk IN ({', '.join(map(spark_literal, keys))})"
+
+
 def judged_states(
-    states: DataFrame, range_: Range, late: str, straddling: Straddling | None
+    states: DataFrame,
+    range_: Range,
+    late: str,
+    straddling: Straddling | None,
+    before: DataFrame | None = None,
 ) -> DataFrame:
     """States of a batch as verdicts ask for them.
 
     Their other half may stand in another window, so none is the whole of its key unless it is merged.
     A state has changed where a side's newest version came first in this batch; a record that comes
-    again changes nothing.
+    again changes nothing. Of a version that has said two things, the states from `before` this batch
+    tell which of them stood; without them the last one counts as new.
     """
     if straddling is None:
-        return _told(states, range_, late, whole=False)
-    keys = straddling.keys(states)
-    alone = _told(states.join(keys, "pk", "left_anti"), range_, late, whole=False)
-    merged = _told(straddling.merged(states), range_, late, whole=True)
-    return alone.unionByName(merged)
+        judged = _told(states, range_, late, whole=False)
+    else:
+        keys = straddling.keys(states)
+        alone = _told(states.join(keys, "pk", "left_anti"), range_, late, whole=False)
+        judged = alone.unionByName(_told(straddling.merged(states), range_, late, whole=True))
+    return judged if before is None else _but_what_stood(judged, before, range_)
+
+
+def _but_what_stood(judged: DataFrame, before: DataFrame, range_: Range) -> DataFrame:
+    """A version in conflict that says what it said before this batch has not changed."""
+    doubted = " OR ".join(f"({_again(side, range_)})" for side in SIDES)
+    keys = judged.where(doubted).select("pk").distinct()
+    before.join(keys, "pk", "left_semi").createOrReplaceTempView(BEFORE)
+    stood = sql(judged.sparkSession, merged_query(BEFORE)).select(
+        "pk", *(F.col(side).alias(f"_{side}_before") for side in SIDES)
+    )
+    anew = " OR ".join(
+        f"{_first_came(side, range_)} OR ({_again(side, range_)} AND NOT {_stood(side)})"
+        for side in SIDES
+    )
+    columns = [F.col(name) for name in judged.columns if name != "changed"]
+    found = judged.join(stood, "pk", "left")
+    return found.select(*columns, F.expr(anew).alias("changed"))
+
+
+def _stood(side: str) -> str:
+    was = f"_{side}_before"
+    same = f"{was}.version <=> {side}.version AND {was}.hash_version <=> {side}.hash_version"
+    gone = f"({was}.action <=> '{DELETE}') = ({side}.action <=> '{DELETE}')"
+    return f"({same} AND {was}.hash <=> {side}.hash AND {gone})"
 
 
 def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFrame:
@@ -170,12 +214,16 @@ def window_of(micros: int, limits: Limits) -> int:
 
 
 def changed(range_: Range) -> str:
-    return " OR ".join(f"({_side_changed(side, range_)})" for side in SIDES)
+    return " OR ".join(f"({_first_came(s, range_)} OR {_again(s, range_)})" for s in SIDES)
 
 
-def _side_changed(side: str, range_: Range) -> str:
-    first, newest = (inside(f"{side}{kind}", side, range_) for kind in ("_first", ""))
-    return f"coalesce({first}, FALSE) OR coalesce({conflict(side)} AND {newest}, FALSE)"
+def _first_came(side: str, range_: Range) -> str:
+    return f"coalesce({inside(f'{side}_first', side, range_)}, FALSE)"
+
+
+def _again(side: str, range_: Range) -> str:
+    """The newest version has said several things, the last of them in this batch."""
+    return f"coalesce({conflict(side)} AND {inside(side, side, range_)}, FALSE)"
 
 
 def inside(place: str, side: str, range_: Range) -> str:

@@ -160,7 +160,7 @@ def _deleted_sql(side: str) -> str:
 
 
 def conflict(side: str) -> str:
-    """Whether the newest version of one side came with several hashes, as SQL over a state."""
+    """Whether the newest version of one side has said several things, as SQL over a state."""
     return f"coalesce({side}_hashes.greatest <> {side}_hashes.least, FALSE)"
 
 
@@ -273,7 +273,7 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact(
         "conflict",
-        "one version of a side has come with two hashes",
+        "one version of a side has said two things: by its hash, the contract's version or a delete",
         _either(_is_conflict),
         f"{conflict('onprem')} OR {conflict('cloud')}",
     ),

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from headgate.compile.fragments import call
 from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.state import DELETE
 from headgate.compile.reconcile.steady import steady
 from headgate.compile.reconcile.tables import SIDES, STATE, STATES
 from headgate.compile.rules.names import Names
@@ -21,6 +22,12 @@ JUDGED_NOW = (
 _BITS = 44
 # The first arrival of the newest version, as something of which the greatest is taken.
 _FIRST = "struct({0}version, -unix_micros({0}read_at) AS _micros, -{0}partition AS _partition, -{0}offset AS _offset, {0}hash)"
+
+
+def said(of: str = "", hash_of: str | None = None) -> str:
+    """What a version says, as one number: as far as a verdict asks, as `Reading.said` has it."""
+    whose = of if hash_of is None else hash_of
+    return f"xxhash64({whose}hash, {of}action <=> '{DELETE}', {of}hash_version)"
 
 
 def batch_states_statement(names: Names, limits: Limits) -> str:
@@ -40,7 +47,7 @@ def batch_states_statement(names: Names, limits: Limits) -> str:
             "hash",
             "hash_version",
             "action",
-            "unix_micros(read_at) AS micros",
+            "unix_micros(seen_at) AS micros",
             "row",
             f"window(seen_at, '{seconds} seconds') AS window",
         ],
@@ -67,8 +74,8 @@ def _of_messages(side: str) -> list[str]:
         f"max({of(first)}) AS _{side}_first",
         f"min({of('micros')}) AS _{side}_least",
         f"max({of('place')}) AS _{side}_end",
-        f"max({of('struct(version, xxhash64(hash) AS hash)')}) AS _{side}_greatest",
-        f"max({of('struct(version, ~xxhash64(hash) AS hash)')}) AS _{side}_lowest",
+        f"max({of(f'struct(version, {said()} AS hash)')}) AS _{side}_greatest",
+        f"max({of(f'struct(version, ~{said()} AS hash)')}) AS _{side}_lowest",
     ]
 
 
@@ -134,9 +141,9 @@ def merged_query(states: str) -> str:
 
 
 def _bounds(side: str, end: str) -> str:
-    """One end of a state's hashes under its version; rows from before there were ends have two hashes."""
-    known = [f"{side}_hashes.{end}", f"xxhash64({side}.hash)", f"xxhash64({side}_first.hash)"]
-    found = call(end, known)
+    """One end of what a state's version has said; rows from before there were ends have two hashes."""
+    two = call(end, [said(f"{side}."), said(f"{side}.", f"{side}_first.")])
+    found = call("coalesce", [f"{side}_hashes.{end}", two])
     hash_ = found if end == "greatest" else f"~{found}"
     return f"IF({side} IS NULL, NULL, struct({side}.version, {hash_} AS hash))"
 

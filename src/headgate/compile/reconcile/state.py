@@ -13,6 +13,8 @@ SIDES: tuple[Side, ...] = ("onprem", "cloud")
 DELETE, UPSERT = "DELETE", "UPSERT"
 # What a message of the first side may say was done; what says nothing is an upsert.
 ACTIONS = ("CREATE", "UPDATE", UPSERT, DELETE)
+# What a version says, as far as a verdict asks: its hash, whether it is a delete, the contract's version.
+Said = tuple[str | None, bool, int | None]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class Reading:
     @property
     def rank(self) -> tuple[datetime, int, int]:
         return self.version, self.partition, self.offset
+
+    @property
+    def said(self) -> Said:
+        return self.hash, self.action == DELETE, self.hash_version
 
 
 @dataclass(frozen=True)
@@ -61,19 +67,20 @@ class First:
 class SideState:
     """One side of a key: its newest reading, that version's first, and the ends of what was read.
 
-    `hashes` are the least and the greatest that the newest version came with; one where they are equal.
+    `hashes` are the least and the greatest of what the newest version has said; one where they are equal.
     """
 
     newest: Reading
     first: First
     least: datetime
     end: tuple[int, int]
-    hashes: tuple[str | None, ...] = ()
+    hashes: tuple[Said, ...] = ()
 
     @property
-    def told(self) -> tuple[str | None, ...]:
+    def told(self) -> tuple[Said, ...]:
         """The same where nothing but two readings is known."""
-        return self.hashes or _ends((self.newest.hash, self.first.hash))
+        _, deleted, version = self.newest.said
+        return self.hashes or _ends((self.newest.said, (self.first.hash, deleted, version)))
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ def of_message(side: Side, pk: str, reading: Reading) -> State:
     """The state of a key of which one message is known."""
     first = First(reading.version, reading.read_at, reading.partition, reading.offset, reading.hash)
     place = reading.partition, reading.offset
-    found = SideState(reading, first, reading.read_at, place, (reading.hash,))
+    found = SideState(reading, first, reading.read_at, place, (reading.said,))
     return State(pk, found if side == "onprem" else None, found if side == "cloud" else None, 1)
 
 
@@ -124,13 +131,18 @@ def _merge_side(one: SideState | None, other: SideState | None) -> SideState | N
     )
 
 
-def _merge_hashes(one: SideState, other: SideState) -> tuple[str | None, ...]:
+def _merge_hashes(one: SideState, other: SideState) -> tuple[Said, ...]:
     if one.newest.version != other.newest.version:
         return max(one, other, key=lambda side: side.newest.version).told
     return _ends((*one.told, *other.told))
 
 
-def _ends(hashes: Iterable[str | None]) -> tuple[str | None, ...]:
-    """The least and the greatest; no hash at all is less than any."""
-    found = sorted(set(hashes), key=lambda hash_: (hash_ is not None, hash_ or ""))
+def _ends(said: Iterable[Said]) -> tuple[Said, ...]:
+    """The least and the greatest; what is not given is less than anything."""
+    found = sorted(set(said), key=_order)
     return tuple(found) if len(found) == 1 else (found[0], found[-1])
+
+
+def _order(said: Said) -> tuple[bool, str, bool, int]:
+    hash_, deleted, version = said
+    return hash_ is not None, hash_ or "", deleted, -1 if version is None else version

@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision 58f0e82769d7, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 4246c7112517, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '58f0e82769d7f697c919fe22c85555cc96a58abb3fe874f3fd920082296f8068';
+DEFAULT '4246c7112517345482240ec8c00b8ac7019e73ef68da14bf4eb476c88150e8cd';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -678,14 +678,14 @@ FROM (
     max(CASE WHEN side = 'onprem' THEN struct(version, -micros AS arrival, -place AS place, hash) END) AS _onprem_first,
     min(CASE WHEN side = 'onprem' THEN micros END) AS _onprem_least,
     max(CASE WHEN side = 'onprem' THEN place END) AS _onprem_end,
-    max(CASE WHEN side = 'onprem' THEN struct(version, xxhash64(hash) AS hash) END) AS _onprem_greatest,
-    max(CASE WHEN side = 'onprem' THEN struct(version, ~xxhash64(hash) AS hash) END) AS _onprem_lowest,
+    max(CASE WHEN side = 'onprem' THEN struct(version, xxhash64(hash, action <=> 'DELETE', hash_version) AS hash) END) AS _onprem_greatest,
+    max(CASE WHEN side = 'onprem' THEN struct(version, ~xxhash64(hash, action <=> 'DELETE', hash_version) AS hash) END) AS _onprem_lowest,
     max(CASE WHEN side = 'cloud' THEN struct(version, place, hash, hash_version, action, micros, row) END) AS _cloud,
     max(CASE WHEN side = 'cloud' THEN struct(version, -micros AS arrival, -place AS place, hash) END) AS _cloud_first,
     min(CASE WHEN side = 'cloud' THEN micros END) AS _cloud_least,
     max(CASE WHEN side = 'cloud' THEN place END) AS _cloud_end,
-    max(CASE WHEN side = 'cloud' THEN struct(version, xxhash64(hash) AS hash) END) AS _cloud_greatest,
-    max(CASE WHEN side = 'cloud' THEN struct(version, ~xxhash64(hash) AS hash) END) AS _cloud_lowest,
+    max(CASE WHEN side = 'cloud' THEN struct(version, xxhash64(hash, action <=> 'DELETE', hash_version) AS hash) END) AS _cloud_greatest,
+    max(CASE WHEN side = 'cloud' THEN struct(version, ~xxhash64(hash, action <=> 'DELETE', hash_version) AS hash) END) AS _cloud_lowest,
     count(*) AS records
   FROM (
     SELECT
@@ -697,7 +697,7 @@ FROM (
       hash,
       hash_version,
       action,
-      unix_micros(read_at) AS micros,
+      unix_micros(seen_at) AS micros,
       row,
       window(seen_at, '3600 seconds') AS window
     FROM dq_messages_business_timed
@@ -766,14 +766,38 @@ FROM (
       max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition, -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
       min(onprem_least) AS onprem_least,
       max(onprem_end) AS onprem_end,
-      max(IF(onprem IS NULL, NULL, struct(onprem.version, greatest(onprem_hashes.greatest, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_greatest,
-      max(IF(onprem IS NULL, NULL, struct(onprem.version, ~least(onprem_hashes.least, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_lowest,
+      max(IF(onprem IS NULL, NULL, struct(onprem.version, coalesce(
+        onprem_hashes.greatest,
+        greatest(
+          xxhash64(onprem.hash, onprem.action <=> 'DELETE', onprem.hash_version),
+          xxhash64(onprem_first.hash, onprem.action <=> 'DELETE', onprem.hash_version)
+        )
+      ) AS hash))) AS _onprem_greatest,
+      max(IF(onprem IS NULL, NULL, struct(onprem.version, ~coalesce(
+        onprem_hashes.least,
+        least(
+          xxhash64(onprem.hash, onprem.action <=> 'DELETE', onprem.hash_version),
+          xxhash64(onprem_first.hash, onprem.action <=> 'DELETE', onprem.hash_version)
+        )
+      ) AS hash))) AS _onprem_lowest,
       max(cloud) AS cloud,
       max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition, -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
       min(cloud_least) AS cloud_least,
       max(cloud_end) AS cloud_end,
-      max(IF(cloud IS NULL, NULL, struct(cloud.version, greatest(cloud_hashes.greatest, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_greatest,
-      max(IF(cloud IS NULL, NULL, struct(cloud.version, ~least(cloud_hashes.least, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_lowest,
+      max(IF(cloud IS NULL, NULL, struct(cloud.version, coalesce(
+        cloud_hashes.greatest,
+        greatest(
+          xxhash64(cloud.hash, cloud.action <=> 'DELETE', cloud.hash_version),
+          xxhash64(cloud_first.hash, cloud.action <=> 'DELETE', cloud.hash_version)
+        )
+      ) AS hash))) AS _cloud_greatest,
+      max(IF(cloud IS NULL, NULL, struct(cloud.version, ~coalesce(
+        cloud_hashes.least,
+        least(
+          xxhash64(cloud.hash, cloud.action <=> 'DELETE', cloud.hash_version),
+          xxhash64(cloud_first.hash, cloud.action <=> 'DELETE', cloud.hash_version)
+        )
+      ) AS hash))) AS _cloud_lowest,
       max(records) AS records
     FROM dq_batch_states_business
     GROUP BY pk
@@ -839,6 +863,7 @@ SELECT
       coalesce(_rule.status, _row.status),
       coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),
       coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),
+      'business',
       pk
     ),
     256
@@ -1373,6 +1398,7 @@ FROM (
         coalesce(_rule.status, _row.status),
         coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),
         coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),
+        'business',
         pk
       ),
       256
@@ -1583,14 +1609,38 @@ FROM (
                       max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition, -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
                       min(onprem_least) AS onprem_least,
                       max(onprem_end) AS onprem_end,
-                      max(IF(onprem IS NULL, NULL, struct(onprem.version, greatest(onprem_hashes.greatest, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_greatest,
-                      max(IF(onprem IS NULL, NULL, struct(onprem.version, ~least(onprem_hashes.least, xxhash64(onprem.hash), xxhash64(onprem_first.hash)) AS hash))) AS _onprem_lowest,
+                      max(IF(onprem IS NULL, NULL, struct(onprem.version, coalesce(
+                        onprem_hashes.greatest,
+                        greatest(
+                          xxhash64(onprem.hash, onprem.action <=> 'DELETE', onprem.hash_version),
+                          xxhash64(onprem_first.hash, onprem.action <=> 'DELETE', onprem.hash_version)
+                        )
+                      ) AS hash))) AS _onprem_greatest,
+                      max(IF(onprem IS NULL, NULL, struct(onprem.version, ~coalesce(
+                        onprem_hashes.least,
+                        least(
+                          xxhash64(onprem.hash, onprem.action <=> 'DELETE', onprem.hash_version),
+                          xxhash64(onprem_first.hash, onprem.action <=> 'DELETE', onprem.hash_version)
+                        )
+                      ) AS hash))) AS _onprem_lowest,
                       max(cloud) AS cloud,
                       max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition, -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
                       min(cloud_least) AS cloud_least,
                       max(cloud_end) AS cloud_end,
-                      max(IF(cloud IS NULL, NULL, struct(cloud.version, greatest(cloud_hashes.greatest, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_greatest,
-                      max(IF(cloud IS NULL, NULL, struct(cloud.version, ~least(cloud_hashes.least, xxhash64(cloud.hash), xxhash64(cloud_first.hash)) AS hash))) AS _cloud_lowest,
+                      max(IF(cloud IS NULL, NULL, struct(cloud.version, coalesce(
+                        cloud_hashes.greatest,
+                        greatest(
+                          xxhash64(cloud.hash, cloud.action <=> 'DELETE', cloud.hash_version),
+                          xxhash64(cloud_first.hash, cloud.action <=> 'DELETE', cloud.hash_version)
+                        )
+                      ) AS hash))) AS _cloud_greatest,
+                      max(IF(cloud IS NULL, NULL, struct(cloud.version, ~coalesce(
+                        cloud_hashes.least,
+                        least(
+                          xxhash64(cloud.hash, cloud.action <=> 'DELETE', cloud.hash_version),
+                          xxhash64(cloud_first.hash, cloud.action <=> 'DELETE', cloud.hash_version)
+                        )
+                      ) AS hash))) AS _cloud_lowest,
                       max(records) AS records
                     FROM lake.dq.states_business
                     GROUP BY pk

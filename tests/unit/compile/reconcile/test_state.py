@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.compile.reconcile.state import Reading, State, merge, merge_all, of_message
+from headgate.compile.reconcile.state import DELETE, Reading, State, merge, merge_all, of_message
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 MOMENTS = st.integers(0, 3).map(lambda seconds: START + timedelta(seconds=seconds))
@@ -81,7 +81,9 @@ def test_the_newest_version_wins_and_its_first_arrival_gives_the_times(parts: li
 
 
 @given(messages())
-def test_a_conflict_is_told_of_any_two_hashes_of_the_newest_version(parts: list[State]) -> None:
+def test_a_conflict_is_told_of_any_two_things_that_the_newest_version_says(
+    parts: list[State],
+) -> None:
     """Whichever came first or last: also of a hash that was said before and after another."""
     found = merge_all(parts)
     for side in ("onprem", "cloud"):
@@ -89,7 +91,9 @@ def test_a_conflict_is_told_of_any_two_hashes_of_the_newest_version(parts: list[
         if merged is None:
             continue
         same = {
-            one.newest.hash for one in own if one and one.newest.version == merged.newest.version
+            (one.newest.hash, one.newest.action == DELETE, one.newest.hash_version)
+            for one in own
+            if one and one.newest.version == merged.newest.version
         }
         assert (len(merged.told) > 1) == (len(same) > 1)
         assert set(merged.told) <= same
