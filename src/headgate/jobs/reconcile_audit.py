@@ -6,6 +6,8 @@ that a reader who keys on it sees each once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
 
 from headgate.engine.context import RunContext
@@ -14,6 +16,7 @@ from headgate.engine.topics import Topics, TopicSpec
 from headgate.expr.literals import spark_literal
 from headgate.jobs.reconcile_sweep import sweep_job
 from headgate.jobs.reconcile_target import COUNTED, ReconcileTarget
+from headgate.metrics import gauges, names
 from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
 
@@ -40,10 +43,15 @@ def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
 class Audit:
     """Sends what batches and sweeps have settled; what a killed run left unsent is sent first."""
 
-    def __init__(self, context: RunContext, target: ReconcileTarget, declared: Reconcile) -> None:
+    what = "the changes of verdicts on the audit topic"
+
+    def __init__(
+        self, context: RunContext, target: ReconcileTarget, declared: Callable[[], Reconcile]
+    ) -> None:
         self._context, self._target, self._declared = context, target, declared
         self._session: SparkSession = context.session.newSession()
-        self._is_made, self._last = False, 0
+        self._made: set[str] = set()
+        self._last, self._owed = 0, -1
 
     def tick(self) -> None:
         if self._context.run.mode != BATCH and self._context.store.ledger_after(self._last, 1):
@@ -57,19 +65,30 @@ class Audit:
 
     def send(self) -> int:
         """Send what the ledger has settled since; how many rows of it there were."""
-        topic, store = self._declared.audit.topic, self._context.store
+        topic, store = self._declared().audit.topic, self._context.store
         if topic is None:
+            self._owe(0)
             return 0
         mark = store.read_mark(audit_mark(self._target.name))
         sent, (rows, last) = 0, self._rows(int(mark.value) if mark else 0)
-        for row in rows:
-            if self._is_worth_telling(row):
-                self._send(row, topic)
-                sent += 1
-            self._context.still_mine()
-            store.mark(audit_mark(self._target.name), str(row.id))
+        done = 0
+        try:
+            for row in rows:
+                if self._is_worth_telling(row):
+                    self._send(row, topic)
+                    sent += 1
+                self._context.still_mine()
+                store.mark(audit_mark(self._target.name), str(row.id))
+                done += 1
+        finally:
+            self._owe(len(rows) - done)
         self._last = last
         return sent
+
+    def _owe(self, batches: int) -> None:
+        if batches != self._owed:
+            self._owed = batches
+            gauges.keep(self._context.store, names.AUDIT_BEHIND, self._target.job, batches)
 
     def _rows(self, last: int) -> tuple[list[LedgerRow], int]:
         """The rows of this pair since, and the last of all that were looked at."""
@@ -87,17 +106,17 @@ class Audit:
         settled = {count.rule for _, count in counted if not count.rule.startswith(COUNTED)}
         settled.discard("")
         if not settled - {MATCHED}:
-            return bool(settled) and (self._declared.keep_matches or self._has_told())
+            return bool(settled) and (self._declared().keep_matches or self._has_told())
         return True
 
     def _has_told(self) -> bool:
         return self._context.store.read_mark(told_mark(self._target.name)) is not None
 
     def _send(self, row: LedgerRow, topic: str) -> None:
-        if not self._is_made:
+        if topic not in self._made:
             make_topic(self._target.bootstrap, topic, PARTITIONS)
-            self._is_made = True
-        keeps = self._declared.keep_matches
+            self._made.add(topic)
+        keeps = self._declared().keep_matches
         query = changes_sql(self._target, row, keeps, looks_back=self._has_told())
         sql(self._session, query).write.format("kafka").options(
             **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}

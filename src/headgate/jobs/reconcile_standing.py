@@ -49,17 +49,20 @@ class StandingHook:
     The more there are, the less often: no batch goes on meanwhile.
     """
 
+    what = "how its keys stand"
+
     def __init__(
         self,
         context: RunContext,
         target: ReconcileTarget,
-        declared: Reconcile,
+        declared: Callable[[], Reconcile],
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._context, self._target, self._declared = context, target, declared
         self._session: SparkSession = context.session.newSession()
         self._clock = clock
-        self._next, self._is_made = float("-inf"), False
+        self._next = float("-inf")
+        self._made: set[str] = set()
         self._counted: tuple[object, ...] = ()
 
     def settled(self, row: LedgerRow) -> None:
@@ -99,8 +102,9 @@ class StandingHook:
         found = self._count(view)
         self._counted = stands
         self._keep(found)
-        if self._declared.status_topic is not None:
-            self._send(found, self._declared.status_topic)
+        topic = self._declared().status_topic
+        if topic is not None:
+            self._send(found, topic)
 
     def _count(self, view: str) -> Counted:
         rows = sql(
@@ -123,7 +127,7 @@ class StandingHook:
         if found.settled:
             share = found.within / found.settled
             gauges.keep(store, names.WITHIN_GRACE, job, share)
-            gauges.keep(store, names.SLO_MET, job, int(share >= self._declared.slo.within_grace))
+            gauges.keep(store, names.SLO_MET, job, int(share >= self._declared().slo.within_grace))
 
     def _send(self, found: Counted, topic: str) -> None:
         """Every status, as the documents' sink has it: dq_status and cnt, and what else helps.
@@ -135,9 +139,9 @@ class StandingHook:
             f"({spark_literal(status)}, {n}L, {spark_literal(rollup)})"
             for (status, rollup), n in sorted({**none, **found.keys}.items())
         )
-        if not self._is_made:
+        if topic not in self._made:
             make_topic(self._target.bootstrap, topic, 1)
-            self._is_made = True
+            self._made.add(topic)
         about = [("table", self._target.name), ("at", self._clock().isoformat())]
         more = ", ".join(f"{spark_literal(value)} AS {name}" for name, value in about)
         frame = sql(

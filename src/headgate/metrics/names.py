@@ -79,6 +79,13 @@ WITHIN_GRACE = _metric(
     "Share of settled keys whose sides met within window and grace.",
 )
 SLO_MET = _metric("dq_slo_met", "gauge", "flag", "job", "1 when that share reaches its objective.")
+AUDIT_BEHIND = _metric(
+    "dq_audit_behind",
+    "gauge",
+    "batches",
+    "job",
+    "Settled batches and sweeps whose changes could not be told on the audit topic yet.",
+)
 SMT_ERRORS = _metric(
     "dq_smt_errors_total", "counter", "records", "table", "Records that Connect's hashing refused."
 )
@@ -244,7 +251,7 @@ FILTER_LIVE = _metric(
 METRICS: tuple[Metric, ...] = (
     *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
     *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
-    *(KEYS, WITHIN_GRACE, SLO_MET, SMT_ERRORS, SMT_MISSING_FIELDS),
+    *(KEYS, WITHIN_GRACE, SLO_MET, AUDIT_BEHIND, SMT_ERRORS, SMT_MISSING_FIELDS),
     *(RECORDS_READ, RECORDS, DEAD_LETTERS, OFFSET_GAPS, BATCHES, BATCH_SECONDS),
     *(LAST_BATCH_SECONDS, LAST_BATCH_RECORDS, LAST_BATCH_TIME, FAILED_BATCHES),
     *(BACKPRESSURE, BACKPRESSURE_HIGH, LAG, RUNNING_JOBS, JOB_RUNNING),
@@ -256,7 +263,7 @@ METRICS: tuple[Metric, ...] = (
     *(FILTER_ROUTED, FILTER_REFUSED, FILTER_BEHIND, FILTER_LIVE),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
-KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES, WITHIN_GRACE, SLO_MET)
+KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES, WITHIN_GRACE, SLO_MET, AUDIT_BEHIND)
 LABELLED_GAUGES = (KEYS,)
 # Names that the documents use beside those of the table.
 ALIASES = {"dq_invalid_hash_total": "dq_hash_format_error_total"}

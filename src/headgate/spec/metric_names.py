@@ -21,6 +21,7 @@ TAKEN_METRICS = frozenset(
         "keys",
         "reconciled_within_grace",
         "slo_met",
+        "audit_behind",
         "smt_errors_total",
         "smt_missing_fields_total",
         "state_rows",
