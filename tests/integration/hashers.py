@@ -144,7 +144,8 @@ class Lab:
             for m in consumer.consume(500, 0.1):
                 assert m.error() is None
                 headers = {k: v.decode() for k, v in m.headers() or ()}
-                found.append(Got(m.key(), m.value(), headers, m.partition(), m.offset()))
+                place = (m.partition(), m.offset(), m.timestamp()[1])
+                found.append(Got(m.key(), m.value(), headers, *place))
         consumer.close()
         return sorted(found, key=lambda got: (got.partition, got.offset))
 
@@ -158,6 +159,7 @@ class Got:
     headers: dict[str, str]
     partition: int
     offset: int
+    timestamp: int
 
 
 def row_of(key: str) -> dict[str, object]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.hashers import Lab, event, eventually, hash_of
+from tests.integration.hashers import Got, Lab, event, eventually, hash_of
 
 from headgate.engine.topics import TopicSpec
 from headgate.feeds.cassandra import Cassandra, Place, session_at
@@ -63,14 +64,23 @@ def test_changes_that_debezium_captures_become_readings_and_deletes_tombstones(
     with Running(CdcServer(tmp_path / "cdc", broker.bootstrap, node.folder, node.port)):
         lab.write([{"pk": f"k{n}"} for n in range(50)])
         session.execute(f"UPDATE {lab.table} SET col1 = 'new' WHERE pk = 'k3'")
+        began = int(time.time() * 1000)
         session.execute(f"DELETE FROM {lab.table} WHERE pk = 'k4'")
         assert eventually(lambda: broker.topics.found(topic).span >= 52, 60)
     lab.run(lab.plan(mode="cdc", topic=topic))
-    newest = {record.key.decode(): record.value for record in lab.records(lab.cloud)}
+    records = lab.records(lab.cloud)
+    newest = {record.key.decode(): record.value for record in records}
+    (dead,) = [record for record in records if record.value is None]
+    told = next(e for e in map(value_of, lab.records(topic)) if e["op"] == "d")
+    assert began <= dead.timestamp == -(-told["source"]["ts_us"] // 1000) <= told["ts_ms"]
     assert newest.keys() == {f"k{n}" for n in range(50)}
     assert newest["k4"] is None
     assert json.loads(newest["k3"] or b"")["hash_cloud"] == hash_of("k3", col1="new")
     assert json.loads(newest["k5"] or b"")["hash_cloud"] == hash_of("k5")
+
+
+def value_of(record: Got) -> Any:
+    return json.loads(record.value or b"{}")
 
 
 def test_framed_events_are_read_and_framed_readings_written(

@@ -180,10 +180,7 @@ class Topics:
 
     def gaps(self, name: str) -> TopicGaps:
         """Whether the topic is compacted, and whether this broker has ever had a transaction."""
-        asked = ConfigResource(ResourceType.TOPIC, name)
-        words = f"the configuration of {name} could not be read"
-        found = self._result(self._admin.describe_configs([asked])[asked], words)
-        compaction = "compact" in str(found["cleanup.policy"].value)
+        compaction = "compact" in self._setting(name, "cleanup.policy")
         return TopicGaps(compaction, transactions=TRANSACTIONS in self._all())
 
     def largest(self, names: Collection[str]) -> dict[str, int]:
@@ -195,6 +192,15 @@ class Topics:
         words = "the configuration of {} could not be read"
         found = {r: self._result(f, words.format(r.name)) for r, f in answers.items()}
         return {r.name: int(str(own["max.message.bytes"].value)) for r, own in found.items()}
+
+    def keeps_times(self, name: str) -> bool:
+        """Whether a record keeps the time that its producer gave it."""
+        return self._setting(name, "message.timestamp.type") == "CreateTime"
+
+    def _setting(self, name: str, key: str) -> str:
+        asked = ConfigResource(ResourceType.TOPIC, name)
+        words = f"the configuration of {name} could not be read"
+        return str(self._result(self._admin.describe_configs([asked])[asked], words)[key].value)
 
     def unwritable(self, names: Collection[str]) -> dict[str, str]:
         """Of these topics, those that exist and that we may not write to, with the reason."""

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -37,7 +38,7 @@ from headgate.feeds.hasher.framing import opener
 from headgate.feeds.hasher.key_path import key_of
 from headgate.feeds.hasher.offsets import Offsets
 from headgate.feeds.hasher.polling import read_state, token_ranges, write_state
-from headgate.feeds.hasher.publisher import Publisher
+from headgate.feeds.hasher.publisher import Publisher, stamp_of
 from headgate.feeds.hasher.reading import CloudForm, Reading, differs, newest, reading_of
 from headgate.feeds.hasher.rereads import Rereads
 from headgate.spec.hash_contract_types import parse_hash_type
@@ -307,6 +308,13 @@ def test_a_change_event_gives_the_key_and_whether_it_was_deleted() -> None:
     asked = changed_of(record(value), ("pk",))
     assert isinstance(asked, Asked)
     assert (asked.key, asked.deleted, asked.version) == ("k1", True, AT)
+    moments = {"ts_us": 1_772_366_399_000_001, "ts_ms": 1_772_366_399_000}
+    timed = changed_of(record({**value, "source": moments}), ("pk",))
+    assert isinstance(timed, Asked)
+    assert timed.version == datetime(2026, 3, 1, 11, 59, 59, 1, tzinfo=UTC), "not of the sending"
+    far = changed_of(record({**value, "source": {"ts_us": 10**18}}), ("pk",))
+    assert isinstance(far, Asked)
+    assert far.version == AT
     whole = changed_of(record({**value, "op": "u"}), ("pk", "pk"))
     assert isinstance(whole, Asked)
     assert (whole.key, whole.deleted) == ('["k1", "k1"]', False)
@@ -436,6 +444,45 @@ def test_how_far_a_scan_came_is_kept_and_a_damaged_note_is_said(tmp_path: Path) 
     file.write_text("{")
     with pytest.raises(OperationError, match="cannot be read"):
         read_state(file, "id1")
+
+
+@pytest.mark.parametrize(
+    ("deleted_at", "stamp"),
+    [
+        (AT, 1_772_366_400_123),
+        (AT + timedelta(microseconds=1), 1_772_366_400_124),
+        (datetime(1960, 1, 1, tzinfo=UTC), 1),
+        (datetime(2099, 1, 1, tzinfo=UTC), 1_772_452_800_123),
+    ],
+)
+def test_the_time_of_a_tombstone_is_not_before_what_it_deletes_nor_after_now(
+    deleted_at: datetime, stamp: int
+) -> None:
+    assert stamp_of(deleted_at, AT + timedelta(days=1)) == stamp
+
+
+class Taken:
+    """Stands for the producer: keeps the times that records are sent with."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, int] = {}
+
+    def produce(self, topic: str, _value: object, key: bytes, **how: object) -> None:
+        self.times[key.decode()] = cast("int", how["timestamp"])
+
+    def __len__(self) -> int:
+        return 0
+
+
+def test_s1_149_a_tombstone_has_the_time_of_the_delete_and_a_reading_that_of_its_sending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = Taken()
+    monkeypatch.setattr("headgate.feeds.hasher.publisher.producer", lambda *_: taken)
+    publisher = Publisher("", "hasher-business")
+    publisher.bury("topic2", "dead", AT, [record({})], lambda: None)
+    publisher.send("topic2", "alive", b"{}", [record({})], lambda: None)
+    assert taken.times == {"dead": 1_772_366_400_123, "alive": 0}
 
 
 def test_readings_that_wait_for_a_broker_that_is_away_are_known() -> None:

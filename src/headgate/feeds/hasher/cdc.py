@@ -42,7 +42,20 @@ def _cell(cell: Any) -> str | None:
 
 
 def _moment(data: Mapping[str, Any], record: Record) -> datetime:
+    """When it was written to Cassandra; `ts_ms` of the event itself is only when it was sent on."""
+    source = data.get("source")
+    written = cast("Mapping[str, Any]", source if isinstance(source, dict) else {})
+    said = [
+        (written.get("ts_us"), timedelta(microseconds=1)),
+        (written.get("ts_ms"), timedelta(milliseconds=1)),
+        (data.get("ts_ms"), timedelta(milliseconds=1)),
+    ]
+    times = (_since(value, unit) for value, unit in said)
+    return next((found for found in times if found is not None), record.timestamp)
+
+
+def _since(value: Any, unit: timedelta) -> datetime | None:
     try:
-        return EPOCH + timedelta(milliseconds=int(data["ts_ms"]))
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return record.timestamp
+        return EPOCH + int(value) * unit
+    except (TypeError, ValueError, OverflowError):
+        return None

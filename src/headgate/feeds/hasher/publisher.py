@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException
@@ -20,6 +20,9 @@ AWAY = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DO
 NOBODY, MOMENT = "_ALL_BROKERS_DOWN", 1.0
 # Below the usual limit of 1 MiB for a message, with room for our own headers.
 LARGEST = 900_000
+# The producer's own word for the time of sending.
+NOW = 0
+EPOCH, ONE_MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 Headers = list[tuple[str, bytes | None]]
 Done = Callable[[], None]
 
@@ -28,6 +31,12 @@ def size_of(record: Record) -> int:
     """Bytes of key, value and headers."""
     headers = sum(len(name) + len(value or b"") + 10 for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers
+
+
+def stamp_of(deleted_at: datetime, now: datetime) -> int:
+    """The milliseconds of a tombstone: not before what it deletes, and a broker takes none after now."""
+    since = min(deleted_at, now) - EPOCH
+    return max(-(-since // ONE_MILLISECOND), 1)
 
 
 class _Producer(Protocol):
@@ -39,6 +48,7 @@ class _Producer(Protocol):
         value: bytes | None,
         key: bytes | None,
         *,
+        timestamp: int,
         headers: Headers,
         on_delivery: Callable[[KafkaError | None, object], None],
     ) -> None: ...
@@ -82,10 +92,15 @@ class Publisher:
     def send(
         self, topic: str, key: str, value: bytes | None, origin: Sequence[Record], done: Done
     ) -> None:
-        """Queue a reading, None as a tombstone; `done` is called once it is acknowledged."""
-        newest = origin[-1] if origin else None
-        headers = self._origin(newest) if newest else self._job_header()
-        self._queue(topic, value, key.encode(), headers, done)
+        """Queue a reading; `done` is called once it is acknowledged."""
+        self._queue(topic, value, key.encode(), self._headers(origin), done)
+
+    def bury(
+        self, topic: str, key: str, deleted_at: datetime, origin: Sequence[Record], done: Done
+    ) -> None:
+        """Queue a tombstone; the record's time is all the version that it can have."""
+        stamp = stamp_of(deleted_at, datetime.now(UTC))
+        self._queue(topic, None, key.encode(), self._headers(origin), done, stamp)
 
     def dead_letter(self, topic: str, record: Record, letter: Letter, done: Done) -> None:
         """Queue a dead letter: the original bytes, and in headers where it was and why."""
@@ -124,11 +139,20 @@ class Publisher:
         }
         return [*((n, fact.encode()) for n, fact in facts.items()), *self._job_header()]
 
+    def _headers(self, origin: Sequence[Record]) -> Headers:
+        return self._origin(origin[-1]) if origin else self._job_header()
+
     def _job_header(self) -> Headers:
         return [("headgate.job", self._job.encode())]
 
     def _queue(
-        self, topic: str, value: bytes | None, key: bytes | None, headers: Headers, done: Done
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        done: Done,
+        stamp: int = NOW,
     ) -> None:
         def delivered(error: KafkaError | None, _message: object) -> None:
             if error is None:
@@ -139,7 +163,9 @@ class Publisher:
 
         while True:
             try:
-                self._producer.produce(topic, value, key, headers=headers, on_delivery=delivered)
+                self._producer.produce(
+                    topic, value, key, timestamp=stamp, headers=headers, on_delivery=delivered
+                )
                 return
             except BufferError:
                 self._producer.poll(0.05)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from headgate.engine.topics import Topics, TopicSpec
+from headgate.errors import SettingsError
 from headgate.feeds.cassandra import Cassandra, Place, session_at
 from headgate.feeds.hasher.asked import Asked, Record, Skipped, asked_of, request_of, reread_topic
 from headgate.feeds.hasher.cdc import changed_of
@@ -98,14 +99,26 @@ def _ready(plan: HasherPlan) -> Ends:
         TopicSpec(plan.cloud_topic, CLOUD_PARTITIONS, TOPIC_DAYS),
         TopicSpec(plan.letters_topic, LETTER_PARTITIONS, LETTER_DAYS),
     ]
+    topics.create(wanted)
     if plan.given.mode == "poll":
-        topics.create(wanted)
         return Ends({})
+    _require_times(plan, topics)
     partitions = topics.found(plan.topic).partitions
     more = [TopicSpec(name, partitions, TOPIC_DAYS) for name in plan.topics if name != plan.topic]
-    topics.create([*wanted, *more])
+    topics.create(more)
     found = [topics.found(name) for name in plan.topics]
     return Ends({(state.name, p): end for state in found for p, end in state.end.items()})
+
+
+def _require_times(plan: HasherPlan, topics: Topics) -> None:
+    """A tombstone's version is its record's time: that of the delete, which the topic must keep."""
+    if plan.tombstones and not topics.keeps_times(plan.cloud_topic):
+        raise SettingsError(
+            f"{plan.cloud_topic} does not keep the times that records are sent with",
+            why="a tombstone would have the time of its arrival as its version, and a row that was"
+            " made anew before then would stay a ZOMBIE",
+            fix="set message.timestamp.type=CreateTime on the topic, or use no tombstones",
+        )
 
 
 def _table(plan: HasherPlan, cassandra: Cassandra, counts: Counts, watcher: Watcher) -> HashedTable:

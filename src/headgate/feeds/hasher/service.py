@@ -153,8 +153,11 @@ class Hasher:
             return  # nothing new: sent again, it would only count as a duplicate
         self._count(reading, asked, changed=not records, tombstone=value is None)
         self._plan_reread(mine, reading)
-        done = partial(self._done, PUBLISHED, records)
-        self._publisher.send(self._plan.cloud_topic, asked.key, value, [asked.record], done)
+        done, topic = partial(self._done, PUBLISHED, records), self._plan.cloud_topic
+        if value is None:
+            self._publisher.bury(topic, asked.key, reading.version, [asked.record], done)
+        else:
+            self._publisher.send(topic, asked.key, value, [asked.record], done)
 
     def _value(self, reading: Reading, asked: Asked) -> bytes | None:
         if self._plan.tombstones and reading.absent and asked.deleted:
