@@ -64,16 +64,21 @@ def by_group(verdicts: Mapping[str, tuple[Any, ...]], *without: int) -> list[Tol
     return [found[group] for group in sorted(found)]
 
 
-def test_no_order_of_delivery_changes_a_verdict(new_pipeline: Callable[..., Pipeline]) -> None:
-    pairs = [Pair(new_pipeline()) for _ in range(3)]
-    for order, pair in enumerate(pairs):
-        deliver(pair, [order], keys=60, parts=1 + order % 2)
-    first, *others = [pair.verdicts() for pair in pairs]
+def test_no_order_of_delivery_and_no_repetition_changes_a_verdict(
+    new_pipeline: Callable[..., Pipeline],
+) -> None:
+    alone, shared = Pair(new_pipeline()), shared_pair(new_pipeline, 3)
+    deliver(alone, [0], keys=60, parts=1)
+    sent = deliver(shared, [1, 2, 3], keys=60, parts=2, again=[0.0, 0.0, 0.1])
+    first, others = alone.verdicts(), shared.verdicts()
     assert len({row[1] for row in first.values()}) >= 6
-    assert others == [first, first]
-    for pair in pairs:
+    assert (first, others) == (alone.expected(), shared.expected())
+    assert by_group(others)[:2] == [*by_group(first), *by_group(first)]
+    # Said again, an old version may be the newest offset.
+    assert by_group(others, STALE)[2:] == by_group(first, STALE)
+    assert sent > 3 * len(random_messages(SEED, 60))
+    for pair in (alone, shared):
         assert pair.last_told() == pair.statuses()
-    assert first == pairs[0].expected()
 
 
 @pytest.mark.slow
@@ -103,7 +108,6 @@ def test_what_is_said_again_changes_no_verdict(new_pipeline: Callable[..., Pipel
     verdicts = pair.verdicts()
     assert verdicts == pair.expected()
     assert pair.last_told() == pair.statuses()
-    # Said again, an old version may be the newest offset.
     once, *twice = by_group(verdicts, STALE)
     assert twice == [once, once]
     assert sum(pair.outcomes().values()) == sent
