@@ -29,6 +29,7 @@ from headgate.feeds.hasher.asked import (
     Record,
     Skipped,
     asked_of,
+    event_form,
     request_of,
 )
 from headgate.feeds.hasher.cdc import changed_of
@@ -42,6 +43,7 @@ from headgate.feeds.hasher.publisher import Publisher, stamp_of
 from headgate.feeds.hasher.reading import CloudForm, Reading, differs, newest, reading_of
 from headgate.feeds.hasher.rereads import Rereads
 from headgate.spec.hash_contract_types import parse_hash_type
+from headgate.spec.rules_loader import load_rules
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 PATH = read_path("partitionColumns[type='PK'].value")
@@ -86,9 +88,21 @@ def test_a_time_that_no_calendar_has_in_utc_gives_way_to_the_records_own(far: st
     assert asked_for(event_ts=far).version == AT
 
 
-def test_a_number_that_is_none_in_a_field_that_nobody_reads_does_no_harm() -> None:
-    text = json.dumps(event(other=float("nan"))).encode()
-    assert isinstance(asked_of(record(text), FORM), Asked)
+ROOT = Path(__file__).parents[3]
+SOUND = json.loads((ROOT / "tests/fixtures/reconcile/sound.json").read_text("utf-8"))
+TOPIC1 = load_rules(ROOT / "rules/topic1.yml", {}).value.table("business")
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_the_hasher_answers_what_the_job_takes_and_nothing_else(name: str) -> None:
+    """What the job says of these records is asked of Spark in test_reconcile_sound.py."""
+    assert TOPIC1.reconcile is not None
+    case = SOUND[name]
+    found = asked_of(record(case["text"].encode()), event_form(TOPIC1, TOPIC1.reconcile, PATH))
+    assert isinstance(found, Asked) == case["sound"]
+    if isinstance(found, Asked):
+        own = datetime.fromisoformat(case["version"]) if case["version"] else AT
+        assert (found.key, found.version) == (case["key"], own)
 
 
 def test_a_framed_value_whose_schema_is_in_another_language_is_left_to_the_job(
@@ -119,10 +133,10 @@ def test_a_tombstone_asks_whether_the_key_of_its_record_is_gone() -> None:
         (b"[1]", "not_json"),
         (b"\xff", "not_json"),
         (b"[" * 100_000, "not_json"),
-        (event(event_ts="yesterday"), "not_json"),
+        (event(event_ts="yesterday"), "wrong_type"),
         (event(partitionColumns=[]), "missing_pk"),
         (event(partitionColumns="k1"), "missing_pk"),
-        (event(partitionColumns=[{"type": "PK", "value": "\ud800"}]), "missing_pk"),
+        (event(partitionColumns=[{"type": "PK", "value": "\ud800"}]), "not_json"),
         (event(action="TRUNCATE"), "unknown_action"),
         (event(action="delete"), "unknown_action"),
     ],

@@ -14,6 +14,7 @@ from headgate.compile.rules import framing
 from headgate.compile.rules.key_path import key_value, read_path, root_schema, value_in_root
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import SourceNames
+from headgate.compile.rules.sound import TIMES
 from headgate.compile.rules.statement import indented, nested, select, statement, view
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.expr.tree import columns_of
@@ -31,8 +32,6 @@ _FIRST = "TIMESTAMP_LTZ '0001-01-01 00:00:00Z'"
 _LAST = "TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z'"
 PLACE = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp")
 _PLACE_TYPES = dict(zip(PLACE, ("STRING", "INT", "BIGINT", "TIMESTAMP"), strict=True))
-# With T or a blank, to the microsecond, in UTC unless a zone is given.
-TIMES = "yyyy-MM-dd['T'][' ']HH:mm:ss[.SSSSSS][XXX]"
 _READ_AS_TEXT = ("DATE", "TIMESTAMP_LTZ", "TIMESTAMP")
 _PLAIN_TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\})+")
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 
 from headgate.compile.reconcile.state import ACTIONS, DELETE
 from headgate.compile.rules.key_path import Step
+from headgate.compile.rules.sound import is_like, is_time, sound_fields, time_of
 from headgate.feeds.hasher.framing import Opened, plainly
 from headgate.feeds.hasher.key_path import key_of, text_of
 from headgate.spec.reconcile import Reconcile
 from headgate.spec.ruleset import RuleTable
+from headgate.spec.types import STRING, SqlType
 
-Why = Literal["not_json", "missing_pk", "unknown_action"]
+Why = Literal["not_json", "missing_pk", "unknown_action", "wrong_type"]
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,11 @@ class EventForm:
 
     pk: str
     path: tuple[Step, ...]
-    action: str
+    action: str | None
     hash: str | None
     hash_version: str | None
     event_time: str | None
+    types: Mapping[str, SqlType] = field(default_factory=dict[str, SqlType])
 
 
 def reread_topic(onprem_topic: str) -> str:
@@ -82,32 +85,39 @@ def reread_topic(onprem_topic: str) -> str:
 
 def event_form(table: RuleTable, reconcile: Reconcile, path: tuple[Step, ...]) -> EventForm:
     source = table.sources["onprem"]
+    types = {table.pk: STRING, **source.types}
     return EventForm(
         pk=table.pk,
         path=path,
-        action=reconcile.action,
+        action=reconcile.action if reconcile.action in source.types else None,
         hash=table.hash.onprem_field if table.hash else None,
         hash_version=reconcile.hash_version,
         event_time=source.event_time,
+        types={name: kind for name, kind in types.items() if not path or name != table.pk},
     )
 
 
 def asked_of(record: Record, form: EventForm, opened: Opened = plainly) -> Asked | Skipped:
-    """What an event of Topic-1 asks for; a tombstone asks whether its key is gone."""
+    """What an event of Topic-1 asks for; a tombstone asks whether its key is gone.
+
+    What the job refuses asks for nothing: an answer to it would stand alone on Topic-2.
+    """
     if record.value is None:
         return _tombstone(record)
     text = opened(record.value)
-    data = fields_of(text) if text is not None else None
+    data = sound_fields(text) if text is not None else None
     if data is None:
         return Skipped("not_json")
     key = sendable(key_of(data, form.path) if form.path else text_of(data.get(form.pk)))
     if key is None:
         return Skipped("missing_pk")
-    action = data.get(form.action)
+    action = data.get(form.action) if form.action else None
     if action is not None and action not in ACTIONS:
         return Skipped("unknown_action")
+    if not all(is_like(data.get(name), kind) for name, kind in form.types.items()):
+        return Skipped("wrong_type")
     version = version_of(data, form.event_time, record)
-    return _event(record, data, form, key, version) if version else Skipped("not_json")
+    return _event(record, data, form, key, version) if version else Skipped("wrong_type")
 
 
 def _event(
@@ -117,7 +127,7 @@ def _event(
         key=key,
         version=version,
         record=record,
-        deleted=data.get(form.action) == DELETE,
+        deleted=bool(form.action) and data.get(str(form.action)) == DELETE,
         hash=text_of(data.get(form.hash)) if form.hash else None,
         hash_version=_whole(data.get(form.hash_version)) if form.hash_version else None,
         expects=True,
@@ -153,7 +163,7 @@ def sendable(key: str | None) -> str | None:
 
 def bare_key(record: Record) -> str | None:
     try:
-        return record.key.decode() if record.key else None
+        return record.key.decode() if record.key is not None else None
     except UnicodeDecodeError:
         return None
 
@@ -167,18 +177,14 @@ def fields_of(value: bytes) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", data) if isinstance(data, dict) else None
 
 
-def version_of(data: Mapping[str, Any], field: str | None, record: Record) -> datetime | None:
+def version_of(data: Mapping[str, Any], name: str | None, record: Record) -> datetime | None:
     """The version: the field, else when the record came; None for a text that is no time."""
-    text = data.get(field) if field else None
+    text = data.get(name) if name else None
     if text is None:
         return record.timestamp
-    try:
-        moment = datetime.fromisoformat(str(text))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except OverflowError:
-        return record.timestamp  # as the job takes a time that no calendar has
-    except ValueError:
+    if not isinstance(text, str) or not is_time(text):
         return None
+    return time_of(text) or record.timestamp  # as the job takes a time that no calendar has
 
 
 def _whole(value: Any) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from headgate.compile.rules.key_path import Step
+from headgate.compile.rules.sound import Number
 
 
 def key_of(data: Any, steps: Sequence[Step]) -> str | None:
@@ -21,7 +22,19 @@ def text_of(value: Any) -> str | None:
     """A JSON value as a STRING field reads it; numbers come as they were written."""
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    """Numbers within it too, as they were written."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        pairs = cast("Mapping[str, Any]", value).items()
+        return "{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_json, cast("list[Any]", value))) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _taken(found: Any, step: Step) -> tuple[Any, bool]:
@@ -57,6 +70,8 @@ def _chosen(value: Any, step: Step) -> list[Any] | None:
     if not isinstance(value, list):
         return None
     items = cast("list[Any]", value)
+    if not all(item is None or isinstance(item, dict) for item in items):
+        return None  # the SQL reads such a list as none
     return [item for item in items if text_of(_field(item, step.field or "")) == step.text]
 
 
