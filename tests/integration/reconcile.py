@@ -236,8 +236,32 @@ def random_messages(seed: int, keys: int, again: float = 0.0, group: int = 0) ->
     made: list[Message] = []
     for number in range(keys):
         made += _of_key(rng, f"g{group}-{number}", LANES * group)
-    repeated = [message for message in made if rng.random() < again]
+    standing = _standing(made)
+    repeated = [message for message in made if rng.random() < again and message in standing]
     return [*made, *repeated]
+
+
+def _standing(messages: Sequence[Message]) -> list[Message]:
+    """Those whose version says nothing else, or says this at its greatest partition and offset.
+
+    If another were sent again, it would be the last word.
+    """
+    last: dict[object, Message] = {}
+    for message in sorted(messages, key=lambda m: m.sent.partition or 0):
+        last[_version(message)] = message
+    return [m for m in messages if _said(m) == _said(last[_version(m)])]
+
+
+def _version(message: Message) -> object:
+    value = json.loads(message.sent.value or b"{}")
+    at = value.get("event_ts") or value.get("cloud_ts") or message.sent.timestamp
+    return message.side, message.sent.key, at
+
+
+def _said(message: Message) -> object:
+    value = json.loads(message.sent.value or b"{}")
+    deleted = not value or value.get("action") == DELETE
+    return value.get(f"hash_{message.side}"), deleted, value.get("hash_version")
 
 
 def _of_key(rng: Random, key: str, lane: int) -> list[Message]:
@@ -246,8 +270,10 @@ def _of_key(rng: Random, key: str, lane: int) -> list[Message]:
     at = rng.uniform(0, 7_000)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         at += rng.uniform(0, 30)
-        version, number = round(at, 3), rng.choice([1, 1, 1, 2])
-        read = version + rng.choice([0, 1, 5])
+        number, said = rng.choice([1, 1, 1, 2]), len(found)
+        read = round(at, 3) + rng.choice([0, 1, 5])
+        # Some clocks run ahead, so that an earlier window has versions from beyond its end.
+        version = round(at, 3) + rng.choice([0, 0, 0, 0, 0, 0, 0, 7_200])
         if rng.random() < 0.9:
             action = rng.choice(
                 [None, "CREATE", "UPDATE", "DELETE"] if rng.random() < 0.3 else [None]
@@ -260,10 +286,26 @@ def _of_key(rng: Random, key: str, lane: int) -> list[Message]:
             other = None if absent else (number if rng.random() < 0.8 else 3)
             where = lane + rng.randrange(LANES)
             found.append(cloud(key, version, other, read + late, where))
+        if len(found) > said and rng.random() < 0.15:
+            where = lane + rng.randrange(LANES)
+            found.append(_in_conflict(rng, key, version, number, read + 3, where))
         if rng.random() < 0.05:
             side: Side = rng.choice(["onprem", "cloud"])
             found.append(tombstone(side, key, read + 1, lane + rng.randrange(LANES)))
     return found
+
+
+def _in_conflict(
+    rng: Random, key: str, version: float, number: int, read: float, where: int
+) -> Message:
+    """A version that says something else: another hash, a delete with its hash, another contract."""
+    kind = rng.choice(["onprem", "cloud", "deleted", "skewed"])
+    if kind == "onprem":
+        return onprem(key, version, number + 5, read, where)
+    if kind == "deleted":
+        return onprem(key, version, number, read, where, DELETE)
+    other = (number + 5, 2) if kind == "cloud" else (number, 1)
+    return cloud(key, version, other[0], read, where, other[1])
 
 
 def cuts(rng: Random, messages: Sequence[Message], count: int) -> list[list[Message]]:

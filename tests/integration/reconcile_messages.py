@@ -96,7 +96,9 @@ def _message(random: Random, pk: str, offset: int) -> Message:
     side: Side = random.choice(("onprem", "cloud"))
     minutes = random.choice((0, 0, 1, 5, 9, 10, 11, 14, 15, 16, 59, 61, 200))
     version = START + timedelta(
-        seconds=random.choice((0, 0, 1, 2)), microseconds=random.choice((0, 0, 1, 999, 1_000))
+        # Of some the clock runs ahead: they are from beyond the window in which they are read.
+        seconds=random.choice((0, 0, 0, 0, 1, 1, 2, 2, 7_200)),
+        microseconds=random.choice((0, 0, 1, 999, 1_000)),
     )
     return Message(
         side=side,
