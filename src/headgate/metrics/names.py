@@ -219,6 +219,13 @@ HASHER_PAUSED = _metric(
 HASHER_REREADS = _metric(
     "headgate_hasher_rereads", "gauge", "keys", "table", "Keys that will be read again."
 )
+HASHER_REREADS_LEFT_OUT = _metric(
+    "headgate_hasher_rereads_left_out_total",
+    "counter",
+    "keys",
+    "table",
+    "Keys that differed and are not read again: too many wait already.",
+)
 FILTER_ROUTED = _metric(
     "headgate_filter_routed_total",
     "counter",
@@ -259,7 +266,7 @@ METRICS: tuple[Metric, ...] = (
     *(SINK_WAITING, SINK_FAILURES, SCRAPE_SECONDS, UP),
     *(CASSANDRA_TIMEOUTS, PARTIAL_ROWS, SCHEMA_DRIFT, COLUMNS_REMOVED),
     *(HASHER_RECORDS, HASHER_READINGS, HASHER_LOOKUPS, HASHER_LOOKUP_SECONDS),
-    *(HASHER_IN_FLIGHT, HASHER_PAUSED, HASHER_REREADS),
+    *(HASHER_IN_FLIGHT, HASHER_PAUSED, HASHER_REREADS, HASHER_REREADS_LEFT_OUT),
     *(FILTER_ROUTED, FILTER_REFUSED, FILTER_BEHIND, FILTER_LIVE),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -34,7 +34,9 @@ from headgate.feeds.hasher.asked import (
 )
 from headgate.feeds.hasher.cdc import changed_of
 from headgate.feeds.hasher.column_types import fits, require_types
-from headgate.feeds.hasher.drift import drift_of, require_columns
+from headgate.feeds.hasher.counts import Counts, HasherMetrics
+from headgate.feeds.hasher.drift import Drift, drift_of, require_columns
+from headgate.feeds.hasher.drift_memory import DriftMemory
 from headgate.feeds.hasher.framing import opener
 from headgate.feeds.hasher.key_path import key_of
 from headgate.feeds.hasher.offsets import Offsets
@@ -272,12 +274,16 @@ def test_a_key_that_agrees_by_now_is_not_read_again() -> None:
     assert list(rereads.all_now()) == []
 
 
-def test_second_looks_are_bounded_and_those_left_out_are_counted() -> None:
-    rereads = Rereads(10, most=1)
+def test_second_looks_are_bounded_and_those_left_out_are_counted_and_said_once() -> None:
+    said: list[str] = []
+    rereads = Rereads(10, said.append, most=1)
     for n in range(3):
         key = [{"type": "PK", "value": f"k{n}"}]
         rereads.plan(asked_for(partitionColumns=key), Reading(f"k{n}", None, AT), now=0)
-    assert (len(rereads), rereads.left_out) == (1, 2)
+    assert (len(rereads), rereads.left_out, len(said)) == (1, 2, 1)
+    metrics = HasherMetrics("business", "hasher-business", Counts(), rereads=rereads)
+    told = {family.metric.name: family.samples for family in metrics.families()}
+    assert told["headgate_hasher_rereads_left_out_total"] == ((("business",), 2),)
 
 
 @given(st.permutations(range(8)))
@@ -348,6 +354,25 @@ def test_s1_125_a_new_column_is_told_and_s1_127_a_removed_one_too() -> None:
         "ks.t has no column `col2` any more: it hashes as null, so its keys will differ",
     ]
     assert drift.since(drift).lines("ks.t") == []
+
+
+def test_s1_126_a_start_is_no_drift_and_what_came_while_nobody_looked_is(tmp_path: Path) -> None:
+    told: list[tuple[Drift, bool]] = []
+
+    def start(*new: str, table_id: str = "id1") -> list[tuple[Drift, bool]]:
+        memory = DriftMemory(tmp_path / "home" / "t.columns.json", lambda *what: told.append(what))
+        memory.look(Drift(new, ()), table_id)
+        found, told[:] = told[:], []
+        return found
+
+    assert start("a") == [(Drift(("a",), ()), False)], "said, but not counted"
+    assert start("a") == []
+    assert start("a", "b") == [(Drift(("b",), ()), True)]
+    assert start("a", "b", table_id="id2") == [(Drift(("a", "b"), ()), False)]
+    (tmp_path / "home" / "t.columns.json").write_text("{")
+    assert start("a", table_id="id2") == [(Drift(("a",), ()), False)]
+    assert start() == [(Drift((), ()), False)]
+    assert start("a") == [(Drift(("a",), ()), True)]
 
 
 @pytest.mark.parametrize(

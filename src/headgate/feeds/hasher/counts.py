@@ -70,6 +70,9 @@ class HasherMetrics:
         yield Family(names.HASHER_READINGS, (((self.table,), self.counts.readings),))
         dead = self.counts.records[DEAD_LETTER]
         yield Family(names.DEAD_LETTERS, (((self.job,), dead),))
+        if self.rereads is not None:
+            left_out = self.rereads.left_out
+            yield Family(names.HASHER_REREADS_LEFT_OUT, (((self.table,), left_out),))
         if self.lookups is not None:
             timing = self.lookups.timing
             yield Family(names.HASHER_LOOKUPS, (((self.table,), timing.lookups),))

@@ -13,6 +13,7 @@ from headgate.feeds.hasher.asked import Asked, Record, Skipped, asked_of, reques
 from headgate.feeds.hasher.cdc import changed_of
 from headgate.feeds.hasher.counts import Counts, HasherMetrics
 from headgate.feeds.hasher.drift import Drift
+from headgate.feeds.hasher.drift_memory import DriftMemory
 from headgate.feeds.hasher.lag import LagWatch
 from headgate.feeds.hasher.lookups import Lookups
 from headgate.feeds.hasher.metering import metering
@@ -122,14 +123,15 @@ def _require_times(plan: HasherPlan, topics: Topics) -> None:
 
 
 def _table(plan: HasherPlan, cassandra: Cassandra, counts: Counts, watcher: Watcher) -> HashedTable:
-    def note(drift: Drift) -> None:
-        counts.new_columns += len(drift.new)
-        counts.removed_columns += len(drift.removed)
+    def note(drift: Drift, is_drift: bool) -> None:
+        counts.new_columns += len(drift.new) * is_drift
+        counts.removed_columns += len(drift.removed) * is_drift
         for line in drift.lines(plan.cassandra_table):
             watcher.say(line)
 
     name, fields = plan.cassandra_table, plan.fields
-    return HashedTable(cassandra, name, plan.key, fields, plan.version, note, plan.kinds)
+    memory = DriftMemory(plan.state_file.with_suffix(".columns.json"), note)
+    return HashedTable(cassandra, name, plan.key, fields, plan.version, memory, plan.kinds)
 
 
 def _summed(

@@ -65,7 +65,7 @@ class Hasher:
     ) -> None:
         self._plan, self._table, self._lookups, self._publisher = plan, table, lookups, publisher
         self.counts, self._watcher, self._asked = counts, watcher, asked
-        self.rereads = Rereads(plan.reread_after)
+        self.rereads = Rereads(plan.reread_after, watcher.say)
         self._offsets = Offsets()
         self.group = Group(
             plan.bootstrap, plan.group, plan.topics, self._offsets, self._leaving, watcher.say

@@ -11,12 +11,13 @@ from typing import Any
 from headgate.feeds.cassandra import Cassandra, Failure, TableShape
 from headgate.feeds.cassandra_rows import Row, RowReader
 from headgate.feeds.hasher.column_types import require_types
-from headgate.feeds.hasher.drift import NOTHING, Drift, drift_of, require_columns
+from headgate.feeds.hasher.drift import drift_of, require_columns
+from headgate.feeds.hasher.drift_memory import DriftMemory
 from headgate.spec.hash_contract_types import HashType
 
 
 class HashedTable:
-    """Reads the contract's columns; `note` hears of each column that came or went, once."""
+    """Reads the contract's columns; `memory` hears of each column that came or went, once."""
 
     def __init__(
         self,
@@ -25,12 +26,12 @@ class HashedTable:
         key: tuple[str, ...],
         fields: tuple[str, ...],
         version: str | None,
-        note: Callable[[Drift], None] = lambda _: None,
+        memory: DriftMemory | None = None,
         kinds: Mapping[str, HashType] | None = None,
     ) -> None:
         self._kinds = kinds or {}
         self.name, self.key, self._fields, self._version = name, key, fields, version
-        self._cassandra, self._note, self._known = cassandra, note, NOTHING
+        self._cassandra, self._memory = cassandra, memory
         self._reader = self._opened(cassandra.shape(name))
 
     @property
@@ -78,7 +79,6 @@ class HashedTable:
     def _opened(self, shape: TableShape) -> RowReader:
         require_columns(shape, self._fields)
         require_types(shape, self._kinds)
-        drift = drift_of(shape, self._fields, self._version)
-        self._note(drift.since(self._known))
-        self._known = drift
+        if self._memory is not None:
+            self._memory.look(drift_of(shape, self._fields, self._version), shape.table_id)
         return RowReader(self._cassandra, shape, self.key, self._fields, self._version)
