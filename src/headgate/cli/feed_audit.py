@@ -16,6 +16,7 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
 
     The table is `audit: {cassandra: keyspace.table}` of the rule set, made if it is absent; its keyspace
     must be there. A change that is told twice is written once; those of other pairs on the topic are left out.
+    While Cassandra is away it waits and then goes on; SIGTERM and Ctrl-C end it cleanly.
 
     \b
     Examples:
@@ -26,6 +27,7 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
     from headgate.errors import UsageError
     from headgate.feeds.audit import copy_audit
     from headgate.feeds.cassandra import open_session
+    from headgate.feeds.interruption import interruption
     from headgate.settings import load_settings
 
     settings = load_settings()
@@ -38,9 +40,17 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
             fix="write for example `audit: {cassandra: dq.audit}`",
         )
     bootstrap = str(settings.need("bootstrap_servers"))
-    with open_session(settings) as cassandra:
-        name = group or f"audit-{table}"
+    with open_session(settings) as cassandra, interruption() as stopped:
         copied = copy_audit(
-            cassandra, bootstrap, audit.topic, audit.cassandra, name, pair=table, once=once
+            cassandra,
+            bootstrap,
+            audit.topic,
+            audit.cassandra,
+            group or f"audit-{table}",
+            pair=table,
+            once=once,
+            stopped=stopped,
+            say=console.say,
         )
-    console.data(copied, text=f"{copied.written:,} changes are in {copied.table}")
+    ended = "; stopped" if copied.stopped else ""
+    console.data(copied, text=f"{copied.written:,} changes are in {copied.table}{ended}")

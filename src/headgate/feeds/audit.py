@@ -8,6 +8,7 @@ only the records of the pair that is copied are taken.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,7 @@ from headgate.errors import UnavailableError
 from headgate.feeds.cassandra import Cassandra, quoted
 
 AT_ONCE, WAIT_SECONDS = 500, 1.0
+FIRST_PAUSE, LONGEST_PAUSE, LOOK_SECONDS = 0.5, 10.0, 0.1
 COLUMNS = {
     "pk": "text",
     "audit_ts": "timestamp",
@@ -37,14 +39,16 @@ _TIMES = tuple(name for name, kind in COLUMNS.items() if kind == "timestamp")
 Row = tuple[object, ...]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Copied:
     """What one copying did; `skipped` are records that are no changes, or of another pair."""
 
     topic: str
     table: str
-    written: int
-    skipped: int
+    written: int = 0
+    skipped: int = 0
+    outages: int = 0
+    stopped: bool = False
 
 
 class _Message(Protocol):
@@ -97,9 +101,57 @@ def copy_audit(
     pair: str,
     once: bool,
     stopped: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] = lambda _: None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Copied:
-    """Write what the topic has and gets of a pair; with `once` to its end as it is now."""
+    """Write what the topic has and gets of a pair; with `once` to its end as it is now.
+
+    While Cassandra is away nothing is committed: what it did not take is read again once it is back.
+    """
     cassandra.execute(table_cql(table))
+    done, pause = Copied(topic, table), FIRST_PAUSE
+    while not stopped():
+        before = done.written
+        try:
+            _copy(cassandra, done, (bootstrap, group), pair, once=once, stopped=stopped)
+            break
+        except UnavailableError as error:
+            if once or not error.what.startswith("Cassandra"):
+                raise
+            pause = FIRST_PAUSE if done.written > before else pause
+            _wait_out(done, error, pause, say, stopped, sleep)
+            pause = min(2 * pause, LONGEST_PAUSE)
+    done.stopped = stopped()
+    return done
+
+
+def _wait_out(
+    done: Copied,
+    error: UnavailableError,
+    pause: float,
+    say: Callable[[str], None],
+    stopped: Callable[[], bool],
+    sleep: Callable[[float], None],
+) -> None:
+    if pause == FIRST_PAUSE:
+        done.outages += 1
+        say(f"Cassandra is away ({error.why}): nothing is lost, it is tried again")
+    for _ in range(int(pause / LOOK_SECONDS)):
+        if not stopped():
+            sleep(LOOK_SECONDS)
+
+
+def _copy(
+    cassandra: Cassandra,
+    done: Copied,
+    place: tuple[str, str],
+    pair: str,
+    *,
+    once: bool,
+    stopped: Callable[[], bool],
+) -> None:
+    """From where the group stands, until stopped or, with `once`, to the end."""
+    bootstrap, group = place
     consumer: Any = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -109,22 +161,20 @@ def copy_audit(
             "enable.partition.eof": True,
         }
     )
-    written = skipped = 0
     try:
-        consumer.subscribe([topic])
+        consumer.subscribe([done.topic])
         ends: set[int] = set()
         while not stopped():
-            values = _taken(consumer, topic, ends)
+            values = _taken(consumer, done.topic, ends)
             rows = [row for row in (row_of(value, pair) for value in values) if row is not None]
-            written += _written(cassandra, table, rows)
-            skipped += len(values) - len(rows)
+            done.written += _written(cassandra, done.table, rows)
+            done.skipped += len(values) - len(rows)
             if values:
                 consumer.commit(asynchronous=False)
             elif once and ends and len(ends) == len(consumer.assignment()):
-                break
+                return
     finally:
         consumer.close()
-    return Copied(topic, table, written, skipped)
 
 
 def _written(cassandra: Cassandra, table: str, rows: Sequence[Row]) -> int:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import cast
 
-from headgate.feeds.audit import COLUMNS, insert_cql, row_of, table_cql
+import pytest
+
+from headgate.errors import UnavailableError
+from headgate.feeds.audit import COLUMNS, Copied, copy_audit, insert_cql, row_of, table_cql
+from headgate.feeds.cassandra import Cassandra
 
 TOLD = {
     "id": "9f",
@@ -43,3 +48,104 @@ def test_the_table_is_keyed_so_that_a_change_is_written_once() -> None:
     assert "PRIMARY KEY (pk, audit_ts, id)" in table_cql("dq.audit")
     assert insert_cql('dq.au"dit').startswith('INSERT INTO "dq"."au""dit" (pk, audit_ts, id,')
     assert insert_cql("dq.audit").count("?") == len(COLUMNS)
+
+
+class Told:
+    """Stands for a message of the broker."""
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+
+    def error(self) -> None:
+        return None
+
+    def value(self) -> bytes:
+        return self._value
+
+
+class Group:
+    """Stands for the broker: a new consumer goes on where the group has committed."""
+
+    def __init__(self, count: int) -> None:
+        self.values = [json.dumps({**TOLD, "pk": str(n)}).encode() for n in range(count)]
+        self.committed = 0
+
+    def consumer(self, _settings: object) -> Group:
+        self._at = self.committed
+        return self
+
+    def subscribe(self, _topics: object) -> None: ...
+
+    def consume(self, _most: int, _seconds: float) -> list[Told]:
+        found = [Told(value) for value in self.values[self._at : self._at + 1]]
+        self._at += len(found)
+        return found
+
+    def commit(self, *, asynchronous: bool) -> None:
+        self.committed = self._at
+
+    def close(self) -> None: ...
+
+
+class Shaky:
+    """Stands for a Cassandra that goes away at some writes."""
+
+    def __init__(self, away: set[int]) -> None:
+        self.rows: list[object] = []
+        self._away, self._writes = away, 0
+
+    def execute(self, _cql: str) -> None: ...
+
+    def write_many(self, _cql: str, rows: list[tuple[object, ...]]) -> int:
+        self._writes += 1
+        if self._writes in self._away:
+            raise UnavailableError("Cassandra at 127.0.0.1 is away", why="no host")
+        self.rows += [row[0] for row in rows]
+        return len(rows)
+
+
+def copied(
+    monkeypatch: pytest.MonkeyPatch, away: set[int], *, once: bool = False, most: float = 99.0
+) -> tuple[Shaky, Copied, list[str], float]:
+    group, cassandra, said, slept = Group(4), Shaky(away), list[str](), [0.0]
+    monkeypatch.setattr("headgate.feeds.audit.Consumer", group.consumer)
+
+    def sleep(seconds: float) -> None:
+        slept[0] += seconds
+
+    done = copy_audit(
+        cast("Cassandra", cassandra),
+        "",
+        "audit",
+        "dq.audit",
+        "g",
+        pair=str(TOLD["table"]),
+        once=once,
+        stopped=lambda: group.committed == 4 or slept[0] > most,
+        say=said.append,
+        sleep=sleep,
+    )
+    return cassandra, done, said, slept[0]
+
+
+def test_s1_151_the_audit_rides_out_an_outage_of_cassandra_and_loses_no_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cassandra, done, said, slept = copied(monkeypatch, {2, 3, 4, 7})
+    assert cassandra.rows == ["0", "1", "2", "3"]
+    assert (done.written, done.outages, done.stopped) == (4, 2, True)
+    assert len(said) == 2, "an outage is said once"
+    assert slept == pytest.approx(0.5 + 1 + 2 + 0.5)
+
+
+def test_an_outage_is_waited_out_in_bounded_pauses_until_it_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cassandra, done, said, slept = copied(monkeypatch, set(range(99)), most=60)
+    assert (cassandra.rows, done.written, done.stopped, len(said)) == ([], 0, True, 1)
+    assert slept == pytest.approx(60, abs=0.2), "a stop is heard amid a pause"
+
+
+def test_with_once_an_outage_ends_the_copying(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnavailableError):
+        copied(monkeypatch, {1}, once=True)
