@@ -252,6 +252,13 @@ def _standing(messages: Sequence[Message]) -> list[Message]:
     return [m for m in messages if _said(m) == _said(last[_version(m)])]
 
 
+def without_duplicates(messages: Sequence[Message]) -> int:
+    """How many there are if those of one key, version and hash count as one."""
+    return len(
+        {(_version(m), json.loads(m.sent.value or b"{}").get(f"hash_{m.side}")) for m in messages}
+    )
+
+
 def _version(message: Message) -> object:
     value = json.loads(message.sent.value or b"{}")
     at = value.get("event_ts") or value.get("cloud_ts") or message.sent.timestamp

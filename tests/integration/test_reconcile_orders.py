@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.integration.reconcile import LANES, Pair, cuts, random_messages
+from tests.integration.reconcile import LANES, Pair, cuts, random_messages, without_duplicates
 from tests.integration.spark import Pipeline
 
 SEED = 20_260
@@ -111,5 +111,5 @@ def test_what_is_said_again_changes_no_verdict(new_pipeline: Callable[..., Pipel
     once, *twice = by_group(verdicts, STALE)
     assert twice == [once, once]
     assert sum(pair.outcomes().values()) == sent
-    repeated = sent - len(AGAIN) * len(random_messages(SEED, KEYS))
+    repeated = sent - len(AGAIN) * without_duplicates(random_messages(SEED, KEYS))
     assert 0 < pair.counters()["duplicates"] <= repeated
