@@ -9,7 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.checks.differences_gather import declared_rows, open_side
+from headgate.checks.differences_gather import (
+    contract_of_table,
+    declared_rows,
+    hidden_columns,
+    open_side,
+)
 from headgate.checks.reconcile_read import current_verdicts
 from headgate.compile.reconcile.state import DELETE
 from headgate.engine.topics import Topics, TopicSpec
@@ -42,6 +47,8 @@ class Repairs:
     onprem: DuckRows | CassandraRows
     cloud: DuckRows | CassandraRows | None
     writer: TopicWriter
+    # Columns of which no value is shown.
+    hidden: frozenset[str] = frozenset()
 
     @property
     def onprem_topic(self) -> str:
@@ -122,7 +129,7 @@ class Repairs:
         if self.declared.to == "topic":
             return TopicTarget(self.writer, self.repair_topic, lambda: journal.name)
         if isinstance(self.cloud, CassandraRows):
-            return CassandraTarget(self.cloud, self.onprem.columns)
+            return CassandraTarget(self.cloud, self.onprem.columns, hidden=self.hidden)
         raise SettingsError(
             f"{self.table.name} cannot be repaired in Cassandra",
             why="`reconcile: rows: cloud:` names no table of Cassandra",
@@ -155,4 +162,5 @@ def open_repairs(settings: Settings, table: RuleTable) -> Generator[Repairs]:
             onprem=open_side(stack, settings, table, "onprem"),
             cloud=open_side(stack, settings, table, "cloud") if rows.cloud else None,
             writer=TopicWriter(settings.need("bootstrap_servers")),
+            hidden=hidden_columns(table, contract_of_table(settings, table)),
         )

@@ -9,20 +9,20 @@ the future would hide every write that comes before then.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 
 from headgate.errors import OperationError
 from headgate.feeds.cassandra import quoted
 from headgate.feeds.cassandra_values import key_values
 from headgate.feeds.repair.model import Item, Outcome
 from headgate.feeds.repair.target import Announce, micros
+from headgate.feeds.repair.values import InexactError, column_value
 from headgate.feeds.rows.cassandra import CassandraRows
 from headgate.feeds.rows.model import WholeRow
 
 FROM_FUTURE = "the cloud's row was written with a timestamp of the future"
+MASK, LONGEST_SHOWN = "***", 40
 NO_EFFECT = "it had no effect: the cloud holds a newer write or delete"
 
 
@@ -34,7 +34,9 @@ class CassandraTarget:
         rows: CassandraRows,
         source_columns: Sequence[str],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        hidden: frozenset[str] = frozenset(),
     ) -> None:
+        self._hidden = hidden
         self._rows, self._cassandra, shape, self._now = rows, rows.cassandra, rows.shape, now
         self._types = {name: column.cql_type for name, column in shape.columns.items()}
         self._columns = [n for n in shape.columns if n in source_columns and n not in rows.key]
@@ -60,19 +62,22 @@ class CassandraTarget:
         announced: Mapping[str, int],
         announce: Announce,
     ) -> list[Outcome]:
-        stamps, future = self._stamps(items, cloud, announced)
+        values, inexact = self._all_values(items, source)
+        fitting = [item for item in items if item.action == "delete" or item.pk in values]
+        stamps, future = self._stamps(fitting, cloud, announced)
         announce(stamps)
-        stamped = [item for item in items if item.pk in stamps]
+        stamped = [item for item in fitting if item.pk in stamps]
         waiting = [item for item in stamped if not _done_before(item, cloud, announced)]
         upserts = [item for item in waiting if item.action == "upsert"]
         deletes = [item for item in waiting if item.action == "delete"]
         self._cassandra.write_many(
-            self._insert, [self._values(item, source[item.pk], stamps[item.pk]) for item in upserts]
+            self._insert,
+            [(*self._key(item), *values[item.pk], stamps[item.pk]) for item in upserts],
         )
         self._cassandra.write_many(
             self._delete, [(stamps[item.pk], *self._key(item)) for item in deletes]
         )
-        return [*future, *self._seen(stamped, stamps)]
+        return [*inexact, *future, *self._seen(stamped, stamps)]
 
     def _stamps(
         self,
@@ -94,9 +99,33 @@ class CassandraTarget:
     def _key(self, item: Item) -> tuple[object, ...]:
         return key_values(item.pk, [self._types[name] for name in self._rows.key])
 
-    def _values(self, item: Item, row: WholeRow, stamp: int) -> tuple[object, ...]:
-        values = (column_value(row.values.get(n), self._types[n]) for n in self._columns)
-        return (*self._key(item), *values, stamp)
+    def _all_values(
+        self, items: Sequence[Item], source: Mapping[str, WholeRow]
+    ) -> tuple[dict[str, tuple[object, ...]], list[Outcome]]:
+        """The columns of each row to be written, and the keys that have a value which does not fit."""
+        found: dict[str, tuple[object, ...]] = {}
+        inexact: list[Outcome] = []
+        for item in items:
+            if item.action != "upsert":
+                continue
+            values = self._values(source[item.pk])
+            if isinstance(values, str):
+                inexact.append(Outcome(item.pk, "skipped", values))
+            else:
+                found[item.pk] = values
+        return found, inexact
+
+    def _values(self, row: WholeRow) -> tuple[object, ...] | str:
+        """The values of its columns, or which of them its column cannot hold."""
+        found: list[object] = []
+        for name in self._columns:
+            value = row.values.get(name)
+            try:
+                found.append(column_value(value, self._types[name]))
+            except InexactError:
+                shown = _shown(value, name in self._hidden)
+                return f"{name} is {self._types[name]} in the cloud and cannot hold {shown} exactly"
+        return tuple(found)
 
 
 def timestamp(item: Item, cloud: WholeRow | None, now: datetime) -> int | None:
@@ -123,20 +152,5 @@ def _outcome(item: Item, row: WholeRow | None, stamp: int) -> Outcome:
     return Outcome(item.pk, "applied") if taken else Outcome(item.pk, "skipped", NO_EFFECT)
 
 
-def column_value(value: object, cql_type: str) -> object:
-    """A value of the source as the driver takes it for a column of this type."""
-    if value is None or isinstance(value, bool):
-        return value
-    if cql_type in ("text", "varchar", "ascii"):
-        return value if isinstance(value, str) else str(value)
-    if cql_type == "decimal":
-        return value if isinstance(value, Decimal) else Decimal(str(value))
-    if cql_type in ("uuid", "timeuuid"):
-        return value if isinstance(value, uuid.UUID) else uuid.UUID(str(value))
-    if cql_type in ("double", "float"):
-        return float(str(value)) if isinstance(value, (str, Decimal)) else value
-    if cql_type == "date" and isinstance(value, datetime):
-        return value.date()
-    if cql_type == "timestamp" and isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)
-    return int(value) if isinstance(value, Decimal) else value
+def _shown(value: object, hidden: bool) -> str:
+    return MASK if hidden else repr(value)[:LONGEST_SHOWN]
