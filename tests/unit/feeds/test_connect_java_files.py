@@ -25,6 +25,7 @@ from headgate.feeds.connect.connectors import (
     own_connector,
     read_connector,
 )
+from headgate.local.connect import METRICS
 from headgate.spec.hash_contract import HashContract
 from headgate.spec.hash_contract_loader import load_contract
 from headgate.spec.rules_loader import load_rules
@@ -182,10 +183,24 @@ def test_the_image_copies_files_that_are_there() -> None:
     assert [path for path in copied if not (ROOT / path).exists()] == []
 
 
+def test_the_image_shows_the_plugins_counters_by_the_agent_that_is_locked() -> None:
+    """As the embedded worker does: without the agent no dq_smt_* metric could be read."""
+    text = (ROOT / "docker/connect.Dockerfile").read_text()
+    locked = {a.name: a.version for b in read_lock().values() for a in b.artifacts}
+    assert re.findall(r"ARG JMX_EXPORTER=(\S+)", text) == [locked["jmx_prometheus_javaagent"]]
+    assert f"COPY {METRICS.relative_to(ROOT)} /kafka/connect/metrics.yml" in text
+    (option,) = re.findall(r"KAFKA_OPTS=-javaagent:(\S+?)=(\d+):(\S+)", text)
+    assert option == ("/kafka/connect/agent.jar", "9404", "/kafka/connect/metrics.yml")
+    assert all(f" {path}\n" in text for path in (option[0], option[2]))
+    assert re.findall(r"^EXPOSE (.+)$", text, re.M) == ["8083 9404"]
+
+
 def test_every_variable_of_the_images_worker_has_a_default() -> None:
     text = (ROOT / "docker/connect.Dockerfile").read_text()
     wanted = re.findall(r"\$\{env:(\w+)\}", (ROOT / "docker/connect.properties").read_text())
-    assert set(wanted) == set(re.findall(r"\b([A-Z_]+)=", text.partition("ENV ")[2]))
+    assert set(wanted) == set(re.findall(r"\b([A-Z_]+)=", text.partition("ENV ")[2])) - {
+        "KAFKA_OPTS"
+    }
 
 
 def test_the_java_says_the_version_of_the_pom() -> None:
