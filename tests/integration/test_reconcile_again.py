@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from tests.integration.reconcile import EPOCH, MORNING, Message, Pair, cloud, moment, onprem
-from tests.integration.spark import Pipeline, Sent
+from tests.integration.spark import Interruption, Pipeline, Sent, StruckError
 
 from headgate.compile.reconcile.limits import Limits
+from headgate.engine.faults import Point
+from headgate.jobs import reconcile_sweep
 
 
 def told(pair: Pair, key: str) -> list[str]:
@@ -93,3 +96,30 @@ def test_a_record_from_the_future_waits_from_when_it_was_seen(pipeline: Pipeline
     (due,) = pair.sql("SELECT unix_micros(deadline) AS at FROM lake.dq.results_{t}")
     at = EPOCH + timedelta(microseconds=due["at"])
     assert at <= datetime.now(UTC) + Limits().wait
+
+
+def test_more_keys_than_one_sweep_takes_are_swept_in_portions(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed portion is finished by the next run, which goes on with the round."""
+    monkeypatch.setattr(reconcile_sweep, "PORTION", 4)
+    pair, job = Pair(pipeline), reconcile_sweep.sweep_job(pipeline.name)
+    pair.send(*(onprem(f"k{n}") for n in range(10)))
+
+    def break_off() -> None:
+        if struck.met == 3:  # the batch, the first portion, the second
+            raise StruckError
+
+    struck = Interruption(Point.AFTER_PARTIALS, break_off)
+    with pytest.raises(StruckError):
+        pair.process(struck)
+    assert len(pipeline.store.ledger(job)) == 1
+    pair.process()
+    rows = pipeline.store.ledger(job)
+    assert len(rows) == 3
+    assert sum(row.outcomes["swept"] for row in rows) == 10
+    assert pair.last_told() == pair.statuses() == {f"k{n}": "MISSING_CLOUD" for n in range(10)}
+    before = all_told(pair)
+    pair.process()
+    assert all_told(pair) == before
+    assert len(pipeline.store.ledger(job)) == 3

@@ -18,14 +18,16 @@ from headgate.engine.context import RunContext
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.protocol import later_than
 from headgate.engine.reach import topic_reached
-from headgate.jobs.reconcile_swept import (
+from headgate.jobs.reconcile_portions import (
     BATCHES,
     UNTIL,
     Look,
-    SweepWork,
-    has_candidates,
+    is_amid_round,
     look_of,
+    next_ends,
+    round_ends,
 )
+from headgate.jobs.reconcile_swept import SweepWork, count_candidates
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.rules_revision import deployed
 from headgate.store.model import TABLE_SOURCE, LedgerRow, Range
@@ -35,6 +37,8 @@ KIND = "sweep"
 SECONDS = 5.0
 # A sweep that takes long must not become what the job does most of the time.
 SHARE, BATCH = 4, "batch"
+# So many waiting keys are judged at once; where there are more, a batch may come between two portions.
+PORTION = 200_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -74,31 +78,38 @@ class Sweep:
         """A batch says nothing that a look at the tables would not."""
 
     def ended(self) -> None:
-        self.sweep()
+        while self.sweep() is not None and is_amid_round(self._last()):
+            self._context.still_mine()
 
     def sweep(self) -> LedgerRow | None:
-        """Judge what is due now; None when nothing was."""
-        context, store = self._context, self._context.store
+        """Judge what is due now, or a portion of it; None when nothing was."""
+        store = self._context.store
         if store.open_intents(self._target.job) or not self._results.exists():
             return None  # what that batch writes would be written behind our back
         done = self._finish_open()
         last, now = self._last(), self._ends()
+        if is_amid_round(last):
+            return self._carried_out(self._range(last, next_ends(last, now)))
         since = {key: max(last.get(key, 0), self._looked.get(key, 0)) for key in now}
         if now[UNTIL] <= since[UNTIL]:
             return done
-        revision = self._revision()
-        rules = self._target.revisions.of(revision)
-        look = Look(since[UNTIL], since[BATCHES], now[UNTIL])
-        if not has_candidates(self._session, self._target, rules, look):
-            self._looked = now
-            return done
-        range_ = self._range(last, now)
-        work = SweepWork(self._session, self._target, context.protocol(), look)
-        row = context.protocol().process(
-            self._job, context.run.number, range_, (revision,), 0, work
-        )
+        rules = self._target.revisions.of(self._revision())
+        look = Look(since[UNTIL], since[BATCHES], now[UNTIL], now[UNTIL])
+        waiting = count_candidates(self._session, self._target, rules, look)
+        if waiting > PORTION:
+            portions = -(-waiting // PORTION)
+            return self._carried_out(self._range(last, round_ends(last, now, portions))) or done
+        if waiting:
+            done = self._carried_out(self._range(last, {**last, **now}), look) or done
         self._looked = now
-        return self._kept(row) or done
+        return done
+
+    def _carried_out(self, range_: Range, look: Look | None = None) -> LedgerRow | None:
+        """One sweep as its range has it; a `look` may leave out what was looked at in vain."""
+        context, protocol = self._context, self._context.protocol()
+        work = SweepWork(self._session, self._target, protocol, look or look_of(range_))
+        run, revision = context.run.number, self._revision()
+        return self._kept(protocol.process(self._job, run, range_, (revision,), 0, work))
 
     def _finish_open(self) -> LedgerRow | None:
         """What a killed run announced, judged at the time that it announced."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,13 +20,13 @@ from headgate.engine.statements import sql
 from headgate.errors import OperationError
 from headgate.jobs.binding import set_clock
 from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
+from headgate.jobs.reconcile_portions import Look
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.refusals import publish_once, stage
 from headgate.jobs.rules_revision import RulesRevision
-from headgate.store.model import Intent, Range
+from headgate.store.model import Intent
 
 SWEPT = "swept"
-UNTIL, BATCHES = "until", "batches"
 # Which of two rows of a key was told later; within a batch the newer versions count.
 LAST = "processing_time, onprem_version, cloud_version, settled"
 CANDIDATES = "dq_sweep_keys"
@@ -36,44 +36,30 @@ FEW_STATES = 2_000_000
 LATE = "provisional = 'LATE_MATCH'"
 
 
-@dataclass(frozen=True)
-class Look:
-    """What one sweep looks at, in microseconds: deadlines since, batches since, and until when."""
-
-    since: int
-    batches: int
-    until: int
-
-
-def look_of(range_: Range) -> Look:
-    """As an intent has announced it."""
-    return Look(range_.start.get(UNTIL, 0), range_.start.get(BATCHES, 0), range_.end[UNTIL])
-
-
-def has_candidates(
+def count_candidates(
     session: SparkSession, target: ReconcileTarget, rules: RulesRevision, look: Look
-) -> bool:
-    """Whether any key may have another verdict by now, of those not looked at before.
+) -> int:
+    """At most so many keys may have another verdict by now, of those not looked at before; 0 if none.
 
     A key is due when its deadline has passed, or was past when it was written.
     """
-    due, fresh = _waiting(session, target, look)
-    if due or not fresh:
-        return due
-    return not sql(session, _candidates(session, target, rules, look)).isEmpty()
+    due, waiting = _waiting(session, target, look)
+    if due or not waiting:
+        return waiting if due else 0
+    return 0 if sql(session, _candidates(session, target, rules, look)).isEmpty() else waiting
 
 
-def _waiting(session: SparkSession, target: ReconcileTarget, look: Look) -> tuple[bool, bool]:
-    """Whether a key is due, and whether one waits that was written since: only new files are read."""
+def _waiting(session: SparkSession, target: ReconcileTarget, look: Look) -> tuple[bool, int]:
+    """Whether a key is due, and how many rows wait that are due or new: only new files are read."""
     due, passed, fresh = _tests(look)
     now = f"({due} AND {passed}) OR ({fresh} AND {LATE})"
     (found,) = sql(
         session,
-        f"SELECT max({now}) AS due, max({fresh}) AS fresh FROM {target.table}"
+        f"SELECT max({now}) AS due, count(*) AS waiting FROM {target.table}"
         f" WHERE NOT settled AND processing_time <= timestamp_micros({look.until}L)"
         f" AND (({due} AND {passed}) OR {fresh})",
     ).collect()
-    return bool(found["due"]), bool(found["fresh"])
+    return bool(found["due"]), int(found["waiting"])
 
 
 def _tests(look: Look) -> tuple[str, str, str]:
@@ -89,7 +75,7 @@ def _candidates(
     until = look.until
     written = f"processing_time <= timestamp_micros({until}L)"
     due, passed, fresh = _tests(look)
-    waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written}"
+    waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written} AND {look.own}"
     keys = f"{waiting} AND (({due} AND {passed}) OR ({fresh} AND {LATE}))"
     if _looks_around(session, target, limits_of(rules), until):
         keys += f"""
@@ -185,7 +171,7 @@ class SweepWork:
         self, intent: Intent, script: Script, rules: RulesRevision
     ) -> Generator[DataFrame]:
         """The verdicts on the candidates' merged states that were not told before."""
-        until = self._look.until
+        until = self._look.at
         keys = _candidates(self._session, self._target, rules, self._look)
         sql(self._session, keys).createOrReplaceTempView(CANDIDATES)
         own = (
@@ -218,7 +204,7 @@ class SweepWork:
             f"SELECT told.pk, max_by(id, struct({LAST})) AS id FROM {self._target.table} AS told"
             f" LEFT SEMI JOIN {CANDIDATES} ON told.pk = {CANDIDATES}.pk"
             f" WHERE processing_time >= timestamp_micros({int(row['least'] or 0)}L)"
-            f" AND processing_time <= timestamp_micros({self._look.until}L) GROUP BY told.pk",
+            f" AND processing_time <= timestamp_micros({self._look.at}L) GROUP BY told.pk",
         )
 
 
