@@ -120,7 +120,7 @@ def moment(seconds: float) -> str:
 class Pair:
     """The reconcile job of a pipeline: its name is the table's, its topic the first side's."""
 
-    def __init__(self, pipeline: Pipeline, partitions: int = LANES, **times: str) -> None:
+    def __init__(self, pipeline: Pipeline, partitions: int = LANES, /, **times: str) -> None:
         self.pipeline, self.name = pipeline, pipeline.name
         self.job = f"reconcile-{pipeline.name}"
         self.topics: Mapping[Side, str] = {"onprem": pipeline.topic, "cloud": f"{self.name}-cloud"}

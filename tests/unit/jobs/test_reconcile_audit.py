@@ -15,7 +15,7 @@ from headgate.store.model import LedgerRow, Range
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
 
 
-def told(name: str) -> sql.Expression:
+def told(name: str) -> sql.Expr:
     target = ReconcileTarget(
         f"reconcile-{name}", f"lake.dq.results_{name}", "", "", name, cast("Any", None)
     )
