@@ -33,7 +33,7 @@ def shared_pair(
     if most is not None:
         few = {"max_offsets_per_batch": most}
         pipeline.settings = pipeline.settings.model_copy(update=few)
-    return Pair(pipeline, partitions=LANES * groups)
+    return Pair(pipeline, LANES * groups)
 
 
 def deliver(
