@@ -68,6 +68,7 @@ def test_a_batch_broken_off_at_any_point_is_finished(pipeline: Pipeline, point: 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # eight engines are started, one after the other
 def test_an_engine_killed_at_each_point_loses_nothing(pipeline: Pipeline, tmp_path: Path) -> None:
     pair = Pair(pipeline)
     for number, point in enumerate(POINTS):
