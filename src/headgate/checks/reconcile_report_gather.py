@@ -170,7 +170,7 @@ class _Changes:
         )
         return {
             "an older version came after a newer one": cast("int", stale),
-            "two hashes for one version": cast("int", conflict),
+            "one version said two things": cast("int", conflict),
             "the sides came further apart than the window": cast("int", late),
         }
 
