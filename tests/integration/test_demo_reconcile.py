@@ -72,7 +72,7 @@ def test_every_statement_of_the_sql_file_has_an_answer(
     assert demo["holds"]
     done = typed(newcomer, "-o", "json", "sql", "-f", f"notebooks/{note}.sql")
     assert done.returncode == 0, done.stderr[-3000:]
-    answers = json.loads(done.stdout)
+    answers = json.loads(done.stdout)["items"]
     assert len(answers) >= 5
     assert sum(bool(answer["rows"]) for answer in answers) >= 4
 
