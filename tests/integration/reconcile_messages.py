@@ -38,6 +38,10 @@ class Message:
 
     @property
     def state(self) -> State:
+        return self.seen(self.read_at)
+
+    def seen(self, at: datetime) -> State:
+        """As a batch of that time sees it: what is stamped ahead of it was read then."""
         gone = self.tombstone
         action = DELETE if gone else (self.action or ("UPSERT" if self.side == "onprem" else None))
         reading = Reading(
@@ -47,7 +51,7 @@ class Message:
             hash=None if gone else self.hash,
             hash_version=None if gone else self.hash_version,
             action=action,
-            read_at=self.read_at,
+            read_at=min(self.read_at, at),
         )
         return of_message(self.side, self.pk, reading)
 
@@ -116,11 +120,11 @@ def _message(random: Random, pk: str, offset: int) -> Message:
     )
 
 
-def states_of(messages: Iterable[Message]) -> dict[str, State]:
-    """The state of every key, by merging all its messages."""
+def states_of(messages: Iterable[Message], at: datetime) -> dict[str, State]:
+    """The state of every key as a batch of that time sees it, by merging all its messages."""
     parts: dict[str, list[State]] = {}
     for message in messages:
-        parts.setdefault(message.pk, []).append(message.state)
+        parts.setdefault(message.pk, []).append(message.seen(at))
     return {pk: merge_all(states) for pk, states in parts.items()}
 
 

@@ -60,6 +60,7 @@ def test_a_duplicate_of_a_version_in_conflict_tells_nothing_again(pipeline: Pipe
     assert pair.verdicts() == pair.expected()
 
 
+@pytest.mark.slow
 def test_a_plain_match_of_old_versions_is_not_told_where_newer_ones_stand(
     new_pipeline: Callable[..., Pipeline],
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_record_from_the_future_waits_from_when_it_was_seen(pipeline: Pipeline
     assert at <= datetime.now(UTC) + Limits().wait
 
 
+@pytest.mark.slow
 def test_more_keys_than_one_sweep_takes_are_swept_in_portions(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def run(session: SparkSession, script: Script, messages: Sequence[Message], at: 
 def told(verdict: Verdict) -> tuple[Any, ...]:
     found = {
         **{name: getattr(verdict, name) for name in COLUMNS if hasattr(verdict, name)},
+        "id": verdict.id_in("business"),
         "verdict": verdict.status,
         "dq_reason": verdict.reason,
     }
@@ -145,12 +146,10 @@ def test_sql_and_python_say_the_same_of_random_keys(
     for minutes in (15, 240):
         at = START + timedelta(minutes=minutes)
         run(session, script, messages, at)
-        expected = {pk: told(judge(state, at, LIMITS)) for pk, state in states_of(messages).items()}
+        states = states_of(messages, at)
+        expected = {pk: told(judge(state, at, LIMITS)) for pk, state in states.items()}
         assert found_in(session, "dq_verdicts_business") == expected
-        parts = {
-            pk: told(judge(state, at, LIMITS, whole=False))
-            for pk, state in states_of(messages).items()
-        }
+        parts = {pk: told(judge(state, at, LIMITS, whole=False)) for pk, state in states.items()}
         session.sql(PART).createOrReplaceTempView("dq_states_business")
         assert found_in(session, "dq_verdicts_business") == parts
         seen.update(row[1] for row in expected.values())
