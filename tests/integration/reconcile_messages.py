@@ -36,6 +36,10 @@ class Message:
     action: str | None = None
     tombstone: bool = False
 
+    @property
+    def state(self) -> State:
+        return self.seen(self.read_at)
+
     def seen(self, at: datetime) -> State:
         """As a batch of that time sees it: what is stamped ahead of it was read then."""
         gone = self.tombstone
