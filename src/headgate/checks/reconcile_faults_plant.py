@@ -145,16 +145,24 @@ class Planter(threading.Thread):
         return self._stocked.pop(0) if self._stocked else self._written()
 
     def _written(self) -> Sequence[Pair]:
-        """A new piece whose rows the cloud has taken."""
+        """A new piece whose rows the cloud has taken.
+
+        Each try has its own time, as a service's has that writes again: polling finds no row whose
+        time is long past when it is written.
+        """
+        while True:
+            piece = self._drawn()
+            rows = [row for pair in piece if (row := pair.row()) is not None]
+            if self._took(rows):
+                self.planted += piece
+                return piece
+            time.sleep(RETRY_SECONDS)
+
+    def _drawn(self) -> Sequence[Pair]:
         now = datetime.now(UTC)
         at = now.replace(microsecond=now.microsecond // 1000 * 1000)
         begin = len(self.planted)
-        piece = [Pair(begin + n, at, self.polled) for n in range(self.keys)]
-        self.planted += piece
-        rows = [row for pair in piece if (row := pair.row()) is not None]
-        while not self._took(rows):
-            time.sleep(RETRY_SECONDS)
-        return piece
+        return [Pair(begin + n, at, self.polled) for n in range(self.keys)]
 
     def _took(self, rows: Sequence[tuple[object, ...]]) -> bool:
         marks = ", ".join("?" * len(COLUMNS))
