@@ -52,9 +52,9 @@ def test_a_name_with_marks_neither_leaves_its_literal_nor_is_overlooked(name: st
 
 @pytest.mark.parametrize("piece", ["\\u0041", '"', "\\", '":', '"price":"1', '"price":1.', " "])
 def test_the_time_grows_with_the_text_alone(piece: str) -> None:
-    text, begun = piece * (200_000 // len(piece)), time.process_time()
+    text, begun = piece * (200_000 // len(piece)), time.thread_time()
     pattern("price").search(text)
-    assert time.process_time() - begun < 2
+    assert time.thread_time() - begun < 2
 
 
 def test_only_records_with_decimals_are_looked_at(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-import time
+import sys
 from random import Random
+from types import FrameType
 
 import pytest
 from tests.unit.expr.random_conditions import COLUMNS, random_text, rows
@@ -14,6 +15,8 @@ from headgate.expr.twin import Value, evaluate
 from headgate.spec.types import INT
 
 SEED = 11
+# About two seconds of one core.
+MOST_CALLS = 5_000_000
 ROUNDS = 40
 AT_ONCE = 12
 ROWS = 50
@@ -231,15 +234,30 @@ def _says(part: Expr, row: dict[str, Value], truth: bool) -> bool:
 
 
 @pytest.mark.parametrize(("count", "columns"), [(400, 20), (1_000, 20), (1_000, 1)])
-def test_a_thousand_rules_take_less_than_two_seconds(count: int, columns: int) -> None:
+def test_a_thousand_rules_take_no_more_work_than_allowed(count: int, columns: int) -> None:
     random = Random(SEED)
     types = {f"c{at}": INT for at in range(columns)}
     texts = [_rule(random, columns) for _ in range(count)]
     conditions = [Named(f"r{at}", parse_condition(t, types)) for at, t in enumerate(texts)]
-    began = time.process_time()
-    findings = analyse(conditions)
-    assert time.process_time() - began < 2
+    findings, calls = _counted(conditions)
+    assert calls < MOST_CALLS
     assert findings
+
+
+def _counted(conditions: list[Named]) -> tuple[tuple[Finding, ...], int]:
+    """The findings, and how many calls of Python they took: the same on a fast and a busy machine."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _of: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        return analyse(conditions), calls
+    finally:
+        sys.setprofile(before)
 
 
 def _rule(random: Random, columns: int) -> str:
@@ -256,12 +274,11 @@ def _rule(random: Random, columns: int) -> str:
     )
 
 
-def test_rules_that_are_all_alike_but_one_apart_are_told_apart_in_time() -> None:
+def test_rules_that_are_all_alike_but_one_apart_are_told_apart_with_little_work() -> None:
     types = {"c": INT}
     conditions = [Named(f"r{at}", parse_condition(f"c = {at}", types)) for at in range(1_000)]
-    began = time.process_time()
-    findings = analyse(conditions)
-    assert time.process_time() - began < 2
+    findings, calls = _counted(conditions)
+    assert calls < MOST_CALLS
     assert {finding.kind for finding in findings} <= {"skipped"}
 
 

@@ -319,13 +319,13 @@ def _written(kind: type[exp.Expr], filling: exp.Expr) -> str | None:
 
 def is_safe(text: str) -> bool:
     """Whether it is admitted; what is must be written back as the same tree."""
-    began = time.process_time()
+    began = time.thread_time()
     try:
         tree = parse_condition(text, COLUMNS)
     except ExprError:
         return False
     finally:
-        assert time.process_time() - began < MOST_SECONDS, text
+        assert time.thread_time() - began < MOST_SECONDS, text
     assert parse_condition(to_spark(tree), COLUMNS) == tree, text
     return True
 
@@ -369,9 +369,9 @@ def test_mutated_conditions_neither_crash_nor_come_through_changed() -> None:
     "text", ["(" * 20_000, "NOT " * 20_000 + "b", "-" * 20_000 + "a", "a+" * 20_000]
 )
 def test_deep_texts_are_refused_soon(text: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     refused(text)
-    assert time.process_time() - began < 10 * MOST_SECONDS
+    assert time.thread_time() - began < 10 * MOST_SECONDS
 
 
 def _jumble(random: Random, words: list[str]) -> str:

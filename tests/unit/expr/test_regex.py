@@ -212,11 +212,11 @@ def test_characters_beyond_the_first_plane_are_single_characters() -> None:
 
 
 def test_what_can_never_be_written_out_is_refused_quickly() -> None:
-    began = time.process_time()
+    began = time.thread_time()
     for pattern in ("((((a{9}){9}){9}){9}){9}", "(a|b|c|d){64}{3}", "^(.{1,9}x){1,64}$"):
         with pytest.raises(PatternRefusal):
             canonical(pattern)
-    assert time.process_time() - began < 2
+    assert time.thread_time() - began < 2
 
 
 def test_a_canonical_pattern_is_its_own_canonical_pattern() -> None:
@@ -286,6 +286,6 @@ def _is_accepted(pattern: str) -> bool:
 
 def _seconds(pattern: str, text: str) -> float:
     search = compiled(pattern).search
-    began = time.process_time()
+    began = time.thread_time()
     search(text)
-    return time.process_time() - began
+    return time.thread_time() - began

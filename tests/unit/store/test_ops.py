@@ -20,9 +20,9 @@ def test_head_names_the_newest_migration() -> None:
 
 
 def test_an_up_to_date_store_opens_fast(store: OpsStore, tmp_path: Path) -> None:
-    begun = time.process_time()
+    begun = time.thread_time()
     OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}").close()
-    assert time.process_time() - begun < 0.1
+    assert time.thread_time() - begun < 0.1
 
 
 def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
