@@ -133,10 +133,10 @@ def _window_row(window: Window, sent: Mapping[str, int]) -> dict[str, object]:
 
 @group.command()
 @click.option("--sink", "only", help="This one alone: kafka, dogstatsd or http.")
-@click.option("--again", is_flag=True, help="All windows that are kept, not only those that wait.")
+@click.option("--again", is_flag=True, help="All records that are kept, not only those that wait.")
 @click.option("--dry-run", is_flag=True, help="Say what waits, and send nothing.")
 def send(only: str | None, again: bool, dry_run: bool) -> None:
-    """Send closed windows that wait, without an engine; exit code 8 when a sink is away.
+    """Send windows and batches that wait, without an engine; exit code 8 when a sink is away.
 
     A record that comes a second time has the same id; an agent is never sent the same counts twice.
     """
@@ -151,7 +151,7 @@ def send(only: str | None, again: bool, dry_run: bool) -> None:
         if again:
             for sink in chosen:
                 store.register_sink(sink.name)
-                store.rewind_sink(sink.name)
+                store.rewind_sink(sink.name, batches=not sink.at_most_once)
         _send(store, chosen)
 
 
@@ -192,7 +192,7 @@ def _send(store: OpsStore, chosen: tuple[Sink, ...]) -> None:
         raise UnavailableError(
             f"not sent by {', '.join(errors)}: {first.what}", why=first.why, fix=first.fix
         )
-    console.done(f"{sent:,} windows sent" if sent else "nothing waited")
+    console.done(f"{sent:,} records sent" if sent else "nothing waited")
 
 
 def _store() -> OpsStore:

@@ -1,4 +1,4 @@
-"""DogStatsD: the counts of closed windows as datagrams, a late window as what came to it."""
+"""DogStatsD: the counts of windows and batches as datagrams, a late window as what came to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headgate.errors import UnavailableError
+from headgate.metrics.batches import BatchRecord
 from headgate.metrics.names import DIMENSIONS, namespaced
+from headgate.metrics.records import Record
 from headgate.metrics.sinks import Change
 from headgate.metrics.windows import AggregateVerdict, WindowRecord
 
@@ -91,9 +93,13 @@ def _connected(address: str) -> socket.socket:
 
 
 def encoded(change: Change) -> Iterator[str]:
-    """The lines of one window: totals always, the metric of a rule where it counted something."""
+    """The lines of one record: what a batch counted; of a window totals always, the metric of a rule
+    where it counted something."""
     record = change.record
     tags = tags_of(record)
+    if isinstance(record, BatchRecord):
+        yield from (f"{named(name)}:{n}|c|#{tags}" for name, n in record.counts().items())
+        return
     always = record.totals_by_name() if not change.before else {}
     for name, n in record.counts().items():
         added = n - change.before.get(name, 0)
@@ -114,7 +120,7 @@ def _verdict_lines(record: WindowRecord, verdict: AggregateVerdict, tags: str) -
     yield f"{name}.failed:{int(verdict.failed)}|g|#{tags}{group}"
 
 
-def tags_of(record: WindowRecord) -> str:
+def tags_of(record: Record) -> str:
     values = (record.env, record.dc, record.table_name, record.topic_name)
     return ",".join(tag(key, value) for key, value in zip(DIMENSIONS, values, strict=True))
 

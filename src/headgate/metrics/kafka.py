@@ -1,4 +1,4 @@
-"""Kafka: closed windows as JSON records, keyed by table. At least once; the id is in the headers."""
+"""Kafka: windows and batches as JSON records, keyed by table. At least once; ids are in headers."""
 
 # pyright: reportPrivateImportUsage=false
 # The library's documented names are re-exported without being marked so.
@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 from headgate.metrics.producing import producer
+from headgate.metrics.records import said
 from headgate.metrics.sinks import Change
-from headgate.metrics.windows import messages
 
 SECONDS_TO_DELIVER, LINGER_MS = 15.0, 5
 HEADERS = ("id", "job", "window_start", "sequence", "revision")
@@ -67,7 +67,7 @@ class KafkaSink:
         """Returns once the broker has confirmed all of them."""
         self._failure = None
         for change in changes:
-            for message in messages(change.record):
+            for message in said(change.record):
                 self._queue(message)
         left = self._made.flush(self._seconds + 1)
         if left or self._failure is not None:

@@ -272,13 +272,16 @@ METRICS: tuple[Metric, ...] = (
 BY_NAME = {metric.name: metric for metric in METRICS}
 KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES, WITHIN_GRACE, SLO_MET, AUDIT_BEHIND)
 LABELLED_GAUGES = (KEYS,)
-# Names that the documents use beside those of the table.
-ALIASES = {"dq_invalid_hash_total": "dq_hash_format_error_total"}
+# Metrics that the documents call by a second name as well.
+ALIASES = {"invalid_hash": "hash_format_error"}
 # Rules of this name count records, not verdicts: they are part of no total.
 COUNTED = "counted_"
 # Verdicts on pairs that came together late count as this, beside what they count as themselves.
 LATE_ARRIVAL = "late_arrival"
 LATE_VERDICTS = ("verdict_late_match", "verdict_late_mismatch")
+# What became of a record that no job could accept, and under which name sinks are told how many.
+DEAD_OUTCOMES = ("refused", "dead_letter")
+DLQ_RECORDS = "dlq_records"
 
 
 def flat(metric: str) -> str:
@@ -296,6 +299,18 @@ def prometheus(metric: str) -> str:
     word = re.sub(r"[^a-zA-Z0-9_]", "_", flat(metric))
     name = word if word.endswith(TOTAL) else f"{word}{TOTAL}"
     return name if name not in BY_NAME else f"{PREFIX}rule_{name.removeprefix(PREFIX)}"
+
+
+def alias(metric: str) -> str | None:
+    """The second name of a rule's metric, if the documents have one."""
+    return ALIASES.get(metric.removeprefix(PREFIX))
+
+
+def counted_as(rule: str, metric: str) -> str | None:
+    """What a rule's count is told as beside its verdicts; None where windows say it all."""
+    if rule in LATE_VERDICTS:
+        return LATE_ARRIVAL
+    return metric if rule.startswith(COUNTED) else None
 
 
 def rule_metric(metric: str) -> Metric:

@@ -1,4 +1,4 @@
-"""HTTP push: closed windows as a JSON array in one POST. At least once; each has an id."""
+"""HTTP push: windows and batches as a JSON array in one POST. At least once; each has an id."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import orjson
 
 from headgate import __version__
 from headgate.errors import HeadgateError, OperationError, UnavailableError
+from headgate.metrics.records import said
 from headgate.metrics.sinks import Change
-from headgate.metrics.windows import messages
 from headgate.variables import without_secrets
 
 TOO_LARGE = 413
@@ -94,4 +94,4 @@ class _NoRedirect(HTTPRedirectHandler):
 
 def body(changes: Iterable[Change]) -> bytes:
     """One JSON array of all messages."""
-    return orjson.dumps([message for change in changes for message in messages(change.record)])
+    return orjson.dumps([message for change in changes for message in said(change.record)])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headgate import __version__
 from headgate.metrics import filters, gauges, names
-from headgate.metrics.dimensions import Dimensions, all_dimensions
+from headgate.metrics.dimensions import Dimensions, all_dimensions, dimensions_of, told_by
 from headgate.metrics.family import Family
 from headgate.metrics.names import Metric
 from headgate.metrics.sums import JobSums, Sums
@@ -16,10 +16,8 @@ from headgate.store.model import Run, RunState
 from headgate.store.ops import OpsStore
 
 HIGH = 1.0
-DEAD = ("refused", "dead_letter")
 # As a run of a stream keeps it among its options.
 TRIGGER = "trigger_seconds"
-SWEEP = "sweep-"
 
 
 @dataclass(frozen=True)
@@ -136,24 +134,18 @@ class Readings:
         rules = [(key, found) for key, found in sorted(self._sums.rules.items())]
         by_metric: dict[Metric, dict[tuple[str, ...], float]] = {}
         for (job, rule, metric, severity), (n, held) in rules:
-            if rule == f"{names.COUNTED}{names.LATE_ARRIVAL}":
-                continue  # it is counted by its verdict
-            labels = _labels(dimensions.get(told_by(job)), job)
-            _add(by_metric, names.rule_metric(metric), (*labels, rule), n)
-            if rule in names.LATE_VERDICTS:
-                _add(by_metric, names.rule_metric(names.LATE_ARRIVAL), (*labels, rule), n)
+            labels = _labels(dimensions_of(job, dimensions))
+            for name in _names(rule, metric):
+                _add(by_metric, names.rule_metric(name), (*labels, rule), n)
             if rule.startswith(names.COUNTED):
                 continue
             _add(by_metric, names.HELD, (*labels, rule, severity), held)
             for word, total in names.SEVERITY_TOTALS.items():
                 _add(by_metric, total, labels, n if severity == word else 0)
         for job, of in dimensions.items():
-            self._add_rows(by_metric, job, _labels(of, job))
+            self._add_rows(by_metric, job, _labels(of))
         for metric, samples in by_metric.items():
             yield Family(metric, tuple(sorted(samples.items())))
-            alias = names.ALIASES.get(metric.name)
-            if alias is not None:
-                yield Family(replace(metric, name=alias), tuple(sorted(samples.items())))
 
     def _add_rows(
         self, found: dict[Metric, dict[tuple[str, ...], float]], job: str, labels: tuple[str, ...]
@@ -174,7 +166,7 @@ _PER_JOB: Mapping[Metric, Callable[[JobSums], float | None]] = {
     names.OFFSET_GAPS: lambda s: s.gaps,
     names.BATCHES: lambda s: s.batches,
     names.BATCH_SECONDS: lambda s: s.seconds,
-    names.DEAD_LETTERS: lambda s: sum(s.outcomes[name] for name in DEAD),
+    names.DEAD_LETTERS: lambda s: sum(s.outcomes[name] for name in names.DEAD_OUTCOMES),
     names.LAST_BATCH_SECONDS: lambda s: s.last_durations[-1] if s.last_durations else None,
     names.LAST_BATCH_RECORDS: lambda s: s.last_read if s.last_at else None,
     names.LAST_BATCH_TIME: lambda s: s.last_at.timestamp() if s.last_at else None,
@@ -185,14 +177,14 @@ def _by_job(metric: Metric, values: Iterable[tuple[str, float]]) -> Family:
     return Family(metric, tuple(((job,), value) for job, value in values))
 
 
-def told_by(job: str) -> str:
-    """The job whose dimensions a job's counts have: sweeps count for the pair that they sweep."""
-    return f"reconcile-{job.removeprefix(SWEEP)}" if job.startswith(SWEEP) else job
+def _labels(found: Dimensions) -> tuple[str, ...]:
+    return (found.env, found.dc, found.table, found.topic)
 
 
-def _labels(found: Dimensions | None, job: str) -> tuple[str, ...]:
-    """A job without dimensions yet is labelled with its own name as the table."""
-    return (found.env, found.dc, found.table, found.topic) if found else ("", "", job, "")
+def _names(rule: str, metric: str) -> set[str]:
+    """All that a count of a rule is told as."""
+    found = (metric, names.alias(metric), names.counted_as(rule, metric))
+    return {name for name in found if name is not None}
 
 
 def _is_high(ratios: Sequence[float]) -> bool:

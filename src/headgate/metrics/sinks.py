@@ -1,7 +1,7 @@
-"""Where closed windows go: one protocol for every sink, and the thread that feeds them.
+"""Where windows and batches go: one protocol for every sink, and the thread that feeds them.
 
-The store is the queue: a window counts as sent by a sink only once that sink has it, so an outage
-or a kill loses nothing. What may come twice (Kafka, HTTP) carries an id; what must not (UDP) is
+The store is the queue: what closed or was settled counts as sent by a sink only once that sink has
+it, so an outage or a kill loses nothing. What may come twice (Kafka, HTTP) carries an id; what must not (UDP) is
 marked before it is sent.
 """
 
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from headgate.errors import HeadgateError
-from headgate.metrics.windows import WindowRecord, restored
-from headgate.store.model import Unsent
+from headgate.metrics.batches import BatchRecord, batch_record
+from headgate.metrics.dimensions import all_dimensions, dimensions_of
+from headgate.metrics.records import Record
+from headgate.metrics.windows import restored
+from headgate.store.model import LedgerRow, SinkState, Unsent
 from headgate.store.ops import OpsStore
 
 AT_ONCE = 200
@@ -24,21 +27,21 @@ LONGEST_WAIT = 60.0
 
 
 class Change(NamedTuple):
-    """A closed window, and the counts that the sink has sent of it before."""
+    """A closed window or a settled batch, and the counts that the sink has sent of it before."""
 
-    record: WindowRecord
+    record: Record
     before: Mapping[str, int]
 
 
 class Sink(Protocol):
-    """Takes closed windows; raises a HeadgateError when it could not."""
+    """Takes closed windows and batches; raises a HeadgateError when it could not."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def at_most_once(self) -> bool:
-        """Whether a window must never be sent twice, even if it may then be lost."""
+        """Whether nothing must ever be sent twice, even if it may then be lost."""
         ...
 
     def ready(self) -> None:
@@ -78,7 +81,7 @@ class Deliverer:
             store.register_sink(sink.name)
 
     def deliver(self) -> int:
-        """One round over the sinks that are not waiting; how many windows were sent."""
+        """One round over the sinks that are not waiting; how many records were sent."""
         return sum(self._round(sink) for sink in self._sinks)
 
     def deliver_now(self) -> tuple[int, Mapping[str, HeadgateError]]:
@@ -124,6 +127,45 @@ class Deliverer:
         return sent
 
     def _some(self, sink: Sink) -> int:
+        return self._some_windows(sink) or self._some_batches(sink)
+
+    def _some_batches(self, sink: Sink) -> int:
+        """Those with nothing to tell are passed over, however many they are."""
+        while True:
+            state = self._store.register_sink(sink.name)
+            rows = self._store.ledger_after(state.ledger, AT_ONCE)
+            if not rows:
+                return 0
+            sent = self._passed(sink, state, rows)
+            if sent:
+                return sent
+
+    def _passed(self, sink: Sink, state: SinkState, rows: Sequence[LedgerRow]) -> int:
+        until = rows[-1].id or 0
+        changes = [Change(record, {}) for record in self._records(sink, state, rows)]
+        if changes:
+            sink.ready()
+        if sink.at_most_once and not self._store.claim_batches(state, until, sent=bool(changes)):
+            return 0
+        if changes:
+            sink.send(changes)
+        if not sink.at_most_once:
+            self._store.claim_batches(state, until, sent=bool(changes))
+        return len(changes)
+
+    def _records(
+        self, sink: Sink, state: SinkState, rows: Sequence[LedgerRow]
+    ) -> Iterator[BatchRecord]:
+        counts = self._store.batch_counts(state.ledger, rows[-1].id or 0)
+        known = all_dimensions(self._store)
+        for row in rows:
+            if sink.at_most_once and row.rebuilt:
+                continue  # it may have been sent before its ledger was lost
+            record = batch_record(row, counts.get(row.id or 0, ()), dimensions_of(row.job, known))
+            if record is not None:
+                yield record
+
+    def _some_windows(self, sink: Sink) -> int:
         state = self._store.register_sink(sink.name)
         found = self._store.unsent_windows(state, AT_ONCE)
         if not found:

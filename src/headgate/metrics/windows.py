@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from headgate.metrics.names import CLEAN, ROWS, SEVERITY_TOTALS, flat, namespaced
+from headgate.metrics.names import CLEAN, ROWS, SEVERITY_TOTALS, alias, flat, namespaced
 from headgate.metrics.times import END, earlier, later
 from headgate.store.canonical import canonical, fingerprint
 
@@ -99,8 +99,17 @@ class WindowRecord:
 
     def counts(self) -> dict[str, int]:
         """All that can be added up, by the names of sinks without columns: dotted, then totals."""
-        named = {namespaced(self.namespace, name): n for name, n in self.metrics.items()}
+        named = {namespaced(self.namespace, name): n for name, n in self.named().items()}
         return {**named, **self.totals_by_name()}
+
+    def named(self) -> dict[str, int]:
+        """The metrics, and those that have a second name by that as well."""
+        found = dict(self.metrics)
+        for name, n in self.metrics.items():
+            second = alias(name)
+            if second is not None:
+                found[second] = found.get(second, 0) + n
+        return found
 
     def totals_by_name(self) -> dict[str, int]:
         """The totals that every record has, whatever rules there are."""
@@ -191,8 +200,8 @@ def window_fields(record: WindowRecord) -> dict[str, Any]:
     return {
         **_dimensions(record),
         **record.totals_by_name(),
-        **{namespaced(record.namespace, name): n for name, n in record.metrics.items()},
-        **{flat(name): n for name, n in record.metrics.items()},
+        **{namespaced(record.namespace, name): n for name, n in record.named().items()},
+        **{flat(name): n for name, n in record.named().items()},
         "record": "window",
         **_origin(record),
     }

@@ -13,7 +13,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from headgate.errors import ConflictError, SettingsError, UnavailableError
 
-HEAD = "0007"
+HEAD = "0008"
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 30
 WRITES = "headgate_writes"

@@ -266,7 +266,8 @@ class Unsent(NamedTuple):
 
 @dataclass(frozen=True)
 class SinkState:
-    """How far a sink has come: it has sent all closings up to `closing`."""
+    """How far a sink has come: it has sent all closings up to `closing`, and what the batches up to
+    the row `ledger` of the ledger have counted."""
 
     name: str
     closing: int
@@ -274,6 +275,7 @@ class SinkState:
     sent_at: datetime | None
     failures: int
     trouble: str | None
+    ledger: int
 
 
 @dataclass(frozen=True)

@@ -288,6 +288,11 @@ class OpsStore:
         with self._engine.connect() as db:
             return rule_counts.sums_between(db, after, until)
 
+    def batch_counts(self, after: int, until: int) -> Mapping[int, tuple[RuleCount, ...]]:
+        """The same batch by batch, by the number of its ledger row; without counts of all rows."""
+        with self._engine.connect() as db:
+            return rule_counts.by_batch(db, after, until)
+
     def newest_rule_counts(self, job: str, limit: int) -> Mapping[int, tuple[RuleCount, ...]]:
         """The counts of the job's last batches, by the number of their ledger row."""
         with self._engine.connect() as db:
@@ -347,7 +352,7 @@ class OpsStore:
     # Sinks of metrics
 
     def register_sink(self, name: str) -> SinkState:
-        """The sink's state; a new one begins with the windows that close from now on."""
+        """The sink's state; a new one begins with what closes and is settled from now on."""
         with writing(self._engine) as db:
             return sinks.register(db, name, self._clock())
 
@@ -376,10 +381,15 @@ class OpsStore:
         with writing(self._engine) as db:
             return sinks.claim(db, sink, found, self._clock())
 
-    def rewind_sink(self, sink: str) -> None:
-        """Let the sink begin again with the first window that is kept."""
+    def claim_batches(self, sink: SinkState, until: int, *, sent: bool) -> bool:
+        """Let the sink go on behind this ledger row; False when another process was quicker."""
         with writing(self._engine) as db:
-            sinks.rewind(db, sink)
+            return sinks.claim_batches(db, sink, until, self._clock(), sent=sent)
+
+    def rewind_sink(self, sink: str, *, batches: bool) -> None:
+        """Let the sink begin again with the first window that is kept, and with old batches."""
+        with writing(self._engine) as db:
+            sinks.rewind(db, sink, batches=batches)
 
     def sink_failed(self, sink: str, words: str) -> None:
         with writing(self._engine) as db:

@@ -42,6 +42,17 @@ def _sums(db: Connection, which: ColumnElement[bool]) -> tuple[tuple[str, RuleCo
     return tuple((row[0], RuleCount(*row[1:4], int(row[4]), int(row[5]))) for row in rows)
 
 
+def by_batch(db: Connection, after: int, until: int) -> dict[int, tuple[RuleCount, ...]]:
+    """What each rule found in each of some batches, by the numbers of their ledger rows."""
+    which = (rule_counts.c.ledger > after) & (rule_counts.c.ledger <= until)
+    query = select(rule_counts).where(which, rule_counts.c.rule != ALL_ROWS)
+    found: dict[int, tuple[RuleCount, ...]] = {}
+    for row in db.execute(query.order_by(rule_counts.c.ledger, rule_counts.c.rule)).mappings():
+        count = RuleCount(*(row[name] for name in RuleCount._fields))
+        found[row["ledger"]] = (*found.get(row["ledger"], ()), count)
+    return found
+
+
 def newest(db: Connection, job: str, limit: int) -> dict[int, tuple[RuleCount, ...]]:
     """The counts of the last batches of a job, by the number of their ledger row."""
     batches = select(rule_counts.c.ledger).where(rule_counts.c.job == job).distinct()

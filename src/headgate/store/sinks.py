@@ -1,4 +1,4 @@
-"""How far each sink of metrics has sent the closed windows, and what keeps it from going on."""
+"""How far each sink of metrics has sent closed windows and batches, and what keeps it from going on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, func, insert, select, update
 
 from headgate.store.model import SinkState, Unsent
-from headgate.store.tables import sinks, window_sinks, windows
-from headgate.store.windows import upsert, window
+from headgate.store.tables import ledger, sinks, window_sinks, windows
+from headgate.store.windows import KEPT_RECORDS, upsert, window
 
 
 def register(db: Connection, name: str, now: datetime) -> SinkState:
-    """The sink's state; one that is new begins with the windows that close from now on."""
+    """The sink's state; one that is new begins with what closes and is settled from now on."""
     known = find(db, name)
     if known is None:
         last = db.scalar(select(func.max(windows.c.closing))) or 0
-        db.execute(insert(sinks).values(name=name, closing=last, since=now, failures=0))
+        begun = {"closing": last, "ledger": _last_row(db), "since": now, "failures": 0}
+        db.execute(insert(sinks).values(name=name, **begun))
         known = find(db, name)
     assert known is not None
     return known
@@ -66,9 +67,27 @@ def claim(
     return True
 
 
-def rewind(db: Connection, name: str) -> None:
-    """Begin again with the first window that is kept."""
-    db.execute(update(sinks).where(sinks.c.name == name).values(closing=0))
+def rewind(db: Connection, name: str, *, batches: bool) -> None:
+    """Begin again with the first window that is kept, and with as many batches."""
+    again = {"closing": 0}
+    if batches:
+        again["ledger"] = max(0, _last_row(db) - KEPT_RECORDS)
+    db.execute(update(sinks).where(sinks.c.name == name).values(**again))
+
+
+def claim_batches(
+    db: Connection, state: SinkState, until: int, now: datetime, *, sent: bool
+) -> bool:
+    """Go on behind the batches up to a row, `sent` or with nothing to send; False when another
+    process was quicker."""
+    mine = (sinks.c.name == state.name) & (sinks.c.ledger == state.ledger)
+    done = {"sent_at": now, "failures": 0, "trouble": None} if sent else {}
+    changed = db.execute(update(sinks).where(mine).values(ledger=until, **done))
+    return changed.rowcount > 0
+
+
+def _last_row(db: Connection) -> int:
+    return db.scalar(select(func.max(ledger.c.id))) or 0
 
 
 def sent(

@@ -251,6 +251,7 @@ window_sinks = Table(
     Column("sent_at", Utc, nullable=False),
 )
 
+# `ledger` is the last row of the ledger whose counts the sink has sent.
 sinks = Table(
     "sinks",
     metadata,
@@ -260,4 +261,5 @@ sinks = Table(
     Column("sent_at", Utc),
     Column("failures", Integer, nullable=False),
     Column("trouble", Text),
+    Column("ledger", BigInteger, nullable=False, server_default="0"),
 )

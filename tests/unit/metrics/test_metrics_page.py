@@ -3,11 +3,13 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from tests.unit.metrics.window_rows import RECORD
+from tests.unit.metrics.window_rows import NOON, RECORD
 
 from headgate.compile.rules.metrics import TOTALS
+from headgate.metrics.batches import BatchRecord, batch_fields
 from headgate.metrics.names import SEVERITY_TOTALS
 from headgate.metrics.windows import messages
+from headgate.store.model import Range
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,3 +33,11 @@ def test_the_page_names_every_field_of_a_record() -> None:
 
 def test_the_compiled_sql_has_the_same_totals() -> None:
     assert {s: m.name for s, m in SEVERITY_TOTALS.items()} == TOTALS
+
+
+def test_the_page_names_every_field_of_a_batch() -> None:
+    text = (ROOT / "docs/metrics.md").read_text("utf-8")
+    range_ = Range("kafka:t", "t1", {"0": 0}, {"0": 1})
+    about = ("reconcile-business", "business_onprem", "topic1", "prod", "onprem", "dq.cassandra")
+    record = BatchRecord(*about, NOON, range_, "r1", {"delete_count": 9, "dlq_records": 3})
+    assert not [name for name in batch_fields(record) if f'"{name}"' not in text]
