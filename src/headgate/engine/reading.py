@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from headgate.engine.followed import topic_ranges
-from headgate.engine.topics import Topics
+from headgate.engine.topics import Topics, TopicState
 from headgate.errors import HeadgateError
 from headgate.metrics.readings import EngineReading, JobLag
-from headgate.store.model import TOPIC_SOURCE, Range, Run, RunState
+from headgate.store.model import TOPIC_SOURCE, Range, Run
 from headgate.store.ops import OpsStore
 
 LAG_SECONDS = 10.0
+# Kinds of jobs that follow topics, and how their runs name those among their options: `topic`, or
+# of a pair `topic_<side>`.
+FOLLOWING = frozenset({"bronze", "quality", "reconcile", "router"})
+TOPIC, TOPIC_OF = "topic", "topic_"
 
 
 def engine_reading(session: SparkSession) -> EngineReading:
@@ -39,11 +43,29 @@ def _busy(tracker: Any) -> int:
     return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
 
-class LagWatch:
-    """Asks the broker now and then how far each running job is behind, so that no scrape waits."""
+class Asked(Protocol):
+    """What is asked of a broker."""
 
-    def __init__(self, store: OpsStore, bootstrap: str | None, timeout: float) -> None:
+    def need(self) -> None: ...
+
+    def describe(self, name: str) -> TopicState | None: ...
+
+
+class LagWatch:
+    """Asks the broker now and then how far each job is behind, so that no scrape waits.
+
+    A job that was stopped, has failed, or is stuck in its first batch is behind as well.
+    """
+
+    def __init__(
+        self,
+        store: OpsStore,
+        bootstrap: str | None,
+        timeout: float,
+        topics: Callable[[str, float], Asked] = Topics,
+    ) -> None:
         self._store, self._bootstrap, self._timeout = store, bootstrap, timeout
+        self._topics = topics
         self.lags: tuple[JobLag, ...] = ()
 
     def run(self, stop: threading.Event) -> None:
@@ -58,28 +80,36 @@ class LagWatch:
             self.lags = ()
 
     def _measured(self) -> Iterator[JobLag]:
-        runs = self._store.runs(states=(RunState.RUNNING,))
-        if not runs or not self._bootstrap:
+        newest = {run.job: run for run in reversed(self._store.runs()) if run.kind in FOLLOWING}
+        if not newest or not self._bootstrap:
             return
-        topics = Topics(self._bootstrap, self._timeout)
+        topics = self._topics(self._bootstrap, self._timeout)
         topics.need()
-        for run in runs:
-            settled = self._store.settled_range(run.job)
-            if settled is None or settled.is_table:
-                continue
-            for own in topic_ranges(settled).values():
-                lag = self._lag(topics, run, own)
-                if lag is not None:
-                    yield lag
+        for _, run in sorted(newest.items()):
+            settled = self._settled(run)
+            for name in named_topics(run) or settled:
+                topic = topics.describe(name)
+                if topic is not None:
+                    yield JobLag(run.job, name, left(topic, settled.get(name)))
 
-    def _lag(self, topics: Topics, run: Run, settled: Range) -> JobLag | None:
-        topic = topics.describe(settled.source.removeprefix(TOPIC_SOURCE))
-        if topic is None:
-            return None
-        same = settled.source_id == topic.topic_id
-        done = settled.end if same else dict[str, int]()
-        left = (
-            max(0, end - max(done.get(str(partition), 0), topic.begin[partition]))
-            for partition, end in topic.end.items()
-        )
-        return JobLag(run.job, topic.name, sum(left))
+    def _settled(self, run: Run) -> dict[str, Range]:
+        """By topic, how far the job is settled; what is judged as a whole has no lag."""
+        found = self._store.settled_range(run.job)
+        own = {} if found is None or found.is_table else topic_ranges(found)
+        return {range_.source.removeprefix(TOPIC_SOURCE): range_ for range_ in own.values()}
+
+
+def named_topics(run: Run) -> tuple[str, ...]:
+    """The topics that a run was asked to read."""
+    names = sorted(name for name in run.options if name == TOPIC or name.startswith(TOPIC_OF))
+    return tuple(run.options[name] for name in names)
+
+
+def left(topic: TopicState, settled: Range | None) -> int:
+    """Offsets that are not settled; of a topic made again, or not settled at all, all there are."""
+    same = settled is not None and settled.source_id == topic.topic_id
+    done = settled.end if settled is not None and same else dict[str, int]()
+    return sum(
+        max(0, end - max(done.get(str(partition), 0), topic.begin[partition]))
+        for partition, end in topic.end.items()
+    )

@@ -1,0 +1,100 @@
+"""Which jobs are behind, and by how much: the broker is played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+from headgate.engine.reading import LagWatch
+from headgate.engine.topics import TopicState
+from headgate.metrics.readings import JobLag
+from headgate.store.model import Intent, JobSpec, LedgerRow, Range, RunState
+from headgate.store.ops import OpsStore
+from headgate.store.tables import metadata
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TOPICS = {
+    "orders": TopicState("orders", "t1", {0: 2, 1: 0}, {0: 10, 1: 5}),
+    "cloud": TopicState("cloud", "t2", {0: 0}, {0: 7}),
+}
+
+
+class Broker:
+    """Has two topics."""
+
+    def __init__(self, bootstrap: str, timeout: float) -> None:
+        assert (bootstrap, timeout) == ("here:9092", 1.0)
+
+    def need(self) -> None:
+        """It is there."""
+
+    def describe(self, name: str) -> TopicState | None:
+        return TOPICS.get(name)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[OpsStore]:
+    engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
+    with engine.begin() as db:
+        metadata.create_all(db)
+    with OpsStore(engine) as store:
+        yield store
+
+
+def asked(store: OpsStore, job: str, **options: str) -> None:
+    """A run of this job is under way."""
+    kind, _, subject = job.partition("-")
+    run = store.submit(JobSpec(job, kind, subject, "streaming", "r", options))
+    store.move(job, run.number, RunState.RUNNING)
+
+
+def settle(store: OpsStore, job: str, range_: Range, read: int) -> None:
+    intent = store.begin(Intent(None, job, 1, range_, ("r",), NOW, 0))
+    about = (None, job, 1, range_, ("r",), NOW, 0, read, read, 0, {"accepted": read}, {})
+    store.settle(intent, LedgerRow(*about, committed_at=NOW))
+
+
+def lags(store: OpsStore) -> tuple[JobLag, ...]:
+    watch = LagWatch(store, "here:9092", 1.0, Broker)
+    watch.look()
+    return watch.lags
+
+
+def test_a_job_that_has_settled_nothing_is_behind_by_all_there_is(store: OpsStore) -> None:
+    asked(store, "bronze-orders", topic="orders", dlq_topic="orders.dlq")
+    asked(store, "reconcile-pair", topic_onprem="orders", topic_cloud="cloud")
+    assert set(lags(store)) == {
+        JobLag("bronze-orders", "orders", 13),
+        JobLag("reconcile-pair", "orders", 13),
+        JobLag("reconcile-pair", "cloud", 7),
+    }
+
+
+@pytest.mark.parametrize("state", [RunState.RUNNING, RunState.FAILED, RunState.CANCELED])
+def test_a_job_that_was_stopped_or_failed_is_behind_as_one_that_runs(
+    store: OpsStore, state: RunState
+) -> None:
+    asked(store, "bronze-orders", topic="orders")
+    settle(store, "bronze-orders", Range("kafka:orders", "t1", {"0": 2}, {"0": 6}), 4)
+    if state is not RunState.RUNNING:
+        store.move("bronze-orders", 1, state)
+    assert lags(store) == (JobLag("bronze-orders", "orders", 9),)
+
+
+def test_a_topic_made_again_is_not_settled_at_all(store: OpsStore) -> None:
+    asked(store, "bronze-orders", topic="orders")
+    settle(store, "bronze-orders", Range("kafka:orders", "t0", {"0": 0}, {"0": 9}), 9)
+    assert lags(store) == (JobLag("bronze-orders", "orders", 13),)
+
+
+def test_what_follows_no_topic_has_no_lag(store: OpsStore) -> None:
+    asked(store, "silver-orders")
+    asked(store, "quality-whole")
+    asked(store, "bronze-gone", topic="gone")
+    settle(store, "quality-whole", Range("whole:a,b", "x", {}, {"a:0": 9}), 9)
+    settle(store, "silver-orders", Range("table:bronze.orders", "x", {}, {"snapshot": 9}), 9)
+    assert lags(store) == ()
