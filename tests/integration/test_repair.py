@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -273,8 +274,10 @@ cli.main(words, standalone_mode=False)
 """
 
 
-def started(shop: Shop, count: int, *words: str) -> subprocess.Popen[bytes]:
-    """The command, running."""
+def started(
+    shop: Shop, count: int, *words: str, log: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """The command, running; what it says goes to the log."""
     place = shop.lab.cassandra.place
     environ = {
         **os.environ,
@@ -285,7 +288,10 @@ def started(shop: Shop, count: int, *words: str) -> subprocess.Popen[bytes]:
     }
     told = [str(count), AT.isoformat(), "reconcile", "repair", "business", *words]
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, *told], cwd=shop.settings.root, env=environ
+        [sys.executable, "-c", DRIVER, *told],
+        cwd=shop.settings.root,
+        env=environ,
+        stderr=log.open("wb") if log else None,
     )
 
 
@@ -319,11 +325,7 @@ def test_declared_statuses_are_repaired_by_themselves_and_what_was_left_open_fir
     shop: Shop,
 ) -> None:
     lab, keys = shop.lab, [f"k{at:03d}" for at in range(5)]
-    file = shop.settings.root / "rules" / "topic1.yml"
-    text = file.read_text()
-    audit = "      audit: {topic: dq_reconciliation_audit}\n"
-    assert audit in text
-    file.write_text(text.replace(audit, f"{audit}      repair: {{automatic: [MISMATCH]}}\n"))
+    declare_automatic(shop)
     shop.onprem([row_of(key) for key in keys])
     lab.write([{"pk": key, "col1": "wrong"} for key in keys])
     item = Item("k003", "MISMATCH", "upsert", AT)
@@ -333,6 +335,47 @@ def test_declared_statuses_are_repaired_by_themselves_and_what_was_left_open_fir
     assert open_journal(shop.settings.home, "business") is None
     with open_rows(shop.settings, shop.table) as rows:
         assert {row.found for row in rows.why(keys)} == {EQUAL}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("away", ["cassandra", "broker"])
+def test_an_outage_is_waited_out_and_every_key_is_repaired_once(
+    shop: Shop, cassandra: Any, away: str, tmp_path: Path
+) -> None:
+    lab, keys, log = shop.lab, [f"k{at:03d}" for at in range(60)], tmp_path / "repair.log"
+    declare_automatic(shop)
+    shop.onprem([row_of(key) for key in keys])
+    lab.write([{"pk": key, "col1": "wrong"} for key in keys])
+    before = {key: write_time(lab, key) for key in keys}
+    pid = cassandra.pid if away == "cassandra" else lab.broker.child.pid
+    repair = started(shop, len(keys), "--automatic", "--per-second", "10", log=log)
+    try:
+        assert eventually(lambda: len(done_keys(shop)) >= 20), log.read_text()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert eventually(lambda: "it is tried again" in log.read_text()), log.read_text()
+            assert 0 < len(need_open_journal(shop.settings.home, "business").left) <= 40
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert eventually(lambda: "60 keys of business sent again" in log.read_text()), (
+            log.read_text()
+        )
+        assert "all answer again" in log.read_text()
+        repair.send_signal(signal.SIGTERM)
+        assert repair.wait(60) == 0
+    finally:
+        repair.kill()
+        repair.wait(30)
+    assert open_journal(shop.settings.home, "business") is None
+    assert {key: write_time(lab, key) for key in keys} == {k: at + 1 for k, at in before.items()}
+
+
+def declare_automatic(shop: Shop) -> None:
+    file = shop.settings.root / "rules" / "topic1.yml"
+    text = file.read_text()
+    audit = "      audit: {topic: dq_reconciliation_audit}\n"
+    assert audit in text
+    file.write_text(text.replace(audit, f"{audit}      repair: {{automatic: [MISMATCH]}}\n"))
 
 
 def done_keys(shop: Shop) -> list[str]:

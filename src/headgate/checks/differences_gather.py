@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from headgate.checks.differences import RowDifference, Same, by_value, row_difference
 from headgate.checks.differences_kinds import same_value
@@ -78,6 +79,17 @@ def declared_rows(table: RuleTable, side: str) -> WholeRows:
     )
 
 
+def need_version(table: RuleTable) -> None:
+    """Refuse where nothing says how old on-prem's rows are: an old one could be sent as a new one."""
+    if declared_rows(table, "onprem").version is not None:
+        return
+    raise SettingsError(
+        f"rows of {table.name} cannot be sent again",
+        why="nothing says how old on-prem's rows are: `reconcile: rows: onprem:` has no `version`",
+        fix="name the column with a row's version, for example `version: last_updated`",
+    )
+
+
 def open_side(
     stack: ExitStack, settings: Settings, table: RuleTable, side: str
 ) -> DuckRows | CassandraRows:
@@ -88,9 +100,10 @@ def open_side(
         return CassandraRows(cassandra, declared.cassandra, declared.key, declared.version)
     if declared.iceberg is not None:
         lake = stack.enter_context(Lake.open(settings))
-        return DuckRows(lake, lake.scan_sql(declared.iceberg), declared.key, declared.version)
+        scan = partial(lake.scan_sql, declared.iceberg)
+        return DuckRows(lake, scan, declared.key, declared.version)
     files = stack.enter_context(closing(ParquetQueries()))
-    source = parquet_source(settings.root, declared.parquet or "")
+    source = partial(parquet_source, settings.root, declared.parquet or "")
     return DuckRows(files, source, declared.key, declared.version)
 
 

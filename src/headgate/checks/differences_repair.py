@@ -13,6 +13,7 @@ from headgate.checks.differences_gather import (
     contract_of_table,
     declared_rows,
     hidden_columns,
+    need_version,
     open_side,
 )
 from headgate.checks.reconcile_read import current_verdicts
@@ -153,6 +154,7 @@ def open_repairs(settings: Settings, table: RuleTable) -> Generator[Repairs]:
             why="it has no `reconcile:` section",
             fix="declare one: docs/reconciliation.md",
         )
+    need_version(table)
     rows = table.reconcile.rows
     with ExitStack() as stack:
         yield Repairs(

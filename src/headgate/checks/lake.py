@@ -25,6 +25,7 @@ from headgate.settings import Settings
 # avro comes first: the iceberg extension needs it.
 LOCAL_EXTENSIONS = ("avro", "iceberg")
 S3_STORAGES = frozenset({"minio", "aws_s3"})
+METADATA_GONE = "Iceberg metadata file not found"
 MAKERS = {"bronze": "bronze", "silver": "silver", "headgate": "bronze"}
 
 Row = tuple[object, ...]
@@ -57,16 +58,24 @@ class Lake:
         self._connection.close()
 
     def exists(self, table: str) -> bool:
-        return self._tables.metadata_file(table) is not None
+        return self._metadata_file(table) is not None
 
     def location(self, table: str) -> TableLocation:
         """Where the table is now; raises UnavailableError when it is not there yet."""
-        file = self._tables.metadata_file(table)
+        file = self._metadata_file(table)
         if file is None:
             raise _missing(table)
         path = plain_path(file)
         rows = self.query(f"SELECT content FROM read_text({quoted(path)})")
+        if not rows:
+            raise _unreadable(f"{path} is gone")
         return read_location(path, str(rows[0][0]))
+
+    def _metadata_file(self, table: str) -> str | None:
+        try:
+            return self._tables.metadata_file(table)
+        except duckdb.Error as error:  # the hadoop catalog is asked through DuckDB
+            raise _unreadable(str(error)) from error
 
     def scan_sql(self, table: str) -> str:
         """A table function to select from, bound to the table's current version."""
@@ -91,6 +100,8 @@ class Lake:
                 fix="raise ICEBERG_QUERY_TIMEOUT or try again when the machine is less busy",
             ) from error
         except duckdb.Error as error:
+            if _is_unreadable(error):
+                raise _unreadable(str(error)) from error
             raise OperationError("DuckDB refused a query", why=str(error), fix=sql) from error
 
 
@@ -175,6 +186,19 @@ def _missing(table: str) -> UnavailableError:
         f"the table {table} is not there yet",
         why=f"the {maker} job makes it" if maker else "no job has made it",
         fix=f"headgate job run {maker}" if maker else "check the name with `headgate lake count`",
+    )
+
+
+def _is_unreadable(error: duckdb.Error) -> bool:
+    """Files or their storage are away; the iceberg extension has no type of its own for that."""
+    return isinstance(error, duckdb.IOException) or METADATA_GONE in str(error)
+
+
+def _unreadable(why: str) -> UnavailableError:
+    return UnavailableError(
+        "files of the lake cannot be read",
+        why=why,
+        fix="check WAREHOUSE and its storage; if maintenance removed them just now, try again",
     )
 
 

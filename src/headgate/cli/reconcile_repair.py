@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.console import as_table, console
-from headgate.errors import DifferenceError, InterruptedByUserError, UsageError
+from headgate.errors import (
+    DifferenceError,
+    InterruptedByUserError,
+    SettingsError,
+    UnavailableError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from headgate.checks.differences_repair import Repairs
+    from headgate.feeds.repair.automatic import Repaired
     from headgate.feeds.repair.journal import Journal
     from headgate.feeds.repair.model import Broken, Followed, RepairPlan, RepairReport
+    from headgate.settings import Settings
+    from headgate.spec.ruleset import RuleTable
 
 STATUSES = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
 LIMIT, SHOWN = 10_000, 20
@@ -57,7 +66,8 @@ def command(
     waited for, and what became of the keys is told: exit code 5 if some are still wrong.
 
     A repair that was interrupted goes on with --resume. With --automatic the statuses declared in
-    `repair: automatic:` are repaired round by round until it is stopped.
+    `repair: automatic:` are repaired round by round until it is stopped; while Cassandra, the broker
+    or the lake is away it waits, and then ends what it had begun before it goes on.
 
     \b
     Examples:
@@ -71,11 +81,12 @@ def command(
         raise UsageError("--automatic goes with none of --resume, --dry-run, --wait and --key")
     if resume and keys:
         raise UsageError("--resume goes on with the keys of its plan: leave --key out")
-    with _opened(table) as repairs:
+    if automatic:
+        _automatic(table, per_second, every, rounds, limit)
+        return
+    with _opened(*_declared(table)) as repairs:
         pace = per_second or repairs.declared.per_second
-        if automatic:
-            _automatic(repairs, pace, every, rounds, limit)
-        elif resume:
+        if resume:
             _resumed(repairs, Way(pace, wait, dry_run, yes))
         else:
             _asked(repairs, status or STATUSES, keys, limit, Way(pace, wait, dry_run, yes))
@@ -91,15 +102,18 @@ class Way:
     yes: bool
 
 
-@contextmanager
-def _opened(table: str) -> Generator[Repairs]:
-    from headgate.checks.differences_repair import open_repairs
+def _declared(table: str) -> tuple[Settings, RuleTable]:
     from headgate.cli.feed_rules import open_rules
     from headgate.settings import load_settings
 
     settings = load_settings()
-    with open_repairs(settings, open_rules(settings, table).table) as repairs:
-        yield repairs
+    return settings, open_rules(settings, table).table
+
+
+def _opened(settings: Settings, table: RuleTable) -> AbstractContextManager[Repairs]:
+    from headgate.checks.differences_repair import open_repairs
+
+    return open_repairs(settings, table)
 
 
 def _asked(
@@ -166,44 +180,105 @@ def _raise_unfinished(journal: Journal, found: RepairReport) -> None:
 
 
 def _automatic(
-    repairs: Repairs, per_second: int, every: float, rounds: int | None, limit: int
+    name: str, per_second: int | None, every: float, rounds: int | None, limit: int
 ) -> None:
     from headgate.feeds.interruption import interruption
     from headgate.feeds.repair.automatic import Rounds, run_automatic
     from headgate.feeds.repair.journal import open_journal
-    from headgate.feeds.repair.model import nothing_sent
-    from headgate.store.ops import utc_now
 
-    statuses = repairs.declared.automatic
-    if not statuses:
-        raise UsageError(
-            f"no status of {repairs.table.name} is repaired by itself",
-            why="`reconcile: repair: automatic:` is empty",
-            fix="declare for example `automatic: [MISSING_CLOUD]`",
-        )
-
-    def finish(journal: Journal) -> RepairReport:
-        return repairs.carry_out(journal, per_second, _Silent(), stopped)
-
-    def repair(broken: Sequence[Broken]) -> RepairReport:
-        plan = repairs.plan(broken)
-        return finish(repairs.begin(plan, utc_now())) if plan.items else nothing_sent(plan)
-
-    def tell(found: RepairReport) -> None:
-        console.say(report_text(found))
-
-    with interruption() as stopped:
-        if left := open_journal(repairs.settings.home, repairs.table.name):
-            tell(finish(left))
+    settings, table = _declared(name)
+    with (
+        interruption() as stopped,
+        closing(_ByItself(lambda: _opened(settings, table), per_second, stopped)) as work,
+    ):
+        # Opened before the first round: what is wrong from the start is said and ends it.
+        statuses = work.repairs.declared.automatic
+        if not statuses:
+            raise UsageError(
+                f"no status of {name} is repaired by itself",
+                why="`reconcile: repair: automatic:` is empty",
+                fix="declare for example `automatic: [MISSING_CLOUD]`",
+            )
         console.say(f"repairing {', '.join(statuses)} every {every:g} s; Ctrl-C stops")
-        applied = run_automatic(
-            Rounds(every, rounds, limit),
-            lambda most: repairs.broken(statuses, limit=most),
-            repair,
-            tell,
-            stopped,
+        applied = run_automatic(Rounds(every, rounds, limit), work, stopped)
+    console.data({"table": name, "applied": applied}, text=f"{applied:,} applied")
+    if left := open_journal(settings.home, name):
+        console.say(
+            f"{len(left.left):,} keys are left in {left.file}: `--resume --yes` sends them,"
+            " and so does the next --automatic"
         )
-    console.data({"table": repairs.table.name, "applied": applied}, text=f"{applied:,} applied")
+
+
+class _ByItself:
+    """The work of the rounds; after an outage all is opened anew: a session or producer may be dead."""
+
+    def __init__(
+        self,
+        opened: Callable[[], AbstractContextManager[Repairs]],
+        per_second: int | None,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._opened, self._per_second, self._stopped = opened, per_second, stopped
+        self._stack = ExitStack()
+        self._repairs: Repairs | None = None
+        self._was_open = False
+
+    @property
+    def repairs(self) -> Repairs:
+        if self._repairs is None:
+            self._repairs = self._entered()
+            self._was_open = True
+        return self._repairs
+
+    def _entered(self) -> Repairs:
+        try:
+            return self._stack.enter_context(self._opened())
+        except SettingsError as error:
+            if not self._was_open:
+                raise
+            # The settings held before: a name that cannot be resolved now is part of the outage.
+            raise UnavailableError(error.what, why=error.why, fix=error.fix) from error
+
+    def let_go(self) -> None:
+        self._repairs = None
+        self._stack.close()
+
+    close = let_go
+
+    def find(self, most: int) -> Sequence[Broken]:
+        return self.repairs.broken(self.repairs.declared.automatic, limit=most)
+
+    def repair(self, broken: Sequence[Broken]) -> Repaired:
+        from headgate.feeds.repair.automatic import Repaired
+        from headgate.feeds.repair.model import nothing_sent
+        from headgate.store.ops import utc_now
+
+        plan = self.repairs.plan(broken)
+        skipped = {each.pk for each in plan.skipped}
+        if not plan.items:
+            return Repaired(nothing_sent(plan), set(), skipped)
+        done = self._carried_out(self.repairs.begin(plan, utc_now()))
+        return replace(done, left_alone={*done.left_alone, *skipped})
+
+    def finish(self) -> Repaired | None:
+        from headgate.feeds.repair.journal import open_journal
+
+        left = open_journal(self.repairs.settings.home, self.repairs.table.name)
+        return self._carried_out(left) if left else None
+
+    def tell(self, report: RepairReport) -> None:
+        console.say(report_text(report))
+
+    def say(self, words: str) -> None:
+        console.say(words)
+
+    def _carried_out(self, journal: Journal) -> Repaired:
+        from headgate.feeds.repair.automatic import Repaired
+
+        pace = self._per_second or self.repairs.declared.per_second
+        found = self.repairs.carry_out(journal, pace, _Silent(), self._stopped)
+        sent = {pk for pk, each in journal.outcomes.items() if each.result == "applied"}
+        return Repaired(found, sent, journal.outcomes.keys() - sent)
 
 
 class _Silent:

@@ -124,7 +124,7 @@ def test_of_several_rows_of_a_key_the_newest_version_counts(tmp_path: Path) -> N
     rows = [row("a"), row("a", last_updated=newest, col1="new"), row("a", col1="old")]
     written(tmp_path / "x.parquet", rows)
     source = parquet_source(tmp_path, "x.parquet")
-    found = DuckRows(ParquetQueries(), source, "pk", "last_updated").read(["a"])
+    found = DuckRows(ParquetQueries(), lambda: source, "pk", "last_updated").read(["a"])
     assert (found["a"].values["col1"], found["a"].version) == ("new", AT + timedelta(days=1))
     assert found["a"].values["col3"] == AT
 
@@ -134,5 +134,5 @@ def test_what_is_declared_and_not_there_is_said(tmp_path: Path) -> None:
         parquet_source(tmp_path, "x.parquet")
     written(tmp_path / "x.parquet", [row("a")])
     with pytest.raises(SettingsError) as refused:
-        DuckRows(ParquetQueries(), parquet_source(tmp_path, "x.parquet"), "pkk", None)
+        DuckRows(ParquetQueries(), lambda: parquet_source(tmp_path, "x.parquet"), "pkk", None)
     assert "Did you mean `pk`?" in refused.value.fix

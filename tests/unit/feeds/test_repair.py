@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from headgate.cli.reconcile_repair import report_text
 from headgate.errors import ConflictError, UsageError
-from headgate.feeds.repair.automatic import Rounds, Tried, run_automatic
 from headgate.feeds.repair.journal import (
     Journal,
     need_open_journal,
@@ -25,6 +24,7 @@ from headgate.feeds.repair.plan import (
     CLOUD_NEWER,
     DELETED_SINCE,
     GONE,
+    NO_VERSION,
     NOT_BROKEN,
     SOURCE_BEHIND,
     SOURCE_MOVED,
@@ -338,68 +338,19 @@ def test_no_second_sees_more_than_it_may(tmp_path: Path, per_second: int) -> Non
     assert clock.now == pytest.approx((100 - last) / per_second)
 
 
-def test_by_itself_a_key_is_tried_a_few_times_with_pauses_between() -> None:
-    tried = Tried(patience=60, tries=2)
-    one = [broken("1")]
-    assert tried.due(one, 0) == one
-    tried.note(one, 0)
-    assert tried.due(one, 59) == []
-    assert tried.due([broken("1", version=AT + SECOND)], 59)
-    assert tried.due(one, 60) == one
-    tried.note(one, 60)
-    assert tried.due(one, 1_000) == []
+def test_a_row_whose_age_nobody_knows_is_never_sent(tmp_path: Path) -> None:
+    assert planned(broken("1"), row(None)) == NO_VERSION
+    target = Sent()
+    found = run_repair(journal(tmp_path, 1), edges(target, {"0": row(None)}), 1_000, Seen())
+    assert (target.keys, found.skipped) == ([], {NO_VERSION: 1})
 
 
-def test_keys_that_cannot_be_repaired_stand_in_nobodys_way() -> None:
-    clock, sent = Clock(), list[str]()
-    every = [broken("old 1"), broken("old 2"), broken("new", version=AT + SECOND)]
-
-    def repair(found: Sequence[Broken]) -> RepairReport:
-        sent.extend(each.pk for each in found)
-        return RepairReport("t", "x", "r", 0, {CLOUD_NEWER: len(found)}, 0, "j")
-
-    run_automatic(
-        Rounds(every=1, most=8, limit=2),
-        lambda most: every[:most],
-        repair,
-        lambda _: None,
-        lambda: False,
-        clock=clock,
-        sleep=clock.sleep,
-    )
-    assert sent == ["old 1", "old 2", "new"]
-
-
-def test_what_is_no_longer_broken_is_forgotten() -> None:
-    tried = Tried()
-    tried.note([broken("1"), broken("2"), broken("3", version=AT + 2 * SECOND)], 0)
-    tried.forget([broken("2"), broken("9", version=AT + SECOND)], asked=2)
-    assert len(tried) == 2, "of a list that was cut, what stands behind its end is not known"
-    tried.forget([broken("2")], asked=5)
-    assert len(tried) == 1
-
-
-def test_rounds_go_on_until_they_are_enough_or_stopped() -> None:
-    clock, told = Clock(), list[RepairReport]()
-
-    def repair(found: Sequence[Broken]) -> RepairReport:
-        return RepairReport("t", "x", "r", len(found), {}, 0, "j")
-
-    def play(rounds: Rounds, stopped: Callable[[], bool]) -> int:
-        return run_automatic(
-            rounds,
-            lambda most: [broken(str(at)) for at in range(3)][:most],
-            repair,
-            told.append,
-            stopped,
-            clock=clock,
-            sleep=clock.sleep,
-        )
-
-    assert play(Rounds(every=700, most=2, limit=2), lambda: False) == 4
-    assert clock.now == pytest.approx(700)
-    assert play(Rounds(every=1), lambda: clock.now > 705) == 3
-    assert [found.applied for found in told] == [2, 2, 3]
+def test_what_was_cut_off_is_not_finished_with_a_row_that_is_older_by_now(tmp_path: Path) -> None:
+    target, begun = Sent(), journal(tmp_path, 2)
+    begun.announce({"0": micros(AT), "1": micros(AT)})
+    source = {"0": row(AT - SECOND), "1": row()}
+    found = run_repair(begun, edges(target, source), 1_000, Seen())
+    assert (target.keys, found.skipped) == (["1"], {SOURCE_BEHIND: 1})
 
 
 def test_a_repair_that_was_waited_for_says_how_its_keys_stand_and_which_are_still_wrong() -> None:

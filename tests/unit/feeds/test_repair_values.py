@@ -133,6 +133,7 @@ def test_a_row_that_its_columns_cannot_hold_is_left_alone_with_its_column_and_th
         "good": WholeRow({"n": Decimal(7), "s": 1}, AT),
         "bad": WholeRow({"n": Decimal("12.7"), "s": 1}, AT),
         "secret": WholeRow({"n": 1, "s": Decimal("98.6")}, AT),
+        "dropped": WholeRow({"n": 1}, AT),
     }
     plan = [Item(pk, "MISMATCH", "upsert", AT) for pk in source]
     outcomes = {each.pk: each for each in target.send(plan, source, {}, {}, announced.update)}
@@ -141,5 +142,6 @@ def test_a_row_that_its_columns_cannot_hold_is_left_alone_with_its_column_and_th
     assert outcomes["good"].result == "applied"
     told = "n is int in the cloud and cannot hold Decimal('12.7') exactly"
     assert outcomes["bad"] == Outcome("bad", "skipped", told)
+    assert outcomes["dropped"].why == "on-prem's row has no column s any more"
     assert "***" in outcomes["secret"].why
     assert "98.6" not in outcomes["secret"].why

@@ -116,10 +116,12 @@ class CassandraTarget:
         return found, inexact
 
     def _values(self, row: WholeRow) -> tuple[object, ...] | str:
-        """The values of its columns, or which of them its column cannot hold."""
+        """The values of its columns, or which of them it lacks or its column cannot hold."""
         found: list[object] = []
         for name in self._columns:
-            value = row.values.get(name)
+            if name not in row.values:
+                return f"on-prem's row has no column {name} any more"
+            value = row.values[name]
             try:
                 found.append(column_value(value, self._types[name]))
             except InexactError:

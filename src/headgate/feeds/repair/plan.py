@@ -14,6 +14,7 @@ GONE = "on-prem has no such row"
 STILL_THERE = "on-prem deleted it, but its rows still have it"
 SOURCE_MOVED = "the source is newer than what was judged: it will be judged again"
 SOURCE_BEHIND = "the source's row is older than what was judged"
+NO_VERSION = "on-prem's row has no version: `rows: onprem: version:` must name a column with a time"
 DELETED_SINCE = "on-prem has deleted it since"
 CLOUD_NEWER = "the cloud has a newer row"
 NOT_BROKEN = "its verdict needs no repair"
@@ -46,11 +47,13 @@ def _decided(broken: Broken, source: WholeRow | None, cloud: WholeRow | None) ->
         return _deleted(broken, source, cloud)
     if source is None:
         return GONE
-    if source.version is not None and _coarse(source.version) > _coarse(broken.version):
+    if source.version is None:
+        return NO_VERSION
+    if _coarse(source.version) > _coarse(broken.version):
         return SOURCE_MOVED
-    if source.version is not None and _coarse(source.version) < _coarse(broken.version):
+    if _coarse(source.version) < _coarse(broken.version):
         return SOURCE_BEHIND
-    item = Item(broken.pk, broken.status, "upsert", source.version or broken.version)
+    item = Item(broken.pk, broken.status, "upsert", source.version)
     return CLOUD_NEWER if newer(cloud, item.version) else item
 
 

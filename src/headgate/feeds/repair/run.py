@@ -9,7 +9,15 @@ from typing import NamedTuple, Protocol
 
 from headgate.feeds.repair.journal import Journal
 from headgate.feeds.repair.model import Item, Outcome, RepairReport, counted
-from headgate.feeds.repair.plan import CLOUD_NEWER, DELETED_SINCE, GONE, SOURCE_MOVED, newer
+from headgate.feeds.repair.plan import (
+    CLOUD_NEWER,
+    DELETED_SINCE,
+    GONE,
+    NO_VERSION,
+    SOURCE_BEHIND,
+    SOURCE_MOVED,
+    newer,
+)
 from headgate.feeds.repair.target import Rereads, Target
 from headgate.feeds.rows.model import RowsByKey, WholeRow
 
@@ -136,16 +144,22 @@ def _moved(
         return turned
     if item.action == "delete" and source is not None:
         return SOURCE_MOVED
-    if source is not None and source.version is not None and source.version != item.version:
+    if source is not None and source.version != item.version:
         return SOURCE_MOVED
     return CLOUD_NEWER if newer(cloud, item.version) else ""
 
 
 def _turned(item: Item, verdict: Judged | None, source: WholeRow | None) -> str:
-    """Whether on-prem deleted it since, or has it again; asked even of what a kill cut off."""
+    """Whether on-prem deleted it since, has it again or is behind; asked even of what was cut off."""
     if verdict is not None and verdict.deleted != (item.action == "delete"):
         return DELETED_SINCE if verdict.deleted else SOURCE_MOVED
-    return GONE if item.action == "upsert" and source is None else ""
+    if item.action == "delete":
+        return ""
+    if source is None:
+        return GONE
+    if source.version is None:
+        return NO_VERSION
+    return SOURCE_BEHIND if source.version < item.version else ""
 
 
 def _batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, cast
@@ -35,6 +35,12 @@ class ParquetQueries:
     def query(self, sql: str) -> list[tuple[object, ...]]:
         try:
             return cast("list[tuple[object, ...]]", self._connection.execute(sql).fetchall())
+        except duckdb.IOException as error:
+            raise UnavailableError(
+                "files with rows cannot be read",
+                why=str(error),
+                fix="check the path, and try again",
+            ) from error
         except duckdb.Error as error:
             raise OperationError("DuckDB refused a query", why=str(error)) from error
 
@@ -43,33 +49,53 @@ class ParquetQueries:
 
 
 class DuckRows:
-    """`source` is what stands behind FROM: a scan of the lake, or of files."""
+    """`source` says what stands behind FROM, a scan of the lake or of files, anew at each reading.
 
-    def __init__(self, queries: Queries, source: str, key: str, version: str | None) -> None:
-        self._queries, self._source, self._version = queries, source, version
-        self._types = {str(r[0]): str(r[1]) for r in queries.query(f"DESCRIBE FROM {source}")}
-        for name in (key, *([version] if version else [])):
-            if name not in self._types:
-                raise SettingsError(
-                    f"{source} has no column `{name}`",
-                    why="`reconcile: rows:` names it",
-                    fix=suggestion(name, self._types, "columns"),
-                )
-        self._key = key
+    A scan is of one version of its table: one that is kept would never see what came later.
+    """
+
+    def __init__(
+        self, queries: Queries, source: Callable[[], str], key: str, version: str | None
+    ) -> None:
+        self._queries, self._source, self._key, self._version = queries, source, key, version
+        self._described = ""
+        self._types: dict[str, str] = {}
+        self._current()
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """Those of the last reading."""
         return tuple(self._types)
 
     def read(self, keys: Sequence[str]) -> dict[str, WholeRow]:
-        found: dict[str, WholeRow] = {}
+        """The rows of these keys, all from one version of the source: its current one."""
+        source, found = self._current(), dict[str, WholeRow]()
         for at in range(0, len(keys), AT_ONCE):
-            found |= self._read(keys[at : at + AT_ONCE])
+            found |= self._read(source, keys[at : at + AT_ONCE])
         return found
 
-    def _read(self, keys: Sequence[str]) -> dict[str, WholeRow]:
+    def _current(self) -> str:
+        """The source as it is now; its columns are looked at again when it is another one."""
+        source = self._source()
+        if source != self._described:
+            self._types = self._types_of(source)
+            self._described = source
+        return source
+
+    def _types_of(self, source: str) -> dict[str, str]:
+        types = {str(r[0]): str(r[1]) for r in self._queries.query(f"DESCRIBE FROM {source}")}
+        for name in (self._key, *([self._version] if self._version else [])):
+            if name not in types:
+                raise SettingsError(
+                    f"{source} has no column `{name}`",
+                    why="`reconcile: rows:` names it",
+                    fix=suggestion(name, types, "columns"),
+                )
+        return types
+
+    def _read(self, source: str, keys: Sequence[str]) -> dict[str, WholeRow]:
         rows = self._queries.query(
-            f"SELECT CAST({_name(self._key)} AS VARCHAR), {self._selected()} FROM {self._source}"
+            f"SELECT CAST({_name(self._key)} AS VARCHAR), {self._selected()} FROM {source}"
             f" WHERE CAST({_name(self._key)} AS VARCHAR) IN ({', '.join(map(_text, keys))})"
         )
         made = ((str(row[0]), self._made(row[1:])) for row in rows)
