@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from headgate.cli.feed_hasher import METRICS_PORT
 from headgate.compile.reconcile.decisions import statuses
 from headgate.local.observability import COMPOSE_FILE, PROMETHEUS_FILE, TARGET
 from headgate.metrics.names import BY_NAME, prometheus
 
 ROOT = Path(__file__).parents[2]
+HASHER = f"localhost:{METRICS_PORT}"
 DASHBOARD = json.loads((ROOT / "infra/grafana/dashboards/pipeline.json").read_text("utf-8"))
 PANELS = {panel["title"]: panel for panel in DASHBOARD["panels"]}
 EXPRESSIONS = [t["expr"] for panel in DASHBOARD["panels"] for t in panel["targets"]]
@@ -67,12 +69,19 @@ def test_no_two_panels_share_a_number_or_a_place() -> None:
     assert max(x for x, _ in cells) < 24
 
 
-def test_prometheus_scrapes_the_documented_port_every_fifteen_seconds() -> None:
+def test_prometheus_scrapes_engine_and_hasher_on_their_documented_ports() -> None:
     found = read(PROMETHEUS_FILE)
     (scrape,) = found["scrape_configs"]
     assert found["global"]["scrape_interval"] == "15s"
-    assert scrape["static_configs"] == [{"targets": [TARGET]}]
+    assert scrape["static_configs"] == [{"targets": [TARGET, HASHER]}]
     assert scrape["honor_labels"], "`job` is a label of ours"
+
+
+def test_the_agent_scrapes_both_as_well() -> None:
+    found = read("infra/datadog/openmetrics.yaml")["instances"]
+    places = [instance["openmetrics_endpoint"] for instance in found]
+    assert places == [f"http://{place}/metrics" for place in (TARGET, HASHER)]
+    assert all(instance["metrics"] == [".+"] for instance in found)
 
 
 def test_grafana_finds_its_data_source_and_its_home_screen_in_files() -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from headgate.settings import Settings
 
 MODES = ("lookup", "poll", "cdc")
+# Next to the engine's: infra/prometheus.yml and infra/datadog/openmetrics.yaml scrape both.
+METRICS_PORT = 9250
 
 
 @click.command("hasher")
@@ -36,7 +38,13 @@ MODES = ("lookup", "poll", "cdc")
     metavar="SECONDS",
     help="Read a key that differs again after so long. Default: half of window and grace.",
 )
-@click.option("--metrics-port", type=click.IntRange(0, 65535), default=0, help="0: any free one.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=METRICS_PORT,
+    show_default=True,
+    help="Port of its figures, or the next free one; 0: any.",
+)
 def feed_hasher(
     table: str,
     mode: str,
