@@ -129,10 +129,15 @@ class Deliverer:
     def _some(self, sink: Sink) -> int:
         return self._some_windows(sink) or self._some_batches(sink)
 
+    def _state(self, sink: Sink) -> SinkState:
+        """Read, not written: this is asked every second, and the store has one writer at a time."""
+        known = {state.name: state for state in self._store.sinks()}
+        return known.get(sink.name) or self._store.register_sink(sink.name)
+
     def _some_batches(self, sink: Sink) -> int:
         """Those with nothing to tell are passed over, however many they are."""
         while True:
-            state = self._store.register_sink(sink.name)
+            state = self._state(sink)
             rows = self._store.ledger_after(state.ledger, AT_ONCE)
             if not rows:
                 return 0
@@ -166,7 +171,7 @@ class Deliverer:
                 yield record
 
     def _some_windows(self, sink: Sink) -> int:
-        state = self._store.register_sink(sink.name)
+        state = self._state(sink)
         found = self._store.unsent_windows(state, AT_ONCE)
         if not found:
             return 0
