@@ -13,8 +13,9 @@ import pytest
 from tests.integration.hashers import Got, Lab, event, eventually, hash_of
 
 from headgate.engine.topics import TopicSpec
+from headgate.errors import UnavailableError
 from headgate.feeds.cassandra import Cassandra, Place, session_at
-from headgate.feeds.hasher.framing import closer, opener
+from headgate.feeds.hasher.framing import behind_the_frame, closer
 from headgate.feeds.registry.client import RegistryClient, Schema
 from headgate.feeds.registry.values import FramedReader, FramedWriter, subject_of
 from headgate.local.cdc import CdcServer
@@ -83,7 +84,7 @@ def value_of(record: Got) -> Any:
     return json.loads(record.value or b"{}")
 
 
-def test_framed_events_are_read_and_framed_readings_written(
+def test_framed_json_is_read_and_framed_readings_written_and_avro_is_left_to_the_job(
     broker: Any, session: Cassandra, tmp_path: Path
 ) -> None:
     lab = Lab(broker, session, tmp_path)
@@ -98,12 +99,20 @@ def test_framed_events_are_read_and_framed_readings_written(
         lab.send([("json", plain.write(event("json")[1]))])
         lab.send([("avro", avro.write({name: whole[name] for name in fields}))])
         form = lab.plan().cloud
-        plan = replace(lab.plan(), opened=opener(url), closed=closer(url, lab.cloud, form))
-        done = lab.run(plan)
+        closed = closer(url, lab.cloud, form)
+        done = lab.run(replace(lab.plan(), opened=behind_the_frame, closed=closed))
         reader = FramedReader(client)
         found = [reader.read(record.value or b"").value for record in lab.records(lab.cloud)]
-    assert {reading["pk"]: reading["hash_cloud"] for reading in found} == {
-        "json": hash_of("json"),
-        "avro": hash_of("avro"),
-    }
-    assert done.skipped == {}
+    assert {reading["pk"]: reading["hash_cloud"] for reading in found} == {"json": hash_of("json")}
+    assert done.skipped == {"not_json": 1}
+
+
+def test_a_registry_that_is_away_is_said_before_anything_is_read(
+    broker: Any, session: Cassandra, tmp_path: Path
+) -> None:
+    lab = Lab(broker, session, tmp_path)
+    lab.send([event("k1")])
+    closed = closer("http://127.0.0.1:1", lab.cloud, lab.plan().cloud)
+    with pytest.raises(UnavailableError, match="the schema registry does not answer"):
+        lab.run(replace(lab.plan(), closed=closed))
+    assert lab.run().records == 1

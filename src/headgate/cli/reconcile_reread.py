@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
-from headgate.errors import UsageError
+from headgate.errors import HeadgateError, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from headgate.feeds.hasher.plan import HasherPlan
+    from headgate.settings import Settings
 
 
 @click.command()
@@ -40,13 +41,27 @@ def command(
 
     if not keys and not letters:
         raise UsageError("no key is named", fix="name some by --key, or take those of --letters")
-    plan = planned(load_settings(), table, Given())
-    wanted = {**(_of_letters(plan, reason) if letters else {}), **dict.fromkeys(keys)}
+    settings = load_settings()
+    plan = planned(settings, table, Given())
+    wanted = {**(_of_letters(plan, reason) if letters else {}), **_judged(settings, table, keys)}
     if wanted and not dry_run:
         ask_again(plan, wanted)
     told = "would be read again" if dry_run else "asked for"
     console.data({"table": table, "keys": sorted(wanted), "asked": not dry_run and bool(wanted)})
     console.say(f"{len(wanted):,} key{'' if len(wanted) == 1 else 's'} {told}")
+
+
+def _judged(settings: Settings, table: str, keys: tuple[str, ...]) -> dict[str, datetime | None]:
+    """Keys at the newest version of either side: an answer that is older would change nothing."""
+    from headgate.checks.reconcile_read import current_verdicts
+
+    try:
+        found = current_verdicts(settings, table, (), keys) if keys else []
+    except HeadgateError as error:
+        console.say(f"what was judged of these keys cannot be read: {error.one_line}")
+        found = []
+    sides = {each.pk: (each.onprem_version, each.cloud_version) for each in found}
+    return {key: max(filter(None, sides.get(key, ())), default=None) for key in keys}
 
 
 def _of_letters(plan: HasherPlan, reason: str | None) -> dict[str, datetime | None]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.feed_hasher import planned, words
+from headgate.checks.reconcile_read import CurrentVerdict
+from headgate.cli.feed_hasher import METRICS_PORT, planned, words
 from headgate.cli.main import cli
 from headgate.errors import UnavailableError, UsageError
 from headgate.feeds.cassandra import place_of
+from headgate.feeds.hasher.counts import Counts, HasherMetrics
+from headgate.feeds.hasher.metering import metering
 from headgate.feeds.hasher.plan import Given
 from headgate.feeds.hasher.run import Hashed
 from headgate.settings import load_settings
 
 ROOT = Path(__file__).parents[3]
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -83,3 +89,61 @@ def test_the_summary_says_only_what_happened() -> None:
         "  rows not found                 1",
         "  skipped, missing_pk            1",
     ]
+
+
+def test_it_listens_on_a_documented_port_or_the_next_free_one(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Given] = []
+    done = Hashed("business", "lookup", 0, 0, 0, 0, 0, {}, 0, 0, 0, 0, 0, 0.0, False)
+
+    def run(_table: str, chosen: Given) -> Hashed:
+        given.append(chosen)
+        return done
+
+    monkeypatch.setattr("headgate.cli.feed_hasher.hashed", run)
+    CliRunner().invoke(cli, ["feed", "hasher", "business"], catch_exceptions=False)
+    assert given[0].metrics_port == METRICS_PORT
+    with (
+        metering(HasherMetrics("t", "j", Counts()), given[0], None, Quiet()) as first,
+        metering(HasherMetrics("t", "j", Counts()), given[0], None, Quiet()) as second,
+    ):
+        assert METRICS_PORT <= first < second
+
+
+class Quiet:
+    def say(self, words: str) -> None: ...
+
+
+def asked_again(monkeypatch: pytest.MonkeyPatch, *keys: str) -> dict[str, datetime | None]:
+    asked: dict[str, datetime | None] = {}
+
+    def take(_plan: object, wanted: Mapping[str, datetime | None]) -> None:
+        asked.update(wanted)
+
+    monkeypatch.setattr("headgate.checks.cloud_letters.ask_again", take)
+    named = [word for key in keys for word in ("--key", key)]
+    done = CliRunner().invoke(cli, ["reconcile", "reread", "business", *named])
+    assert done.exit_code == 0, done.output
+    return asked
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_key_is_asked_for_again_at_the_newest_version_that_was_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def verdict(key: str, onprem: datetime | None, cloud: datetime | None) -> CurrentVerdict:
+        more = (None, None, True, AT, "MISSING_CLOUD", None, "", AT, "missing")
+        return CurrentVerdict(key, "MISSING_CLOUD", onprem, cloud, *more)
+
+    told = [verdict("a", AT, None), verdict("b", AT, AT + timedelta(seconds=1))]
+    monkeypatch.setattr("headgate.checks.reconcile_read.current_verdicts", lambda *_: told)
+    versions = {"a": AT, "b": AT + timedelta(seconds=1), "c": None}
+    assert asked_again(monkeypatch, "a", "b", "c") == versions
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_key_of_which_nothing_was_judged_is_asked_for_as_it_is_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert asked_again(monkeypatch, "a") == {"a": None}

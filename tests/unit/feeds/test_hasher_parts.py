@@ -30,7 +30,7 @@ from headgate.feeds.hasher.asked import (
 )
 from headgate.feeds.hasher.cdc import changed_of
 from headgate.feeds.hasher.counts import Counts, HasherMetrics
-from headgate.feeds.hasher.framing import opener
+from headgate.feeds.hasher.framing import behind_the_frame
 from headgate.feeds.hasher.key_path import key_of
 from headgate.feeds.hasher.offsets import Offsets
 from headgate.feeds.hasher.polling import read_state, token_ranges, write_state
@@ -99,15 +99,31 @@ def test_the_hasher_answers_what_the_job_takes_and_nothing_else(name: str) -> No
         assert (found.key, found.version) == (case["key"], own)
 
 
-def test_a_framed_value_whose_schema_is_in_another_language_is_left_to_the_job(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("head", [b"\x00\x00\x00\x00\x07", b"\x00\xff\xff\xff\xff"])
+def test_a_framed_event_is_asked_for_whatever_schema_it_names_as_the_job_takes_it(
+    head: bytes,
 ) -> None:
-    def schema(_self: object, _id: int) -> None:
-        raise OperationError("schemas in PROTOBUF are not read here")
+    """What the job says of framed values is asked of Spark in test_rules_framed.py."""
+    asked = asked_of(record(head + json.dumps(event()).encode()), FORM, behind_the_frame)
+    assert isinstance(asked, Asked)
+    assert asked.key == "k1"
 
-    monkeypatch.setattr("headgate.feeds.registry.client.RegistryClient.schema", schema)
-    opened = opener("http://127.0.0.1:1")
-    assert asked_of(record(b"\x00\x00\x00\x00\x07{}"), FORM, opened) == Skipped("not_json")
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        json.dumps(event()).encode(),
+        b"\x01\x00\x00\x00\x01" + json.dumps(event()).encode(),
+        b"\x00\x00\x00\x00\x01\x04ab",
+        b"\x00\x00\x00\x00\x01",
+        b"\x00\x00\x00\x01",
+        b"",
+    ],
+)
+def test_a_value_without_a_frame_or_without_json_behind_it_is_left_to_the_job(
+    value: bytes,
+) -> None:
+    assert asked_of(record(value), FORM, behind_the_frame) == Skipped("not_json")
 
 
 def test_a_time_without_zone_is_utc() -> None:
@@ -185,14 +201,6 @@ def test_a_reading_is_written_with_the_declared_names() -> None:
         "hash_version": 2,
         "cloud_ts": "2026-03-01T12:00:00.123Z",
     }
-
-
-def test_a_framed_event_is_read_behind_its_five_bytes_and_one_without_them_is_not() -> None:
-    body = json.dumps(event()).encode()
-    asked = asked_of(record(b"\x00\x00\x00\x00\x07" + body), FORM, opener(None))
-    assert isinstance(asked, Asked)
-    assert asked.key == "k1"
-    assert asked_of(record(body), FORM, opener(None)) == Skipped("not_json")
 
 
 def test_s1_111_a_partial_row_is_hashed_and_counted() -> None:

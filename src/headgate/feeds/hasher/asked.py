@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 
@@ -45,7 +45,8 @@ class Known(NamedTuple):
 class Asked:
     """A key to look up; `hash` is what on-prem has, `deleted` that it has the row no more.
 
-    `expects` says that the reading should agree with it; `before` that this is the second look.
+    `expects` says that the reading should agree with it; `before` that this is the second look, not
+    to be made before `due`. No answer may be older than `least`: it would lose to what was said then.
     """
 
     key: str
@@ -56,6 +57,8 @@ class Asked:
     hash_version: int | None = None
     expects: bool = False
     before: Known | None = None
+    due: datetime | None = None
+    least: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,10 @@ def _tombstone(record: Record) -> Asked | Skipped:
 
 
 def request_of(record: Record) -> Asked | Skipped:
-    """A request to read a key again: `{pk, event_ts, reason}`, or the key alone."""
+    """A request to read a key again: `{pk, event_ts, reason}`, or the key alone.
+
+    Who asks at a version asks because of what was read then, as that there was no row.
+    """
     data = fields_of(record.value or b"{}")
     if data is None:
         return Skipped("not_json")
@@ -150,7 +156,26 @@ def request_of(record: Record) -> Asked | Skipped:
     version = version_of(data, "event_ts", record)
     if key is None:
         return Skipped("missing_pk")
-    return Asked(key, version, record) if version else Skipped("not_json")
+    if version is None:
+        return Skipped("not_json")
+    asked = Asked(key, version, record, least=_moment(data.get("event_ts")))
+    return _second_look(asked, data) if data.get("before") is not None else asked
+
+
+def _second_look(asked: Asked, data: Mapping[str, Any]) -> Asked | Skipped:
+    """A request that a hasher put there for itself, or for the one that goes on after it."""
+    before = data["before"]
+    said = cast("Mapping[str, Any]", before if isinstance(before, dict) else {})
+    read_at, due = _moment(said.get("version")), _moment(data.get("due"))
+    if read_at is None or due is None:
+        return Skipped("not_json")
+    known = Known(text_of(said.get("hash")), read_at)
+    deleted = data.get("deleted") is True
+    return replace(asked, deleted=deleted, before=known, due=due, least=known.version)
+
+
+def _moment(text: Any) -> datetime | None:
+    return time_of(text) if isinstance(text, str) and is_time(text) else None
 
 
 def sendable(key: str | None) -> str | None:

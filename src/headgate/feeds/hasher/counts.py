@@ -13,6 +13,8 @@ from headgate.metrics.readings import Family
 
 # What became of a record that was read; each has one.
 PUBLISHED, SKIPPED, DEAD_LETTER = "published", "skipped", "dead_letter"
+# A request for a second look, whether or not it found another reading.
+LOOKED = "second_look"
 
 
 @dataclass

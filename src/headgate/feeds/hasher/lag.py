@@ -1,4 +1,4 @@
-"""How far a hasher is behind: what stands on its partitions and is not settled."""
+"""How far a hasher is behind: what stands on its partitions and has no answer."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class LagWatch:
         self,
         bootstrap: str,
         topics: Sequence[str],
-        settled: Callable[[], Mapping[Partition, int]],
+        reached: Callable[[], Mapping[Partition, int]],
     ) -> None:
-        self._bootstrap, self._names, self._settled = bootstrap, topics, settled
+        self._bootstrap, self._names, self._reached = bootstrap, topics, reached
         self._ends: dict[Partition, int] = {}
 
     def lags(self) -> Mapping[str, int]:
         """Records by topic, of the partitions that this hasher has."""
-        settled, found = self._settled(), Counter(dict.fromkeys(self._names, 0))
+        reached, found = self._reached(), Counter(dict.fromkeys(self._names, 0))
         for (topic, number), end in self._ends.items():
-            if (topic, number) in settled:
-                found[topic] += max(0, end - settled[topic, number])
+            if (topic, number) in reached:
+                found[topic] += max(0, end - reached[topic, number])
         return found
 
     def run(self, stop: threading.Event) -> None:

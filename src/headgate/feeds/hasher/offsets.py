@@ -10,15 +10,28 @@ Partition = tuple[str, int]
 
 @dataclass
 class _Kept:
-    """One partition: records under way, in their order, and where the next one is."""
+    """One partition: records that are not done with, in their order, and where the next one is.
+
+    A record waits for its answer, for a second look, or for both.
+    """
 
     epoch: int
-    under_way: dict[int, None] = field(default_factory=dict[int, None])
+    open: dict[int, None] = field(default_factory=dict[int, None])
+    answers: set[int] = field(default_factory=set[int])
+    looks: set[int] = field(default_factory=set[int])
     position: int | None = None
 
     @property
     def settled(self) -> int | None:
-        return next(iter(self.under_way)) if self.under_way else self.position
+        return next(iter(self.open)) if self.open else self.position
+
+    @property
+    def reached(self) -> int | None:
+        return min(self.answers) if self.answers else self.position
+
+    def close(self, offset: int) -> None:
+        if offset not in self.answers and offset not in self.looks:
+            self.open.pop(offset, None)
 
 
 class Offsets:
@@ -34,8 +47,14 @@ class Offsets:
         return frozenset(self._kept)
 
     @property
+    def epochs(self) -> Mapping[Partition, int]:
+        """The partitions, each with the number of its assignment."""
+        return {partition: kept.epoch for partition, kept in self._kept.items()}
+
+    @property
     def under_way(self) -> int:
-        return sum(len(kept.under_way) for kept in self._kept.values())
+        """Records that wait for their answer."""
+        return sum(len(kept.answers) for kept in self._kept.values())
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -61,7 +80,8 @@ class Offsets:
     def begin(self, partition: Partition, offset: int) -> None:
         """A record was read."""
         kept = self._kept[partition]
-        kept.under_way[offset] = None
+        kept.open[offset] = None
+        kept.answers.add(offset)
         kept.position = offset + 1
 
     def passed(self, partition: Partition, position: int) -> None:
@@ -72,9 +92,25 @@ class Offsets:
 
     def done(self, partition: Partition, offset: int, epoch: int) -> None:
         """What came of a record is acknowledged; of an older assignment it does not matter."""
-        kept = self._kept.get(partition)
-        if kept is not None and kept.epoch == epoch:
-            kept.under_way.pop(offset, None)
+        if self.has(partition, epoch):
+            self._kept[partition].answers.discard(offset)
+            self._kept[partition].close(offset)
+
+    def hold(self, partition: Partition, offset: int, epoch: int) -> None:
+        """A second look belongs to the record: the group's offset waits for that as well."""
+        if self.has(partition, epoch):
+            self._kept[partition].looks.add(offset)
+
+    def release(self, partition: Partition, offset: int, epoch: int) -> None:
+        """The second look was made, or will not be."""
+        if self.has(partition, epoch):
+            self._kept[partition].looks.discard(offset)
+            self._kept[partition].close(offset)
+
+    def reached(self) -> Mapping[Partition, int]:
+        """Where each partition's next record is that has no answer; second looks may still wait."""
+        found = {p: kept.reached for p, kept in self._kept.items()}
+        return {p: offset for p, offset in found.items() if offset is not None}
 
     def settled(self) -> Mapping[Partition, int]:
         """Where each partition's next record is that is not done with."""

@@ -13,7 +13,7 @@ import orjson
 from headgate.compile.rules.key_path import read_path
 from headgate.errors import UsageError
 from headgate.feeds.hasher.asked import EventForm, event_form, reread_topic
-from headgate.feeds.hasher.framing import Closed, Opened, closer, opener, plainly
+from headgate.feeds.hasher.framing import Closed, Opened, behind_the_frame, closer, plainly
 from headgate.feeds.hasher.lookups import Limits
 from headgate.feeds.hasher.reading import CloudForm
 from headgate.spec.durations import duration
@@ -122,7 +122,7 @@ def plan_of(settings: Settings, table: RuleTable, bootstrap: str, given: Given) 
         cloud=form,
         reread_after=given.reread_after or _waits(settings, reconcile).total_seconds() / 2,
         state_file=settings.home / "hasher" / f"{table.name}.json",
-        opened=opener(url) if onprem.framed else plainly,
+        opened=behind_the_frame if onprem.framed else plainly,
         closed=closer(url, str(cloud.topic), form) if cloud.framed else orjson.dumps,
         kinds={one.name: one.kind for one in contract.fields},
     )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException
@@ -37,6 +38,17 @@ def stamp_of(deleted_at: datetime, now: datetime) -> int:
     """The milliseconds of a tombstone: not before what it deletes, and a broker takes none after now."""
     since = min(deleted_at, now) - EPOCH
     return max(-(-since // ONE_MILLISECOND), 1)
+
+
+def after_both(done: Done) -> Done:
+    """To be called for two records: `done` is called for the second."""
+    calls = count(1)
+
+    def acknowledged() -> None:
+        if next(calls) == 2:
+            done()
+
+    return acknowledged
 
 
 class _Producer(Protocol):

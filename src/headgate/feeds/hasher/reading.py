@@ -75,9 +75,18 @@ def newest(asked: tuple[Asked, ...]) -> Asked:
 def reading_of(asked: Asked, row: Row | None, row_hash: RowHash, there: frozenset[str]) -> Reading:
     """The answer; `there` are the hashed columns that the table has: a null in one is partial."""
     if row is None:
-        return Reading(asked.key, None, asked.version)
+        return Reading(asked.key, None, _no_older(asked, asked.version))
     partial = any(row.values.get(name) is None for name in there)
-    return Reading(asked.key, row_hash(row.values), _version(asked, row), partial)
+    version = _no_older(asked, _version(asked, row))
+    return Reading(asked.key, row_hash(row.values), version, partial)
+
+
+def _no_older(asked: Asked, version: datetime) -> datetime:
+    """A later reading of a key never loses to an earlier one, which may have missed the row.
+
+    Its hash is compared all the same, so that nothing matches that differs.
+    """
+    return max(version, asked.least) if asked.least else version
 
 
 def _version(asked: Asked, row: Row) -> datetime:

@@ -19,7 +19,8 @@ from headgate.feeds.hasher.lookups import Lookups
 from headgate.feeds.hasher.metering import metering
 from headgate.feeds.hasher.plan import HasherPlan
 from headgate.feeds.hasher.polling import Poller
-from headgate.feeds.hasher.publisher import Publisher
+from headgate.feeds.hasher.publisher import EPOCH, Publisher
+from headgate.feeds.hasher.reading import Reading
 from headgate.feeds.hasher.service import Ends, Hasher, Watcher
 from headgate.feeds.hasher.table import HashedTable
 from headgate.feeds.interruption import interruption
@@ -64,6 +65,8 @@ def run_hasher(
     """Look rows up until stopped (or, with `--once`, through); everything counted is acknowledged."""
     begun = time.monotonic()
     ends = _ready(plan)
+    # Registers the schema of readings, where there is one: no registry is asked from here on.
+    plan.closed(plan.cloud.fields(Reading("", None, EPOCH)))
     counts = Counts()
     with session_at(place, plan.given.timeout) as cassandra, interruption() as stopped:
         table = _table(plan, cassandra, counts, watcher)
@@ -75,16 +78,17 @@ def run_hasher(
                 poller.run(stopped)
             return _summed(plan, counts, None, 0, begun, stopped=stopped())
         lookups = Lookups(table, plan.limits)
-        asked = partial(_asked, plan)
+        asked = partial(asked_by, plan)
         hasher = Hasher(plan, table, lookups, publisher, counts, watcher, asked)
-        lag = LagWatch(plan.bootstrap, plan.topics, lambda: hasher.settled)
+        lag = LagWatch(plan.bootstrap, plan.topics, lambda: hasher.reached)
         metrics = HasherMetrics(plan.table, plan.job, counts, lookups, hasher.rereads, lag.lags)
         with metering(metrics, plan.given, dogstatsd, watcher), in_background(lag.run, "lag"):
             hasher.run(stopped, ends if plan.given.once else None)
         return _summed(plan, counts, lookups, len(hasher.rereads), begun, stopped=stopped())
 
 
-def _asked(plan: HasherPlan, record: Record) -> Asked | Skipped:
+def asked_by(plan: HasherPlan, record: Record) -> Asked | Skipped:
+    """What a record of any topic that is read asks for."""
     if plan.given.mode == "cdc":
         return changed_of(record, plan.key)
     if record.topic == reread_topic(plan.topic):

@@ -1,7 +1,9 @@
 """The hasher: events ask for keys, rows are looked up and hashed, readings go to Topic-2.
 
 At least once: a group's offset passes a record only when what came of it is acknowledged. So a
-killed hasher loses nothing; what it had not finished is done again, by itself or by another one.
+killed hasher loses nothing; what it had not finished is done again, by itself or by another one. A
+second look is a record of its own, a request that stands on a topic until it is due; only a run that
+goes to the topic's end has no later, and holds back the event instead.
 """
 
 from __future__ import annotations
@@ -9,20 +11,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol
 
 from headgate.errors import ForbiddenError, HeadgateError, RowRefusedError, UnavailableError
-from headgate.feeds.hasher.asked import Asked, Record, Skipped
-from headgate.feeds.hasher.counts import DEAD_LETTER, PUBLISHED, SKIPPED, Counts
+from headgate.feeds.hasher.asked import Asked, Record, Skipped, reread_topic
+from headgate.feeds.hasher.counts import DEAD_LETTER, LOOKED, PUBLISHED, SKIPPED, Counts
+from headgate.feeds.hasher.framing import plainly
 from headgate.feeds.hasher.group import Group
 from headgate.feeds.hasher.lookups import Found, Lookups, Lost
 from headgate.feeds.hasher.offsets import Offsets, Partition
 from headgate.feeds.hasher.plan import HasherPlan
-from headgate.feeds.hasher.publisher import Letter, Publisher
+from headgate.feeds.hasher.publisher import Done, Letter, Publisher, after_both
 from headgate.feeds.hasher.reading import Reading, differs, newest, reading_of
-from headgate.feeds.hasher.rereads import Rereads
+from headgate.feeds.hasher.rereads import Rereads, request_for
 from headgate.feeds.hasher.table import HashedTable
 
 IDLE_SECONDS, BUSY_SECONDS = 0.1, 0.02
@@ -65,14 +69,15 @@ class Hasher:
     ) -> None:
         self._plan, self._table, self._lookups, self._publisher = plan, table, lookups, publisher
         self.counts, self._watcher, self._asked = counts, watcher, asked
-        self.rereads = Rereads(plan.reread_after, watcher.say)
+        self.rereads = Rereads(plan.reread_after, watcher.say, let_go=self._looked)
         self._offsets = Offsets()
         self.group = Group(
             plan.bootstrap, plan.group, plan.topics, self._offsets, self._leaving, watcher.say
         )
-        self.settled: Mapping[Partition, int] = {}
+        self.reached: Mapping[Partition, int] = {}
+        self._epochs: Mapping[Partition, int] = {}
         self._next = {"commit": 0.0, "look": 0.0, "shape": time.monotonic() + SHAPE_EVERY}
-        self._told_paused = self._told_waiting = False
+        self._told_paused = self._told_waiting = self._told_unreadable = False
         self._had_room = time.monotonic()
 
     def run(self, stopped: Callable[[], bool], ends: Ends | None) -> None:
@@ -112,15 +117,28 @@ class Hasher:
         except OF_ONE_RECORD as error:
             self._letter(record, Letter("Kafka", "dq_unreadable", words_of(error)))
             return
-        if not isinstance(asked, Skipped):
+        if isinstance(asked, Skipped):
+            self._skip(record, asked)
+        elif asked.due is not None:
+            self._keep(asked, asked.due)
+        else:
             self._lookups.ask(asked)
-            return
-        self.counts.skipped[asked.why] += 1
+
+    def _skip(self, record: Record, skipped: Skipped) -> None:
+        self.counts.skipped[skipped.why] += 1
         if self._plan.given.mode == "lookup" and record.topic == self._plan.topic:
+            self._tell_unreadable(skipped)
             self._done(SKIPPED, [record])  # the job reads it too, and makes the dead letter
         else:
-            words = "no key can be found in it" if asked.why == "missing_pk" else "it is no JSON"
-            self._letter(record, Letter("Kafka", f"dq_{asked.why}", words))
+            words = "no key can be found in it" if skipped.why == "missing_pk" else "it is no JSON"
+            self._letter(record, Letter("Kafka", f"dq_{skipped.why}", words))
+
+    def _keep(self, look: Asked, due: datetime) -> None:
+        """A second look that waits for its time, and its record with it."""
+        self._offsets.hold(*_place(look.record))
+        self._offsets.done(*_place(look.record))
+        left = (due - datetime.now(UTC)).total_seconds()
+        self.rereads.keep(look, time.monotonic(), left)
 
     def _settle(self, answer: Found | Lost) -> None:
         mine = tuple(asked for asked in answer.asked if self._is_mine(asked))
@@ -136,12 +154,12 @@ class Hasher:
             self._lose(mine, answer)
 
     def _is_mine(self, asked: Asked) -> bool:
-        """Whether its partition is still this process's; a second reading may always be sent."""
-        record, second = asked.record, asked.before is not None
-        return second or self._offsets.has((record.topic, record.partition), record.epoch)
+        """Whether its partition is still this process's; else another one answers its record."""
+        partition, _, epoch = _place(asked.record)
+        return self._offsets.has(partition, epoch)
 
     def _publish(self, mine: tuple[Asked, ...], answer: Found) -> None:
-        asked = newest(mine)
+        asked = self._newest(mine)
         try:
             reading = reading_of(asked, answer.row, self._plan.row_hash, self._table.there)
             value = self._value(reading, asked)
@@ -150,14 +168,22 @@ class Hasher:
             return
         records = [one.record for one in mine if one.before is None]
         if not records and asked.before == reading.known:
-            return  # nothing new: sent again, it would only count as a duplicate
+            self._answered(mine)  # nothing new: sent again, it would only count as a duplicate
+            return
         self._count(reading, asked, changed=not records, tombstone=value is None)
-        self._plan_reread(mine, reading)
-        done, topic = partial(self._done, PUBLISHED, records), self._plan.cloud_topic
+        done = self._plan_look(mine, reading, partial(self._answered, mine))
+        topic = self._plan.cloud_topic
         if value is None:
             self._publisher.bury(topic, asked.key, reading.version, [asked.record], done)
         else:
             self._publisher.send(topic, asked.key, value, [asked.record], done)
+
+    def _newest(self, mine: tuple[Asked, ...]) -> Asked:
+        """Who asked for the newest version; the answer is not older than what was last said."""
+        asked = newest(mine)
+        waiting = self.rereads.known(asked.key)
+        said = [one.least for one in mine] + [waiting.version if waiting else None]
+        return replace(asked, least=max((moment for moment in said if moment), default=None))
 
     def _value(self, reading: Reading, asked: Asked) -> bytes | None:
         if self._plan.tombstones and reading.absent and asked.deleted:
@@ -171,15 +197,25 @@ class Hasher:
         self.counts.changed += changed
         self.counts.not_found += reading.absent and not asked.deleted
 
-    def _plan_reread(self, mine: Sequence[Asked], reading: Reading) -> None:
+    def _plan_look(self, mine: Sequence[Asked], reading: Reading, done: Done) -> Done:
+        """Have the key read once more if it differs; what is to be called as the reading is sent."""
         asking = tuple(one for one in mine if one.expects)
-        if not asking:
-            return
-        asked = newest(asking)
-        if differs(asked, reading, self._plan.cloud.number):
-            self.rereads.plan(asked, reading, time.monotonic())
-        else:
+        asked = newest(asking) if asking else None
+        if asked is None:
+            return done
+        if not differs(asked, reading, self._plan.cloud.number):
             self.rereads.settle(asked.key)
+        elif self._plan.given.once:
+            self._offsets.hold(*_place(asked.record))
+            self.rereads.plan(asked, reading, time.monotonic())
+        elif not self.rereads.has_room(asked.key):
+            self.rereads.leave_out()
+        else:
+            done = after_both(done)
+            due = datetime.now(UTC) + timedelta(seconds=self.rereads.delay)
+            request, topic = request_for(asked, reading, due), reread_topic(self._plan.topic)
+            self._publisher.send(topic, asked.key, request, [asked.record], done)
+        return done
 
     def _lose(self, mine: tuple[Asked, ...], lost: Lost) -> None:
         self.counts.timeouts += sum(asked.before is None for asked in mine)
@@ -188,29 +224,54 @@ class Hasher:
 
     def _letters(self, mine: tuple[Asked, ...], letter: Letter) -> None:
         for asked in mine:
-            if asked.before is None:  # else its event had a reading, and the job settles it
+            if asked.before is None:
                 self._letter(asked.record, letter)
+            else:  # its event had a reading, and the job settles it
+                self._looked(asked)
 
     def _letter(self, record: Record, letter: Letter) -> None:
         done = partial(self._done, DEAD_LETTER, [record])
         self._publisher.dead_letter(self._plan.letters_topic, record, letter, done)
 
+    def _answered(self, mine: Sequence[Asked]) -> None:
+        self._done(PUBLISHED, [one.record for one in mine if one.before is None])
+        for one in mine:
+            if one.before is not None:
+                self._looked(one)
+
+    def _looked(self, look: Asked) -> None:
+        """A second look was made, or will not be: its record waits for it no more."""
+        self._offsets.release(*_place(look.record))
+        if look.due is not None:
+            self._count_done(LOOKED, 1)
+
     def _done(self, outcome: str, records: Sequence[Record]) -> None:
         for record in records:
-            self._offsets.done((record.topic, record.partition), record.offset, record.epoch)
-        self.counts.records[outcome] += len(records)
-        self._watcher.advance(len(records))
+            self._offsets.done(*_place(record))
+        self._count_done(outcome, len(records))
+
+    def _count_done(self, outcome: str, records: int) -> None:
+        self.counts.records[outcome] += records
+        self._watcher.advance(records)
 
     def _tick(self, now: float) -> None:
+        self._leave_to_others()
         for asked in self.rereads.due(now):
             self._read_again(asked)
         if now >= self._next["commit"]:
             self._next["commit"] = now + COMMIT_EVERY
-            self.settled = self._offsets.settled()
+            self.reached = self._offsets.reached()
             self.group.commit()
         if now >= self._next["shape"] and not self._lookups.paused:
             self._next["shape"] = now + SHAPE_EVERY
             self._look_at_shape()
+
+    def _leave_to_others(self) -> None:
+        """Second looks of partitions that were given away are theirs who have the requests now."""
+        epochs = self._offsets.epochs
+        if epochs != self._epochs:
+            self._epochs = epochs
+            self.rereads.forget(lambda look: not self._is_mine(look))
 
     def _read_again(self, asked: Asked) -> None:
         self.counts.rereads += 1
@@ -243,18 +304,34 @@ class Hasher:
             f"{away}, nothing is lost" if waiting else "the broker takes readings again"
         )
 
+    def _tell_unreadable(self, skipped: Skipped) -> None:
+        """Said once of a framed topic: values in another language than JSON look all the same."""
+        if skipped.why != "not_json" or self._plan.opened is plainly or self._told_unreadable:
+            return
+        self._told_unreadable = True
+        self._watcher.say(
+            f"a value of {self._plan.topic} has no JSON behind a registry's frame: the job makes a"
+            " dead letter of it, here it is skipped and counted. Avro is not read from this topic"
+        )
+
     def _is_through(self, ends: Ends | None) -> bool:
         """Whether the whole group has settled all that was there at the start."""
         now = time.monotonic()
         if ends is None or now < self._next["look"]:
             return False
         self._next["look"] = now + LOOK_EVERY
-        settled = self._offsets.settled()
-        mine = [p for p in ends.offsets if p in self._offsets.partitions]
-        if any(settled.get(p, 0) < ends.offsets[p] for p in mine):
+        mine = {p: end for p, end in ends.offsets.items() if p in self._offsets.partitions}
+        if not _is_past(self._offsets.reached(), mine):
+            return False
+        for asked in self.rereads.all_now():  # there will be no later
+            self._read_again(asked)
+            self._next["look"] = now + IDLE_SECONDS
+        if not _is_past(self._offsets.settled(), mine):
             return False
         self.group.commit(wait=True)
         others = [p for p, end in ends.offsets.items() if p not in mine and end > 0]
+        if mine:  # a request that another hasher has may wait for its time there
+            others = [p for p in others if p[0] == self._plan.topic]
         found = self.group.committed(others)
         return all(found.get(p, 0) >= ends.offsets[p] for p in others)
 
@@ -276,6 +353,14 @@ class Hasher:
         """
         with suppress(HeadgateError):
             self._publisher.flush(SECONDS_TO_LEAVE)
+
+
+def _place(record: Record) -> tuple[Partition, int, int]:
+    return (record.topic, record.partition), record.offset, record.epoch
+
+
+def _is_past(offsets: Mapping[Partition, int], ends: Mapping[Partition, int]) -> bool:
+    return all(offsets.get(partition, 0) >= end for partition, end in ends.items())
 
 
 def words_of(error: Exception) -> str:
