@@ -1,7 +1,8 @@
 """The audit on its topic: each settled change of a verdict that is worth telling, keyed by its key.
 
-At least once: what was told is kept as a mark after it was sent, and each change has an id in a header, so
-that a reader who keys on it sees each once.
+At least once: what was told is kept as a mark after it was sent. The headers have the id of a change and its
+time: a verdict that comes back at the same versions has its id again, so a reader who keys on both sees each
+change once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from headgate.store.model import LedgerRow
 
 PARTITIONS, KEPT_DAYS = 3, 30
 AT_ONCE, BATCH = 1_000, "batch"
+TIME_FORMAT = "yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX"
 MATCHED = "verdict_match"
 
 
@@ -144,9 +146,10 @@ SELECT
     id, {pair} AS table, pk, hash_onprem AS onprem_hash, hash_cloud AS cloud_hash, dq_status AS status, previous,
     dq_reason AS reason, rollup, onprem_version, cloud_version, late, stale, conflict,
     processing_time AS audit_ts
-  ), map('timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX')) AS BINARY) AS value,
+  ), map('timestampFormat', '{TIME_FORMAT}')) AS BINARY) AS value,
   array(
     struct('headgate.id' AS key, CAST(id AS BINARY) AS value),
+    struct('headgate.audit_ts' AS key, CAST(date_format(processing_time, '{TIME_FORMAT}') AS BINARY) AS value),
     struct('headgate.table' AS key, CAST({pair} AS BINARY) AS value),
     struct('headgate.revision' AS key, CAST(revision AS BINARY) AS value)
   ) AS headers

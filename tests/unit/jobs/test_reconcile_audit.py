@@ -33,3 +33,10 @@ def test_a_record_names_its_pair_in_its_value_and_in_a_header() -> None:
         texts = [literal.this for literal in found.find_all(sql.Literal)]
         assert texts.count(name) == 2
         assert "headgate.table" in texts
+
+
+def test_a_record_has_its_id_and_its_time_in_headers() -> None:
+    """A verdict that comes back at the same versions has its id again: only both are of one change."""
+    headers = next(array for array in told("orders").find_all(sql.Array))
+    names = [literal.this for literal in headers.find_all(sql.Literal)]
+    assert {"headgate.id", "headgate.audit_ts"} <= set(names)
