@@ -86,6 +86,23 @@ def test_a_plain_match_of_old_versions_is_not_told_where_newer_ones_stand(
     assert pair.verdicts() == pair.expected()
 
 
+@pytest.mark.slow
+def test_old_news_behind_the_last_batch_tells_nothing(pipeline: Pipeline) -> None:
+    """The batch has records of the earlier window alone; what is newer came with the batch before it."""
+    pair = Pair(pipeline)
+    pair.send(onprem("k", 3_500))
+    pair.process()
+    pair.send(onprem("k", 3_700), cloud("k", 3_700))
+    pair.process()
+    before, counted = all_told(pair), verdict_counts(pair)
+    assert told(pair, "k")[-1] == "MATCH"
+    pair.send(cloud("k", 3_500, number=None, read=3_550))
+    pair.process()
+    assert all_told(pair) == before
+    assert verdict_counts(pair) == counted
+    assert pair.last_told() == pair.statuses() == {"k": "MATCH"}
+
+
 def test_a_record_from_the_future_waits_from_when_it_was_seen(pipeline: Pipeline) -> None:
     pair, ahead = Pair(pipeline), timedelta(minutes=50)
     stamp = round((datetime.now(UTC) + ahead - EPOCH) / timedelta(milliseconds=1))

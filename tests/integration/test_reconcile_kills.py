@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integration.reconcile import Message, Pair, cloud, onprem, random_messages
@@ -12,6 +13,7 @@ from tests.integration.spark import Pipeline, Sent, StruckError, strike
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
+from headgate.engine.iceberg import ManagedTable
 from headgate.errors import BatchRefusedError
 
 POINTS = (
@@ -106,6 +108,47 @@ def test_a_lost_checkpoint_is_mended_from_the_table_with_no_state(pipeline: Pipe
     assert pair.statuses() == {"a": "MATCH", "b": "MATCH", "c": "MATCH"}
     assert pair.verdicts() == pair.expected()
     assert pair.outcomes() == {"accepted": 6}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [Point.AFTER_STATES, Point.AFTER_PARTIALS])
+def test_a_batch_done_again_without_its_checkpoint_says_what_it_said(
+    pipeline: Pipeline, point: Point
+) -> None:
+    """All is long past its deadline: judged as a whole, halves that waited would be settled at once."""
+    pair = Pair(pipeline)
+    pair.send(onprem("old"), onprem("new", 8_000), cloud("new", 8_000))
+    pair.process()
+    pair.send(onprem("newer", 8_100), cloud("newer", 8_100))
+    pair.process()
+    pair.send(onprem("a", 8_200), cloud("b", 8_200), onprem("c", 8_200), cloud("c", 8_200))
+    pair.send(onprem("odd", 8_200), cloud("odd", 8_200, number=2), onprem("late", 100))
+    with pytest.raises(StruckError):
+        pair.process(strike(point))
+    wanted = staged(pair)
+    shutil.rmtree(folder(pair))
+    pair.send(cloud("a", 8_200, read=8_203), onprem("b", 8_200, read=8_204))
+    pair.process(form="repair")
+    pair.process()
+    again = pair.sql(
+        f"SELECT {TOLD} FROM lake.dq.results_{{t}} WHERE processing_time = timestamp_micros("
+        f"{wanted[0]['at']}L)"
+    )
+    assert sorted(again, key=str) == sorted(wanted, key=str)
+    assert {row["pk"] for row in again if not row["settled"]} >= {"a", "b"}
+    assert pair.verdicts() == pair.expected()
+    assert pair.counters()["late_records"] == 1
+    assert broken(pair.pipeline.certify()) == ()
+
+
+TOLD = "pk, dq_status, verdict, settled, origin, id, unix_micros(processing_time) AS at"
+
+
+def staged(pair: Pair) -> list[Any]:
+    """What the batch that was broken off would have told."""
+    table = ManagedTable(pair.pipeline.session, f"lake.dq.results_{pair.name}")
+    last = max(table.look().snapshots(), key=lambda snapshot: snapshot.timestamp_ms)
+    return table.appended(last).selectExpr(*TOLD.split(", ")).collect()
 
 
 @pytest.mark.slow

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
 from tests.integration.oracle import read_topic
-from tests.integration.reconcile import Pair, cloud, onprem, tombstone
+from tests.integration.reconcile import MORNING, Pair, cloud, onprem, tombstone
 from tests.integration.spark import Interruption, Pipeline, StruckError
 
 from headgate.checks.certificate import broken
+from headgate.engine import protocol
 from headgate.engine.faults import Point
 from headgate.jobs.reconcile_sweep import sweep_job
 
@@ -160,3 +162,42 @@ def test_a_verdict_that_comes_back_at_the_same_versions_is_told_again(pair: Pair
         ("MATCH", "MISMATCH"),
         ("MISMATCH", "MATCH"),
     ]
+    keys = [(record.header("headgate.id"), record.header("headgate.audit_ts")) for record in audit]
+    assert keys == [(one["id"], one["audit_ts"]) for one in sent]
+    assert len({id_ for id_, _ in keys}) == 2
+    assert len(set(keys)) == 3
+
+
+class Clock(datetime):
+    """The clock of batches, which may be set."""
+
+    ahead = timedelta()
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return datetime.now(tz) + cls.ahead
+
+
+@pytest.mark.slow
+def test_a_clock_that_is_set_back_leaves_no_key_waiting(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deadline lies between the clock's time and that of the last batch."""
+
+    def set_back() -> None:
+        Clock.ahead = timedelta()
+
+    monkeypatch.setattr(protocol, "datetime", Clock)
+    monkeypatch.setattr(Clock, "ahead", timedelta(hours=1))
+    now = (datetime.now(UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() - MORNING / 1000
+    pair.send(onprem("k", now))
+    pair.process(Interruption(Point.BEFORE_OUTCOME, set_back))
+    rows = pair.pipeline.store.ledger()
+    assert [row.job for row in rows] == [pair.job, sweep_job(pair.name)]
+    assert rows[0].batch_time < rows[1].batch_time
+    assert told(pair, "k") == [("batch", "PENDING"), ("sweep", "MISSING_CLOUD")]
+    pair.send(cloud("k", now))
+    pair.process()
+    times = [row.batch_time for row in pair.pipeline.store.ledger()]
+    assert times == sorted(times)
+    assert newest(pair) == {"k": "MATCH"}

@@ -75,11 +75,16 @@ class BatchProtocol:
         revisions: tuple[str, ...],
         batch_id: int,
         work: Work,
+        after: datetime | None = None,
     ) -> LedgerRow | None:
-        """Bring a batch to its outcome; None when it had one already or has no record."""
+        """Bring a batch to its outcome; None when it had one already or has no record.
+
+        Its time is behind that of the job's last batch, and behind `after` where that is given.
+        """
         if span(range_) == 0:
             return None
-        now = later_than(self.store.last_batch_time(job), datetime.now(UTC))
+        known = (at for at in (self.store.last_batch_time(job), after) if at is not None)
+        now = later_than(max(known, default=None), datetime.now(UTC))
         draft = Intent(None, job, run, range_, revisions, now, batch_id)
         intent = self.store.begin(draft)
         if intent.range.end != range_.end:

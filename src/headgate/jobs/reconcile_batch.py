@@ -28,7 +28,9 @@ from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
 from headgate.jobs.quality_target import REFUSED
 from headgate.jobs.reconcile_ahead import Ahead
 from headgate.jobs.reconcile_counts import Counted, Hint, Records, Seen
+from headgate.jobs.reconcile_moment import Moment, moment_of
 from headgate.jobs.reconcile_states import (
+    Spread,
     Straddling,
     batch_states,
     bind_sources,
@@ -39,6 +41,7 @@ from headgate.jobs.reconcile_states import (
     judged_states,
     late_states,
     one_of,
+    spread_of,
     window_of,
 )
 from headgate.jobs.reconcile_target import ReconcileTarget
@@ -51,22 +54,34 @@ from headgate.store.model import TOPIC_SOURCE, Intent
 class Touched:
     """The states that a micro-batch touches: to be carried out exactly once.
 
-    `hint` tells what was observed meanwhile; windows that ended by `watermark` were dropped. Of windows
-    `amid` which the state began, up to that start, the table knows more. `ahead` has keys of which
-    earlier windows have newer versions.
+    `hint` tells what was observed meanwhile; `ahead` has keys of which earlier windows have newer versions.
     """
 
     frame: DataFrame
     hint: Callable[[], Hint | None]
-    watermark: int
+    moment: Moment
     ahead: Ahead
-    amid: int | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The states of a batch as their table has them, `staged` where they are not published yet.
+
+    `moment` is None where they are of records alone. Of `late` records the windows were dropped.
+    """
+
+    states: DataFrame
+    staged: Snapshot | None
+    moment: Moment | None = None
+    hint: Hint | None = None
+    late: int = 0
 
 
 class ReconcileBatch:
     """The work of one batch, as the protocol asks for it.
 
-    Without `touched` states it is of records alone: what stands of their keys elsewhere is merged later.
+    Without `touched` states those that an earlier attempt has published are judged again, as they were.
+    Where there are none it is of records alone, and every key is merged with what the table has of it.
     """
 
     def __init__(
@@ -92,15 +107,14 @@ class ReconcileBatch:
     def write(self, intent: Intent) -> Result:
         writing = Writing(self._session, self._target, self._protocol, intent)
         records = writing.bind()
-        states, hint, late = self._stage_states(writing)
-        straddling = self._straddling(writing, hint, states)
-        before = self._before(intent) if hint is None or hint.conflicted else None
-        results, seen = self._judge(writing, states, straddling, before)
-        known = self._states.appended(states).select(*STATE)
+        kept = self._keep_states(writing)
+        straddling = self._straddling(writing, kept)
+        results, seen = self._judge(writing, kept, straddling)
+        known = kept.states.select(*STATE)
         if straddling is not None:
             known = straddling.with_others(known)
-        counted = records.count(hint, seen, known)
-        counted = counted.with_one("late_records", late)
+        counted = records.count(kept.hint, seen, known)
+        counted = counted.with_one("late_records", kept.late)
         bind_committed(
             self._session, writing.script, writing.rules, self._results.appended(results)
         )
@@ -113,61 +127,86 @@ class ReconcileBatch:
         )
         self._protocol.faults.at(Point.AFTER_STAGING)
         writing.refuse(counted)
-        publish_once(self._states, intent, states)
+        if kept.staged is not None:
+            publish_once(self._states, intent, kept.staged)
         self._protocol.faults.at(Point.AFTER_STATES)
         publish_once(self._partials, intent, partials)
         self._protocol.faults.at(Point.AFTER_PARTIALS)
         return self._protocol.published(self, intent, lambda: self._results.publish(results))
 
-    def _stage_states(self, writing: Writing) -> tuple[Snapshot, Hint | None, int]:
-        """The touched states, beside them those that the stream has dropped, and of how many records.
+    def _keep_states(self, writing: Writing) -> Kept:
+        self._protocol.faults.during(Point.MID_WRITE, self._states.write_begun)
+        if self._touched is not None:
+            return self._of_stream(writing, self._touched)
+        return self._as_published(writing) or self._kept(writing, writing.states())
+
+    def _of_stream(self, writing: Writing, touched: Touched) -> Kept:
+        """The touched states, and beside them those that the stream has dropped.
 
         A record is dropped where it comes too late for its window.
         """
-        self._protocol.faults.during(Point.MID_WRITE, self._states.write_begun)
-        touched = self._touched
-        if touched is None:
-            return self._keep(writing, writing.states()), None, 0
-        staged = self._keep(writing, touched.frame)
+        moment, kept = touched.moment, self._kept(writing, touched.frame, touched.moment)
         self.carried_out = True
-        hint = touched.hint()
-        if not touched.watermark:
-            return staged, hint, 0
-        if hint is not None and not has_late(hint.earliest, writing.limits, touched.watermark):
-            return staged, hint, 0
-        late = late_states(writing.states(), writing.limits, touched.watermark)
-        found = late.agg(F.sum("records").alias("n")).first()
-        records = int((found["n"] if found else 0) or 0)
+        kept = replace(kept, hint=touched.hint())
+        if not moment.dropped_by:
+            return kept
+        hint = kept.hint
+        if hint is not None and not has_late(hint.earliest, writing.limits, moment.dropped_by):
+            return kept
+        late, records = writing.late(moment)
         if not records:
-            return staged, hint, 0
-        both = self._states.appended(staged).select(*STATE).unionByName(late.select(*STATE))
-        return self._keep(writing, both), hint, records
+            return kept
+        both = kept.states.select(*STATE).unionByName(late.select(*STATE))
+        return replace(self._kept(writing, both, moment), hint=hint, late=records)
 
-    def _keep(self, writing: Writing, states: DataFrame) -> Snapshot:
+    def _as_published(self, writing: Writing) -> Kept | None:
+        """What an attempt that knew its stream has published; its windows may be counted since."""
+        intent = writing.intent
+        found = self._states.commit_of(intent)
+        moment = moment_of(found.marker.counters) if found is not None else None
+        if moment is None:
+            return None
+        at = spark_literal(intent.batch_time)
+        states = self._session.table(self._target.states).where(f"batch_time = {at}")
+        _, late = writing.late(moment)
+        return Kept(states, None, moment, late=late)
+
+    def _kept(self, writing: Writing, states: DataFrame, moment: Moment | None = None) -> Kept:
         states.createOrReplaceTempView(writing.rules.names.batch_states)
-        return stage(self._states, writing.intent, writing.script.one("states"))
+        counters = moment.counters if moment is not None else None
+        staged = stage(
+            self._states, writing.intent, writing.script.one("states"), counters=counters
+        )
+        return Kept(self._states.appended(staged), staged, moment)
 
-    def _straddling(
-        self, writing: Writing, hint: Hint | None, states: Snapshot
-    ) -> Straddling | None:
+    def _straddling(self, writing: Writing, kept: Kept) -> Straddling | None:
         """What other windows may know of the touched keys; None where they can know nothing."""
-        others, touched = self._session.table(self._target.states), self._touched
-        if touched is None or hint is None:
+        others, moment = self._session.table(self._target.states), kept.moment
+        if moment is None:
             return Straddling(others, None)
-        reached = touched.watermark * 1000 + writing.limits.wait // timedelta(microseconds=1)
-        newest = window_of(max(hint.latest, reached), writing.limits)
-        if touched.amid is not None and newest <= touched.amid:
+        spread = self._spread(kept)
+        reached = moment.watermark * 1000 + writing.limits.wait // timedelta(microseconds=1)
+        newest = window_of(max(spread.latest, reached), writing.limits)
+        if moment.amid is not None and newest <= moment.amid:
             return Straddling(others, None)
-        is_behind = window_of(hint.earliest, writing.limits) < newest
-        ahead = touched.ahead.of(others, newest, is_behind)
+        is_behind = window_of(spread.earliest, writing.limits) < newest
+        looked_up = self._touched.ahead if self._touched is not None else Ahead()
+        ahead = looked_up.of(self._before(writing.intent), newest, is_behind)
         if is_behind:
             return Straddling(others, newest if ahead is not None else None, ahead or ())
         older = others.where(f"window_start < timestamp_micros({newest}L)")
         if ahead is None:
             return Straddling(older, None)
-        if ahead and not self._states.appended(states).where(one_of(ahead)).isEmpty():
+        if ahead and not kept.states.where(one_of(ahead)).isEmpty():
             return Straddling(older, newest, ahead)
-        return Straddling(older, newest) if hint.doubtful and not older.isEmpty() else None
+        return Straddling(older, newest) if spread.doubtful and not older.isEmpty() else None
+
+    def _spread(self, kept: Kept) -> Spread:
+        """By what was observed, or by the states: both say the same, so that a batch done again does."""
+        hint = kept.hint
+        if hint is None:
+            return spread_of(kept.states)
+        return Spread(hint.earliest, hint.latest, hint.doubtful)
 
     def _before(self, intent: Intent) -> DataFrame:
         """The states from before this batch; its own may be there too, after a kill."""
@@ -175,16 +214,13 @@ class ReconcileBatch:
         return self._session.table(self._target.states).where(f"batch_time < {at}").select(*STATE)
 
     def _judge(
-        self,
-        writing: Writing,
-        states: Snapshot,
-        straddling: Straddling | None,
-        before: DataFrame | None,
+        self, writing: Writing, kept: Kept, straddling: Straddling | None
     ) -> tuple[Snapshot, Seen]:
         """Verdicts on what has changed, staged; and what was seen of the states meanwhile."""
-        intent, watermark = writing.intent, self._touched.watermark if self._touched else 0
-        found, late = self._states.appended(states), is_late(writing.limits, watermark)
-        judged = judged_states(found, intent.range, late, straddling, before)
+        intent, hint = writing.intent, kept.hint
+        before = self._before(intent) if hint is None or hint.conflicted else None
+        late = is_late(writing.limits, kept.moment.dropped_by if kept.moment else 0)
+        judged = judged_states(kept.states, intent.range, late, straddling, before)
         seen = Observation()
         judged = judged.observe(seen, *_observed(intent))
         judged.createOrReplaceTempView(writing.rules.names.states)
@@ -247,6 +283,12 @@ class Writing:
     def states(self) -> DataFrame:
         """The states of these records alone."""
         return batch_states(self.session, self.script, self.rules.names)
+
+    def late(self, moment: Moment) -> tuple[DataFrame, int]:
+        """The states of records that the stream has dropped, and how many records these are."""
+        states = late_states(self.states(), self.limits, moment.dropped_by)
+        found = states.agg(F.sum("records").alias("n")).first()
+        return states, int((found["n"] if found else 0) or 0)
 
     def refuse(self, counted: Counted) -> None:
         """Dead letters first: once the results are published, the batch is wholly accounted for."""

@@ -1,4 +1,4 @@
-"""What goes on beside the batches of a reconciled pair, such as sweeping keys past their deadline."""
+"""What goes on beside the batches of a reconciled pair, and those of it that tell others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from headgate.engine.context import RunContext
 from headgate.errors import LeaseLostError, UnavailableError
 from headgate.jobs.reconcile_audit import Audit
 from headgate.jobs.reconcile_standing import StandingHook
-from headgate.jobs.reconcile_sweep import Sweep
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.rules_revision import deployed
 from headgate.spec.reconcile import Reconcile
@@ -46,10 +45,10 @@ class Hook(Aside, Protocol):
 
 
 def hooks(context: RunContext, target: ReconcileTarget) -> tuple[Aside, ...]:
-    """All that this run does beside its batches."""
+    """All that tells others beside the batches of this run."""
     declared = Declared(context, target)
     others = (Audit(context, target, declared), StandingHook(context, target, declared))
-    return (Sweep(context, target), *(Telling(context, hook) for hook in others))
+    return tuple(Telling(context, hook) for hook in others)
 
 
 class Declared:

@@ -17,6 +17,8 @@ UNTIL, BATCHES = "until", "batches"
 GOAL, GOAL_BATCHES, BEGUN, DONE, ALL, AT = (
     "goal", "goal_batches", "begun", "portions", "all_portions", "at",
 )  # fmt: skip
+# What a sweep leaves out, since it was looked at in vain: it must be known when the sweep is done again.
+SINCE, SINCE_BATCHES = "since", "since_batches"
 Ends = Mapping[str, int]
 
 
@@ -39,6 +41,11 @@ class Look:
     def own(self) -> str:
         """Whether a key is of this portion, as SQL."""
         return f"pmod(xxhash64(pk), {self.of}) = {self.portion}" if self.of > 1 else "TRUE"
+
+
+def single_ends(reached: Ends, now: Ends, since: Ends) -> dict[str, int]:
+    """The end of a sweep that takes all keys, behind what was looked at in vain."""
+    return {**reached, **now, SINCE: since[UNTIL], SINCE_BATCHES: since[BATCHES]}
 
 
 def is_amid_round(reached: Ends) -> bool:
@@ -65,6 +72,8 @@ def look_of(range_: Range) -> Look:
     start, end = range_.start, range_.end
     since, batches = start.get(UNTIL, 0), start.get(BATCHES, 0)
     if end.get(DONE, 0) == start.get(DONE, 0):
+        # Those of an earlier sweep, which a round has handed on, are no later than this one's start.
+        since, batches = max(since, end.get(SINCE, 0)), max(batches, end.get(SINCE_BATCHES, 0))
         return Look(since, batches, end[UNTIL], end[UNTIL])
     portion = end[DONE] - 1 - end[BEGUN]
     return Look(since, batches, end[GOAL], end[AT], portion, end[ALL] - end[BEGUN])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 
@@ -18,7 +19,9 @@ from headgate.jobs.reconcile_ahead import Ahead, amid_window
 from headgate.jobs.reconcile_batch import ReconcileBatch, Touched
 from headgate.jobs.reconcile_counts import Hint
 from headgate.jobs.reconcile_hooks import hooks
+from headgate.jobs.reconcile_moment import Moment
 from headgate.jobs.reconcile_states import HINT, STATES_HINT, bind_sources, streaming_states
+from headgate.jobs.reconcile_sweep import Sweep, sweep_job
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.resume import repair_checkpoint
 from headgate.store.model import Intent, LedgerRow, Range
@@ -30,10 +33,10 @@ class ReconcileRun(QualityRun):
     def __init__(self, context: RunContext, target: ReconcileTarget, pace: Pace) -> None:
         super().__init__(context, target, pace)
         self._pair = target
-        self._hooks = hooks(context, target)
+        self._sweep = Sweep(context, target)
+        self._hooks = (self._sweep, *hooks(context, target))
         self._stream: TopicQuery | None = None
         self._checkpoint: Checkpoint | None = None
-        self._watermark = 0
         self._told: tuple[int, int] | None = None
         self._ahead = Ahead()
 
@@ -47,13 +50,23 @@ class ReconcileRun(QualityRun):
             repair_checkpoint(checkpoint, topic, self._reached(), own, self._pair.shape)
         super().read(topic, checkpoint)
 
+    def begin(self, topic: Followed, checkpoint: Checkpoint) -> None:
+        """A sweep that was announced is done before another batch adds to what it looks at."""
+        super().begin(topic, checkpoint)
+        if not self._context.store.open_intents(self._pair.job):
+            self._sweep.finish_open()
+
     def follow(self, topic: Followed) -> None:
         super().follow(topic)
         self._tell_state()
         if self._context.run.mode == "batch" and not self._context.stop.is_set():
             with ExitStack() as each:  # what one cannot tell keeps no other from telling
+                each.callback(self._close_windows)  # after the last sweep has counted into them
                 for hook in reversed(self._hooks):
                     each.callback(hook.ended)
+
+    def _close_windows(self) -> None:
+        self._emitter.close_due(everything=True)
 
     def tick(self) -> None:
         super().tick()
@@ -69,12 +82,8 @@ class ReconcileRun(QualityRun):
                 hook.settled(row)
 
     def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
-        # Rows are dropped by the watermark of the batch before; state is let go by the batch's own.
-        assert self._checkpoint is not None
-        self._watermark = self._checkpoint.watermark_of(batch_id - 1)
-        batch = self._last = ReconcileBatch(
-            frame.sparkSession, self._pair, self._protocol, self._touched(frame)
-        )
+        touched = Touched(frame, self._hint, self._moment(batch_id), self._ahead)
+        batch = self._last = ReconcileBatch(frame.sparkSession, self._pair, self._protocol, touched)
         super().handle(frame, range_, batch_id)
         if not batch.carried_out:
             # The batch was settled before: its state is brought up to it all the same.
@@ -83,13 +92,22 @@ class ReconcileRun(QualityRun):
     def _batch(self, frame: DataFrame) -> Work:
         return self._last
 
-    def _touched(self, frame: DataFrame) -> Touched:
-        return Touched(frame, self._hint, self._watermark, self._ahead, self._amid())
+    def _after(self) -> datetime | None:
+        """What is told of a key later has a later time, whether by a batch or by a sweep."""
+        return self._context.store.last_batch_time(sweep_job(self._pair.name))
 
-    def _amid(self) -> int | None:
-        start = self._checkpoint.start() if self._checkpoint is not None else None
-        states = self._context.session.table(self._pair.states)
-        return amid_window(self._context.store, self._pair.job, start, states)
+    def _moment(self, batch_id: int) -> Moment:
+        """Rows are dropped by the watermark of the batch before.
+
+        A batch's own is of all that was read before it, and state is let go by it.
+        """
+        checkpoint, states = self._checkpoint, self._context.session.table(self._pair.states)
+        assert checkpoint is not None
+        return Moment(
+            checkpoint.watermark_of(batch_id - 1),
+            checkpoint.watermark_of(batch_id),
+            amid_window(self._context.store, self._pair.job, checkpoint.start(), states),
+        )
 
     def _hint(self) -> Hint | None:
         if self._stream is None:

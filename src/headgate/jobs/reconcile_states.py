@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -92,6 +93,25 @@ def _until(script: Script, name: str) -> list[str]:
         if step.name in (*CLOCK, *VIEWS):
             wanted.append(step)
     return [step.sql for step in wanted]
+
+
+class Spread(NamedTuple):
+    """Times of the earliest and the latest window of a batch, and how many states are doubtful."""
+
+    earliest: int
+    latest: int
+    doubtful: int
+
+
+def spread_of(states: DataFrame) -> Spread:
+    """What a batch observes while its states are made, of those states: by their windows' starts."""
+    row = states.selectExpr(
+        "coalesce(min(unix_micros(window_start)), 9223372036854775807L) AS earliest",
+        "coalesce(max(unix_micros(window_start)), 0L) AS latest",
+        f"count_if({OLD} OR ({ODD})) AS doubtful",
+    ).first()
+    assert row is not None  # an aggregate without a key has one row
+    return Spread(*(int(row[name]) for name in Spread._fields))
 
 
 @dataclass(frozen=True)
@@ -229,7 +249,9 @@ def _again(side: str, range_: Range) -> str:
 def inside(place: str, side: str, range_: Range) -> str:
     """Whether a place (a struct with partition and offset) is of this batch."""
     ends, starts = (own_offsets(offsets, side) for offsets in (range_.end, range_.start))
-    if not ends:
+    if all(starts.get(p, 0) == end for p, end in ends.items()):
+        # Spark would find out that nothing is at or behind an offset and before it too, and then fail
+        # to hand what is left of the condition to the table.
         return "(FALSE)"
     partitions = [str(p) for p in range(1 + max(map(int, ends)))]
     first, behind = (

@@ -26,6 +26,7 @@ from headgate.jobs.reconcile_portions import (
     look_of,
     next_ends,
     round_ends,
+    single_ends,
 )
 from headgate.jobs.reconcile_swept import SweepWork, count_candidates
 from headgate.jobs.reconcile_target import ReconcileTarget
@@ -86,7 +87,7 @@ class Sweep:
         store = self._context.store
         if store.open_intents(self._target.job) or not self._results.exists():
             return None  # what that batch writes would be written behind our back
-        done = self._finish_open()
+        done = self.finish_open()
         last, now = self._last(), self._ends()
         if is_amid_round(last):
             return self._carried_out(self._range(last, next_ends(last, now)))
@@ -100,18 +101,21 @@ class Sweep:
             portions = -(-waiting // PORTION)
             return self._carried_out(self._range(last, round_ends(last, now, portions))) or done
         if waiting:
-            done = self._carried_out(self._range(last, {**last, **now}), look) or done
+            done = self._carried_out(self._range(last, single_ends(last, now, since))) or done
         self._looked = now
         return done
 
-    def _carried_out(self, range_: Range, look: Look | None = None) -> LedgerRow | None:
-        """One sweep as its range has it; a `look` may leave out what was looked at in vain."""
-        context, protocol = self._context, self._context.protocol()
-        work = SweepWork(self._session, self._target, protocol, look or look_of(range_))
-        run, revision = context.run.number, self._revision()
-        return self._kept(protocol.process(self._job, run, range_, (revision,), 0, work))
+    def _carried_out(self, range_: Range) -> LedgerRow | None:
+        """One sweep as its range has it, judged behind the time until which it looks.
 
-    def _finish_open(self) -> LedgerRow | None:
+        A clock that was set back would else find keys of that time not due, and never look again.
+        """
+        context, protocol, look = self._context, self._context.protocol(), look_of(range_)
+        work = SweepWork(self._session, self._target, protocol, look)
+        run, revisions, after = context.run.number, (self._revision(),), _time(look.at)
+        return self._kept(protocol.process(self._job, run, range_, revisions, 0, work, after))
+
+    def finish_open(self) -> LedgerRow | None:
         """What a killed run announced, judged at the time that it announced."""
         done, protocol = None, self._context.protocol()
         for intent in self._context.store.open_intents(self._job):
@@ -151,3 +155,7 @@ class Sweep:
 
 def _micros(time: datetime) -> int:
     return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+def _time(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)

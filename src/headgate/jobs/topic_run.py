@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 
@@ -175,11 +176,21 @@ class TopicRun(ABC):
             return intent
         return self._context.store.amend(intent, revisions)
 
+    def _after(self) -> datetime | None:
+        """What a batch's time must be behind, beside this job's last batch; most jobs have nothing."""
+        return None
+
     def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
         run = self._context.run
         self._progress.begin(span(range_))
         row = self._protocol.process(
-            run.job, run.number, range_, (self.revision,), batch_id, self._batch(frame)
+            run.job,
+            run.number,
+            range_,
+            (self.revision,),
+            batch_id,
+            self._batch(frame),
+            self._after(),
         )
         self.settled(row)
         self._group.follow(range_)

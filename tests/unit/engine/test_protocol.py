@@ -1,8 +1,9 @@
-"""A batch that was amended while it was written is settled as what it has become."""
+"""When a batch is announced for, and what it is settled as if it was amended while it was written."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from tests.unit.store.conftest import clock, made, store
 from tests.unit.store.store_batches import intent, topic
@@ -45,3 +46,35 @@ def test_a_batch_amended_and_then_found_published_leaves_nothing_open(store: Ops
     assert (row.revisions, row.run) == (("wider",), begun.run)
     assert store.open_intents(begun.job) == ()
     assert len(store.ledger(begun.job)) == 1
+
+
+@dataclass
+class Written:
+    """Work that is done at once."""
+
+    found: Result | None = None
+
+    def reached(self, intent: Intent) -> Reached | None:
+        return None
+
+    def write(self, intent: Intent) -> Result:
+        self.found = Result(5, {"accepted": 5}, {"bronze.orders": 1}, intent.revisions)
+        return self.found
+
+    def account(self, intent: Intent) -> Result | None:
+        return self.found
+
+
+def test_the_time_of_a_batch_is_behind_what_it_must_follow(store: OpsStore) -> None:
+    """Where another job writes to the same table, a clock that was set back must not mix their times."""
+    protocol = BatchProtocol(store, Faults())
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    times: list[datetime] = []
+    for first, after in ((0, ahead), (5, None), (10, ahead + timedelta(hours=1)), (15, ahead)):
+        range_ = topic({"0": first}, {"0": first + 5})
+        row = protocol.process("bronze", 1, range_, ("r",), 0, Written(), after)
+        assert row is not None
+        times.append(row.batch_time)
+    assert times[0] > ahead
+    assert times[2] > ahead + timedelta(hours=1)
+    assert times == sorted(set(times))

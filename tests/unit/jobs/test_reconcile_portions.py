@@ -13,6 +13,7 @@ from headgate.jobs.reconcile_portions import (
     look_of,
     next_ends,
     round_ends,
+    single_ends,
 )
 from headgate.store.model import TABLE_SOURCE, Range
 
@@ -46,13 +47,27 @@ def test_only_the_end_of_a_round_moves_on_and_to_where_it_began() -> None:
 
 def test_numbers_only_rise_through_rounds_and_single_sweeps() -> None:
     _, first = play({}, 100, 2)
-    single = {**first[-1], UNTIL: 200, BATCHES: 190}
+    now = {UNTIL: 200, BATCHES: 190}
+    single = single_ends(first[-1], now, first[-1])
     assert not is_amid_round(single)
     assert look_of(range_of(first[-1], single)) == Look(100, 99, 200, 200)
     _, second = play(single, 300, 4)
     whole = [*first, *second]
     for before, after in pairwise(whole):
         assert all(after[key] >= value for key, value in before.items())
+
+
+def test_a_sweep_done_again_leaves_out_what_was_looked_at_in_vain() -> None:
+    last, now = {UNTIL: 50, BATCHES: 40}, {UNTIL: 100, BATCHES: 90}
+    ends = single_ends(last, now, {UNTIL: 95, BATCHES: 85})
+    assert look_of(range_of(last, ends)) == Look(95, 85, 100, 100)
+    # The next one begins where this one ended, also behind a round, which looks at all since then.
+    after = single_ends(ends, {UNTIL: 120, BATCHES: 110}, now)
+    assert look_of(range_of(ends, after)) == Look(100, 90, 120, 120)
+    looks, rounds = play(ends, 200, 2)
+    assert {(look.since, look.batches) for look in looks} == {(100, 90)}
+    behind = {**rounds[-1], UNTIL: 300, BATCHES: 290}
+    assert look_of(range_of(rounds[-1], behind)) == Look(200, 199, 300, 300)
 
 
 def test_a_sweep_from_before_there_were_portions_is_a_whole_one() -> None:
