@@ -11,6 +11,7 @@ from headgate.checks.lake import Lake, Row, quoted
 from headgate.compile.reconcile.decisions import ROLLUPS, Rollup, statuses
 from headgate.errors import UnavailableError
 from headgate.settings import Settings
+from headgate.spec.reconcile import OVER
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The newest versions decide which row speaks of a key now; of the same versions the last to be told.
@@ -65,11 +66,20 @@ class Standing:
     oldest_pending: datetime | None
     settled: int
     within_grace: int
+    settled_lately: int = 0
+    within_lately: int = 0
 
     @property
     def share_within(self) -> float | None:
         """The share of settled keys whose sides met within window and grace; None without any."""
         return self.within_grace / self.settled if self.settled else None
+
+    @property
+    def share_lately(self) -> float | None:
+        """The same of those settled lately; of all, where none was."""
+        return (
+            self.within_lately / self.settled_lately if self.settled_lately else self.share_within
+        )
 
 
 def results_table(table: str) -> str:
@@ -110,26 +120,29 @@ def read_verdicts(
     return [_verdict(row) for row in rows]
 
 
-def standing(settings: Settings, table: str, now: datetime) -> Standing:
+def standing(settings: Settings, table: str, now: datetime, lately: timedelta = OVER) -> Standing:
     """How the pair stands, by what was last told of each key."""
     with Lake.open(settings) as lake:
-        return read_standing(lake, table, now)
+        return read_standing(lake, table, now, lately)
 
 
-def read_standing(lake: Lake, table: str, now: datetime) -> Standing:
+def read_standing(lake: Lake, table: str, now: datetime, lately: timedelta = OVER) -> Standing:
     micros = (now - _EPOCH) // timedelta(microseconds=1)
+    recent = f"epoch_us(event_time) >= {micros - lately // timedelta(microseconds=1)}"
     rows = lake.query(
         "SELECT dq_status, rollup, count(*),"
         f" count(*) FILTER (WHERE NOT settled AND epoch_us(deadline) <= {micros}),"
         " epoch_us(min(deadline) FILTER (WHERE NOT settled)),"
-        " count(*) FILTER (WHERE settled), count(*) FILTER (WHERE within_grace)"
+        " count(*) FILTER (WHERE settled), count(*) FILTER (WHERE within_grace),"
+        f" count(*) FILTER (WHERE settled AND {recent}),"
+        f" count(*) FILTER (WHERE within_grace AND {recent})"
         f" FROM ({_current(lake, table)}) GROUP BY dq_status, rollup"
     )
     counts = sorted(
         (StatusCount(str(r[0]), str(r[1]), cast("int", r[2])) for r in rows), key=_in_order
     )
     oldest = [cast("int", row[4]) for row in rows if row[4] is not None]
-    totals = [sum(cast("int", row[at]) for row in rows) for at in (2, 3, 5, 6)]
+    totals = [sum(cast("int", row[at]) for row in rows) for at in (2, 3, 5, 6, 7, 8)]
     return Standing(
         table=table,
         keys=totals[0],
@@ -139,6 +152,8 @@ def read_standing(lake: Lake, table: str, now: datetime) -> Standing:
         oldest_pending=moment(min(oldest)) if oldest else None,
         settled=totals[2],
         within_grace=totals[3],
+        settled_lately=totals[4],
+        within_lately=totals[5],
     )
 
 

@@ -26,6 +26,7 @@ class Shown:
     overdue: int
     oldest_pending: datetime | None
     reconciled_within_grace: float | None
+    recently_within_grace: float | None
     objective: float
     slo_met: bool | None
 
@@ -60,8 +61,8 @@ def _shown(settings: Settings, table: str) -> Shown:
 
     declared = declared_pair(settings, table).reconcile
     assert declared is not None
-    found: Standing = standing(settings, table, utc_now())
-    share = found.share_within
+    found: Standing = standing(settings, table, utc_now(), declared.slo.over)
+    lately = found.share_lately
     return Shown(
         table=table,
         keys=found.keys,
@@ -69,9 +70,10 @@ def _shown(settings: Settings, table: str) -> Shown:
         rollup={str(name): n for name, n in found.rollup.items()},
         overdue=found.overdue,
         oldest_pending=found.oldest_pending,
-        reconciled_within_grace=share,
+        reconciled_within_grace=found.share_within,
+        recently_within_grace=lately,
         objective=declared.slo.within_grace,
-        slo_met=None if share is None else share >= declared.slo.within_grace,
+        slo_met=None if lately is None else lately >= declared.slo.within_grace,
     )
 
 
@@ -87,6 +89,6 @@ def _text(found: Shown) -> str:
         met = "met" if found.slo_met else "not met"
         lines.append(
             f"  within grace {found.reconciled_within_grace:.3%},"
-            f" objective {found.objective:.3%}: {met}"
+            f" lately {found.recently_within_grace:.3%}, objective {found.objective:.3%}: {met}"
         )
     return "\n".join(lines)

@@ -14,14 +14,25 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.compile.reconcile.decisions import statuses
 from headgate.compile.reconcile.tables import SIDES
 from headgate.compile.rules.names import Names
+from headgate.compile.rules.verdicts import PREFIX
 from headgate.compile.script import Script
 from headgate.engine.protocol import span
 from headgate.engine.statements import sql
+from headgate.expr.literals import spark_literal
 from headgate.jobs.quality_target import ACCEPTED, REFUSED, TOMBSTONE
 from headgate.jobs.reconcile_states import inside
-from headgate.store.model import Range
+from headgate.metrics.names import LATE_VERDICTS
+from headgate.store.model import Intent, Range, RuleCount
+
+VERDICTS = frozenset(f"{PREFIX}{status.lower()}" for status in statuses())
+_LATE_BY_RULES = f"""
+SELECT count(*) AS n
+FROM {{results}}
+WHERE {{own}} AND settled AND concat('{PREFIX}', lower(verdict)) IN {LATE_VERDICTS}
+  AND NOT array_contains(dq_rules, concat('{PREFIX}', lower(verdict)))"""
 
 
 class Hint(NamedTuple):
@@ -112,6 +123,25 @@ class Records:
                 same = f"{place}.version = m.version AND {place}.hash <=> m.hash"
                 parts.append(f"(m.side = '{side}' AND {same} AND {before})")
         return " OR ".join(parts)
+
+
+def late_by_rules(
+    session: SparkSession, results: str, intent: Intent, counts: Sequence[RuleCount]
+) -> int:
+    """Pairs of a batch that came together late and whose status a rule gave: no verdict counts them.
+
+    Where no rule gave a status, nothing is read.
+    """
+    if all(count.rule in VERDICTS for count in counts if count.n):
+        return 0
+    (found,) = sql(session, _LATE_BY_RULES.format(results=results, own=own_rows(intent))).collect()
+    return int(found["n"])
+
+
+def own_rows(intent: Intent) -> str:
+    """Which rows of the results are of this batch or sweep, as SQL."""
+    origin = "=" if intent.range.is_table else "<>"
+    return f"processing_time = {spark_literal(intent.batch_time)} AND origin {origin} 'sweep'"
 
 
 def _some(found: Mapping[str, int], least: Sequence[str] = (ACCEPTED,)) -> dict[str, int]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,7 @@ from headgate.jobs.reconcile_sweep import sweep_job
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.rules_revision import deployed
 from headgate.metrics import gauges, names
+from headgate.metrics.times import earlier
 from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
 from headgate.store.ops import utc_now
@@ -29,18 +31,46 @@ SECONDS = 10.0
 FEW_STATES, SHARE_OF_FEW, SHARE = 500_000, 10, 100
 
 
-@dataclass(frozen=True)
-class Counted:
-    """Keys by status and roll-up, and how many of the settled ones were in time."""
+class InTime(NamedTuple):
+    """Settled keys, and how many of them were in time."""
 
-    keys: Mapping[tuple[str, str], int]
     settled: int
     within: int
+
+    @property
+    def share(self) -> float | None:
+        return self.within / self.settled if self.settled else None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Keys by status and roll-up; which were in time, of all of them and of those settled lately."""
+
+    keys: Mapping[tuple[str, str], int]
+    ever: InTime
+    lately: InTime
+
+    @property
+    def share_lately(self) -> float | None:
+        """Where none was settled lately, all count: what is silent has not become worse."""
+        return self.ever.share if self.lately.share is None else self.lately.share
 
 
 def pause(took: float, states: int) -> float:
     """Seconds until the keys are counted again at the earliest."""
     return max(SECONDS, took * (SHARE_OF_FEW if states <= FEW_STATES else SHARE))
+
+
+def count_query(view: str, since: datetime) -> str:
+    """Keys by status; a key was settled by its deadline where it waited for it, else on arrival."""
+    lately = f"event_time >= {spark_literal(since)}"
+    return (
+        "SELECT dq_status, rollup, count(*) AS n,"
+        " count_if(settled) AS settled, count_if(within_grace) AS within,"
+        f" count_if(settled AND {lately}) AS lately,"
+        f" count_if(within_grace AND {lately}) AS within_lately"
+        f" FROM {view} GROUP BY dq_status, rollup"
+    )
 
 
 class StandingHook:
@@ -107,15 +137,12 @@ class StandingHook:
             self._send(found, topic)
 
     def _count(self, view: str) -> Counted:
-        rows = sql(
-            self._session,
-            "SELECT dq_status, rollup, count(*) AS n, count_if(settled) AS settled,"
-            f" count_if(within_grace) AS within FROM {view} GROUP BY dq_status, rollup",
-        ).collect()
+        since = earlier(self._clock(), self._declared().slo.over)
+        rows = sql(self._session, count_query(view, since)).collect()
         return Counted(
             {(str(row["dq_status"]), str(row["rollup"])): int(row["n"]) for row in rows},
-            sum(int(row["settled"]) for row in rows),
-            sum(int(row["within"]) for row in rows),
+            InTime(*(sum(int(row[name]) for row in rows) for name in ("settled", "within"))),
+            InTime(*(sum(int(row[name]) for row in rows) for name in ("lately", "within_lately"))),
         )
 
     def _keep(self, found: Counted) -> None:
@@ -124,10 +151,12 @@ class StandingHook:
         for (status, _), n in found.keys.items():
             by_status[status] = by_status.get(status, 0) + n
         gauges.keep_labelled(store, names.KEYS, job, by_status)
-        if found.settled:
-            share = found.within / found.settled
-            gauges.keep(store, names.WITHIN_GRACE, job, share)
-            gauges.keep(store, names.SLO_MET, job, int(share >= self._declared().slo.within_grace))
+        ever, lately = found.ever.share, found.share_lately
+        if ever is not None and lately is not None:
+            met = lately >= self._declared().slo.within_grace
+            gauges.keep(store, names.WITHIN_GRACE, job, ever)
+            gauges.keep(store, names.WITHIN_GRACE_LATELY, job, lately)
+            gauges.keep(store, names.SLO_MET, job, int(met))
 
     def _send(self, found: Counted, topic: str) -> None:
         """Every status, as the documents' sink has it: dq_status and cnt, and what else helps.

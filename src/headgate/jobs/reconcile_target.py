@@ -12,7 +12,9 @@ from headgate.compile.rules.names import RECONCILE
 from headgate.engine.iceberg import Committed, ManagedTable
 from headgate.engine.protocol import Result
 from headgate.jobs.quality_target import ACCEPTED, QualityTarget
+from headgate.jobs.reconcile_counts import late_by_rules
 from headgate.jobs.rules_revision import Revisions, dq_table
+from headgate.metrics.names import LATE_ARRIVAL
 from headgate.settings import Settings
 from headgate.store.model import Intent, Judged, RuleCount
 from headgate.store.ops import OpsStore
@@ -69,7 +71,8 @@ class ReconcileTarget(QualityTarget):
     def _told(self, session: SparkSession, intent: Intent, partials: Committed) -> Judged:
         """What the partials say of verdicts, and what was counted of records."""
         judged = self._judged(session, intent)
-        counters = partials.marker.counters or {}
+        late = late_by_rules(session, self.table, intent, judged.counts)
+        counters = {**(partials.marker.counters or {}), LATE_ARRIVAL: late}
         counts = (_count(name, n) for name, n in sorted(counters.items()) if n)
         return replace(judged, counts=(*judged.counts, *counts))
 

@@ -78,7 +78,20 @@ WITHIN_GRACE = _metric(
     "job",
     "Share of settled keys whose sides met within window and grace.",
 )
-SLO_MET = _metric("dq_slo_met", "gauge", "flag", "job", "1 when that share reaches its objective.")
+WITHIN_GRACE_LATELY = _metric(
+    "dq_recently_within_grace",
+    "gauge",
+    "ratio",
+    "job",
+    "The same share of the keys settled lately, as the objective's `over` says.",
+)
+SLO_MET = _metric(
+    "dq_slo_met",
+    "gauge",
+    "flag",
+    "job",
+    "1 when the share of those settled lately reaches its objective.",
+)
 AUDIT_BEHIND = _metric(
     "dq_audit_behind",
     "gauge",
@@ -258,7 +271,8 @@ FILTER_LIVE = _metric(
 METRICS: tuple[Metric, ...] = (
     *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
     *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
-    *(KEYS, WITHIN_GRACE, SLO_MET, AUDIT_BEHIND, SMT_ERRORS, SMT_MISSING_FIELDS),
+    *(KEYS, WITHIN_GRACE, WITHIN_GRACE_LATELY, SLO_MET, AUDIT_BEHIND),
+    *(SMT_ERRORS, SMT_MISSING_FIELDS),
     *(RECORDS_READ, RECORDS, DEAD_LETTERS, OFFSET_GAPS, BATCHES, BATCH_SECONDS),
     *(LAST_BATCH_SECONDS, LAST_BATCH_RECORDS, LAST_BATCH_TIME, FAILED_BATCHES),
     *(BACKPRESSURE, BACKPRESSURE_HIGH, LAG, RUNNING_JOBS, JOB_RUNNING),
@@ -270,7 +284,10 @@ METRICS: tuple[Metric, ...] = (
     *(FILTER_ROUTED, FILTER_REFUSED, FILTER_BEHIND, FILTER_LIVE),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
-KEPT_GAUGES = (UNIQUE_KEYS, STATE_ROWS, STATE_BYTES, WITHIN_GRACE, SLO_MET, AUDIT_BEHIND)
+KEPT_GAUGES = (
+    *(UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
+    *(WITHIN_GRACE, WITHIN_GRACE_LATELY, SLO_MET, AUDIT_BEHIND),
+)
 LABELLED_GAUGES = (KEYS,)
 # Metrics that the documents call by a second name as well.
 ALIASES = {"invalid_hash": "hash_format_error"}

@@ -20,6 +20,7 @@ TAKEN_METRICS = frozenset(
         "unique_keys",
         "keys",
         "reconciled_within_grace",
+        "recently_within_grace",
         "slo_met",
         "audit_behind",
         "smt_errors_total",

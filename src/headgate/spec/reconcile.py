@@ -13,6 +13,7 @@ from headgate.spec.rule_types import Duration, written
 
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
 WINDOW, GRACE, HORIZON = timedelta(minutes=10), timedelta(minutes=5), timedelta(hours=1)
+OVER = timedelta(days=1)
 AUDIT_TOPIC = "dq_reconciliation_audit"
 Repairable = Literal["MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE"]
 
@@ -63,9 +64,16 @@ class Repair:
 
 @dataclass(frozen=True, config=_STRICT)
 class Slo:
-    """What share of keys must be reconciled within window plus grace."""
+    """What share of the keys settled lately must be reconciled within window plus grace."""
 
     within_grace: Annotated[float, Field(gt=0, le=1)] = 0.999
+    over: Annotated[
+        Duration,
+        Field(
+            description="Keys settled within this time count; all, if none was.",
+            json_schema_extra=written(OVER),
+        ),
+    ] = OVER
 
 
 @dataclass(frozen=True, config=_STRICT)

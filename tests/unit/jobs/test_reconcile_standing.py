@@ -1,8 +1,20 @@
-"""How often all keys of a pair are counted: the more of them, the less often."""
+"""How often all keys of a pair are counted: the more of them, the less often; and who was in time."""
 
 from __future__ import annotations
 
-from headgate.jobs.reconcile_standing import FEW_STATES, SECONDS, pause
+from datetime import UTC, datetime, timedelta
+
+from pydantic import TypeAdapter
+
+from headgate.jobs.reconcile_standing import (
+    FEW_STATES,
+    SECONDS,
+    Counted,
+    InTime,
+    count_query,
+    pause,
+)
+from headgate.spec.reconcile import Slo
 
 
 def test_a_quick_count_is_made_every_few_seconds() -> None:
@@ -15,3 +27,28 @@ def test_of_few_states_counting_takes_a_tenth_of_the_time_at_most() -> None:
 
 def test_of_many_states_it_takes_a_hundredth() -> None:
     assert pause(30.0, FEW_STATES + 1) == 3_000.0
+
+
+def test_an_hours_outage_shows_although_millions_were_in_time_before() -> None:
+    found = Counted({}, ever=InTime(10_000_000, 9_999_000), lately=InTime(24_000, 23_000))
+    assert found.ever.share is not None
+    assert found.share_lately is not None
+    assert found.ever.share > 0.999 > found.share_lately
+
+
+def test_where_none_was_settled_lately_all_count() -> None:
+    assert Counted({}, InTime(4, 3), InTime(0, 0)).share_lately == 0.75
+    assert Counted({}, InTime(0, 0), InTime(0, 0)).share_lately is None
+
+
+def test_lately_is_by_when_a_key_was_settled() -> None:
+    query = count_query("spark_catalog.default.dq_results_x", datetime(2026, 1, 1, tzinfo=UTC))
+    assert "count_if(settled AND event_time >= TIMESTAMP" in query
+    assert "2026-01-01" in query
+    assert query.endswith("FROM spark_catalog.default.dq_results_x GROUP BY dq_status, rollup")
+
+
+def test_the_objective_is_over_a_day_unless_declared() -> None:
+    assert (Slo().over, Slo().within_grace) == (timedelta(days=1), 0.999)
+    declared = TypeAdapter(Slo).validate_python({"within_grace": 0.9, "over": "2 HOURS"})
+    assert declared.over == timedelta(hours=2)

@@ -61,13 +61,6 @@ def interval(length: timedelta) -> str:
 DEADLINE = "greatest(onprem_first.read_at, cloud_first.read_at) + {wait}"
 
 
-def late_arrival(limits: Limits) -> str:
-    """Whether a state is of a pair that came together late, as SQL over it."""
-    late, older = (fact for fact in FACTS if fact.name in ("late", "cloud_older"))
-    one, other = (placed(fact.sql, limits, "") for fact in (late, older))
-    return f"({one}) AND NOT ({other})"
-
-
 def fact_sql(fact: Fact, limits: Limits, at: str) -> str:
     return placed(fact.sql, limits, at)
 
