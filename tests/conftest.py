@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from headgate.axes import NAMES
 from headgate.cli.console import console
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
+# An example that a busy machine takes long over is no fault; all else stays as the profile has it.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 def folder_of(item: pytest.Item) -> str:

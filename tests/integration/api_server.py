@@ -44,7 +44,7 @@ class RunningApi:
         assert self.server is not None
         assert self.thread is not None
         self.server.stop()
-        self.thread.join(30)
+        self.thread.join(120)
         assert not self.thread.is_alive()
 
 
@@ -76,7 +76,7 @@ def served(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
         target=serve, args=(api.settings, Address("127.0.0.1", 0), told, begun), daemon=True
     )
     api.thread.start()
-    assert up.wait(60)
+    assert up.wait(180)
     try:
         yield api
     finally:
@@ -116,4 +116,4 @@ def agreeable_router(settings: Settings) -> Generator[None]:
         yield
     finally:
         done.set()
-        thread.join(10)
+        thread.join(60)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-SECONDS = 30
+SECONDS = 240
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -55,8 +55,9 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=features)
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
-        self.call("Page.navigate", url=file.as_uri())
-        self.browser.until(lambda: self._seen("Page.loadEventFired"))
+        loader = self.call("Page.navigate", url=file.as_uri())["loaderId"]
+        # Of this page: that of the page before, or of the empty one, may come only now.
+        self.browser.until(lambda: loader in self._loaded())
 
     def call(self, method: str, **params: object) -> dict[str, Any]:
         return self.browser.call(method, self.session, **params)
@@ -83,8 +84,9 @@ class Page:
     def _of(self, method: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["method"] == method]
 
-    def _seen(self, method: str) -> bool:
-        return bool(self._of(method))
+    def _loaded(self) -> list[str]:
+        told = [event["params"] for event in self._of("Page.lifecycleEvent")]
+        return [one["loaderId"] for one in told if one["name"] == "load"]
 
 
 class Browser:
@@ -101,6 +103,7 @@ class Browser:
         page = self._pages[session] = Page(self, session)
         for domain in ("Page", "Runtime", "Network", "Log"):
             page.call(f"{domain}.enable")
+        page.call("Page.setLifecycleEventsEnabled", enabled=True)
         return page
 
     def call(self, method: str, session: str | None = None, **params: object) -> dict[str, Any]:
@@ -160,7 +163,7 @@ def started(profile: Path) -> Iterator[Browser]:
     finally:
         child.terminate()
         try:
-            child.wait(10)
+            child.wait(60)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from tests.integration.postgres import place_in
 
 from headgate.engine.topics import Topics, TopicSpec
+from headgate.errors import UnavailableError
 from headgate.feeds.connect.build import build_plugins
 from headgate.feeds.events.database import Place
 from headgate.local import kafka
@@ -18,9 +20,13 @@ from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
 from headgate.local.process import Child, any_port, wait_until
-from headgate.local.service import Running
+from headgate.local.service import Running, Service
 
-READY_SECONDS = 60
+# Each waits only until its service answers; beside other tests a JVM may take minutes to start.
+READY_SECONDS = 240
+# Between the choice of a port and the start of a server on it somebody else may take it.
+TRIES, PORT_TAKEN = 3, "its port is in use"
+Kind = TypeVar("Kind", bound=Service)
 
 # Spark fixtures stand in a module of their own; it is loaded when it is there.
 if Path(__file__).with_name("spark.py").is_file():
@@ -62,21 +68,43 @@ class RunningBroker:
         kafka.stop(self.broker, self.runtime, self.child)
 
 
-def start(broker: kafka.Broker, runtime: kafka.Runtime) -> Child:
+def tried(broker: kafka.Broker, runtime: kafka.Runtime) -> tuple[Child, str]:
+    """The broker's process once it answers, or why it did not."""
     child = Child(kafka.command(broker, runtime))
     if not wait_until(lambda: kafka.ready(broker) or child.exit_code is not None, READY_SECONDS):
         child.kill()
-    if child.exit_code is not None:
-        pytest.fail(f"the broker did not start: {kafka.why_it_ended(broker.log, child.exit_code)}")
+    if child.exit_code is None:
+        return child, ""
+    why, _ = kafka.why_it_ended(broker.log, child.exit_code, child.log_from)
+    return child, why
+
+
+def start(broker: kafka.Broker, runtime: kafka.Runtime) -> Child:
+    child, why = tried(broker, runtime)
+    assert not why, f"the broker did not start: {why}"
     return child
 
 
-def start_broker(home: Path) -> RunningBroker:
+def start_broker(home: Path, tries: int = TRIES) -> RunningBroker:
     port = any_port()
     place = kafka.Broker(home / "kafka", port, any_port([port]), home / "logs" / "broker.log")
     runtime = kafka.kafka_runtime()
     kafka.prepare(place, runtime)
-    return RunningBroker(place, runtime, start(place, runtime))
+    child, why = tried(place, runtime)
+    if why == PORT_TAKEN and tries > 1:
+        return start_broker(home, tries - 1)
+    assert not why, f"the broker did not start: {why}"
+    return RunningBroker(place, runtime, child)
+
+
+def started(make: Callable[[], Kind], tries: int = TRIES) -> Running[Kind]:
+    """The service that is made, running; each that is made chooses its own ports."""
+    try:
+        return Running(make(), READY_SECONDS).start()
+    except UnavailableError as error:
+        if error.why != PORT_TAKEN or tries == 1:
+            raise
+    return started(make, tries - 1)
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +130,8 @@ def private_broker(tmp_path: Path) -> Iterator[RunningBroker]:
 @pytest.fixture(scope="session")
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[CassandraServer]]:
     """The session's Cassandra, started by the first test that asks for it."""
-    with Running(CassandraServer(tmp_path_factory.mktemp("cassandra"))) as node:
+    folder = tmp_path_factory.mktemp("cassandra")
+    with started(lambda: CassandraServer(folder)) as node:
         yield node
 
 
@@ -113,21 +142,22 @@ def connect(
     """The session's Kafka Connect, with our own plugins, on the session's broker."""
     plugins = build_plugins(Path("connect")).folder
     folder = tmp_path_factory.mktemp("connect")
-    with Running(ConnectServer(folder, broker.bootstrap, plugins)) as worker:
+    with started(lambda: ConnectServer(folder, broker.bootstrap, plugins)) as worker:
         yield worker
 
 
 @pytest.fixture
 def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
     """A Cassandra for one test that kills it."""
-    with Running(CassandraServer(tmp_path / "cassandra")) as node:
+    with started(lambda: CassandraServer(tmp_path / "cassandra")) as node:
         yield node
 
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[PostgresServer]]:
     """A PostgreSQL for the tests of one file."""
-    with Running(PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
+    folder = tmp_path_factory.mktemp("postgres")
+    with started(lambda: PostgresServer(folder)) as server:
         yield server
 
 

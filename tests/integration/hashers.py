@@ -123,7 +123,7 @@ class Lab:
             body = value if value is None or isinstance(value, bytes) else json.dumps(value)
             producer.produce(topic or self.topic, body, key and key.encode())
             producer.poll(0)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def readings(self) -> list[dict[str, Any]]:
         """What Topic-2 holds, in the order of each partition; a tombstone has only its key."""
@@ -139,7 +139,7 @@ class Lab:
         )
         consumer.assign([TopicPartition(topic, p, state.begin[p]) for p in state.begin])
         found: list[Got] = []
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + 120
         while len(found) < state.span and time.monotonic() < limit:
             for m in consumer.consume(500, 0.1):
                 assert m.error() is None
@@ -147,6 +147,7 @@ class Lab:
                 place = (m.partition(), m.offset(), m.timestamp()[1])
                 found.append(Got(m.key(), m.value(), headers, *place))
         consumer.close()
+        assert len(found) >= state.span, f"{len(found)} of {state.span} records of {topic} came"
         return sorted(found, key=lambda got: (got.partition, got.offset))
 
 
@@ -217,11 +218,11 @@ class Started:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(120)
 
     def __enter__(self) -> Started:
         return self
@@ -250,7 +251,7 @@ def project_of(lab: Lab) -> Path:
     return folder
 
 
-def eventually(true: Callable[[], bool], seconds: float = 30.0) -> bool:
+def eventually(true: Callable[[], bool], seconds: float = 120.0) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if true():

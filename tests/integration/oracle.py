@@ -53,7 +53,7 @@ def read_topic(bootstrap: str, topic: str) -> list[Record]:
         consumer.assign(partitions)
         found: list[Record] = []
         while len(found) < wanted:
-            messages = consumer.consume(min(1000, wanted - len(found)), timeout=20)
+            messages = consumer.consume(min(1000, wanted - len(found)), timeout=60)
             assert messages, f"{len(found)} of {wanted} records of {topic} came"
             found += [_record(message) for message in messages]
         return sorted(found, key=lambda record: (record.partition, record.offset))

@@ -86,7 +86,7 @@ def streaming(pipeline: Pipeline) -> Generator[None]:
         wait_until_seen(pipeline, thread)
     finally:
         context.stop.set()
-        thread.join(60)
+        thread.join(120)
     assert failures == []
     assert not thread.is_alive()
     pipeline.store.move(run.job, run.number, RunState.CANCELED)
@@ -95,7 +95,7 @@ def streaming(pipeline: Pipeline) -> Generator[None]:
 def wait_until_seen(pipeline: Pipeline, thread: threading.Thread) -> None:
     bronze = ManagedTable(pipeline.session, f"lake.bronze.{pipeline.name}").look().current()
     assert bronze is not None
-    patience = time.monotonic() + 120
+    patience = time.monotonic() + 240
     while thread.is_alive() and time.monotonic() < patience:
         if pipeline.store.coverage(f"silver-{pipeline.name}").get("snapshot") == bronze.id:
             return

@@ -35,6 +35,7 @@ from headgate.spec.hash_contract_loader import load_contract
 ROOT = Path(__file__).parents[2]
 CONTRACT: HashContract = load_contract(ROOT / "contracts/business_table.hash.yml").value
 COLUMNS = ("pk", "col1", "col2", "col3", "col4", "last_updated")
+REBALANCING = 409
 Row = Mapping[str, object]
 
 
@@ -114,6 +115,15 @@ class Rig:
         return status, text
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, str]:
+        """Status and answer; asked again while the worker shares out its tasks."""
+        limit = time.monotonic() + 120
+        while True:
+            status, text = self._once(method, path, body)
+            if status != REBALANCING or time.monotonic() > limit:
+                return status, text
+            time.sleep(0.2)
+
+    def _once(self, method: str, path: str, body: object) -> tuple[int, str]:
         request = Request(
             self.worker.service.url + path,
             None if body is None else json.dumps(body).encode(),
@@ -121,7 +131,7 @@ class Rig:
             method=method,
         )
         try:
-            with urlopen(request, timeout=30) as answer:
+            with urlopen(request, timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             with error:
@@ -131,11 +141,15 @@ class Rig:
         status, text = self.call("GET", f"/connectors/{connector.name}/status")
         return json.loads(text)["tasks"] if status == 200 else []
 
+    def runs(self, connector: Connector) -> bool:
+        """Whether all its tasks run, once the worker has shared them out."""
+        return until(lambda: {task["state"] for task in self.tasks(connector)} == {"RUNNING"})
+
     def counter(self, connector: Connector, bean: str, name: str) -> float:
         """A counter as Prometheus gets it; 0 while it is not told."""
         wanted = f'headgate_connect_{bean}_{name}_total{{connector="{connector.name}"'
         try:
-            with urlopen(self.worker.service.metrics_url, timeout=10) as answer:
+            with urlopen(self.worker.service.metrics_url, timeout=60) as answer:
                 lines = answer.read().decode().splitlines()
         except (URLError, HTTPException, OSError):
             return 0
@@ -146,7 +160,7 @@ class Rig:
             self.call("DELETE", f"/connectors/{name}")
 
     def messages(
-        self, topic: str, enough: Callable[[list[Message]], bool], seconds: float = 30
+        self, topic: str, enough: Callable[[list[Message]], bool], seconds: float = 120
     ) -> list[Message]:
         """Everything on the topic, read until it is enough or time is up."""
         found: list[Message] = []
@@ -166,7 +180,7 @@ def _reading(bootstrap: str, topic: str) -> Iterator[Consumer]:
     }
     consumer = Consumer(settings)
     try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
         consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
         yield consumer
     finally:
@@ -222,7 +236,7 @@ def keys(messages: Sequence[Message]) -> set[str]:
     return {key_of(message) for message in messages}
 
 
-def until(holds: Callable[[], bool], seconds: float = 20) -> bool:
+def until(holds: Callable[[], bool], seconds: float = 120) -> bool:
     limit = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > limit:

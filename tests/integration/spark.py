@@ -330,7 +330,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
                 break
             except BufferError:
                 producer.poll(0.1)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
     assert failures == []
 
 
@@ -344,8 +344,8 @@ def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> No
     config = {"max.message.bytes": str(largest), "retention.ms": "-1"}
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     for future in admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
-        future.result(20)
-    assert wait_until(lambda: Topics(bootstrap).describe(name) is not None, 20)
+        future.result(60)
+    assert wait_until(lambda: Topics(bootstrap).describe(name) is not None, 60)
 
 
 @pytest.fixture(scope="session")

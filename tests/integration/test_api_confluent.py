@@ -30,7 +30,7 @@ def test_a_filter_is_deployed_to_the_pool_and_cluster_that_the_settings_name(
         api.client("dan") as dan,
     ):
         bob.approve(ID, ann.create(FILTER).revision)
-        done = dan.wait(dan.deploy(ID, "confluent").operation, 30)
+        done = dan.wait(dan.deploy(ID, "confluent").operation, 120)
         assert (done.state, done.error) == ("succeeded", None)
         found = dan.get(ID)
         assert (found.status, found.target) == ("deployed", "confluent")

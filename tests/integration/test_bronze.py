@@ -150,9 +150,9 @@ def test_a_batch_run_goes_on_where_a_stream_stopped(pipeline: Pipeline) -> None:
     context = pipeline.context(run)
     stream = threading.Thread(target=run_bronze, args=(context,))
     stream.start()
-    assert wait_until(lambda: bool(pipeline.ledger()), 60)
+    assert wait_until(lambda: bool(pipeline.ledger()), 240)
     context.stop.set()
-    stream.join(60)
+    stream.join(120)
     assert not stream.is_alive()
     pipeline.store.move(run.job, run.number, RunState.CANCELED)
     pipeline.produce(events(2, 40, 40))
@@ -186,20 +186,21 @@ def test_what_transactions_leave_in_the_topic_is_counted_as_gaps(pipeline: Pipel
 
 
 def in_transaction(bootstrap: str, topic: str, values: list[bytes], *, commit: bool) -> None:
+    """Its last mark is written after the commit returns: here it is waited for."""
+    end = Topics(bootstrap).found(topic).end[0] + len(values) + 1
     options = {"bootstrap.servers": bootstrap, "transactional.id": topic, "log_level": 0}
     producer = Producer(options)
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, partition=0)
-    producer.flush(30)
-    (producer.commit_transaction if commit else producer.abort_transaction)(30)
+    producer.flush(120)
+    (producer.commit_transaction if commit else producer.abort_transaction)(120)
+    assert wait_until(lambda: Topics(bootstrap).found(topic).end[0] == end, 60)
 
 
 def add_partitions(bootstrap: str, topic: str, total: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     for future in admin.create_partitions([NewPartitions(topic, total)]).values():
-        future.result(20)
-    state = Topics(bootstrap).describe(topic)
-    assert state
-    assert state.partitions == total
+        future.result(60)
+    assert wait_until(lambda: Topics(bootstrap).found(topic).partitions == total, 60)

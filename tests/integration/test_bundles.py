@@ -53,7 +53,7 @@ def test_two_processes_that_fetch_at_once_both_get_the_bundle(repository, tmp_pa
         )
         for _ in range(2)
     ]
-    answers = [process.communicate(timeout=60) for process in processes]
+    answers = [process.communicate(timeout=300) for process in processes]
     assert [out.strip() for out, _ in answers] == ["46", "46"]
     assert sum("fetching" in err for _, err in answers) == 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from pyiceberg.table import Table
 
 from headgate.checks.certificate import Certificate, broken, run_certification, text, write
 from headgate.engine.topics import TopicSpec, TopicState
+from headgate.local.process import wait_until
 from headgate.settings import Settings
 from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
@@ -271,12 +271,8 @@ def on_topic(broker: RunningBroker, tmp_path: Path) -> Iterator[Fill]:
 
 def _described(broker: RunningBroker, topic: str, end: int) -> TopicState:
     """The topic once it ends there: a transaction's last mark is written after the commit returns."""
-    for _ in range(100):
-        state = broker.topics.describe(topic)
-        if state is not None and state.end == {0: end}:
-            return state
-        time.sleep(0.1)
-    raise AssertionError(f"{topic} does not end at {end}")
+    assert wait_until(lambda: broker.topics.found(topic).end == {0: end}, 60)
+    return broker.topics.found(topic)
 
 
 def _send(broker: RunningBroker, topic: str, count: int, *, transaction: bool = False) -> None:
@@ -285,13 +281,13 @@ def _send(broker: RunningBroker, topic: str, count: int, *, transaction: bool = 
     named = {"transactional.id": topic} if transaction else {}
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0, **named})
     if transaction:
-        producer.init_transactions(30)
+        producer.init_transactions(120)
         producer.begin_transaction()
     for n in range(count):
         producer.produce(topic, str(n), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     if transaction:
-        producer.commit_transaction(30)
+        producer.commit_transaction(120)
 
 
 def test_the_records_are_counted_again_on_the_topic(on_topic: Fill) -> None:
@@ -357,4 +353,4 @@ def _expire(broker: RunningBroker, topic: str, offset: int) -> None:
 
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([TopicPartition(topic, 0, offset)]).values():
-        future.result(20)
+        future.result(60)

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
 from tests.integration.shell import Shell
 
-from headgate.local.process import any_port
+from headgate.local.process import any_port, wait_until
 from headgate.spec.filter import revision_of
 from headgate.spec.filter_loader import parse_filter
 
@@ -75,9 +75,13 @@ def test_a_filter_goes_the_whole_way_by_commands(shell: Shell, tmp_path: Path) -
     assert "paused" in shell.out
     assert shell("vera", "filters", "dry-run", ID) == 0
     assert "no event was looked at" in shell.err
-    assert shell("vera", "filters", "watch", ID, "--after", "0", "--for", "1") == 0
-    actions = [line.split()[4] for line in shell.out.splitlines()]
-    assert actions[:3] == ["create", "approve", "deploy"]
+
+    def watched() -> list[str]:
+        assert shell("vera", "filters", "watch", ID, "--after", "0", "--for", "1") == 0
+        return [line.split()[4] for line in shell.out.splitlines()]
+
+    # A server that gets to it only after that second has nothing left to tell.
+    assert wait_until(lambda: watched()[:3] == ["create", "approve", "deploy"], 60)
 
 
 def test_no_script_replaces_a_version_that_it_has_not_seen(shell: Shell, tmp_path: Path) -> None:

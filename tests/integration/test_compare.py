@@ -366,13 +366,15 @@ def test_samples_tell_the_kind_and_mask_what_nobody_may_see(
 def test_the_source_is_read_once_from_each_side(spark: SparkSession, tmp_path: Path) -> None:
     from headgate.jobs.compare import Comparison
 
+    session = spark.newSession()  # the zone and the views are for no other test
     file = written(tmp_path / "a.parquet", [random_row(Random(1), at) for at in range(10)])
-    script = parse_script("x", Comparison(spark, planned(spark, file, file, key=("id",))).script())
+    asked = planned(session, file, file, key=("id",))
+    script = parse_script("x", Comparison(session, asked).script())
     for step in script.steps:
         if step.name in ("zone", "view"):
-            spark.sql(step.sql)
+            session.sql(step.sql)
     kept = script.one("differences").removeprefix("CACHE TABLE dq_compare_differences AS\n")
-    explained = spark.sql(f"EXPLAIN {kept}").collect()[0][0]
+    explained = session.sql(f"EXPLAIN {kept}").collect()[0][0]
     assert explained.count("FileScan parquet") == 2
     assert "ShuffledHashJoin" in explained
 
@@ -419,7 +421,7 @@ def test_without_an_engine_the_command_has_a_session_of_its_own(tmp_path: Path) 
         [*words, left, right, "--key", "id"],
         env={**os.environ, "HEADGATE_HOME": str(tmp_path / "home")},
         stdout=subprocess.PIPE,
-        timeout=120,
+        timeout=480,
         check=False,
     )
     assert done.returncode == 5

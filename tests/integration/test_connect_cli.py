@@ -11,7 +11,7 @@ from tests.integration.test_cassandra_service import KEYSPACE, session
 from headgate.cli.main import cli
 from headgate.errors import HeadgateError
 from headgate.feeds.connect.connectors import OWN_NAME
-from headgate.local.process import any_port
+from headgate.local.process import any_port, wait_until
 
 TABLE = (
     "CREATE TABLE IF NOT EXISTS cloud_keyspace.business_table (pk text PRIMARY KEY, col1 text,"
@@ -41,6 +41,17 @@ def data(result: Result):
     return json.loads(result.stdout)
 
 
+def nothing_is_deployed(command) -> bool:
+    """A worker forgets a connector some moments after it was told to."""
+    return wait_until(lambda: data(command("connect", "list"))["items"] == [], 60)
+
+
+def all_run(command) -> bool:
+    """The connector and a task at least, once the worker has shared them out."""
+    rows = data(command("connect", "status", OWN_NAME))["items"]
+    return len(rows) >= 2 and {row["state"] for row in rows} == {"RUNNING"}
+
+
 def error(result: Result) -> HeadgateError:
     assert isinstance(result.exception, HeadgateError)
     return result.exception
@@ -56,28 +67,27 @@ def test_a_tables_connector_is_deployed_once_watched_and_deleted(command, cassan
     }
     dry = data(command("connect", "deploy", "business", "--dry-run"))
     assert (dry["connector"], dry["action"]) == (OWN_NAME, "create")
-    assert data(command("connect", "list"))["items"] == []
+    assert nothing_is_deployed(command)
 
-    assert data(command("connect", "deploy", "business"))["action"] == "create"
+    deploy = ("connect", "deploy", "--timeout", "240")
+    assert data(command(*deploy, "business"))["action"] == "create"
     try:
-        assert data(command("connect", "deploy", "business"))["action"] == "nothing"
-        rows = data(command("connect", "status", OWN_NAME))["items"]
-        assert {row["state"] for row in rows} == {"RUNNING"}
-        assert len(rows) >= 2
+        assert data(command(*deploy, "business"))["action"] == "nothing"
+        assert wait_until(lambda: all_run(command), 120)
 
         file = tmp_path / "mine.json"
         rendered = data(command("connect", "render", "business"))
         rendered["config"]["poll.interval.ms"] = "700"
         file.write_text(json.dumps({"name": rendered["name"], "config": rendered["config"]}))
-        changed = data(command("connect", "deploy", str(file)))
+        changed = data(command(*deploy, str(file)))
         assert [c["key"] for c in changed["changes"]] == ["poll.interval.ms"]
 
-        again = data(command("connect", "restart", OWN_NAME, "--all"))["items"]
+        again = data(command("connect", "restart", OWN_NAME, "--all", "--timeout", "240"))["items"]
         assert again[0]["state"] == "RUNNING"
         assert error(command("connect", "delete", OWN_NAME)).exit_code == 2
     finally:
         assert command("connect", "delete", OWN_NAME, "--yes").exit_code == 0
-    assert data(command("connect", "list"))["items"] == []
+    assert nothing_is_deployed(command)
 
 
 def test_a_wrong_configuration_is_refused_field_by_field(command, tmp_path):
@@ -89,7 +99,7 @@ def test_a_wrong_configuration_is_refused_field_by_field(command, tmp_path):
     assert refused.exit_code == 3
     assert "tasks.max" in refused.why
     assert "port" in refused.why
-    assert data(command("connect", "list"))["items"] == []
+    assert nothing_is_deployed(command)
 
 
 def test_a_plugin_that_is_not_there_is_named(command, tmp_path):

@@ -40,7 +40,7 @@ def run(classes: Path, *words: str) -> subprocess.CompletedProcess[str]:
     path = class_path([classes, *compile_path()])
     java = [str(find_java().executable), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     return subprocess.run(
-        [*java, "-cp", path, *words], capture_output=True, text=True, timeout=120, check=False
+        [*java, "-cp", path, *words], capture_output=True, text=True, timeout=480, check=False
     )
 
 

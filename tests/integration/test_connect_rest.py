@@ -60,7 +60,7 @@ def worker() -> Iterator[tuple[Worker, ConnectRest]]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield told_by, ConnectRest(f"http://127.0.0.1:{server.server_address[1]}/", 5.0)
+        yield told_by, ConnectRest(f"http://127.0.0.1:{server.server_address[1]}/", 60.0)
     finally:
         server.shutdown()
         server.server_close()
@@ -96,7 +96,7 @@ def test_a_connector_without_tasks_does_not_run_yet(worker, monkeypatch):
         (200, status("RUNNING", "UNASSIGNED")),
         (200, status("RUNNING", "RUNNING", "RUNNING")),
     )
-    assert len(rest.wait_running("x", 5).tasks) == 2
+    assert len(rest.wait_running("x", 60).tasks) == 2
 
 
 def test_a_failed_task_is_told_with_the_first_line_and_the_cause(worker):
@@ -105,7 +105,7 @@ def test_a_failed_task_is_told_with_the_first_line_and_the_cause(worker):
     failed["tasks"][0]["trace"] = ""
     told_by.says("/connectors/x/status", (200, failed))
     with pytest.raises(OperationError) as error:
-        rest.wait_running("x", 5)
+        rest.wait_running("x", 60)
     assert "it cannot start; caused by com.example.NoNodeException" in error.value.why
     assert "at a.B" not in error.value.why
 

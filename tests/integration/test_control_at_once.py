@@ -68,7 +68,7 @@ def at_once(what: Callable[[str, int], None], url: str) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(timeout=120)
+        process.join(timeout=400)
     assert [process.exitcode for process in processes] == [0] * WRITERS
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.unit.control.control_room import ANN, BOB, document, make_database
 
-from headgate.control.deploying import Reconciler
+from headgate.api.server import RECONCILE_EVERY
+from headgate.control.deploying import LEASE, Reconciler
 from headgate.control.faults import VARIABLE, Point
 from headgate.control.git.store import GitStore
 from headgate.control.revisions import document_text
@@ -17,10 +18,13 @@ from headgate.control.service import FilterService
 from headgate.control.targets.engine import EngineTarget
 from headgate.store.audit import breaks
 from headgate.store.control_model import Status
-from headgate.store.ops import OpsStore
+from headgate.store.ops import OpsStore, utc_now
 from headgate.store.routing_model import Seen, Standing
 
-SECONDS = 10.0
+# R9: so long after a kill all sides agree, with a step as often as the server makes one.
+MOST_SECONDS = 10.0
+# On any machine.
+PATIENCE = 240.0
 
 
 class Plane:
@@ -41,15 +45,15 @@ class Plane:
         if record.status is Status.APPROVED:
             self.service.deploy(ANN, "one")
 
-    def reconcile(self, seconds: float) -> float:
-        """Until all sides agree; how long it took."""
-        began = time.monotonic()
+    def reconcile(self) -> int:
+        """Until all sides agree; in how many steps, not counting those under another's lease."""
+        until, steps = time.monotonic() + PATIENCE, 0
         while not self.agrees():
-            assert time.monotonic() - began < seconds, self.service.get("one")
-            self.reconciler.step()
+            assert time.monotonic() < until, self.service.get("one")
+            steps += self.reconciler.step()
             self.route()
             time.sleep(0.05)
-        return time.monotonic() - began
+        return steps
 
     def route(self) -> None:
         row = self.store.routing.wanted_filter("one")
@@ -79,7 +83,7 @@ def served(folder: Path) -> None:
     """A server in short: it approves, deploys and reconciles until it is killed or done."""
     plane = Plane(folder)
     plane.approve_and_deploy()
-    plane.reconcile(seconds=20)
+    plane.reconcile()
 
 
 def killed_at(point: Point, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -88,7 +92,7 @@ def killed_at(point: Point, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setenv(VARIABLE, f"{point}:{witness}")
     process = multiprocessing.get_context("fork").Process(target=served, args=(folder,))
     process.start()
-    process.join(timeout=60)
+    process.join(timeout=PATIENCE)
     monkeypatch.delenv(VARIABLE)
     assert process.exitcode == -9
     return witness
@@ -103,8 +107,10 @@ def test_a_control_plane_killed_at_any_step_is_followed_by_one_that_agrees(
     assert witness.read_text() == point
     plane = Plane(folder)
     plane.approve_and_deploy()
-    took = plane.reconcile(SECONDS)
-    assert took < SECONDS
+    held = plane.store.lease(LEASE)  # by the one that was killed
+    waits = (held.expires_at - utc_now()).total_seconds() if held else 0.0
+    steps = plane.reconcile()
+    assert waits + (steps + 1) * RECONCILE_EVERY < MOST_SECONDS
     assert len(plane.git.history("one")) == 1
     assert breaks(*plane.store.control.audit_chain()) == ()
     actions = [entry.action for entry in plane.store.control.audit_of("one")]

@@ -11,9 +11,11 @@ from headgate.control.preview import Question, preview
 from headgate.control.recent import KafkaRecent
 from headgate.engine.topics import TopicSpec
 from headgate.errors import UnavailableError
+from headgate.local.process import wait_until
 from headgate.spec.filter_loader import parse_filter
 
 pytestmark = pytest.mark.integration
+SECONDS = 120.0
 DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
 
 
@@ -26,7 +28,7 @@ def filled(broker, name: str, count: int) -> str:
     sending = producer(broker.bootstrap)
     for n in range(count):
         sending.produce(name, event(n, DEALERS[n % 3]), partition=n % 3)
-    assert sending.flush(30) == 0
+    assert sending.flush(120) == 0
     return name
 
 
@@ -36,7 +38,7 @@ def question(topic: str, value: str = "DEALER-001") -> Question:
 
 def test_the_last_events_of_all_partitions_are_judged(broker):
     topic = filled(broker, "recent-events", 3000)
-    found = preview(question(topic), KafkaRecent(broker.bootstrap), last=300)
+    found = preview(question(topic), KafkaRecent(broker.bootstrap, SECONDS), last=300)
     assert found.unread == ""
     assert found.read == {str(p): (900, 1000) for p in range(3)}
     assert (found.events, found.matched) == (300, 100)
@@ -46,20 +48,23 @@ def test_the_last_events_of_all_partitions_are_judged(broker):
 def test_ends_of_transactions_are_no_events_and_no_reason_to_wait(broker):
     topic = filled(broker, "recent-transactions", 30)
     sending = producer(broker.bootstrap, **{"transactional.id": "recent"})
-    sending.init_transactions(30)
+    sending.init_transactions(120)
     for commits in (True, False, True):
         sending.begin_transaction()
         sending.produce(topic, event(99, "DEALER-001"), partition=0)
-        sending.flush(30)
-        sending.commit_transaction(30) if commits else sending.abort_transaction(30)
-    found = preview(question(topic), KafkaRecent(broker.bootstrap), last=100)
+        sending.flush(120)
+        sending.commit_transaction(120) if commits else sending.abort_transaction(120)
+    # The last mark is written after the commit returns.
+    assert wait_until(lambda: broker.topics.found(topic).span == 30 + 3 * 2, 60)
+    found = preview(question(topic), KafkaRecent(broker.bootstrap, SECONDS), last=100)
+    # Whoever waited for the offsets without a record would have read nothing in all that time.
     assert (found.unread, found.events, found.matched) == ("", 32, 12)
-    assert found.seconds < 10
+    assert found.seconds < SECONDS
 
 
 def test_an_empty_topic_and_one_that_is_not_there_are_told_apart(broker):
     topic = filled(broker, "recent-nothing", 0)
-    recent = KafkaRecent(broker.bootstrap)
+    recent = KafkaRecent(broker.bootstrap, SECONDS)
     assert (preview(question(topic), recent).events, preview(question(topic), recent).unread) == (
         0,
         "",

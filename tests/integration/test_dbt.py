@@ -275,7 +275,7 @@ def test_success_over_an_empty_table_is_no_success(home: Home) -> None:
 
 def test_marts_that_another_process_holds_are_a_conflict(home: Home) -> None:
     home.create(trips(20))
-    code = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print(1, flush=True); time.sleep(60)"
+    code = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print(1, flush=True); time.sleep(600)"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(dbt.marts_file(home.settings))],
         stdout=subprocess.PIPE,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Message
-from tests.integration.conftest import RunningBroker
+from tests.integration.conftest import READY_SECONDS, RunningBroker
 from tests.integration.postgres import ROOT, place_in
 
 from headgate.cli.connect_deploy import EVENTS_REFERRED, specs_of
@@ -30,7 +30,7 @@ from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 
 TOPIC = "raw-event-headers"
-SECONDS = 40.0
+SECONDS = 240.0
 TIME = re.compile(rb'"__ts_ms":\d{13}\}$')
 
 
@@ -96,7 +96,7 @@ def chain(
     )
     connector = events_connector(place, TOPIC, EVENTS_REFERRED)
     broker.topics.create(specs_of(connector))
-    with Running(server) as worker, EventWriter(place) as writer:
+    with Running(server, READY_SECONDS) as worker, EventWriter(place) as writer:
         made = Chain(broker, postgres, worker, writer, consumer)
         made.sample(1)
         rest = ConnectRest(worker.service.url)
@@ -183,7 +183,7 @@ def test_a_killed_postgresql_heals_by_itself_and_nothing_is_missing(chain):
             killed.append(True)
             chain.server.restart()
 
-    send(ToPostgres(chain.writer), events, 0, 30, kill_once)
+    send(ToPostgres(chain.writer), events, 0, 240, kill_once)
     arrived = chain.until(lambda seen: {e.id.encode() for e in events} <= {m.key() for m in seen})
     assert killed
     ours = [m.key() for m in arrived if m.key().startswith(b"pg-")]
@@ -196,10 +196,10 @@ def test_a_killed_postgresql_heals_by_itself_and_nothing_is_missing(chain):
 @pytest.mark.slow
 def test_a_killed_worker_goes_on_where_it_stood(chain):
     before = list(draw(200, seed=22, prefix="w1"))
-    send(ToPostgres(chain.writer), before, 0, 30, lambda _: None)
+    send(ToPostgres(chain.writer), before, 0, 240, lambda _: None)
     chain.worker.kill()
     during = list(draw(200, seed=23, prefix="w2"))
-    send(ToPostgres(chain.writer), during, 0, 30, lambda _: None)
+    send(ToPostgres(chain.writer), during, 0, 240, lambda _: None)
     chain.worker.restart()
     wanted = {event.id.encode() for event in (*before, *during)}
     arrived = chain.until(lambda seen: wanted <= {m.key() for m in seen})

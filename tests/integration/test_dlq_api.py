@@ -54,7 +54,7 @@ def ask(settings: Settings) -> Iterator[Asked]:
         asked.app.state.served.stopping.set()
         for thread in threading.enumerate():
             if thread.name.startswith("redrive-"):
-                thread.join(30)
+                thread.join(120)
 
 
 def ids(ask: Asked) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_redrive_is_begun_told_and_can_be_resumed(ask: Asked):
         0,
         {"it was sent again before": 2},
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while ask("GET", place, "viewer").json()["left"] != 2:
         assert time.monotonic() < deadline
     name = place.rpartition("/")[2]

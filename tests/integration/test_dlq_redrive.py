@@ -45,7 +45,7 @@ def records(broker: RunningBroker, topic: str) -> list[Any]:
         consumer.assign([TopicPartition(topic, p, b) for p, b in state.begin.items()])
         found: list[Any] = []
         while len(found) < state.span:
-            got = consumer.consume(state.span - len(found), timeout=10)
+            got = consumer.consume(state.span - len(found), timeout=60)
             assert got, f"{len(found)} of {state.span} came"
             found += got
         return found
@@ -146,10 +146,11 @@ def test_a_killed_redrive_goes_on_and_every_letter_arrives_once(
         "CATALOG_URI": settings.need("catalog_uri"),
         "TOPIC": "orders",
     }
-    words = ["--topic", topic, "--per-second", "40", "--yes"]
+    # Half a minute for all of them: none but the first have been sent when it is killed.
+    words = ["--topic", topic, "--per-second", "4", "--yes"]
     with subprocess.Popen([*command, *words], cwd=project, env=environ) as child:
         folder = settings.home / "redrives"
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not any(b'"outcome"' in f.read_bytes() for f in folder.glob("*.jsonl")):
             assert time.monotonic() < deadline
             time.sleep(0.05)

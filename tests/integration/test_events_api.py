@@ -167,7 +167,7 @@ def served(settings: Settings) -> Iterator[str]:
     thread = threading.Thread(target=serve, args=given)
     thread.start()
     try:
-        yield urls.get(timeout=30)
+        yield urls.get(timeout=180)
     finally:
         servers[0].stop()
         thread.join()
@@ -186,13 +186,15 @@ def test_the_load_maker_posts_each_event_once_over_http(tmp_path, events_place):
     events = list(draw(150, seed=31, prefix="http"))
     with (
         served(settings) as url,
-        httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}) as client,
+        httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60
+        ) as client,
     ):
-        first = send(ToApi(client), events, 0, 10, lambda _: None)
-        again = send(ToApi(client), events, 0, 10, lambda _: None)
+        first = send(ToApi(client), events, 0, 60, lambda _: None)
+        again = send(ToApi(client), events, 0, 60, lambda _: None)
         client.headers.clear()
         with pytest.raises(OperationError, match="401"):
-            send(ToApi(client), events[:1], 0, 10, lambda _: None)
+            send(ToApi(client), events[:1], 0, 60, lambda _: None)
     assert (first.created, first.known) == (150, 0)
     assert (again.created, again.known) == (0, 150)
     with httpx.Client(base_url=url) as gone, pytest.raises(UnavailableError):

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from tests.integration.conftest import READY_SECONDS
 from tests.integration.postgres import ROOT, place_in, rows
 
 from headgate.errors import UnavailableError
@@ -127,7 +128,7 @@ def test_every_type_of_entity_has_its_table(writer, events_place):
 
 def test_a_killed_server_loses_nothing_that_was_acknowledged_and_repeats_nothing(tmp_path):
     events = list(draw(600, seed=3))
-    with Running(PostgresServer(tmp_path / "postgres")) as server:
+    with Running(PostgresServer(tmp_path / "postgres"), READY_SECONDS) as server:
         place = place_in(server.service)
         with EventWriter(place) as writer:
             writer.check()
@@ -139,7 +140,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged_and_repeats_nothing
                     killed.append(sent)
                     server.restart()
 
-            sent = send(ToPostgres(writer), events, 0, 30, kill_once)
+            sent = send(ToPostgres(writer), events, 0, 240, kill_once)
         assert killed
         assert (sent.events, sent.created + sent.known) == (600, 600)
         found = rows(place, "SELECT id FROM event_headers ORDER BY id")

@@ -20,6 +20,7 @@ from headgate.feeds.generator import Plan, Sending, generate
 from headgate.feeds.sample_file import write_sample
 from headgate.feeds.source import ParquetSource
 from headgate.feeds.topic_writer import TopicWriter
+from headgate.local.process import wait_until
 from headgate.spec.loader import load_dataset
 from headgate.spec.sample_loader import load_sample
 
@@ -78,12 +79,13 @@ class Topics:
         )
         consumer.assign([TopicPartition(topic, p, state.begin[p]) for p in state.begin])
         found: list[Any] = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while len(found) < state.span and time.monotonic() < deadline:
             for message in consumer.consume(5_000, timeout=1):
                 assert message.error() is None
                 found.append((message.partition(), message.key(), message.value()))
         consumer.close()
+        assert len(found) == state.span, f"{len(found)} of {state.span} records of {topic} came"
         return found
 
 
@@ -164,7 +166,7 @@ def test_the_command_sends_and_says_so(topics: Topics) -> None:
         env=topics.environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Events produced: 500 / Invalid (→ DLQ): 0\n"
@@ -173,7 +175,7 @@ def test_the_command_sends_and_says_so(topics: Topics) -> None:
 
 def test_ctrl_c_sends_what_was_begun_and_says_how_many(topics: Topics) -> None:
     command = [sys.executable, "-m", "headgate.cli.main", "feed", "generate"]
-    arguments = ["--file", str(topics.file), "--rate", "1000"]
+    arguments = ["--file", str(topics.file), "--rate", "200"]  # a minute for all rows
     running = subprocess.Popen(
         [*command, *arguments],
         cwd=ROOT,
@@ -181,11 +183,9 @@ def test_ctrl_c_sends_what_was_begun_and_says_how_many(topics: Topics) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 30
-    while not topics.broker.topics.describe(topics.topic).span and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert wait_until(lambda: topics.broker.topics.found(topics.topic).span > 0, 180)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=30)
+    _, said = running.communicate(timeout=180)
     sent = len(topics.records(topics.topic))
     assert running.returncode == 130
     assert 0 < sent < ROWS

@@ -31,7 +31,7 @@ def test_what_is_written_is_read_by_any_consumer_of_the_group(
     offsets.write({"0": 7, "1": 0})
     offsets.write({"0": 9, "1": 3})
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": offsets.group})
-    found = consumer.committed([TopicPartition(topic, 0), TopicPartition(topic, 1)], timeout=20)
+    found = consumer.committed([TopicPartition(topic, 0), TopicPartition(topic, 1)], timeout=60)
     consumer.close()
     assert [partition.offset for partition in found] == [9, 3]
     assert offsets.read([0, 1]) == {"0": 9, "1": 3}
@@ -43,7 +43,7 @@ def test_a_group_that_someone_consumes_in_is_left_alone(
     options = {"bootstrap.servers": broker.bootstrap, "group.id": offsets.group}
     member = Consumer({**options, "auto.offset.reset": "earliest"})
     member.subscribe([topic])
-    joined = wait_until(lambda: member.poll(0.2) is None and bool(member.assignment()), 30)
+    joined = wait_until(lambda: member.poll(0.2) is None and bool(member.assignment()), 120)
     assert joined
     with pytest.raises(HeadgateError, match="could not be written"):
         offsets.write({"0": 5})

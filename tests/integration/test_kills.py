@@ -28,6 +28,7 @@ CHAIN = (
 SHORT = (CHAIN[0], CHAIN[2], CHAIN[3])
 
 
+@pytest.mark.timeout(1200)  # four engines at the least are started, one after the other
 @pytest.mark.parametrize("chain", [SHORT, pytest.param(CHAIN, marks=pytest.mark.slow)])
 def test_an_engine_killed_at_every_point_loses_and_repeats_nothing(
     pipeline: Pipeline, tmp_path: Path, chain: Sequence[tuple[Point, int, int]]
@@ -66,12 +67,12 @@ def produce(pipeline: Pipeline, first: int, records: int) -> None:
 def kill(pipeline: Pipeline, point: Point, time: int, witness: Path) -> None:
     """The command, killed where its engine passes that point for the so many-th time."""
     command = pipeline.command("job", "run", "bronze", fault=f"{point}@{time}:{witness}")
-    _, talk = command.communicate(timeout=120)
+    _, talk = command.communicate(timeout=300)
     assert command.returncode == -signal.SIGKILL, (point, talk)
     assert witness.read_text() == point
 
 
 def run(pipeline: Pipeline) -> None:
     command = pipeline.command("job", "run", "bronze")
-    _, talk = command.communicate(timeout=120)
+    _, talk = command.communicate(timeout=300)
     assert command.returncode == 0, talk

@@ -40,7 +40,7 @@ class Local:
 
     def run(self, *words: str, code: int = 0) -> str:
         process = self.start(*words)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == code, err
         return out if code == 0 else err
 
@@ -79,7 +79,7 @@ def running(local: Local) -> Local:
 def test_two_that_start_at_once_start_one_broker(local):
     processes = [local.start("local", "up", "--only", "broker") for _ in range(2)]
     for process in processes:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
     assert local.is_ready()
     starts = (local.home / "logs" / "broker.log").read_text().count("Kafka Server started")
@@ -114,7 +114,7 @@ def test_topics_are_created_once_and_shown(running):
 def test_a_broker_that_dies_is_started_again_on_its_port(running):
     before = running.broker()
     os.kill(before.pid, signal.SIGKILL)
-    assert wait_until(lambda: running.broker().restarts == 1 and running.is_ready(), 30)
+    assert wait_until(lambda: running.broker().restarts == 1 and running.is_ready(), 240)
     assert running.broker().address == before.address
     assert running.broker().pid != before.pid
     running.run("local", "health")
@@ -123,7 +123,7 @@ def test_a_broker_that_dies_is_started_again_on_its_port(running):
 def test_a_killed_supervisor_leaves_no_orphan(running):
     pid = running.broker_pid()
     os.kill(int((running.home / "local.lock").read_text()), signal.SIGKILL)
-    assert wait_until(lambda: not alive(pid), 5)
+    assert wait_until(lambda: not alive(pid), 60)
     assert "away: broker" in running.run("local", "health", code=8)
     running.run("local", "up", "--only", "broker")
     assert running.is_ready()

@@ -32,7 +32,7 @@ def test_the_lag_is_what_the_ledger_has_not_settled(broker: RunningBroker, tmp_p
     writer.send(topic, [b"{}"] * 10, [None] * 10)
     writer.flush()
     with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
-        watch = LagWatch(store, broker.bootstrap, 5.0)
+        watch = LagWatch(store, broker.bootstrap, 60.0)
         run = store.submit(JobSpec(JOB, "quality", "orders", "streaming", "r", {}))
         store.move(JOB, run.number, RunState.RUNNING)
         watch.look()

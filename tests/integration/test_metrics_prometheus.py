@@ -144,10 +144,10 @@ def prometheus(program: str, port: int, home: Path) -> Iterator[Callable[[str], 
         yield ask
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
-def until(value: Callable[[], float | None], seconds: float = 30) -> float | None:
+def until(value: Callable[[], float | None], seconds: float = 120) -> float | None:
     end = time.monotonic() + seconds
     while (found := value()) is None and time.monotonic() < end:
         time.sleep(0.2)

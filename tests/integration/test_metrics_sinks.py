@@ -61,7 +61,7 @@ def consumed(bootstrap: str, topic: str) -> list[tuple[str, dict[str, Any], dict
         {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
     )
     try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)
         consumer.assign([TopicPartition(topic, 0, 0)])
         found: list[tuple[str, dict[str, Any], dict[str, str]]] = []
         while len(found) < end:
@@ -136,7 +136,7 @@ def test_a_kill_between_sending_and_marking_counts_nothing_twice(
     deliverer = Deliverer(store, sinks_of(settings(broker.bootstrap, topic)))
     close_windows(store, 0, rows=5)
     killed = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(KILLED), url, broker.bootstrap, topic], timeout=60
+        [sys.executable, "-c", textwrap.dedent(KILLED), url, broker.bootstrap, topic], timeout=240
     )
     assert killed.returncode == -signal.SIGKILL
     deliverer.deliver_now()

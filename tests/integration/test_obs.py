@@ -36,7 +36,7 @@ class Docker:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
 
 

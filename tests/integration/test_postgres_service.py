@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from tests.integration.conftest import READY_SECONDS
 from tests.integration.postgres import place_in, rows
 from tests.integration.test_local import Local
 
@@ -21,7 +22,7 @@ from headgate.local.state import POSTGRES, LocalFiles, Phase
 
 
 def test_a_killed_server_comes_back_with_every_committed_row(tmp_path):
-    with Running(PostgresServer(tmp_path / "postgres")) as server:
+    with Running(PostgresServer(tmp_path / "postgres"), READY_SECONDS) as server:
         place = place_in(server.service)
         with connect(place) as connection:
             connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
@@ -67,7 +68,7 @@ def test_its_tables_are_made_once_however_many_ask(events_place):
 
 
 def test_a_second_server_on_the_same_port_says_that_it_is_taken(postgres, tmp_path):
-    second = Running(PostgresServer(tmp_path, port=postgres.service.port))
+    second = Running(PostgresServer(tmp_path, port=postgres.service.port), READY_SECONDS)
     # The first one answers on that port, so only the end of the second can be waited for.
     second.service.ready = lambda child: False
     with pytest.raises(UnavailableError) as refused, second:
@@ -103,7 +104,7 @@ def test_the_supervisor_restarts_a_killed_server_on_its_port(tmp_path):
         assert first.pid is not None
         os.kill(first.pid, signal.SIGKILL)
         assert wait_until(
-            lambda: server().state == Phase.READY and server().pid != first.pid, limit=30
+            lambda: server().state == Phase.READY and server().pid != first.pid, limit=120
         )
         assert server().address == first.address
         assert migrate(place) == ()

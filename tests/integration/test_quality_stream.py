@@ -48,7 +48,7 @@ class QualityStream(Stream):
         def there() -> bool:
             return sum(row.read for row in self.pipeline.ledger("quality")) >= records
 
-        assert wait_until(lambda: there() or not self.alive, 60)
+        assert wait_until(lambda: there() or not self.alive, 240)
         assert self.error is None
         assert there()
 

@@ -14,7 +14,7 @@ from headgate.checks.router_ranges import ranges_of
 from headgate.local.process import wait_until
 from headgate.store.routing_model import Standing
 
-SECONDS = 60
+SECONDS = 240
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from tests.integration.conftest import READY_SECONDS
 
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
 from headgate.feeds.registry.client import TRIES, RegistryClient, Schema
@@ -34,7 +35,8 @@ JSON = Schema(
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[RegistryServer]]:
-    with Running(RegistryServer(tmp_path_factory.mktemp("registry"))) as running:
+    server = RegistryServer(tmp_path_factory.mktemp("registry"))
+    with Running(server, READY_SECONDS) as running:
         yield running
 
 
@@ -91,7 +93,8 @@ def test_what_the_registry_does_not_know_is_told(client: RegistryClient) -> None
 
 
 def test_what_was_read_once_needs_no_registry(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with Running(RegistryServer(tmp_path_factory.mktemp("away"))) as running:
+    server = RegistryServer(tmp_path_factory.mktemp("away"))
+    with Running(server, READY_SECONDS) as running:
         client = RegistryClient(running.service.url, pause=lambda _: None)
         writer = FramedWriter(client, "away-value", JSON)
         sent, reader = writer.write({"pk": "1"}), FramedReader(client)

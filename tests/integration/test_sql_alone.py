@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.integration.conftest import RunningBroker
 
+# The first test waits for two datasets on Spark, and for a second JVM.
+pytestmark = pytest.mark.timeout(1200)
 ROOT = Path(__file__).parents[2]
 TOPIC = "taxi-alone"
 # Not the rows themselves: the time of the batch, and the revision as the engine keeps it.
@@ -102,7 +104,7 @@ def spark_sql(settings: Settings, statements: str, folder: Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     # A statement that fails in a sourced file ends that file, but not spark-sql.

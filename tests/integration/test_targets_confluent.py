@@ -52,9 +52,11 @@ class Ours:
         return set()
 
 
-def target_of(fake: FakeConfluent, secret: str = SECRET, deadline: float = 5.0) -> ConfluentTarget:
+def target_of(
+    fake: FakeConfluent, secret: str = SECRET, deadline: float = 120.0
+) -> ConfluentTarget:
     place = Place(fake.endpoint, ORGANIZATION, ENVIRONMENT, "lfcp-fake", "lkc-fake", KEY, secret)
-    statements = Statements(place, seconds=2.0, sleep=lambda _: None)
+    statements = Statements(place, seconds=60.0, sleep=lambda _: None)
     return ConfluentTarget(statements, Ours(), deadline, sleep=lambda _: None)
 
 

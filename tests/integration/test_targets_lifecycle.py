@@ -36,12 +36,13 @@ class Room:
 
     def __init__(self, store: OpsStore, fake: FakeConfluent) -> None:
         place = Place(fake.endpoint, ORGANIZATION, ENVIRONMENT, "lfcp", "lkc", KEY, SECRET)
-        statements = Statements(place, sleep=lambda _: None)
+        statements = Statements(place, 60.0, sleep=lambda _: None)
         owned = StoredOwnership(store.control, "confluent")
-        self.target = ConfluentTarget(statements, owned, 5.0, sleep=lambda _: None)
+        self.target = ConfluentTarget(statements, owned, 120.0, sleep=lambda _: None)
         targets = {"confluent": self.target}
         self.fake, self.service = fake, FilterService(store, None, targets)
-        self._reconciler = Reconciler(store, None, targets)
+        # A step ends when the fake has answered, and not before.
+        self._reconciler = Reconciler(store, None, targets, patience=240)
 
     def submitted(self, value: str) -> None:
         found = document(value=value)

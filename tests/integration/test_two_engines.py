@@ -20,6 +20,7 @@ from headgate.errors import ConflictError, LeaseLostError
 from headgate.jobs.bronze import BronzeRun, bronze_target
 from headgate.jobs.host import run_here
 from headgate.jobs.requests import ask_for
+from headgate.local.process import wait_until
 from headgate.store.model import JobSpec, Range, Run, RunState
 
 BAD = b"not a record"
@@ -83,7 +84,7 @@ def test_of_two_runs_at_the_same_moment_the_table_takes_one(
     duel: Duel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: list[AlreadyPublishedError] = []
-    both_staged = threading.Barrier(2, timeout=60)
+    both_staged = threading.Barrier(2, timeout=240)
     publish = ManagedTable.publish
 
     def noting(table: ManagedTable, staged: Snapshot) -> Snapshot:
@@ -106,7 +107,7 @@ def test_of_two_runs_at_the_same_moment_the_table_takes_one(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(400)
     assert [str(error) for error in errors] == []
     assert refused, "neither was refused: the two never met"
     duel.check()
@@ -170,19 +171,17 @@ def test_a_second_command_hands_its_work_to_the_active_engine(pipeline: Pipeline
         run = _wanted(pipeline)
         pipeline.carry_out(pipeline.store.claim(run.job, run.number, lease.holder))
         pipeline.store.move(run.job, run.number, RunState.FINISHED)
-        said, talk = command.communicate(timeout=60)
+        said, talk = command.communicate(timeout=240)
     assert command.returncode == 0, talk
     assert "10 accepted" in talk + said
     assert pipeline.bronze().total() == 10
 
 
 def _wanted(pipeline: Pipeline) -> Run:
-    for _ in range(600):
-        found = pipeline.store.runs(states=(RunState.SUBMITTED,))
-        if found:
-            return found[0]
-        threading.Event().wait(0.05)
-    pytest.fail("the command asked for nothing")
+    asked = (RunState.SUBMITTED,)
+    there = wait_until(lambda: bool(pipeline.store.runs(states=asked)), 240)
+    assert there, "the command asked for nothing"
+    return pipeline.store.runs(states=asked)[0]
 
 
 def test_nobody_works_beside_an_active_engine(pipeline: Pipeline) -> None:

@@ -96,6 +96,11 @@ def test_a_broker_listens_on_loopback_only_and_makes_no_topics(tmp_path):
     assert "auto.create.topics.enable=false" in text
 
 
+def test_the_registration_of_a_killed_broker_runs_out_within_seconds(tmp_path):
+    text = kafka.properties(kafka.Broker(tmp_path / "kafka", 19092, 19093, tmp_path / "log"))
+    assert "broker.session.timeout.ms=1500" in text
+
+
 def test_a_known_cause_is_told_in_our_words():
     why, fix = kafka.cause("2026 ERROR x\njava.io.IOException: No space left on device\n\tat x")
     assert (why, "space" in fix) == ("the disk is full", True)
