@@ -72,6 +72,7 @@ def test_every_cell_of_the_notebook_runs(
     monkeypatch.setenv("HEADGATE_HOME", HOME)
     names: dict[str, Any] = {}
     shown = [run_cell(cell, names) for cell in code_cells(newcomer.root, table)]
+    names["engine"].close()
     answers = [answer for answer in shown if answer is not None]
     assert len(answers) >= 7
     assert all(len(answer) > 0 for answer in answers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +91,8 @@ def test_every_cell_of_the_notebook_runs(
     for cell in (cell for cell in book["cells"] if cell["cell_type"] == "code"):
         exec(compile("".join(cell["source"]), note, "exec"), names)
     assert "show" in names
+    names["engine"].close()
+    assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
 
 
 @pytest.mark.slow

@@ -27,6 +27,8 @@ from headgate.settings import Settings
 
 JVM_STOP_SECONDS = 60
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+# They would bring another Spark's jars, or make a client of another driver of this one.
+_FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED")
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ def start_session(
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # A SPARK_HOME of the machine would bring another Spark's jars.
-    os.environ.pop("SPARK_HOME", None)
+    for name in _FOREIGN:
+        os.environ.pop(name, None)
     builder = SparkSession.builder.appName("headgate").master(settings.spark_master)
     values = {
         **_driver(settings, ui_port),
