@@ -22,6 +22,7 @@ def maintained(pair: Pair) -> Report:
     return report
 
 
+@pytest.mark.slow
 def test_the_tables_of_a_pair_are_compacted_and_their_snapshots_expire(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
