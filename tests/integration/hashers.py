@@ -205,8 +205,9 @@ class Started:
             "HEADGATE_HOME": str(lab.folder / "home"),
             "TOPIC": lab.topic,
         }
+        words = ("feed", "hasher", "business", "--metrics-port", "0", *options)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "headgate.cli.main", "feed", "hasher", "business", *options],
+            [sys.executable, "-m", "headgate.cli.main", *words],
             cwd=project_of(lab),
             env=environ,
             stdout=self.log.open("wb"),

@@ -31,7 +31,7 @@ def lab(broker: Any, session: Cassandra, tmp_path: Path) -> Lab:
 
 
 def begun(lab: Lab, *options: str) -> Started:
-    hasher = Started(lab, "--metrics-port", "0", *options)
+    hasher = Started(lab, *options)
     assert eventually(lambda: f"{lab.topic} [" in hasher.text()), hasher.text()
     return hasher
 
