@@ -37,7 +37,7 @@ def test_sinks_are_told_all_that_a_pair_counts(pipeline: Pipeline) -> None:
         onprem("late"), cloud("late", number=2, read=700),
         onprem("late-too"), cloud("late-too", read=700),
         onprem("differs"), cloud("differs", number=2),
-        onprem("bad", number=16**64), cloud("bad"),
+        onprem("bad", number=16**64), cloud("bad", number=16**64),
         onprem("gone", version=1, action="DELETE"), tombstone("cloud", "gone", read=2),
         onprem("again"), onprem("again"), cloud("again"),
         onprem("odd", action="TRUNCATE"), Message("cloud", Sent(None, None)),
