@@ -250,8 +250,8 @@ def inside(place: str, side: str, range_: Range) -> str:
     """Whether a place (a struct with partition and offset) is of this batch."""
     ends, starts = (own_offsets(offsets, side) for offsets in (range_.end, range_.start))
     if all(starts.get(p, 0) == end for p, end in ends.items()):
-        # Spark would find out that nothing is at or behind an offset and before it too, and then fail
-        # to hand what is left of the condition to the table.
+        # Of a place at or behind an offset and before it too, Spark makes a condition that it fails to
+        # hand on to the table.
         return "(FALSE)"
     partitions = [str(p) for p in range(1 + max(map(int, ends)))]
     first, behind = (
