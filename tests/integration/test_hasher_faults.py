@@ -42,20 +42,20 @@ def standing_still(cassandra: Any, lab: Lab) -> Iterator[None]:
         yield
     finally:
         os.kill(cassandra.pid, signal.SIGCONT)
-        assert eventually(lambda: lab.cassandra.answers(lab.table), 60)
+        assert eventually(lambda: lab.cassandra.answers(lab.table))
 
 
 def begun(lab: Lab, *options: str) -> Started:
     """A hasher that has its partitions."""
     hasher = Started(lab, *options)
-    assert eventually(lambda: f"{lab.topic} [" in hasher.text(), 60), hasher.text()
+    assert eventually(lambda: f"{lab.topic} [" in hasher.text()), hasher.text()
     return hasher
 
 
 def metrics(hasher: Started) -> dict[str, float]:
     found = re.search(r"metrics at (http://\S+)", hasher.text())
     assert found, hasher.text()
-    with urllib.request.urlopen(found[1], timeout=5) as page:
+    with urllib.request.urlopen(found[1], timeout=60) as page:
         lines = page.read().decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
@@ -69,12 +69,13 @@ def test_s1_108_a_timeout_is_retried_s1_109_then_a_dead_letter_and_s1_110_counte
     lab: Lab, cassandra: Any
 ) -> None:
     lab.write([{"pk": key} for key in ("warm", "a", "b", "c")])
+    # All tries are over before the driver's heartbeat could say that Cassandra is away.
     with begun(lab, "--timeout", "0.3", "--retries", "3") as hasher:
         lab.send([event("warm")])
         assert eventually(lambda: keys_on(lab, lab.cloud) == {"warm"})
         with standing_still(cassandra, lab):
             lab.send([event("a"), event("b")])
-            assert eventually(lambda: keys_on(lab, "dlq-cassandra-cloud") >= {"a", "b"}, 60)
+            assert eventually(lambda: keys_on(lab, "dlq-cassandra-cloud") >= {"a", "b"})
         assert metrics(hasher)['dq_cassandra_timeout_total{table="business"}'] == 2
         lab.send([event("c")])
         assert eventually(lambda: "c" in keys_on(lab, lab.cloud))
@@ -93,27 +94,30 @@ def test_a_cassandra_that_stands_still_under_load_is_waited_for_and_s1_129_the_l
     keys = [f"k{n}" for n in range(400)]
     lab.write([{"pk": key} for key in [*keys, "warm"]])
     lag = f'dq_kafka_lag{{job="hasher-business",topic="{lab.topic}"}}'
-    with begun(lab, "--timeout", "0.5") as hasher:
+    with begun(lab, "--timeout", "2") as hasher:
         lab.send([event("warm")])
         assert eventually(lambda: keys_on(lab, lab.cloud) == {"warm"})
         with standing_still(cassandra, lab):
             lab.send([event(key) for key in keys])
-            assert eventually(lambda: "Cassandra is away" in hasher.text(), 60)
-            assert eventually(lambda: metrics(hasher)[lag] == 400, 20)
+            assert eventually(lambda: "Cassandra is away" in hasher.text())
+            assert eventually(lambda: metrics(hasher)[lag] == 400)
             assert metrics(hasher)['headgate_hasher_paused{table="business"}'] == 1
-        assert eventually(lambda: "answers again" in hasher.text(), 60)
-        assert eventually(lambda: keys_on(lab, lab.cloud) == {*keys, "warm"}, 60)
-        assert eventually(lambda: metrics(hasher)[lag] == 0, 20)
+        assert eventually(lambda: "answers again" in hasher.text())
+        assert eventually(lambda: keys_on(lab, lab.cloud) == {*keys, "warm"})
+        assert eventually(lambda: metrics(hasher)[lag] == 0)
         assert metrics(hasher)['dq_cassandra_timeout_total{table="business"}'] == 0
 
 
-def test_a_killed_hasher_loses_nothing(lab: Lab) -> None:
+def test_a_killed_hasher_loses_nothing(lab: Lab, cassandra: Any) -> None:
     keys = [f"k{n}" for n in range(2_500)]
     lab.write([{"pk": key} for key in keys])
     with begun(lab) as first:
-        lab.send([event(key) for key in keys])
-        assert eventually(lambda: lab.broker.topics.found(lab.cloud).span > 200, 30)
-        first.kill()
+        lab.send([event(key) for key in keys[:1_500]])
+        assert eventually(lambda: lab.broker.topics.found(lab.cloud).span > 200)
+        # However quick it is, it cannot be through before it is killed.
+        with standing_still(cassandra, lab):
+            lab.send([event(key) for key in keys[1_500:]])
+            first.kill()
     before = lab.broker.topics.found(lab.cloud).span
     assert before < 2_500
     done = lab.run()
@@ -128,12 +132,12 @@ def test_two_hashers_share_the_work_and_a_stopped_one_leaves_it_to_the_other(lab
     lab.write([{"pk": key} for key in keys])
     with begun(lab) as one, Started(lab) as other:
         both = re.compile(rf"{re.escape(lab.topic)} \[\d(, \d)?\]")
-        assert eventually(lambda: all(both.search(last_share(h)) for h in (one, other)), 60)
+        assert eventually(lambda: all(both.search(last_share(h)) for h in (one, other)))
         lab.send([event(key) for key in keys[:1_000]])
-        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 1_000, 60)
+        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 1_000)
         assert one.stop() == 0
         lab.send([event(key) for key in keys[1_000:]])
-        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 1_500, 60)
+        assert eventually(lambda: len(keys_on(lab, lab.cloud)) == 1_500)
         assert other.stop() == 0
         read = [
             int(re.findall(r"([\d,]+) records,", h.text())[-1].replace(",", ""))
@@ -173,9 +177,9 @@ def test_a_cassandra_that_is_killed_and_comes_back_loses_nothing(
         lab.write([{"pk": key} for key in keys])
         with begun(lab) as hasher:
             lab.send([event(key) for key in keys])
-            assert eventually(lambda: broker.topics.found(lab.cloud).span > 300, 30)
+            assert eventually(lambda: broker.topics.found(lab.cloud).span > 300)
             private_cassandra.kill()
-            assert eventually(lambda: "Cassandra is away" in hasher.text(), 60)
+            assert eventually(lambda: "Cassandra is away" in hasher.text())
             time.sleep(10)
             private_cassandra.restart()
             assert eventually(lambda: keys_on(lab, lab.cloud) == set(keys), 120)
@@ -194,7 +198,7 @@ def test_a_broker_that_is_killed_and_comes_back_loses_nothing(
     lab.write([{"pk": key} for key in keys])
     with begun(lab) as hasher:
         lab.send([event(key) for key in keys])
-        assert eventually(lambda: private_broker.topics.found(lab.cloud).span > 300, 30)
+        assert eventually(lambda: private_broker.topics.found(lab.cloud).span > 300)
         private_broker.kill()
         time.sleep(away)
         private_broker.restart()
