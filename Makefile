@@ -261,8 +261,8 @@ test-unit: $(READY) ## unit tests alone, about a second
 test-integration: $(PREPARED) ## with a real broker and Spark
 	$(PYTEST) $(SIDE_BY_SIDE) tests/integration -m "not slow"
 
-test-all: $(PREPARED) ## everything, the slow ones too
-	$(PYTEST) $(SIDE_BY_SIDE) tests/integration tests/unit
+test-all: $(PREPARED) ## everything, the slow ones too; goes on where it was broken off
+	$(PYTEST) -p tests.resume $(SIDE_BY_SIDE) tests/integration tests/unit
 
 faults: $(PREPARED) ## kill the engine N times and compare: N=20
 	$(HG) bench faults --kills $(N)

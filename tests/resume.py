@@ -1,0 +1,74 @@
+"""`pytest -p tests.resume`: a run that was broken off or failed goes on with what has not passed yet.
+
+What has passed is kept in .headgate/tests-passed.txt, of one state of the work tree: after any change,
+and after a run in which nothing failed, all begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILE = Path(".headgate") / "tests-passed.txt"
+
+
+def state_of(root: Path) -> str:
+    """The commit, and what was changed since."""
+    asked = (["git", "rev-parse", "HEAD"], ["git", "diff", "HEAD"])
+    said = [subprocess.run(words, cwd=root, capture_output=True, check=True) for words in asked]
+    return hashlib.sha256(b"".join(one.stdout for one in said)).hexdigest()
+
+
+class Resume:
+    """In each process `passed` is what earlier runs had; the controller alone keeps what passes now."""
+
+    def __init__(self, passed: frozenset[str], file: Path | None) -> None:
+        self.passed, self._file = passed, file
+        self._spoilt: set[str] = set()
+
+    def pytest_report_header(self) -> str:
+        return f"resume: {len(self.passed)} tests have passed before and are left out"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["passed"] = sorted(self.passed)
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        config.hook.pytest_deselected(items=[i for i in items if i.nodeid in self.passed])
+        items[:] = [item for item in items if item.nodeid not in self.passed]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self._spoilt.add(report.nodeid)
+        if self._file and report.when == "teardown" and report.nodeid not in self._spoilt:
+            with self._file.open("a") as file:
+                file.write(f"{report.nodeid}\n")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        nothing_left = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.passed
+        if nothing_left:
+            session.exitstatus = pytest.ExitCode.OK
+        if self._file and (nothing_left or exitstatus == pytest.ExitCode.OK):
+            self._file.unlink()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = getattr(config, "workerinput", None)
+    if given is not None:
+        config.pluginmanager.register(Resume(frozenset(given["passed"]), None))
+        return
+    file, state = config.rootpath / FILE, state_of(ROOT)
+    kept = file.read_text().splitlines() if file.exists() else []
+    if kept[:1] != [state]:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{state}\n")
+    passed = frozenset(kept[1:] if kept[:1] == [state] else [])
+    config.pluginmanager.register(Resume(passed, file))
