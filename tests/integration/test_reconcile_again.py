@@ -34,6 +34,7 @@ def verdict_counts(pair: Pair) -> dict[str, int]:
     return {c.rule: c.n for c in counts if not c.rule.startswith("counted_") and c.n}
 
 
+@pytest.mark.slow
 def test_a_duplicate_of_a_version_in_conflict_tells_nothing_again(pipeline: Pipeline) -> None:
     pair = Pair(pipeline)
     pair.send(onprem("other"), cloud("other"), onprem("back"), cloud("back", number=2))
