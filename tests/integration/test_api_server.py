@@ -185,8 +185,10 @@ def test_a_stream_ends_when_the_server_stops(tmp_path: Path, begun: threading.Ev
         thread = threading.Thread(target=follow, daemon=True)
         thread.start()
         assert begun.wait(120)
+        stopped = time.monotonic()
         api.stop()
-        assert ended.wait(120)
+        assert ended.wait(10)
+        assert time.monotonic() - stopped < 10
         assert not (tmp_path / ".headgate" / "api.json").exists()
 
 
@@ -202,7 +204,9 @@ def test_a_stream_ends_when_its_key_is_revoked(
             assert next(line for line in lines if "alive" in line)
             (key,) = (one for one in store.keys.every() if one.name == "vera")
             store.keys.revoke(key.id, by="test")
+            revoked = time.monotonic()
             alive = sum("alive" in line for line in lines)
+        assert time.monotonic() - revoked < 10
         # The look that was under way may have seen the key as it was.
         assert alive <= 1
 

@@ -253,5 +253,7 @@ def test_a_remote_that_hangs_keeps_no_commit_waiting(tmp_path: Path):
     store.commit(ID, "1\n", "alice", "one")
     with (tmp_path / "a.git" / "headgate-remote.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        begun = time.monotonic()
         store.commit(ID, "2\n", "alice", "two")  # else it would wait here for ever
+        assert time.monotonic() - begun < 10
     assert store.read(ID) == "2\n"

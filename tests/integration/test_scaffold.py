@@ -64,9 +64,9 @@ def texts(folder: Path) -> dict[Path, bytes]:
 
 
 def test_a_manifest_becomes_all_its_files_in_no_time(folder: Path) -> None:
-    begun = time.thread_time()
+    begun = time.monotonic()
     found = scaffold()
-    assert time.thread_time() - begun < 30
+    assert time.monotonic() - begun < 30
     assert {SILVER, MODEL, TESTS, SOURCE} < set(found)
     assert set(found.values()) == {"written"}
     assert all((folder / path).is_file() for path in found)

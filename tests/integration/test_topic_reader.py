@@ -10,7 +10,7 @@ from confluent_kafka import Producer, TopicPartition
 
 from headgate.engine import topic_reader
 from headgate.engine.admin import shared_admin
-from headgate.engine.topic_reader import QUIET_SECONDS, Stretch, committed_records
+from headgate.engine.topic_reader import Stretch, committed_records
 from headgate.engine.topics import TopicSpec
 from headgate.errors import UnavailableError
 from headgate.local.process import any_port, wait_until
@@ -62,7 +62,7 @@ def test_what_came_after_the_stretch_and_before_it_is_left_out(broker):
 def test_an_empty_topic_is_read_at_once(broker):
     name, began = filled(broker, "reader-empty", 0), time.monotonic()
     assert list(committed_records(broker.bootstrap, whole(broker, name), quiet=True)) == []
-    assert time.monotonic() - began < QUIET_SECONDS
+    assert time.monotonic() - began < 5
 
 
 def test_ends_of_transactions_and_what_was_given_up_are_no_records(broker):
@@ -97,7 +97,7 @@ def test_a_broker_that_is_away_ends_the_reading(quiet):
     stretch, began = Stretch("reader-nowhere", {0: 0}, {0: 10}), time.monotonic()
     with pytest.raises(UnavailableError, match="reader-nowhere"):
         list(committed_records(f"127.0.0.1:{any_port()}", stretch, 0.5, quiet=quiet))
-    assert time.monotonic() - began < QUIET_SECONDS
+    assert time.monotonic() - began < 10
 
 
 def test_who_takes_long_over_a_record_is_not_taken_for_a_silent_topic(broker, monkeypatch):
