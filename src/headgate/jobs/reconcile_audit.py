@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
+from headgate.compile.rules.unique import TIME_FORMAT, TIME_OPTIONS
 from headgate.engine.context import RunContext
 from headgate.engine.statements import sql
 from headgate.engine.topics import Topics, TopicSpec
@@ -23,7 +24,6 @@ from headgate.store.model import LedgerRow
 
 PARTITIONS, KEPT_DAYS = 3, 30
 AT_ONCE, BATCH = 1_000, "batch"
-TIME_FORMAT = "yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX"
 MATCHED = "verdict_match"
 
 
@@ -146,7 +146,7 @@ SELECT
     id, {pair} AS table, pk, hash_onprem AS onprem_hash, hash_cloud AS cloud_hash, dq_status AS status, previous,
     dq_reason AS reason, rollup, onprem_version, cloud_version, late, stale, conflict,
     processing_time AS audit_ts
-  ), map('timestampFormat', '{TIME_FORMAT}')) AS BINARY) AS value,
+  ), {TIME_OPTIONS}) AS BINARY) AS value,
   array(
     struct('headgate.id' AS key, CAST(id AS BINARY) AS value),
     struct('headgate.audit_ts' AS key, CAST(date_format(processing_time, '{TIME_FORMAT}') AS BINARY) AS value),

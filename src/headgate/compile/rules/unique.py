@@ -26,7 +26,8 @@ from headgate.expr.literals import spark_identifier, spark_literal
 Placed = tuple[int, JudgedRule, Unique]
 _MICROS = "unix_micros(_at)"
 _OWN = "_apart, _near, _side, _before, _below, _above"
-TIME_OPTIONS = r"map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')"
+TIME_FORMAT = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX"
+TIME_OPTIONS = f"map('timestampFormat', '{TIME_FORMAT}')"
 
 
 def unique_rules(judged: JudgedTable) -> list[Placed]:
