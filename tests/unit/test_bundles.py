@@ -96,22 +96,75 @@ def test_only_what_everybody_needs_is_fetched_unasked():
     assert [name for name, found in read_lock().items() if not found.optional] == ["spark", "kafka"]
 
 
-def test_a_packed_bundle_is_unpacked_once(monkeypatch, tmp_path):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        entry = tarfile.TarInfo("lib/a.jar")
-        entry.size = len(CONTENT)
-        archive.addfile(entry, io.BytesIO(CONTENT))
-    content = packed.getvalue()
-    item = artifact(content, ext="tar.gz")
-    lock = {"packed": bundles.Bundle("packed", "", (item,))}
-    monkeypatch.setattr(bundles, "read_lock", lambda: lock)
-    monkeypatch.setattr(bundles, "fetch", Downloads(content))
-    environ = {"HEADGATE_CACHE": str(tmp_path)}
-    folder = bundle_folder("packed", environ)
+def packed(*members: tarfile.TarInfo) -> bytes:
+    """A tar.gz of these members; each regular file has the same content."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for member in members:
+            member.size = len(CONTENT) if member.isreg() else 0
+            archive.addfile(member, io.BytesIO(CONTENT) if member.isreg() else None)
+    return file.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644):
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.mode = kind, target, mode
+    return made
+
+
+@pytest.fixture
+def unpacked(monkeypatch, tmp_path):
+    """Make an archive with these members the only bundle, and unpack it."""
+
+    def unpack(*members: tarfile.TarInfo) -> Path:
+        content = packed(*members)
+        item = artifact(content, ext="tar.gz")
+        lock = {"packed": bundles.Bundle("packed", "", (item,))}
+        monkeypatch.setattr(bundles, "read_lock", lambda: lock)
+        monkeypatch.setattr(bundles, "fetch", Downloads(content))
+        return bundle_folder("packed", {"HEADGATE_CACHE": str(tmp_path / "cache")})
+
+    return unpack
+
+
+def test_a_packed_bundle_is_unpacked_once(unpacked):
+    folder = unpacked(
+        member("./bin", tarfile.DIRTYPE), member("./bin/run", mode=0o4755), member("lib/a.jar")
+    )
     assert (folder / "lib" / "a.jar").read_bytes() == CONTENT
-    assert bundle_folder("packed", environ) == folder
+    assert (folder / "lib" / "a.jar").stat().st_mode & 0o7777 == 0o644
+    assert (folder / "bin" / "run").stat().st_mode & 0o7777 == 0o755
+    assert bundle_folder("packed", {"HEADGATE_CACHE": str(folder.parents[1])}) == folder
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        [member("../outside")],
+        [member("lib/../../../outside")],
+        [member("/outside")],
+        [member("..", tarfile.DIRTYPE)],
+        [member("lib", tarfile.SYMTYPE, "../.."), member("lib/outside")],
+        [member("lib", tarfile.SYMTYPE, "/etc")],
+        [member("lib/a", tarfile.LNKTYPE, "../../outside")],
+        [member("lib/a", tarfile.FIFOTYPE)],
+        [member("lib/a", tarfile.CHRTYPE)],
+        [member("lib/a", tarfile.BLKTYPE)],
+    ],
+    ids=lambda members: f"{members[0].name}-{members[0].type.decode()}",
+)
+def test_nothing_of_a_hostile_archive_is_left(unpacked, tmp_path, hostile):
+    with pytest.raises(OperationError, match="is not unpacked"):
+        unpacked(member("good"), *hostile)
+    assert list((tmp_path / "cache" / "unpacked").iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache"]
+
+
+def test_unpacking_uses_nothing_that_the_oldest_python_lacks(unpacked, monkeypatch):
+    """`extractall` takes a filter since Python 3.11.4 only."""
+    monkeypatch.delattr(tarfile.TarFile, "extractall")
+    assert (unpacked(member("lib/a.jar")) / "lib" / "a.jar").is_file()
 
 
 def test_a_missing_or_damaged_jar_is_faulty(tmp_path):
