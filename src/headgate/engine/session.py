@@ -13,13 +13,14 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.engine.archive import archive_options, spark_archive
-from headgate.engine.bundles import bundle
+from headgate.engine.bundles import bundle, ivy_jar
 from headgate.engine.java import find_java
 from headgate.engine.spark_options import (
     catalog_options,
     check_bundled,
     driver_options,
     jar_options,
+    quote_java_options,
     sql_options,
     storage_options,
 )
@@ -27,8 +28,8 @@ from headgate.settings import Settings
 
 JVM_STOP_SECONDS = 60
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
-# They would bring another Spark's jars, or make a client of another driver of this one.
-_FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED")
+# They would make a client of another driver of this one.
+_FOREIGN = ("SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ def start_session(
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     for name in _FOREIGN:
         os.environ.pop(name, None)
+    # Another Spark's jars must not be taken, and Spark's own search for its home breaks off at a
+    # blank in the path of this Python.
+    os.environ["SPARK_HOME"] = str(ivy_jar().parent.parent)
     builder = SparkSession.builder.appName("headgate").master(settings.spark_master)
     values = {
         **_driver(settings, ui_port),
@@ -71,15 +75,17 @@ def _driver(settings: Settings, ui_port: int | None) -> dict[str, str]:
     scratch = settings.home / "scratch"
     for folder in (logs, scratch):
         folder.mkdir(parents=True, exist_ok=True)
-    java_options = (
-        f"-Dlog4j2.configurationFile={LOG_CONFIG} -Dheadgate.log={logs / 'spark.log'}"
-        f" -Dderby.system.home={scratch} -XX:+UseSerialGC"
-        f" -Djava.io.tmpdir={scratch} {' '.join(_archive_options(settings))}"
-        f" {settings.spark_java_options}"
+    own_options = quote_java_options(
+        f"-Dlog4j2.configurationFile={LOG_CONFIG}",
+        f"-Dheadgate.log={logs / 'spark.log'}",
+        f"-Dderby.system.home={scratch}",
+        "-XX:+UseSerialGC",
+        f"-Djava.io.tmpdir={scratch}",
+        *_archive_options(settings),
     )
     return {
         **driver_options(settings),
-        "spark.driver.extraJavaOptions": java_options,
+        "spark.driver.extraJavaOptions": f"{own_options} {settings.spark_java_options}",
         "spark.local.dir": str(scratch),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false" if ui_port is None else "true",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from headgate.errors import SettingsError
 from headgate.settings import Settings
 
 ICEBERG = "org.apache.iceberg.spark"
+_SPLIT = re.compile(r"[\s'\"\\]")
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -123,3 +125,17 @@ def jar_options(settings: Settings, jars: Sequence[Path]) -> dict[str, str]:
     if settings.spark_master.startswith("local"):
         return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
     return {"spark.jars": ",".join(map(str, jars))}
+
+
+def quote_java_options(*options: str) -> str:
+    """The options of a JVM as one text that Spark's launcher splits into the same options again.
+
+    Paths have blanks where a folder's name has one; the launcher splits at blanks outside of quotes.
+    """
+    return " ".join(map(_quoted, options))
+
+
+def _quoted(option: str) -> str:
+    if not _SPLIT.search(option):
+        return option
+    return '"' + option.replace("\\", r"\\").replace('"', r"\"") + '"'

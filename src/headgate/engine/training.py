@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.engine.session import start_session, stop_session
+from headgate.engine.spark_options import quote_java_options
 from headgate.engine.statements import sql
 from headgate.settings import Settings
 
@@ -35,7 +36,7 @@ LATERAL VIEW OUTER inline(array(from_json(to_json(struct(id)), 'number BIGINT, _
 
 def train(home: Path, archive: Path) -> None:
     """Load the classes that jobs need; the JVM writes them to `archive` when it ends."""
-    options = f"-XX:ArchiveClassesAtExit={archive} -Xlog:cds=off"
+    options = quote_java_options(f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:cds=off")
     settings = Settings(root=home, spark_master="local[2]", spark_java_options=options)
     session = start_session(settings)
     sql(session, SOURCE).createOrReplaceTempView("source")
