@@ -39,10 +39,15 @@ class TopicRecord:
 
 @dataclass(frozen=True)
 class Recount:
-    """What the records say: each key's state, and how often a record repeats an earlier one."""
+    """What the records say: each key's state, and how often a record repeats an earlier one.
+
+    `newest_duplicates` are those that repeat the newest version of their key. The job counts them
+    however its batches are cut; a repetition of an older version it counts within one batch only.
+    """
 
     states: Mapping[str, State]
     duplicates: Mapping[Side, int]
+    newest_duplicates: Mapping[Side, int]
 
     def verdicts(self, at: datetime, limits: Limits) -> dict[str, Verdict]:
         return {pk: judge(state, at, limits) for pk, state in self.states.items()}
@@ -57,9 +62,18 @@ def recounted(records: Iterable[TopicRecord]) -> Recount:
         states[pk] = merge(states[pk], state) if pk in states else state
         seen[record.side, pk, reading.version, reading.hash] += 1
     again: Counter[Side] = Counter()
-    for (side, *_), n in seen.items():
+    newest_again: Counter[Side] = Counter()
+    for (side, pk, version, _), n in seen.items():
         again[side] += n - 1
-    return Recount(states, dict(again))
+        if _is_plainly_newest(states[pk], side, version):
+            newest_again[side] += n - 1
+    return Recount(states, dict(again), dict(newest_again))
+
+
+def _is_plainly_newest(state: State, side: Side, version: datetime) -> bool:
+    """Whether it is the newest version of its side, and has said one thing only."""
+    found = state.side(side)
+    return found is not None and found.newest.version == version and len(found.told) == 1
 
 
 def _readings(records: Iterable[TopicRecord]) -> Iterator[tuple[TopicRecord, str, Reading]]:

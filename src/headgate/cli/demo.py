@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -184,7 +185,7 @@ Every record is accounted for
 Where to look next
   {home / "dbt.duckdb"!s:<34}the marts, for any DuckDB client
   {home / "logs"!s:<34}what each step and service said
-  export HEADGATE_HOME={home}
+  export HEADGATE_HOME={shlex.quote(str(home))}
   .venv/bin/headgate local up       broker and engine on these data again
   .venv/bin/headgate ledger show    what became of every offset
   .venv/bin/headgate lake count     rows of bronze and silver

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,7 +160,7 @@ def text(report: FiltersDemo, root: Path) -> str:
   {total}
 
 Where to look next
-  export HEADGATE_HOME={home}
+  export HEADGATE_HOME={shlex.quote(str(home))}
   git --git-dir {home}/git/filters.git log --stat     every accepted filter is a commit
   .venv/bin/headgate audit verify                     who did what, in a chain that shows any change
   .venv/bin/headgate ledger show --job router-{SOURCE}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -226,7 +227,7 @@ def text(report: QualityDemo, root: Path) -> str:
 
 Where to look next
 {pages}
-  export HEADGATE_HOME={home}
+  export HEADGATE_HOME={shlex.quote(str(home))}
   .venv/bin/headgate local up       broker and engine on these data again
   .venv/bin/headgate sql "SELECT * FROM dq_results_{report.comparisons[0].table} LIMIT 20"
   .venv/bin/headgate ledger show    what became of every offset"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -137,7 +138,7 @@ def run(root: Path, home: Path, order: Order, keep_running: bool) -> ReconcileDe
         seconds=round(time.monotonic() - begun - fetched, 1),
         fetch_seconds=round(fetched, 1),
         peak_memory_mib=memory.peak // 2**20 if memory.peak else None,
-        holds=compared.holds,
+        holds=compared.holds and all(step.holds for step in steps.taken),
         keys=compared.keys,
         wrong=compared.wrong,
         lines=compared.lines,
@@ -180,6 +181,7 @@ def difference(report: ReconcileDemo) -> DifferenceError:
     if len(report.wrong) > MOST_TOLD:
         told.append(f"… and {len(report.wrong) - MOST_TOLD:,} keys more")
     told += [line.sentence() for line in report.lines if not line.holds]
+    told += [f"step {step.name}: {step.words}" for step in report.steps if not step.holds]
     return DifferenceError(
         "what was found is not what was planted",
         why="\n".join(told),
@@ -204,7 +206,7 @@ def text(report: ReconcileDemo, root: Path) -> str:
 
 Where to look next
   {Path(report.report).relative_to(root)}
-  export HEADGATE_HOME={home}
+  export HEADGATE_HOME={shlex.quote(str(home))}
   .venv/bin/headgate local up --with cassandra    broker, engine and Cassandra on these data again
   .venv/bin/headgate reconcile status business
   .venv/bin/headgate sql "SELECT * FROM dq_hash_check LIMIT 20"

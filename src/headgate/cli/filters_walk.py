@@ -197,6 +197,7 @@ class FiltersWalk(Walk):
                 if faults
                 else "no gap, no overlap; ledger, topics and consumers count the same"
             )
+            step.holds = not faults
         return proofs
 
 

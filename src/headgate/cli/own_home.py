@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 from collections.abc import Generator, Mapping
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.cli.console import console
-from headgate.errors import ConflictError
+from headgate.errors import ConflictError, HeadgateError
 
 # What says how much of this machine the command may use; everything else is its own.
 KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY", "SPARK_JAVA_OPTIONS"})
@@ -96,9 +97,12 @@ def stopped_on_failure(home: Path) -> Generator[None]:
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         console.say("  stopping broker and engine …")
         down(home)
+        if isinstance(error, HeadgateError) and error.fix.startswith("headgate "):
+            # Alone the command would speak of the services of the project, not of these.
+            error.fix = f"export HEADGATE_HOME={shlex.quote(str(home))}; {error.fix}"
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -117,6 +117,7 @@ class QualityWalk(Walk):
                 if not differing
                 else f"{differing} lines differ from what was planted"
             )
+            step.holds = not differing
         return found
 
     def prove(self, file: Path) -> None:

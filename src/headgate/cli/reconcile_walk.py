@@ -220,6 +220,7 @@ class ReconcileWalk(Walk):
                 step.log.write(f"{waiting:,} keys wait for their deadline\n")
                 time.sleep(POLL_SECONDS)
             step.words = ", ".join(f"{n:,} {status}" for status, n in found.items())
+            step.holds = found == planted
 
     def told(self, gathering: PairGathering, planted: dict[str, int]) -> None:
         """Wait until gauges and topics have caught up, or had time enough for it."""
@@ -233,6 +234,7 @@ class ReconcileWalk(Walk):
                 if caught_up
                 else "gauges and topics do not say the same yet"
             )
+            step.holds = caught_up
 
     def compare(self, gathering: PairGathering, folder: Path, *, waited: bool) -> Compared:
         """Every planted key, and every sum in every place."""
@@ -253,6 +255,7 @@ class ReconcileWalk(Walk):
                 if compared.holds
                 else f"{len(wrong):,} keys and {differing} sums are not as planted"
             )
+            step.holds = compared.holds
         return compared
 
     def prove(self, file: Path) -> None:

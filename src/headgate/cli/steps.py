@@ -36,6 +36,7 @@ class StepReport:
     name: str
     seconds: float
     words: str
+    holds: bool = True
 
 
 class StepLog(io.TextIOBase):
@@ -66,10 +67,14 @@ class StepLog(io.TextIOBase):
 
 
 class Step:
-    """A step under way; `words` is what its line says at the end."""
+    """A step under way; `words` is what its line says at the end.
+
+    A step that found a difference sets `holds` to False: the command goes on, and its line has a ✗.
+    """
 
     def __init__(self, name: str, log: StepLog) -> None:
         self.name, self.log, self.words = name, log, ""
+        self.holds = True
         self._begun = time.monotonic()
 
     @property
@@ -122,8 +127,9 @@ class Steps:
             self._say(self._line(step, "✗", "red", log.file))
             self._say_tail(log.file)
             raise
-        self.taken.append(StepReport(name, round(step.seconds, 2), step.words))
-        self._say(self._line(step, "✓", "green", step.words))
+        self.taken.append(StepReport(name, round(step.seconds, 2), step.words, step.holds))
+        mark, colour = ("✓", "green") if step.holds else ("✗", "red")
+        self._say(self._line(step, mark, colour, step.words))
 
     @contextlib.contextmanager
     def _watched(self, step: Step) -> Generator[None]:

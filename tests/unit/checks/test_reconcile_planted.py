@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from headgate.checks.reconcile_planted import FoundKey, lines_of, text, wrong_keys
+from headgate.checks.reconcile_planted_gather import repeated_line
 from headgate.checks.reconcile_recount import TopicRecord, recounted
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import Side
@@ -110,3 +111,21 @@ def test_a_tombstone_is_a_delete_of_the_key_in_the_message_key() -> None:
         record("cloud", 0, 2, None),
     ]
     assert recounted(records).verdicts(NOON, LIMITS)["a"].status == "DELETE_EVENT"
+
+
+def test_a_slow_reader_that_repeats_an_older_version_may_be_counted_or_not() -> None:
+    """Whether both are in one batch decides it, and load decides how batches are cut."""
+    old, new = "2026-03-01T11:00:00Z", "2026-03-01T11:30:00Z"
+    recount = recounted(
+        [
+            record("cloud", 0, 0, read(old, OTHER)),
+            record("cloud", 1, 1, read(new, HASH)),
+            record("cloud", 2, 2, read(old, OTHER)),
+            record("cloud", 3, 3, read(new, HASH)),
+        ]
+    )
+
+    lines = {count: repeated_line(10, recount, count) for count in range(10, 14)}
+
+    assert [count for count, line in lines.items() if line.holds] == [11, 12]
+    assert lines[13].sentence() == "repeated records: planted 11–12, found 13 in counter"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.demo import demo_environment
-from headgate.cli.own_home import alone, embedded_environment
+from headgate.cli.own_home import alone, embedded_environment, stopped_on_failure
 from headgate.cli.timed_run import own_environment
-from headgate.errors import ConflictError
+from headgate.errors import ConflictError, UnavailableError
 from headgate.settings import load_settings
 
 
@@ -73,3 +73,11 @@ def test_a_timed_run_writes_nothing_where_the_profile_points(project: Path) -> N
 def test_a_second_command_does_not_empty_the_home_under_the_first(tmp_path: Path) -> None:
     with alone(tmp_path / "demo"), pytest.raises(ConflictError), alone(tmp_path / "demo"):
         pass
+
+
+def test_the_advice_of_a_failed_demo_names_its_own_home(tmp_path: Path) -> None:
+    home = tmp_path / "a clone" / "demo"
+    failure = UnavailableError("the engine could not be started", fix="headgate local logs")
+    with pytest.raises(UnavailableError) as caught, stopped_on_failure(home):
+        raise failure
+    assert caught.value.fix == f"export HEADGATE_HOME='{home}'; headgate local logs"

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from headgate.cli.demo_reconcile import ReconcileDemo, difference
 from headgate.cli.main import cli
 from headgate.cli.reconcile_pairs import pair_limits, pairs_of
+from headgate.cli.steps import StepReport
 from headgate.compile.reconcile.decisions import decisions
 from headgate.compile.reconcile.limits import Limits
 from headgate.errors import UsageError
@@ -59,3 +61,12 @@ def test_pairs_are_found_with_their_limits() -> None:
     settings = load_settings()
     assert pairs_of(settings) == ("business",)
     assert pair_limits(settings, "business") == Limits()
+
+
+def test_a_step_that_does_not_hold_is_told_as_a_difference() -> None:
+    steps = (
+        StepReport("compare", 1.0, "1 sum is not as planted", holds=False),
+        StepReport("tell", 1.0, "caught up"),
+    )
+    report = ReconcileDemo("home", 1.0, 0.0, None, False, 3, (), (), steps, "page", "certificate")
+    assert difference(report).why == "step compare: 1 sum is not as planted"

@@ -26,6 +26,17 @@ def test_a_step_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert [(taken.name, taken.words) for taken in steps.taken] == [("bronze", "all well")]
 
 
+def test_a_step_that_found_a_difference_is_marked_and_the_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = Steps(tmp_path, "demo", 8)
+    with steps.step("compare") as step:
+        step.words, step.holds = "1 sum is not as planted", False
+
+    assert capsys.readouterr().err.split()[:2] == ["✗", "compare"]
+    assert [(taken.name, taken.holds) for taken in steps.taken] == [("compare", False)]
+
+
 def fail() -> None:
     print("\n".join(str(n) for n in range(100)))
     raise RuntimeError
