@@ -12,7 +12,6 @@ UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 HG := $(BIN)/headgate
 PYTEST := $(BIN)/python -m pytest
-INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 # Downloads trust what this machine trusts, as a company's proxy needs it.
 export UV_SYSTEM_CERTS ?= true
 export UV_NATIVE_TLS ?= true
@@ -20,7 +19,10 @@ CERTIFICATES := $(wildcard /etc/ssl/certs/ca-certificates.crt)
 ifneq ($(CERTIFICATES),)
 export PIP_CERT ?= $(CERTIFICATES)
 endif
+SETUP = PYTHON='$(PYTHON)' UV='$(UV)' scripts/setup.sh
+# What commands need, what developers need besides, and what the engine needs to start quickly.
 READY := .venv/.ready
+DEV := .venv/.dev
 PREPARED := .venv/.prepared
 N ?= 20
 TABLE ?= customer
@@ -48,20 +50,19 @@ demo-reconcile: $(PREPARED) ## planted pairs found again, key by key, in Kafka, 
 demo-filters: $(PREPARED) ## events routed to three dealers, filters changed on the way, everything proven
 	$(HG) demo filters
 
-setup-dev: $(READY) ## everything Python (and a Java if there is none) into .venv
+setup-dev: $(DEV) ## everything Python, the developers' tools too (and a Java if there is none), into .venv
 	@echo "ready: $(HG) --help" >&2
 
 setup-system: ## Debian packages that later parts use (root only)
 	apt-get install -y --no-install-recommends chromium prometheus docker-compose
 
-$(READY): requirements/dev.txt requirements/build.txt requirements/java.txt pyproject.toml
+$(READY): requirements/run.txt requirements/build.txt requirements/java.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Headgate needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	@echo "setting up .venv with $(or $(UV),pip); the first time takes some minutes" >&2
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(INSTALL) --no-deps --require-hashes -r requirements/dev.txt -r requirements/build.txt
-	@$(INSTALL) --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m pip check
-	@$(BIN)/python -m headgate.engine.java --need || $(INSTALL) --require-hashes -r requirements/java.txt
+	@$(SETUP) run
+	@touch $@
+
+$(DEV): $(READY) requirements/dev.txt
+	@$(SETUP) dev
 	@touch $@
 
 $(PREPARED): $(READY)
@@ -234,13 +235,13 @@ certify: $(READY) ## prove that every record is accounted for
 
 ##@ Code
 
-fmt: $(READY) ## format
+fmt: $(DEV) ## format
 	$(BIN)/ruff format .
 
-lint: $(READY) ## lint, and mend what is safe to mend
+lint: $(DEV) ## lint, and mend what is safe to mend
 	$(BIN)/ruff check --fix .
 
-type: $(READY) ## check the types, strictly in src
+type: $(DEV) ## check the types, strictly in src
 	$(BIN)/basedpyright
 
 ci: lint type test-unit ## what to run before a push
@@ -252,16 +253,16 @@ docs: $(READY) ## write the generated reference pages
 
 ##@ Tests and measurements
 
-test: $(PREPARED) ## everything quick: unit and integration
+test: $(DEV) $(PREPARED) ## everything quick: unit and integration
 	$(PYTEST) $(SIDE_BY_SIDE) tests/integration tests/unit -m "not slow"
 
-test-unit: $(READY) ## unit tests alone, about a second
+test-unit: $(DEV) ## unit tests alone, two minutes
 	$(PYTEST) tests/unit -q -m "not slow"
 
-test-integration: $(PREPARED) ## with a real broker and Spark
+test-integration: $(DEV) $(PREPARED) ## with a real broker and Spark
 	$(PYTEST) $(SIDE_BY_SIDE) tests/integration -m "not slow"
 
-test-all: $(PREPARED) ## everything, the slow ones too; goes on where it was broken off
+test-all: $(DEV) $(PREPARED) ## everything, the slow ones too; goes on where it was broken off
 	$(PYTEST) -p tests.resume $(SIDE_BY_SIDE) tests/integration tests/unit
 
 faults: $(PREPARED) ## kill the engine N times and compare: N=20
@@ -279,7 +280,7 @@ filter-faults: $(PREPARED) ## post events while every part is killed in turn, an
 bench: $(PREPARED) ## the goals' table
 	$(HG) bench run
 
-bench-peers: $(PREPARED) ## ours beside DQX, sparkdq, cuallee, Soda, Great Expectations and datacompy
+bench-peers: $(DEV) $(PREPARED) ## ours beside DQX, sparkdq, cuallee, Soda, Great Expectations and datacompy
 	$(HG) bench peers
 
 benchmark: $(PREPARED) ## one timed run of the whole path

@@ -15,14 +15,18 @@ def group() -> None:
 @group.command()
 def prepare() -> None:
     """Fetch the JVM bundles and make the engine's class archive: once, so that starts are quick."""
-    from headgate.engine.archive import prepare_spark_archive
+    from headgate.engine.archive import Preparation, prepare_spark_archive
     from headgate.engine.bundles import bundle
 
     for name in ("kafka", "spark"):
         bundle(name)
     console.say("preparing the engine's class archive, once (about 30 s)")
-    made = prepare_spark_archive()
-    console.done("the engine starts quicker now" if made else "the engine was prepared already")
+    outcomes = {
+        Preparation.MADE: "the engine starts quicker now",
+        Preparation.PRESENT: "the engine was prepared already",
+        Preparation.UNSUPPORTED: "the jars are there; this Java keeps no class archive",
+    }
+    console.done(outcomes[prepare_spark_archive()])
 
 
 @group.command()

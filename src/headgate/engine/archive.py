@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 
 from headgate.engine.bundles import bundle, ivy_jar
 from headgate.engine.java import Java, cache_dir, find_java
+from headgate.errors import OperationError
 
 TRAINING_SECONDS = 300
 KEPT = 4
@@ -40,30 +42,57 @@ def archive_options(archive: Path | None) -> tuple[str, ...]:
     return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off")
 
 
-def prepare_spark_archive() -> bool:
-    """Make the driver's archive by a training run; False when it is there or cannot be had."""
+class Preparation(StrEnum):
+    """What came of preparing the archive."""
+
+    MADE = "made"
+    PRESENT = "present"
+    UNSUPPORTED = "unsupported"
+
+
+def prepare_spark_archive() -> Preparation:
+    """Make the driver's archive by a training run of Spark, unless it is there.
+
+    Raises OperationError when the training run fails: the engine would not start either.
+    """
     archive = spark_archive()
-    if archive is None or archive.is_file():
-        return False
+    if archive is None:
+        return Preparation.UNSUPPORTED
+    if archive.is_file():
+        return Preparation.PRESENT
     archive.parent.mkdir(parents=True, exist_ok=True)
     with archive.with_suffix(".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return not archive.is_file() and _trained(archive)
+        if archive.is_file():  # another process made it while this one waited
+            return Preparation.PRESENT
+        _train(archive)
+        return Preparation.MADE
 
 
-def _trained(archive: Path) -> bool:
+def _train(archive: Path) -> None:
     draft = archive.with_suffix(f".{os.getpid()}")
-    with tempfile.TemporaryDirectory(prefix="headgate-training-") as home:
+    log = archive.with_suffix(".log")
+    with tempfile.TemporaryDirectory(prefix="headgate-training-") as home, log.open("wb") as output:
         command = [sys.executable, "-m", "headgate.engine.training", home, str(draft)]
         try:
-            subprocess.run(command, capture_output=True, timeout=TRAINING_SECONDS, check=False)
+            subprocess.run(
+                command, stdout=output, stderr=output, timeout=TRAINING_SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
-            return False
+            raise _not_trained(f"it took more than {TRAINING_SECONDS} s", log) from None
     if not draft.is_file():
-        return False
+        lines = log.read_text(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        raise _not_trained(last[:300] or "it wrote no archive", log)
     draft.replace(archive)
+    log.unlink()
     _prune(archive)
-    return True
+
+
+def _not_trained(why: str, log: Path) -> OperationError:
+    return OperationError(
+        "a first run of Spark failed, so the engine is not prepared", why=why, fix=f"read {log}"
+    )
 
 
 def _prune(newest: Path) -> None:
