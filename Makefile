@@ -90,14 +90,17 @@ up: $(PREPARED) validate-config ## check the settings, start broker and engine, 
 	$(HG) local up
 	$(HG) dataset build
 
-down: $(READY) ## stop everything and remove the embedded data
-	$(HG) local down --remove-data --yes
+stop: $(READY) ## stop everything; all data are kept
+	$(HG) local down
+
+down: $(READY) ## stop everything and REMOVE the embedded data; asks on a terminal (YES=1 answers)
+	$(HG) local down --remove-data $$([ -z "$(YES)" ] && [ -t 0 ] || echo --yes)
 
 clean: down ## down, and remove build/
 	rm -rf build
 
-restart: $(READY) ## down, then up
-	$(MAKE) down
+restart: $(READY) ## stop, then up; all data are kept
+	$(MAKE) stop
 	$(MAKE) up
 
 health: $(READY) ## ask broker, engine and storage

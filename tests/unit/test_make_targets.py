@@ -17,7 +17,7 @@ MAKEFILE = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
 DOCUMENTED = """
 setup-dev
 env-select print-config debug-env validate-config
-up down clean restart
+up stop down clean restart
 build-sql show-sql
 scaffold
 create-topics
@@ -56,13 +56,34 @@ def test_every_target_says_in_the_help_what_it_does(target: str) -> None:
 
 def test_targets_that_run_python_set_it_up_first() -> None:
     alone = {"help", "setup-system", "clean", "ci"}
-    ready = ("$(READY)", "$(PREPARED)")
+    ready = ("$(READY)", "$(DEV)", "$(PREPARED)")
     assert all(any(r in TARGETS[t] for r in ready) for t in set(TARGETS) - alone)
 
 
 def test_what_is_given_to_make_reaches_every_command() -> None:
     """make hands its own variables on to its commands, unless the Makefile says otherwise."""
     assert not re.findall(r"^\s*(?:override |unexport |export )*(?:DATASET|MODE)\b", MAKEFILE, re.M)
+
+
+def test_only_down_and_clean_remove_data_and_only_unasked_without_a_terminal() -> None:
+    assert recipe("stop") == ["$(HG) local down"]
+    assert recipe("restart") == ["$(MAKE) stop", "$(MAKE) up"]
+    assert TARGETS["clean"].split()[0] == "down"
+    (line,) = recipe("down")
+    assert line == '$(HG) local down --remove-data $$([ -z "$(YES)" ] && [ -t 0 ] || echo --yes)'
+    assert len(re.findall(r"--remove-data", MAKEFILE)) == 1
+
+
+def test_demos_need_no_tool_of_developers() -> None:
+    assert all(TARGETS[t].split()[0] == "$(PREPARED)" for t in TARGETS if t.startswith("demo"))
+    assert (
+        "requirements/dev.txt" not in re.findall(r"^\$\(READY\):(.*)$", MAKEFILE, re.MULTILINE)[0]
+    )
+
+
+def recipe(target: str) -> list[str]:
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
+    return [line.strip() for line in found[1].splitlines()] if found else []
 
 
 def test_no_target_has_a_recipe_longer_than_three_lines() -> None:

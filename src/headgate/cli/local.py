@@ -83,25 +83,37 @@ def _listed(text: str | None) -> tuple[str, ...] | None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--timeout", default=100.0, show_default=True, help="Seconds for a clean stop.")
 def down(remove_data: bool, yes: bool, timeout: float) -> None:
-    """Stop everything; data are kept unless you say otherwise."""
+    """Stop everything; data are kept unless you say otherwise.
+
+    With --remove-data all embedded data go: what goes is listed, and you are asked first.
+
+    \b
+    Examples:
+      headgate local down
+      headgate local down --remove-data
+    """
     from headgate.local import services
     from headgate.settings import load_settings
 
     home = load_settings().home
     if remove_data:
-        _confirm(home, yes)
+        _confirm_removal(home, services.embedded_data(home), yes)
     ran = services.down(home, timeout)
-    console.done("stopped" if ran else "nothing was running")
+    kept = "" if remove_data else f"; the data are kept in {home}"
+    console.done(("stopped" if ran else "nothing was running") + kept)
     if remove_data:
         removed = services.remove_data(home)
-        for path in removed:
-            console.say(f"removed {path}")
         console.done(f"removed {len(removed)} file(s) and folder(s) under {home}")
 
 
-def _confirm(home: Path, yes: bool) -> None:
-    question = f"Remove all embedded data under {home}?"
-    confirm(question, yes=yes, otherwise="--remove-data needs --yes here")
+def _confirm_removal(home: Path, data: Sequence[Path], yes: bool) -> None:
+    """List the embedded data and go on only after a yes; where there are none nobody is asked."""
+    if not data:
+        return
+    console.say(f"this removes all embedded data under {home}:")
+    for path in data:
+        console.say(f"  {path.relative_to(home)}{'/' if path.is_dir() else ''}")
+    confirm("Remove them?", yes=yes, otherwise="--remove-data needs --yes here")
 
 
 @group.command()

@@ -232,13 +232,18 @@ def remove_data(home: Path) -> tuple[Path, ...]:
     """Remove all embedded data of a home whose services are stopped; what was removed."""
     if LocalFiles(home).supervisor_pid() is not None:
         raise UsageError("the local services still run", fix="headgate local down")
-    found = sorted({path for pattern in EMBEDDED_DATA for path in home.glob(pattern)})
+    found = embedded_data(home)
     for path in found:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()
-    return tuple(found)
+    return found
+
+
+def embedded_data(home: Path) -> tuple[Path, ...]:
+    """The files and folders of a home that `remove_data` would remove."""
+    return tuple(sorted({path for pattern in EMBEDDED_DATA for path in home.glob(pattern)}))
 
 
 def status(settings: Settings) -> tuple[ServiceState, ...]:
