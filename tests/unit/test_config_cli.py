@@ -141,9 +141,39 @@ def test_check_points_at_the_file_that_is_there(project: Path) -> None:
 def test_check_lists_everything_at_once(project: Path) -> None:
     edit(project, "STORAGE=minio\nDATA_PATH=/data/none.parquet\nVALIDATE_SCHEMA=yes\nDLQ_MAX=-1\n")
     assert set(faults(run("check"))) == {
-        *("DLQ_MAX", "S3_ENDPOINT", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD", "SCHEMA_PATH"),
+        *(
+            "DLQ_MAX",
+            "STORAGE",
+            "S3_ENDPOINT",
+            "MINIO_ROOT_USER",
+            "MINIO_ROOT_PASSWORD",
+            "SCHEMA_PATH",
+        ),
         *("DATASET", "TOPIC", "DLQ_TOPIC", "DATA_PATH"),
     }
+
+
+@pytest.mark.parametrize("profile", ["local", "local_kafka", "aws", "gcs", "azure"])
+def test_check_refuses_what_nothing_here_can_serve(project: Path, profile: str) -> None:
+    """Each of these profiles loads and shows, and the engine could not start with it."""
+    put_data(project)
+    assert run("select", profile).exit_code == 0
+    assert run("show").exit_code == 0
+    result = run("check")
+    assert isinstance(result.exception, InvalidSettingsError)
+    assert result.exception.exit_code == 3
+    words = faults(result)["STORAGE"]
+    assert "which this version does not bring" in words
+    assert "headgate config select env/embedded.env" in words
+
+
+def test_check_refuses_a_catalog_that_duckdb_cannot_read(project: Path) -> None:
+    put_data(project)
+    shipped = (project / "env" / "embedded.env").read_text()
+    edit(project, f"{shipped}\nCATALOG_URI=jdbc:postgresql://h/catalog\n")
+    assert "through which DuckDB" in faults(run("check"))["CATALOG_URI"]
+    edit(project, f"{shipped}\nCATALOG_URI=jdbc:sqlite:/tmp/c.db\n")
+    assert run("check").exit_code == 0
 
 
 def test_check_without_a_topic_says_so(project: Path) -> None:

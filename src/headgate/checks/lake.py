@@ -137,7 +137,7 @@ def extensions(settings: Settings) -> tuple[str, ...]:
     raise SettingsError(
         f"DuckDB cannot read STORAGE={settings.storage} here",
         why="reading is built for local files and S3",
-        fix="set STORAGE to local, minio or aws_s3",
+        fix="set STORAGE=local",
     )
 
 

@@ -10,6 +10,7 @@ from headgate.profile import ACTIVE, Sources
 from headgate.settings import Settings
 from headgate.variables import Finding, InvalidSettingsError
 
+SQLITE = "jdbc:sqlite:"
 REQUIRED = ("dataset", "topic", "dlq_topic")
 
 
@@ -20,11 +21,29 @@ def all_faults(sources: Sources) -> Iterator[Fault]:
     except InvalidSettingsError as error:
         yield from error.faults
     findings = (
+        *missing_parts(sources),
         *missing_values(sources),
         *unknown_dataset(sources),
         *missing_files(sources),
     )
     yield from (finding.located(sources) for finding in findings)
+
+
+def missing_parts(sources: Sources) -> Iterator[Finding]:
+    """Values that are valid but that nothing of this installation can serve."""
+    from headgate.engine.spark_options import EMBEDDED_FIX, lacking_connector
+
+    storage = sources.find("STORAGE")
+    if storage and (lacking := lacking_connector(storage.entry.value)):
+        yield Finding("STORAGE", f"is {storage.entry.value}, which {lacking}", EMBEDDED_FIX)
+    uri = sources.find("CATALOG_URI")
+    if uri and uri.entry.value.startswith("jdbc:") and not uri.entry.value.startswith(SQLITE):
+        yield Finding(
+            "CATALOG_URI",
+            "is a database other than SQLite, through which DuckDB (counts, dbt, certificate) finds"
+            " no table",
+            f"Write {SQLITE}<file>, or: headgate config select env/embedded.env, which works as it is",
+        )
 
 
 def missing_values(sources: Sources) -> Iterator[Finding]:

@@ -10,6 +10,15 @@ from pathlib import Path
 from headgate.errors import SettingsError
 from headgate.settings import Settings
 
+_CONNECTORS = {
+    "minio": "hadoop-aws",
+    "aws_s3": "hadoop-aws",
+    "gcs": "gcs-connector",
+    "azure": "hadoop-azure",
+}
+EMBEDDED_FIX = (
+    "Write STORAGE=local, or: headgate config select env/embedded.env, which works as it is"
+)
 ICEBERG = "org.apache.iceberg.spark"
 _SPLIT = re.compile(r"[\s'\"\\]")
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -75,11 +84,15 @@ def storage_options(settings: Settings) -> dict[str, str]:
 
 def check_bundled(settings: Settings) -> None:
     """Refuse a storage whose connector is not among the jars we bring."""
-    if settings.storage in ("gcs", "azure"):
-        raise SettingsError(
-            f"STORAGE={settings.storage} needs its Hadoop connector, which is not bundled",
-            fix="use STORAGE=local, minio or aws_s3",
-        )
+    if lacking := lacking_connector(settings.storage):
+        raise SettingsError(f"STORAGE={settings.storage} {lacking}", fix=EMBEDDED_FIX)
+
+
+def lacking_connector(storage: str) -> str:
+    """What this installation lacks for a storage, as the end of a sentence; empty for local files."""
+    if storage not in _CONNECTORS:
+        return ""
+    return f"needs Hadoop's connector {_CONNECTORS[storage]}, which this version does not bring"
 
 
 def _s3(settings: Settings) -> dict[str, str]:
