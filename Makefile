@@ -268,6 +268,9 @@ test-integration: $(DEV) $(PREPARED) ## with a real broker and Spark
 test-all: $(DEV) $(PREPARED) ## everything, the slow ones too; goes on where it was broken off
 	$(PYTEST) -p tests.resume $(SIDE_BY_SIDE) tests/integration tests/unit
 
+smoke: $(READY) ## what depends on Python's own library, with Debian's Python and one of 3.12 or newer
+	scripts/smoke.sh
+
 faults: $(PREPARED) ## kill the engine N times and compare: N=20
 	$(HG) bench faults --kills $(N)
 
