@@ -110,7 +110,7 @@ def started(make: Callable[[], Kind], tries: int = TRIES) -> Running[Kind]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """The session's broker. A run that is killed takes it along: the kernel ends it."""
-    running = start_broker(tmp_path_factory.mktemp("broker"))
+    running = start_broker(tmp_path_factory.mktemp("the broker"))
     try:
         yield running
     finally:
@@ -130,7 +130,7 @@ def private_broker(tmp_path: Path) -> Iterator[RunningBroker]:
 @pytest.fixture(scope="session")
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[CassandraServer]]:
     """The session's Cassandra, started by the first test that asks for it."""
-    folder = tmp_path_factory.mktemp("cassandra")
+    folder = tmp_path_factory.mktemp("the cassandra")
     with started(lambda: CassandraServer(folder)) as node:
         yield node
 
@@ -141,7 +141,7 @@ def connect(
 ) -> Iterator[Running[ConnectServer]]:
     """The session's Kafka Connect, with our own plugins, on the session's broker."""
     plugins = build_plugins(Path("connect")).folder
-    folder = tmp_path_factory.mktemp("connect")
+    folder = tmp_path_factory.mktemp("the connect")
     with started(lambda: ConnectServer(folder, broker.bootstrap, plugins)) as worker:
         yield worker
 
@@ -156,7 +156,7 @@ def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[PostgresServer]]:
     """A PostgreSQL for the tests of one file."""
-    folder = tmp_path_factory.mktemp("postgres")
+    folder = tmp_path_factory.mktemp("the postgres")
     with started(lambda: PostgresServer(folder)) as server:
         yield server
 

@@ -351,7 +351,8 @@ def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> No
 @pytest.fixture(scope="session")
 def lake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the shared session's catalog and warehouse are."""
-    return tmp_path_factory.mktemp("lake")
+    # With a blank, as in many a path: whatever runs on this home has to cope with it.
+    return tmp_path_factory.mktemp("the lake")
 
 
 @pytest.fixture(scope="session")
