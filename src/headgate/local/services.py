@@ -17,6 +17,7 @@ from headgate.engine.java import find_java
 from headgate.errors import HeadgateError, OperationError, UnavailableError, UsageError
 from headgate.local.embedded import EXTRA, with_what_they_need
 from headgate.local.embedded import fetch as fetch_extra
+from headgate.local.health import need_outside_services
 from headgate.local.process import alive, read_log, wait_until
 from headgate.local.state import (
     BROKER,
@@ -80,6 +81,7 @@ def up(
     """Start what does not run yet and wait until all of it is ready."""
     files = LocalFiles(settings.home)
     wanted = wanted_services(settings, only, extra)
+    need_outside_services(settings, wanted)
     _need_disk(settings.home)
     _fetch(wanted, settings.root)
     with files.asking():
@@ -113,6 +115,11 @@ def _ask(
         registry_port=settings.schema_registry_port,
         postgres_port=settings.postgres_port,
         exact_postgres_port=settings.origin("postgres_port") == "environment",
+        engine_ports={
+            "CONNECT_PORT": settings.connect_port,
+            "SPARK_UI_PORT": settings.spark_ui_port,
+            "METRICS_PORT": settings.metrics_port,
+        },
     )
     write_record(files.plan, plan)
     if running:

@@ -11,9 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from headgate.profile import read_running, write_atomically
+from headgate.profile import SUPERVISOR_LOCK, read_running, write_atomically
 
 BROKER = "broker"
 ENGINE = "engine"
@@ -82,6 +82,8 @@ class Plan(Record):
     registry_port: int = 0
     postgres_port: int = 0
     exact_postgres_port: bool = False
+    # The engine's ports by the settings that name them; an engine without any chooses its own.
+    engine_ports: dict[str, int] = Field(default_factory=dict[str, int])
 
 
 class EngineFile(Record):
@@ -105,7 +107,7 @@ class LocalFiles:
         self.home = home
         self.state = home / "local.json"
         self.plan = home / "local.plan.json"
-        self.lock = home / "local.lock"
+        self.lock = home / SUPERVISOR_LOCK
         self.endpoints = home / "endpoints.env"
         self.engine = home / "engine.json"
 
