@@ -19,6 +19,8 @@ ENVIRONMENT = "environment"
 RUNNING_SERVICES = "running services"
 # A supervisor of local services holds it as long as it runs.
 SUPERVISOR_LOCK = "local.lock"
+# Homes hold tokens, passwords and all that was ever declared or refused.
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 # What a profile says of its own dataset; any other dataset has these unless told otherwise.
 OF_A_DATASET = {
     "TOPIC": "{}.events",
@@ -212,7 +214,7 @@ def is_edited(root: Path) -> bool:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Readers see the old file or the new one; only the owner may read it, it can hold secrets."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from headgate.cli.console import console
 from headgate.errors import ConflictError
+from headgate.profile import PRIVATE_FOLDER
 
 # What says how much of this machine the command may use; everything else is its own.
 KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY", "SPARK_JAVA_OPTIONS"})
@@ -82,7 +83,8 @@ def emptied(home: Path) -> None:
     down(home)
     if home.exists():
         shutil.rmtree(home)
-    (home / "data").mkdir(parents=True)
+    home.mkdir(mode=PRIVATE_FOLDER, parents=True)
+    (home / "data").mkdir()
 
 
 @contextmanager

@@ -260,8 +260,9 @@ class HttpAnswer:
 
     @property
     def is_catalog(self) -> bool:
-        """Whether a catalog gave its configuration, or asks who wants it."""
-        return self.status in (401, 403) or (self.status == 200 and b'"defaults"' in self.body)
+        """Whether a catalog gave its configuration, or refused it in the form of Iceberg's API."""
+        expected = {200: b'"defaults"', 401: b'"error"', 403: b'"error"'}.get(self.status)
+        return expected is not None and expected in self.body
 
 
 class _NoRedirect(HTTPRedirectHandler):

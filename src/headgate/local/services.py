@@ -31,6 +31,7 @@ from headgate.local.state import (
     now,
     write_record,
 )
+from headgate.profile import PRIVATE_FOLDER
 from headgate.settings import Settings
 
 UP_SECONDS = 120.0
@@ -82,6 +83,7 @@ def up(
     files = LocalFiles(settings.home)
     wanted = wanted_services(settings, only, extra)
     need_outside_services(settings, wanted)
+    _make_home(settings)
     _need_disk(settings.home)
     _fetch(wanted, settings.root)
     with files.asking():
@@ -268,16 +270,23 @@ def _known(state: LocalState | None) -> tuple[str, ...]:
     return tuple(s.service for s in state.services) if state else ()
 
 
-def _need_disk(home: Path) -> None:
+def _make_home(settings: Settings) -> None:
+    """A home for its owner alone; a folder that a person named and made keeps its rights."""
+    home = settings.home
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(home).free
+        home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if settings.origin("home") == "default" and home.stat().st_uid == os.geteuid():
+            home.chmod(PRIVATE_FOLDER)
     except OSError as error:
         raise UnavailableError(
             "the home of the local services cannot be made",
             why=f"{home}: {error.strerror}",
             fix="set HEADGATE_HOME to a folder that can be written",
         ) from error
+
+
+def _need_disk(home: Path) -> None:
+    free = shutil.disk_usage(home).free
     if free < DISK_NEEDED:
         raise UnavailableError(
             "the disk is almost full",

@@ -13,7 +13,7 @@ from typing import IO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from headgate.profile import SUPERVISOR_LOCK, read_running, write_atomically
+from headgate.profile import PRIVATE_FOLDER, SUPERVISOR_LOCK, read_running, write_atomically
 
 BROKER = "broker"
 ENGINE = "engine"
@@ -150,7 +150,7 @@ class LocalFiles:
     @contextmanager
     def supervising(self) -> Generator[bool]:
         """Hold the lock for the supervisor's life; False when another one holds it."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with self.lock.open("a+") as handle:
             if not _locked(handle, fcntl.LOCK_EX):
                 yield False
@@ -163,7 +163,7 @@ class LocalFiles:
     @contextmanager
     def asking(self) -> Generator[None]:
         """One `up` or `down` at a time decides what runs."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with (self.home / "local.ask.lock").open("a") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
