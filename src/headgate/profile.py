@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import tempfile
@@ -16,6 +17,10 @@ ACTIVE = ".env"
 DEFAULT_PROFILE = "env/embedded.env"
 ENVIRONMENT = "environment"
 RUNNING_SERVICES = "running services"
+# A supervisor of local services holds it as long as it runs.
+SUPERVISOR_LOCK = "local.lock"
+# Homes hold tokens, passwords and all that was ever declared or refused.
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 # What a profile says of its own dataset; any other dataset has these unless told otherwise.
 OF_A_DATASET = {
     "TOPIC": "{}.events",
@@ -116,9 +121,26 @@ def read_profile(path: Path, shown: str) -> Source:
 
 
 def read_running(path: Path) -> Source:
-    """What the running local services wrote about themselves."""
+    """What the running local services wrote about themselves.
+
+    Addresses that a killed supervisor left behind are nobody's: its services died with it, and by now
+    another stack's may answer there.
+    """
+    if is_abandoned(path.parent):
+        return Source(RUNNING_SERVICES, path.name, {})
     source = read_profile(path, path.name)
     return Source(RUNNING_SERVICES, path.name, source.entries)
+
+
+def is_abandoned(home: Path) -> bool:
+    """Whether a supervisor ran in this home and none does any more."""
+    try:
+        with (home / SUPERVISOR_LOCK).open("r") as handle:
+            # Shared, so that two that only look do not take each other for a supervisor.
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # it is held, or there is none
+        return False
+    return True
 
 
 def from_environment(environ: Mapping[str, str]) -> Source:
@@ -192,7 +214,7 @@ def is_edited(root: Path) -> bool:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Readers see the old file or the new one; only the owner may read it, it can hold secrets."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -27,6 +27,7 @@ from headgate.axes import NAMES, SECRETS, VARIABLES, Values, contradictions, val
 from headgate.errors import SettingsError
 from headgate.profile import (
     DEFAULT_PROFILE,
+    RUNNING_SERVICES,
     Source,
     Sources,
     find_root,
@@ -37,6 +38,9 @@ from headgate.profile import (
 from headgate.variables import MASK, NOT_SET, InvalidSettingsError, without_secrets
 
 RUNNING_FILE = "endpoints.env"
+EMBEDDED_BROKER = "kafka"
+# The embedded brokers whose addresses this process has read: their folders by address.
+_embedded_brokers: dict[str, Path] = {}
 
 
 class Settings(Values):
@@ -194,7 +198,18 @@ class Settings(Values):
 
 def load_settings(root: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """The settings in force here: profile, running services and environment over the defaults."""
-    return Settings.from_sources(gather(root, environ))
+    settings = Settings.from_sources(gather(root, environ))
+    if settings.bootstrap_servers and settings.origin("bootstrap_servers") == RUNNING_SERVICES:
+        _embedded_brokers[settings.bootstrap_servers] = settings.home / EMBEDDED_BROKER
+    return settings
+
+
+def embedded_broker(bootstrap: str) -> Path | None:
+    """The folder of the embedded broker that these settings gave the address of; None if none did.
+
+    Clients know a broker by its address alone, and compare what answers there with this folder.
+    """
+    return _embedded_brokers.get(bootstrap)
 
 
 def gather(root: Path | None = None, environ: Mapping[str, str] | None = None) -> Sources:

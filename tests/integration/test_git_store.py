@@ -33,6 +33,18 @@ def bare(folder: Path) -> Path:
     return folder
 
 
+def test_only_the_owner_may_read_a_store(tmp_path: Path):
+    folder = tmp_path / "git" / "filters.git"
+    before = os.umask(0o022)
+    try:
+        GitStore(folder).commit(ID, '{"a": 1}\n', "alice", "Accept revision 1")
+    finally:
+        os.umask(before)
+    made = [folder.parent, folder, *(p for p in folder.rglob("*") if not p.name.endswith(".lock"))]
+    open_to_others = [path for path in made if path.stat().st_mode & 0o077]
+    assert (len(made) > 10, open_to_others) == (True, [])
+
+
 def test_an_accepted_revision_is_a_commit_of_its_file_with_its_author(tmp_path: Path):
     store = GitStore(tmp_path / "filters.git")
     commit = store.commit(ID, '{"a": 1}\n', "alice", "Accept revision 1")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 from tests.integration.conftest import READY_SECONDS
@@ -53,6 +54,13 @@ def test_values_go_round_by_avro_and_by_json_schema(client: RegistryClient) -> N
     assert [reader.read(avro.write(value)).value for value in values] == values
     assert reader.read(plain.write({"pk": "1", "more": [1]})).value == {"pk": "1", "more": [1]}
     assert {"topic1-value", "topic2-value"} <= set(client.subjects())
+
+
+def test_another_registry_on_its_port_is_not_taken_for_it(
+    registry: Running[RegistryServer], tmp_path: Path
+) -> None:
+    assert registry.service.is_own()
+    assert not RegistryServer(tmp_path, port=registry.service.port).is_own()
 
 
 def test_a_schema_keeps_its_id(client: RegistryClient) -> None:

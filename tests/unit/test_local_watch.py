@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 
 from headgate.errors import ConflictError
-from headgate.local import children, supervisor
+from headgate.local import children, ports, supervisor
 from headgate.local.children import EngineService
-from headgate.local.process import Child
-from headgate.local.service import Ended
+from headgate.local.process import Child, Command
+from headgate.local.service import PORT_IN_USE, Ended
 from headgate.local.state import LocalFiles, Phase, Plan, now
 from headgate.local.supervisor import BACK_OFF, GIVE_UP_AFTER, Watched
 
@@ -159,6 +159,53 @@ def test_what_ran_before_is_tried_again_when_its_start_is_refused(watched, servi
     assert watched.state.pid == 42
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """Every service that is made; none gets its port."""
+    made: list[FakeService] = []
+
+    def make(files, plan):
+        made.append(service := FakeService())
+        service.explain = lambda child: Ended(PORT_IN_USE, "stop the other", retry=False)
+        return service
+
+    monkeypatch.setitem(supervisor.KINDS, "broker", make)
+    return made
+
+
+def test_one_whose_port_was_taken_before_it_came_up_is_made_anew(watched, made, clock):
+    for count in range(1, GIVE_UP_AFTER):
+        clock.now += 60
+        watched.tick()
+        die(watched, clock)
+        assert (len(made), watched.state.state) == (count, Phase.RESTARTING)
+    clock.now += 60
+    watched.tick()
+    made[-1].is_ready = True
+    watched.tick()
+    assert (len(made), watched.state.state) == (GIVE_UP_AFTER, Phase.READY)
+
+
+def test_one_that_was_ready_waits_for_its_own_port(watched, made, clock):
+    watched.tick()
+    made[0].is_ready = True
+    watched.tick()
+    for _ in range(GIVE_UP_AFTER + 1):
+        die(watched, clock)
+        assert (watched.state.state, watched.state.why) == (Phase.RESTARTING, PORT_IN_USE)
+        clock.now += 60
+        watched.tick()
+    assert len(made) == 1
+
+
+def test_one_that_never_gets_a_port_is_given_up(watched, made, clock):
+    for _ in range(GIVE_UP_AFTER):
+        clock.now += 60
+        watched.tick()
+        die(watched, clock)
+    assert (watched.state.state, watched.state.why) == (Phase.FAILED, PORT_IN_USE)
+
+
 def test_its_endpoints_stay_while_it_restarts(watched, clock):
     assert watched.endpoints == {}
     watched.tick()
@@ -200,6 +247,38 @@ def test_an_engine_that_starts_again_forgets_where_it_listened(plan, tmp_path):
     assert command.argv[-2:] == ("engine", "run")
     assert command.env is not None
     assert command.env["HEADGATE_HOME"] == str(tmp_path)
+
+
+def test_an_engine_that_starts_again_is_given_the_ports_it_had(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(ports, "lock_folder", lambda: tmp_path)
+    wanted = dict.fromkeys(("CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT"), 0)
+    engine = EngineService(LocalFiles(tmp_path), plan.model_copy(update={"engine_ports": wanted}))
+    try:
+        first, second = engine.command().env, engine.command().env
+    finally:
+        ports.release_ports("engine")
+    assert first is not None
+    assert first == second
+    assert len({int(first[name]) for name in wanted} - {0}) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "why", "retry"),
+    [
+        (-9, "it was killed by signal 9", True),
+        (2, "no such table", False),
+        (1, "no such table", True),
+    ],
+)
+def test_why_an_engine_ended_is_its_last_error_unless_it_was_killed(
+    plan, tmp_path, code, why, retry
+):
+    child = FakeChild("run")
+    child.exit_code, child.log_from = code, 0
+    child.command = Command(("run",), tmp_path / "engine.log", tmp_path)
+    child.command.log.write_text("error HG-1001: no such table\nmetrics on http://localhost:9249\n")
+    ended = EngineService(LocalFiles(tmp_path), plan).explain(cast(Child, child))
+    assert (ended.why, ended.retry) == (why, retry)
 
 
 def test_an_engine_started_by_hand_is_not_disturbed(plan, tmp_path, monkeypatch):

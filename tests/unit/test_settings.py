@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -326,6 +327,16 @@ def test_an_embedded_broker_left_running_does_not_replace_the_chosen_one(project
     (project / ".headgate").mkdir()
     (project / ".headgate" / "endpoints.env").write_text("BOOTSTRAP_SERVERS=localhost:1\n")
     assert load_settings(project, {}).bootstrap_servers == "there:9092"
+
+
+def test_addresses_that_a_killed_supervisor_left_behind_do_not_count(project: Path) -> None:
+    home = project / ".headgate"
+    home.mkdir()
+    (home / "endpoints.env").write_text("BOOTSTRAP_SERVERS=localhost:1\n")
+    with (home / "local.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert load_settings(project, {}).bootstrap_servers == "localhost:1"
+    assert load_settings(project, {}).bootstrap_servers is None
 
 
 def test_running_services_are_found_in_another_home(project: Path) -> None:

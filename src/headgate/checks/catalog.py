@@ -145,8 +145,14 @@ def _files(settings: Settings) -> dict[str, str]:
 
 
 def _away(settings: Settings, error: Exception) -> UnavailableError:
+    fix = "check CATALOG_URI, and the space left on the disk"
+    if settings.catalog == "rest":
+        fix = (
+            "start that catalog or correct CATALOG_URI; "
+            "`headgate config select env/embedded.env` uses an embedded one"
+        )
     return UnavailableError(
         f"the {settings.catalog} catalog does not answer",
         why=f"{settings.shown('catalog_uri')}: {type(error).__name__}: {error}",
-        fix="check CATALOG_URI, or start the services with `headgate local up`",
+        fix=fix,
     )

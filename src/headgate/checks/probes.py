@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import urllib.error
-import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -13,15 +9,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from headgate.checks.stages import Answer, GeneratorMetrics
 from headgate.engine.lease import active_engine
 from headgate.errors import HeadgateError, UnavailableError
-from headgate.local.health import health
+from headgate.local.health import STORAGE, ask_storage, health
 from headgate.local.process import port_answers
+from headgate.local.state import BROKER, ENGINE
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
     from headgate.engine.topics import TopicState
 
-BROKER, ENGINE, STORAGE = "broker", "engine", "storage"
 OUR_HEADER = "headgate.job"
 
 
@@ -58,32 +54,9 @@ def _engine_elsewhere(settings: Settings, store: OpsStore, words: str) -> Answer
 
 
 def probe_storage(settings: Settings) -> Answer:
-    if settings.storage == "local":
-        return _folder(Path(settings.warehouse.removeprefix("file:")))
-    if not settings.s3_endpoint:
-        return Answer(STORAGE, True, f"{settings.storage}, not asked: its rights are the cloud's")
-    endpoint = settings.s3_endpoint
-    scheme = "https" if settings.s3_use_ssl else "http"
-    url = (endpoint if "://" in endpoint else f"{scheme}://{endpoint}").rstrip("/")
-    path = "/minio/health/live" if settings.storage == "minio" else "/"
-    return _answer_of(url + path, settings.http_timeout)
-
-
-def _folder(folder: Path) -> Answer:
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    writable = there.is_dir() and os.access(there, os.W_OK)
-    return Answer(STORAGE, writable, f"{folder}", "can be written")
-
-
-def _answer_of(url: str, timeout: float) -> Answer:
-    """Any answer below 500 will do: without credentials a bucket says 403."""
-    try:
-        with urllib.request.urlopen(url, timeout=timeout) as answer:
-            return Answer(STORAGE, True, f"{url} answers {answer.status}")
-    except urllib.error.HTTPError as error:
-        return Answer(STORAGE, error.code < 500, f"{url} answers {error.code}")
-    except OSError as error:
-        return Answer(STORAGE, False, f"{url}: {error}")
+    storage = ask_storage(settings)
+    place = f"{storage.address}: " if settings.storage == "local" else ""
+    return Answer(STORAGE, storage.healthy, place + storage.words)
 
 
 def generator_metrics(settings: Settings) -> GeneratorMetrics | None:

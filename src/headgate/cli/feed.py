@@ -174,7 +174,10 @@ def plan_from(
 
 
 def bootstrap_of(settings: Settings) -> str:
+    from headgate.engine.topics import Topics
+
     if settings.bootstrap_servers:
+        Topics(settings.bootstrap_servers).refuse_another_cluster()
         return settings.bootstrap_servers
     raise UnavailableError(
         "no broker is running",

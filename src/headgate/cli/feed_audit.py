@@ -23,6 +23,7 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
       headgate feed audit business
       headgate feed audit business --once
     """
+    from headgate.cli.feed import bootstrap_of
     from headgate.cli.reconcile_pairs import declared_pair
     from headgate.errors import UsageError
     from headgate.feeds.audit import copy_audit
@@ -39,7 +40,7 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
             why="its section has no `audit.cassandra`, or no `audit.topic`",
             fix="write for example `audit: {cassandra: dq.audit}`",
         )
-    bootstrap = str(settings.need("bootstrap_servers"))
+    bootstrap = bootstrap_of(settings)
     with open_session(settings) as cassandra, interruption() as stopped:
         copied = copy_audit(
             cassandra,

@@ -156,19 +156,19 @@ def _rows(found: Sequence[ServiceState]) -> list[dict[str, object]]:
 
 @group.command()
 def health() -> None:
-    """Ask each service; exit code 8 when one is away."""
+    """Ask broker, engine, added services, storage and a REST catalog; exit code 8 when one is away.
+
+    A broker or service of another stack that answers on the port of this one's own counts as away.
+    """
+    from headgate.local.health import away_error
     from headgate.local.health import health as ask
     from headgate.settings import load_settings
 
-    answers = ask(load_settings())
+    settings = load_settings()
+    answers = ask(settings)
     console.data(list(answers))
-    away = [answer.service for answer in answers if not answer.healthy]
-    if away:
-        raise UnavailableError(
-            f"away: {', '.join(away)}",
-            why="; ".join(f"{a.service}: {a.words}" for a in answers if not a.healthy),
-            fix="headgate local up, or headgate local logs",
-        )
+    if away := [answer for answer in answers if not answer.healthy]:
+        raise away_error(settings, away)
 
 
 @group.command()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from headgate.cli.console import console
 from headgate.errors import ConflictError, HeadgateError
+from headgate.profile import PRIVATE_FOLDER
 
 # What says how much of this machine the command may use; everything else is its own.
 KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY", "SPARK_JAVA_OPTIONS"})
@@ -83,7 +84,8 @@ def emptied(home: Path) -> None:
     down(home)
     if home.exists():
         shutil.rmtree(home)
-    (home / "data").mkdir(parents=True)
+    home.mkdir(mode=PRIVATE_FOLDER, parents=True)
+    (home / "data").mkdir()
 
 
 @contextmanager

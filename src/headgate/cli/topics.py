@@ -87,7 +87,7 @@ def _open(settings: Settings) -> Topics:
     if not settings.bootstrap_servers and settings.broker == "embedded":
         raise UnavailableError(
             "the embedded broker is not running",
-            why=f"{settings.running_file} is not there",
+            why=f"no running broker has written its address to {settings.running_file}",
             fix="headgate local up",
         )
     topics = Topics(settings.need("bootstrap_servers"))

@@ -14,6 +14,11 @@ def this_engine() -> str:
     return f"{socket.gethostname()}/{pid}/{_started(pid)}/{uuid.uuid4().hex[:8]}"
 
 
+def is_process(holder: str, pid: int) -> bool:
+    """Whether the holder is the process of this machine that has this id."""
+    return holder.split("/")[:2] == [socket.gethostname(), str(pid)]
+
+
 def is_dead(holder: str) -> bool:
     """Whether the holder is a process of this machine that is gone; False when it cannot be known."""
     parts = holder.split("/")

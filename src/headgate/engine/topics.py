@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
     TopicDescription,
 )
 
-from headgate.engine.admin import shared_admin
+from headgate.engine.admin import advise_when_away, expected_cluster_id, shared_admin
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 DAY_MS = 86_400_000
@@ -91,27 +91,66 @@ class TopicGaps:
 
 
 class Topics:
-    """The topics of one broker. Every call ends within a few `timeout` seconds or raises."""
+    """The topics of one broker. Every call ends within a few `timeout` seconds or raises.
+
+    Whoever writes to Kafka asks here for its topics first, so this is where the embedded broker is
+    known as the stack's own: a broker of another cluster at its address is refused.
+    """
 
     def __init__(self, bootstrap: str, timeout: float = 10.0) -> None:
         self.bootstrap = bootstrap
         self._timeout = timeout
-        self._admin = cast("_Admin", cast("object", shared_admin(bootstrap, timeout)))
+        self._client = cast("_Admin", cast("object", shared_admin(bootstrap, timeout)))
+        self._is_checked = False
+
+    @property
+    def _admin(self) -> _Admin:
+        """The client, unless another stack's broker answers it."""
+        self.refuse_another_cluster()
+        return self._client
+
+    def refuse_another_cluster(self) -> None:
+        """Raise when a broker of another stack answers at the address of this stack's own.
+
+        Asked once; again while nobody answers.
+        """
+        expected = None if self._is_checked else expected_cluster_id(self.bootstrap)
+        if expected is None:
+            self._is_checked = True
+            return
+        cluster = self.cluster_id()
+        self._is_checked = cluster == expected
+        if cluster not in (None, expected):
+            raise UnavailableError(
+                f"the broker at {self.bootstrap} is not this stack's own",
+                why=f"its cluster is {cluster}, the one in this stack's data is {expected}",
+                fix="headgate local status; `headgate local down` and `up` choose another port",
+            )
+
+    def cluster_id(self) -> str | None:
+        """The id of the cluster that answers here, whichever it is; None when none does."""
+        try:
+            self._need_connection()
+            metadata = self._client.list_topics(timeout=self._timeout)
+        except (KafkaException, UnavailableError):
+            return None
+        return metadata.cluster_id if metadata.brokers else None
 
     def need(self) -> None:
         """Raise at once when no server accepts a connection; the other calls wait for one."""
+        self._need_connection()
+        self.refuse_another_cluster()
+
+    def _need_connection(self) -> None:
         if not any(_accepts(server) for server in self.bootstrap.split(",")):
             raise self._away("the broker is away")
 
     def brokers(self) -> int:
         """How many brokers answer; 0 when none does."""
         try:
-            self.need()
-        except UnavailableError:
-            return 0
-        try:
-            return len(self._admin.list_topics(timeout=self._timeout).brokers)
-        except KafkaException:
+            self._need_connection()
+            return len(self._client.list_topics(timeout=self._timeout).brokers)
+        except (KafkaException, UnavailableError):
             return 0
 
     def names(self) -> tuple[str, ...]:
@@ -276,7 +315,7 @@ class Topics:
         return UnavailableError(
             words,
             why=f"the broker at {self.bootstrap} does not answer",
-            fix="start it with `headgate local up`, or check BOOTSTRAP_SERVERS",
+            fix=advise_when_away(self.bootstrap),
         )
 
 

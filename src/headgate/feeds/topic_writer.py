@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException
 
+from headgate.engine.admin import advise_when_away
 from headgate.engine.topics import Topics
 from headgate.errors import OperationError, UnavailableError
 from headgate.metrics.producing import Setting, producer
@@ -113,7 +114,7 @@ class TopicWriter:
             f"the broker at {self._bootstrap} is away; it acknowledged "
             f"{self.acknowledged:,} of {self._queued:,} records",
             why=why,
-            fix="start it with `headgate local up`, or check BOOTSTRAP_SERVERS",
+            fix=advise_when_away(self._bootstrap),
         )
 
     def _refused(self, error: KafkaError, records: int) -> OperationError:

@@ -7,13 +7,16 @@ from pathlib import Path
 from string import Template
 
 from headgate.local import cql, java_server
-from headgate.local.embedded_server import EmbeddedServer
+from headgate.local.embedded_server import IDENTITY, EmbeddedServer
 from headgate.local.java_server import Runtime
-from headgate.local.process import LOOPBACK, Child, Command, any_port, choose_port
+from headgate.local.process import LOOPBACK, Command, any_port
+from headgate.local.service import PORT_IN_USE
 
 NAME = "cassandra"
 PORT = 9042
 STORAGE_PORT = 7000
+# What every embedded node was called before each had a name of its own.
+FIRST_CLUSTER_NAME = "headgate"
 LOCAL_DC = "datacenter1"
 # Cassandra 5.0 does not start on a later one.
 JAVA = (17,)
@@ -33,8 +36,8 @@ CAUSES = (
     java_server.DISK_FULL,
     java_server.NOT_WRITABLE,
     java_server.NO_MEMORY,
-    ("Address already in use", "its port is in use", "stop the other program or its node"),
-    ("is in use by another process", "its port is in use", "stop the other program or its node"),
+    ("Address already in use", PORT_IN_USE, "stop the other program or its node"),
+    ("is in use by another process", PORT_IN_USE, "stop the other program or its node"),
     (
         *("CommitLogReplayException", "its commit log is damaged"),
         "move the newest file of the commitlog folder away, or remove the data",
@@ -49,10 +52,12 @@ class CassandraServer(EmbeddedServer):
     stop_seconds = 30.0
     causes = CAUSES
 
-    def __init__(self, folder: Path, log: Path | None = None, port: int = 0) -> None:
-        """`port` 0 takes any free one."""
+    def __init__(
+        self, folder: Path, log: Path | None = None, port: int = 0, storage_port: int = 0
+    ) -> None:
+        """A port of 0 takes any free one; a node of one has to have a storage port all the same."""
         self.port = port or any_port()
-        self._storage_port = _storage_port(self.port, free=not port)
+        self._storage_port = storage_port or any_port([self.port])
         super().__init__(folder, log, f"{LOOPBACK}:{self.port}")
 
     @property
@@ -82,11 +87,22 @@ class CassandraServer(EmbeddedServer):
     def yaml(self) -> str:
         """The node's configuration; the same node gives the same text."""
         return Template(YAML.read_text("utf-8")).substitute(
-            folder=self.folder, host=LOOPBACK, port=self.port, storage_port=self._storage_port
+            cluster=self.identity,
+            folder=self.folder,
+            host=LOOPBACK,
+            port=self.port,
+            storage_port=self._storage_port,
         )
 
-    def ready(self, child: Child) -> bool:
-        return cql.answers(self.port)
+    @property
+    def identity(self) -> str:
+        """The cluster's name. A node whose data have a name keeps it, or it would not start."""
+        if (self.folder / "data").is_dir() and not (self.folder / IDENTITY).is_file():
+            return FIRST_CLUSTER_NAME
+        return super().identity
+
+    def is_own(self) -> bool:
+        return cql.cluster_name(self.port) == self.identity
 
     def endpoints(self) -> Mapping[str, str]:
         return {
@@ -99,10 +115,3 @@ class CassandraServer(EmbeddedServer):
 def options() -> tuple[str, ...]:
     """The JVM's options: what Cassandra needs of a Java with modules, and a quick start."""
     return tuple(OPTIONS.read_text("utf-8").split())
-
-
-def _storage_port(port: int, *, free: bool) -> int:
-    """The port that other nodes would use; a node of one has to have it all the same."""
-    if free:
-        return any_port([port])
-    return choose_port(STORAGE_PORT, "Cassandra's storage port", taken=(port,))

@@ -8,13 +8,14 @@ from headgate.local import java_server
 from headgate.local.cassandra import JAVA, LOCAL_DC, LOGGING, options
 from headgate.local.embedded_server import EmbeddedServer, http_answer
 from headgate.local.java_server import JVM, Runtime
-from headgate.local.process import LOOPBACK, Child, Command, any_port
+from headgate.local.process import LOOPBACK, Command, any_port
+from headgate.local.service import PORT_IN_USE
 
 NAME = "cdc"
 BUNDLE = "debezium-cassandra"
 TOPIC_PREFIX = "cassandra"
 CONFIG = "cdc.properties"
-AWAY, TAKEN = "Cassandra does not answer it", "its port is in use"
+AWAY = "Cassandra does not answer it"
 # Its health port listens on every address and no option changes that; it tells how it is, no data.
 # Without `poll.interval.ms` an event waits a second.
 PROPERTIES = """connector.name=headgate
@@ -53,7 +54,7 @@ CAUSES = (
     java_server.NOT_WRITABLE,
     java_server.NO_MEMORY,
     ("AllNodesFailedException", AWAY, "headgate local health"),
-    ("Address already in use", TAKEN, "start it again"),
+    ("Address already in use", PORT_IN_USE, "start it again"),
 )
 
 
@@ -62,7 +63,7 @@ class CdcServer(EmbeddedServer):
 
     name = NAME
     causes = CAUSES
-    passing = frozenset({AWAY, TAKEN})
+    passing = frozenset({AWAY})
 
     def __init__(
         self,
@@ -110,6 +111,7 @@ class CdcServer(EmbeddedServer):
             folder=self.folder,
         )
 
-    def ready(self, child: Child) -> bool:
-        found = http_answer(f"http://{LOOPBACK}:{self.port}/health") or b""
-        return b'"healthy":true' in found.replace(b" ", b"")
+    def is_own(self) -> bool:
+        """Whether it is healthy; it ends when it cannot have its port, which is any free one."""
+        page = http_answer(f"http://{LOOPBACK}:{self.port}/health") or b""
+        return b'"healthy":true' in page.replace(b" ", b"")

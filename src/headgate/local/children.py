@@ -8,11 +8,21 @@ from collections.abc import Mapping
 
 from headgate.errors import ConflictError
 from headgate.local import kafka
-from headgate.local.process import Child, Command, choose_port, port_answers, read_log, runs_ours
+from headgate.local.ports import reserve_port
+from headgate.local.process import (
+    Child,
+    Command,
+    port_answers,
+    port_is_free,
+    read_log,
+    runs_ours,
+    wait_until,
+)
 from headgate.local.service import Ended
 from headgate.local.state import BROKER, ENGINE, LocalFiles, Plan
 
 ENGINE_STOP_SECONDS = 60.0
+PORT_SECONDS = 2.0
 BROKER_STOP_SECONDS = 20.0
 # Exit codes of our own commands after which the same start would fail the same way.
 FINAL_EXIT_CODES = frozenset({2, 3, 6, 7})
@@ -24,8 +34,8 @@ class BrokerService:
     name = BROKER
 
     def __init__(self, files: LocalFiles, plan: Plan) -> None:
-        port = choose_port(plan.kafka_port, "KAFKA_PORT", exact=plan.exact_port)
-        other = choose_port(port + 1, "the controller's port", taken=(port,))
+        port = reserve_port(BROKER, plan.kafka_port, "KAFKA_PORT", exact=plan.exact_port)
+        other = reserve_port(BROKER, port + 1, "the controller's port")
         self._runtime = kafka.kafka_runtime()
         self._broker = kafka.Broker(files.home / "kafka", port, other, files.log(BROKER))
         self.address: str | None = self._broker.bootstrap
@@ -57,6 +67,10 @@ class EngineService:
         self._files, self._plan = files, plan
         self.address: str | None = None
         self._endpoints: dict[str, str] = {}
+        # Reserved here and handed over, so that an engine that is started again gets the same ones.
+        self._ports = {
+            name: reserve_port(ENGINE, wanted, name) for name, wanted in plan.engine_ports.items()
+        }
 
     def command(self) -> Command:
         self._refuse_beside_another()
@@ -64,6 +78,9 @@ class EngineService:
         self._endpoints, self.address = {}, None
         argv = (sys.executable, "-m", "headgate.cli.main", "engine", "run")
         env = {**os.environ, "HEADGATE_HOME": str(self._files.home), "PYTHONUNBUFFERED": "1"}
+        env |= {name: str(port) for name, port in self._ports.items()}
+        # The JVM of an engine that was killed may take a moment to let go of them.
+        wait_until(lambda: all(map(port_is_free, self._ports.values())), PORT_SECONDS)
         return Command(argv, self._files.log(ENGINE), self._plan.root, env)
 
     def _refuse_beside_another(self) -> None:
@@ -93,9 +110,13 @@ class EngineService:
         return True
 
     def explain(self, child: Child) -> Ended:
+        """A killed engine could not say why: its last words are about something else."""
+        code = child.exit_code
+        if code is not None and code < 0:
+            return Ended(f"it was killed by signal {-code}", "headgate local logs", retry=True)
         why, fix = last_error(read_log(child.command.log, child.log_from))
-        retry = child.exit_code not in FINAL_EXIT_CODES
-        return Ended(why or f"exit code {child.exit_code}", fix or "headgate local logs", retry)
+        retry = code not in FINAL_EXIT_CODES
+        return Ended(why or f"exit code {code}", fix or "headgate local logs", retry)
 
     def endpoints(self) -> Mapping[str, str]:
         return self._endpoints

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from headgate.engine.bundles import bundle
 from headgate.local import java_server
-from headgate.local.embedded_server import EmbeddedServer, http_answer
+from headgate.local.embedded_server import EmbeddedServer, http_answer, json_field
 from headgate.local.java_server import JVM, Runtime
 from headgate.local.process import LOOPBACK, Child, Command, any_port
+from headgate.local.service import PORT_IN_USE
 
 NAME = "connect"
 PORT = 8083
@@ -57,7 +58,7 @@ CAUSES = (
     java_server.DISK_FULL,
     java_server.NOT_WRITABLE,
     java_server.NO_MEMORY,
-    ("Address already in use", "its port is in use", "stop the other program, or set its port"),
+    ("Address already in use", PORT_IN_USE, "stop the other program, or set its port"),
     (
         *("Failed to find any class", "a plugin named in its configuration is not there"),
         "headgate connect build",
@@ -138,9 +139,19 @@ class ConnectServer(EmbeddedServer):
             allowed="|".join(ALLOWED),
         )
 
+    def is_own(self) -> bool:
+        """Whether a worker of this worker's Kafka cluster answers; another stack's has another.
+
+        Workers of one cluster and group are one Connect: each answers for all.
+        """
+        from headgate.engine.topics import Topics
+
+        cluster = json_field(http_answer(f"{self.url}/") or b"", "kafka_cluster_id")
+        return cluster is not None and cluster == Topics(self.bootstrap, 2.0).cluster_id()
+
     def ready(self, child: Child) -> bool:
-        """Its REST answers only once the worker has joined its group."""
-        return http_answer(f"{self.url}/connectors") is not None
+        """Its list of connectors is given only once the worker has joined its group."""
+        return http_answer(f"{self.url}/connectors") is not None and self.is_own()
 
     def endpoints(self) -> Mapping[str, str]:
         return {"KAFKA_CONNECT_URL": self.url, "KAFKA_CONNECT_METRICS_URL": self.metrics_url}

@@ -11,8 +11,8 @@ from headgate.local import cassandra, cdc, connect, postgres, registry
 from headgate.local.cassandra import CassandraServer
 from headgate.local.cdc import CdcServer
 from headgate.local.connect import ConnectServer
+from headgate.local.ports import reserve_port
 from headgate.local.postgres import PostgresServer
-from headgate.local.process import choose_port
 from headgate.local.registry import RegistryServer
 from headgate.local.state import (
     BROKER,
@@ -41,22 +41,24 @@ PLUGIN_SOURCES = "connect"
 
 def cassandra_service(files: LocalFiles, plan: Plan) -> CassandraServer:
     exact = plan.exact_cassandra_port
-    port = choose_port(plan.cassandra_port, "CASSANDRA_PORT", exact=exact)
-    return CassandraServer(files.home / CASSANDRA, files.log(CASSANDRA), port)
+    port = reserve_port(CASSANDRA, plan.cassandra_port, "CASSANDRA_PORT", exact=exact)
+    storage_port = reserve_port(CASSANDRA, cassandra.STORAGE_PORT, "Cassandra's storage port")
+    return CassandraServer(files.home / CASSANDRA, files.log(CASSANDRA), port, storage_port)
 
 
 def postgres_service(files: LocalFiles, plan: Plan) -> PostgresServer:
-    port = choose_port(plan.postgres_port, "POSTGRES_PORT", exact=plan.exact_postgres_port)
+    exact = plan.exact_postgres_port
+    port = reserve_port(POSTGRES, plan.postgres_port, "POSTGRES_PORT", exact=exact)
     return PostgresServer(files.home / POSTGRES, files.log(POSTGRES), port)
 
 
 def registry_service(files: LocalFiles, plan: Plan) -> RegistryServer:
-    port = choose_port(plan.registry_port, "SCHEMA_REGISTRY_PORT")
+    port = reserve_port(REGISTRY, plan.registry_port, "SCHEMA_REGISTRY_PORT")
     return RegistryServer(files.home / REGISTRY, files.log(REGISTRY), port)
 
 
 def connect_service(files: LocalFiles, plan: Plan) -> ConnectServer:
-    port = choose_port(plan.connect_port, "KAFKA_CONNECT_PORT")
+    port = reserve_port(CONNECT, plan.connect_port, "KAFKA_CONNECT_PORT")
     folder = files.home / CONNECT
     plugins = connect_plugins(plan.root) or folder / "plugins"
     bootstrap, log = _bootstrap(files, plan), files.log(CONNECT)

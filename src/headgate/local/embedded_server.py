@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -16,6 +19,7 @@ from headgate.local.process import Child
 from headgate.local.service import Ended
 
 ANSWER_SECONDS = 2.0
+IDENTITY = "identity"
 
 
 class EmbeddedServer:
@@ -39,6 +43,22 @@ class EmbeddedServer:
 
     def find_runtime(self) -> Runtime:
         return java_server.runtime_of(self.name)
+
+    @property
+    def identity(self) -> str:
+        """A name that no other server has, drawn when its folder is first used and kept there.
+
+        A server that can be told a name gives it to whoever asks. So what answers on its port can
+        be known as this server, and not one of another stack.
+        """
+        return read_or_draw(self.folder / IDENTITY, f"headgate-{secrets.token_hex(8)}")
+
+    def is_own(self) -> bool:
+        """Whether what answers on its port is this server."""
+        raise NotImplementedError
+
+    def ready(self, child: Child) -> bool:
+        return self.is_own()
 
     def write(self, texts: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
         """Its configuration, as it is to be at this start."""
@@ -66,6 +86,17 @@ class EmbeddedServer:
         java_server.stop(self.runtime, self.folder, child, self.stop_seconds)
 
 
+def read_or_draw(path: Path, text: str) -> str:
+    """What a file of the owner's says, written with this text when there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(text)
+    except FileExistsError:
+        pass
+    return path.read_text("ascii")
+
+
 def http_answer(url: str) -> bytes | None:
     """What is answered with 200 there; None when nothing is."""
     try:
@@ -73,3 +104,13 @@ def http_answer(url: str) -> bytes | None:
             return answer.read() if answer.status == 200 else None
     except (URLError, OSError):
         return None
+
+
+def json_field(text: bytes, name: str) -> str | None:
+    """A text of a JSON object; None when there is none of that name."""
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return None
+    value = cast("dict[str, object]", found).get(name) if isinstance(found, dict) else None
+    return value if isinstance(value, str) else None

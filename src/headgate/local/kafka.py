@@ -9,10 +9,12 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.engine.admin import read_cluster_id
 from headgate.errors import UnavailableError
 from headgate.local import java_server
 from headgate.local.java_server import JVM, LOGGING, Runtime
 from headgate.local.process import LOOPBACK, Child, Command, port_answers
+from headgate.local.service import PORT_IN_USE
 
 FORMAT_SECONDS = 60
 # A short session lets a broker that was killed come back in seconds: its dead registration
@@ -47,7 +49,7 @@ group.min.session.timeout.ms=1000
 # What the broker's log says, what it means, what to do.
 CAUSES = (
     java_server.DISK_FULL,
-    ("Address already in use", "its port is in use", "stop the other program or set KAFKA_PORT"),
+    ("Address already in use", PORT_IN_USE, "stop the other program or set KAFKA_PORT"),
     ("Failed to acquire lock", "another broker uses its data", "stop that broker first"),
     java_server.NOT_WRITABLE,
     java_server.NO_MEMORY,
@@ -168,12 +170,16 @@ def stop(broker: Broker, runtime: Runtime, child: Child, limit: float = 20.0) ->
 
 
 def ready(broker: Broker) -> bool:
-    """Whether it answers a client with itself as a live broker."""
+    """Whether it answers a client as a live broker of the cluster in its own data folder.
+
+    Any broker may answer on the port, for example that of a stack which took it first.
+    """
     if not port_answers(broker.port, 0.2):
         return False
     from headgate.engine.topics import Topics
 
-    return Topics(broker.bootstrap, timeout=2.0).brokers() > 0
+    own = read_cluster_id(broker.folder)
+    return own is not None and Topics(broker.bootstrap, timeout=2.0).cluster_id() == own
 
 
 def why_it_ended(log: Path, exit_code: int | None, since: int = 0) -> tuple[str, str]:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from headgate.errors import UnavailableError
 from headgate.local import java_server
-from headgate.local.embedded_server import EmbeddedServer
-from headgate.local.process import LOOPBACK, Child, Command, any_port, wait_until
+from headgate.local.embedded_server import EmbeddedServer, read_or_draw
+from headgate.local.process import LOOPBACK, Child, Command, alive, any_port, wait_until
+from headgate.local.service import PORT_IN_USE
 
 NAME = "postgres"
 USER, DATABASE = "headgate", "events"
@@ -47,7 +48,7 @@ STILL_THERE = "processes of the one before still end"
 CAUSES = (
     java_server.DISK_FULL,
     java_server.NOT_WRITABLE,
-    ("Address already in use", "its port is in use", "stop the other program, or set its port"),
+    ("Address already in use", PORT_IN_USE, "stop the other program, or set its port"),
     ("pre-existing shared memory block", STILL_THERE, "wait a moment"),
     ('lock file "postmaster.pid" already exists', STILL_THERE, "stop the other server first"),
     (
@@ -103,8 +104,21 @@ class PostgresServer(EmbeddedServer):
         _run(alone, f"CREATE DATABASE {DATABASE}\n", self.folder)
         draft.rename(self.data)
 
-    def ready(self, child: Child) -> bool:
-        return answers(self.port)
+    def is_own(self) -> bool:
+        return answers(self.port) and self._listens()
+
+    def _listens(self) -> bool:
+        """Whether the server of this data folder has the port.
+
+        It writes its process, its port and `ready` into `postmaster.pid` once it listens, and nobody
+        else can listen on a port that it has. What answers there without that is another's.
+        """
+        try:
+            lines = (self.data / "postmaster.pid").read_text("utf-8").splitlines()
+            pid, port, status = int(lines[0]), int(lines[3]), lines[7].strip()
+        except (OSError, ValueError, IndexError):
+            return False
+        return port == self.port and status == "ready" and alive(pid)
 
     def endpoints(self) -> Mapping[str, str]:
         return {
@@ -125,14 +139,7 @@ class PostgresServer(EmbeddedServer):
 
 def password_of(folder: Path) -> str:
     """The password of the server in this folder, drawn at the first asking."""
-    path = folder / "password"
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(24))
-    except FileExistsError:
-        pass
-    return path.read_text("ascii")
+    return read_or_draw(folder / "password", secrets.token_urlsafe(24))
 
 
 def answers(port: int) -> bool:

@@ -179,7 +179,7 @@ def choose_port(wanted: int, name: str, *, taken: Collection[int] = (), exact: b
             return port
     raise ConflictError(
         f"port {wanted} is in use",
-        why=f"{name} is {wanted} and another program listens there"
+        why=f"{name} is {wanted} and another program or stack has it"
         + ("" if exact else f", and on the {tries - 1} ports after it"),
         fix=f"stop that program, or set {name} to a free port",
     )

@@ -9,19 +9,21 @@ from headgate.engine.archive import archive_of
 from headgate.engine.bundles_folder import bundle_folder
 from headgate.engine.java import find_java
 from headgate.local import java_server
-from headgate.local.embedded_server import EmbeddedServer, http_answer
+from headgate.local.embedded_server import EmbeddedServer, http_answer, json_field
 from headgate.local.java_server import JVM, Runtime
-from headgate.local.process import LOOPBACK, Child, Command, any_port
+from headgate.local.process import LOOPBACK, Command, any_port
+from headgate.local.service import PORT_IN_USE
 
 NAME = "registry"
 PORT = 8081
 API = "/apis/ccompat/v7"
+INFO = "/apis/registry/v3/system/info"
 CAUSES = (
     java_server.DISK_FULL,
     java_server.NOT_WRITABLE,
     java_server.NO_MEMORY,
-    ("Address already in use", "its port is in use", "stop the other program, or set its port"),
-    ("seems to be already bound", "its port is in use", "stop the other program, or set its port"),
+    ("Address already in use", PORT_IN_USE, "stop the other program, or set its port"),
+    ("seems to be already bound", PORT_IN_USE, "stop the other program, or set its port"),
     ("Database may be already in use", "another registry uses its data", "stop that one first"),
 )
 
@@ -55,6 +57,7 @@ class RegistryServer(EmbeddedServer):
             *java_server.archive_arguments(self.runtime, self.folder),
             f"-Dquarkus.http.host={LOOPBACK}",
             f"-Dquarkus.http.port={self.port}",
+            f"-Dapicurio.app.name={self.identity}",
             "-Dapicurio.storage.kind=sql",
             "-Dapicurio.storage.sql.kind=h2",
             # Written through on every commit: a schema's id must outlive a kill.
@@ -63,8 +66,11 @@ class RegistryServer(EmbeddedServer):
         )
         return Command(argv, self.log, self.folder)
 
-    def ready(self, child: Child) -> bool:
-        return http_answer(f"{self.url}/subjects") is not None
+    def is_own(self) -> bool:
+        """Whether the registry that answers has the name that this one was started with."""
+        info = http_answer(f"http://{LOOPBACK}:{self.port}{INFO}") or b""
+        subjects = http_answer(f"{self.url}/subjects")
+        return subjects is not None and json_field(info, "name") == self.identity
 
     def endpoints(self) -> Mapping[str, str]:
         return {"SCHEMA_REGISTRY_URL": self.url}

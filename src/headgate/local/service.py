@@ -10,6 +10,7 @@ from headgate.errors import UnavailableError
 from headgate.local.process import Child, Command, wait_until
 
 READY_SECONDS = 90.0
+PORT_IN_USE = "its port is in use"
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,10 @@ class Ended:
     why: str
     fix: str
     retry: bool
+
+    @property
+    def needs_another_port(self) -> bool:
+        return self.why == PORT_IN_USE
 
 
 class Service(Protocol):

@@ -17,6 +17,7 @@ from headgate.engine.java import find_java
 from headgate.errors import HeadgateError, OperationError, UnavailableError, UsageError
 from headgate.local.embedded import EXTRA, with_what_they_need
 from headgate.local.embedded import fetch as fetch_extra
+from headgate.local.health import need_outside_services
 from headgate.local.process import alive, read_log, wait_until
 from headgate.local.state import (
     BROKER,
@@ -30,6 +31,7 @@ from headgate.local.state import (
     now,
     write_record,
 )
+from headgate.profile import PRIVATE_FOLDER
 from headgate.settings import Settings
 
 UP_SECONDS = 120.0
@@ -80,6 +82,8 @@ def up(
     """Start what does not run yet and wait until all of it is ready."""
     files = LocalFiles(settings.home)
     wanted = wanted_services(settings, only, extra)
+    need_outside_services(settings, wanted)
+    _make_home(settings)
     _need_disk(settings.home)
     _fetch(wanted, settings.root)
     with files.asking():
@@ -113,6 +117,11 @@ def _ask(
         registry_port=settings.schema_registry_port,
         postgres_port=settings.postgres_port,
         exact_postgres_port=settings.origin("postgres_port") == "environment",
+        engine_ports={
+            "CONNECT_PORT": settings.connect_port,
+            "SPARK_UI_PORT": settings.spark_ui_port,
+            "METRICS_PORT": settings.metrics_port,
+        },
     )
     write_record(files.plan, plan)
     if running:
@@ -266,16 +275,23 @@ def _known(state: LocalState | None) -> tuple[str, ...]:
     return tuple(s.service for s in state.services) if state else ()
 
 
-def _need_disk(home: Path) -> None:
+def _make_home(settings: Settings) -> None:
+    """A home for its owner alone; a folder that a person named and made keeps its rights."""
+    home = settings.home
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(home).free
+        home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if settings.origin("home") == "default" and home.stat().st_uid == os.geteuid():
+            home.chmod(PRIVATE_FOLDER)
     except OSError as error:
         raise UnavailableError(
             "the home of the local services cannot be made",
             why=f"{home}: {error.strerror}",
             fix="set HEADGATE_HOME to a folder that can be written",
         ) from error
+
+
+def _need_disk(home: Path) -> None:
+    free = shutil.disk_usage(home).free
     if free < DISK_NEEDED:
         raise UnavailableError(
             "the disk is almost full",

@@ -11,9 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from headgate.profile import read_running, write_atomically
+from headgate.profile import PRIVATE_FOLDER, SUPERVISOR_LOCK, read_running, write_atomically
 
 BROKER = "broker"
 ENGINE = "engine"
@@ -82,6 +82,8 @@ class Plan(Record):
     registry_port: int = 0
     postgres_port: int = 0
     exact_postgres_port: bool = False
+    # The engine's ports by the settings that name them; an engine without any chooses its own.
+    engine_ports: dict[str, int] = Field(default_factory=dict[str, int])
 
 
 class EngineFile(Record):
@@ -105,7 +107,7 @@ class LocalFiles:
         self.home = home
         self.state = home / "local.json"
         self.plan = home / "local.plan.json"
-        self.lock = home / "local.lock"
+        self.lock = home / SUPERVISOR_LOCK
         self.endpoints = home / "endpoints.env"
         self.engine = home / "engine.json"
 
@@ -148,7 +150,7 @@ class LocalFiles:
     @contextmanager
     def supervising(self) -> Generator[bool]:
         """Hold the lock for the supervisor's life; False when another one holds it."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with self.lock.open("a+") as handle:
             if not _locked(handle, fcntl.LOCK_EX):
                 yield False
@@ -161,7 +163,7 @@ class LocalFiles:
     @contextmanager
     def asking(self) -> Generator[None]:
         """One `up` or `down` at a time decides what runs."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with (self.home / "local.ask.lock").open("a") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

@@ -15,6 +15,7 @@ from pathlib import Path
 from headgate.errors import HeadgateError
 from headgate.local import embedded
 from headgate.local.children import BrokerService, EngineService
+from headgate.local.ports import release_ports
 from headgate.local.process import Child, alive, wait_until
 from headgate.local.service import Service
 from headgate.local.state import (
@@ -116,7 +117,11 @@ class Watched:
         what = f"the {self.name} ended"
         gone = {"pid": None, "what": what, "why": ended.why, "fix": ended.fix}
         hopeless = not ended.retry or self._deaths >= GIVE_UP_AFTER
-        if hopeless and not self._was_ready:
+        if ended.needs_another_port and not self._was_ready and self._deaths < GIVE_UP_AFTER:
+            # Nobody knows its address yet. One that was ready keeps its port instead, and waits for
+            # it: what reads from it would go on talking to whoever listens there now.
+            self._forget_service()
+        elif hopeless and not self._was_ready:
             self._change(Phase.FAILED, **gone)
             return
         self._next_start = time.monotonic() + BACK_OFF[min(self._deaths, len(BACK_OFF)) - 1]
@@ -126,12 +131,19 @@ class Watched:
         """A person asks again for what had failed."""
         if self.state.state == Phase.FAILED:
             self._plan = plan
-            self._service, self._child, self._deaths = None, None, 0
+            self._forget_service()
+            self._child, self._deaths = None, 0
             self._change(Phase.STARTING, what="", why="", fix="")
+
+    def _forget_service(self) -> None:
+        """The next start makes another one, which chooses its ports anew."""
+        self._service = None
+        release_ports(self.name)
 
     def stop(self) -> None:
         if self._service and self._child and self._child.exit_code is None:
             self._service.stop(self._child)
+        release_ports(self.name)
         self._change(Phase.STOPPED, pid=None)
 
     def _change(self, phase: Phase, **changes: object) -> None:

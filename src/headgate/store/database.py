@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +13,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from headgate.errors import ConflictError, SettingsError, UnavailableError
+from headgate.profile import PRIVATE_FILE, PRIVATE_FOLDER
 
 HEAD = "0008"
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -48,12 +50,28 @@ def _engine(url: str) -> Engine:
         engine = create_engine(parsed, pool_pre_ping=True)
         event.listen(engine, "begin", _begin_elsewhere)
         return engine
-    if parsed.database:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    if parsed.database and not parsed.database.startswith((":memory:", "file:")):
+        make_private_file(Path(parsed.database))
     engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def make_private_file(path: Path) -> None:
+    """Make a file that its owner alone may read, and its folder; SQLite's own files follow its mode.
+
+    One that others may read but not write has that from a umask and loses it; one that a group may
+    write was meant to be shared.
+    """
+    path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+        with suppress(FileNotFoundError):
+            found = file.stat()
+            if found.st_uid == os.geteuid() and found.st_mode & 0o044 and not found.st_mode & 0o022:
+                file.chmod(PRIVATE_FILE)
 
 
 def _prepare_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:
@@ -121,6 +139,7 @@ def _migration_lock(engine: Engine) -> Generator[None, None, None]:
 def _file_lock(path: Path) -> Generator[IO[str], None, None]:
     import fcntl
 
+    make_private_file(path)
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield handle

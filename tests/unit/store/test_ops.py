@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +11,7 @@ from tests.unit.store.store_batches import Clock
 
 from headgate.errors import SettingsError, UnavailableError
 from headgate.store import database
-from headgate.store.database import HEAD, MIGRATIONS
+from headgate.store.database import HEAD, MIGRATIONS, make_private_file
 from headgate.store.model import JobSpec
 from headgate.store.ops import OpsStore
 
@@ -34,6 +36,28 @@ def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
         OpsStore.open(f"sqlite:///{tmp_path / 'file' / 'ops.db'}")
     with pytest.raises(SettingsError, match="driver"):
         OpsStore.open("nosuchdatabase://localhost/ops")
+
+
+def test_only_the_owner_may_read_a_store(made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "home" / "ops.db"
+    before = os.umask(0o022)
+    try:
+        make_private_file(path)
+        assert (mode(path.parent), mode(path)) == (0o700, 0o600)
+        shutil.copy(made, path)
+        path.chmod(0o644)  # as an earlier version made it
+        with OpsStore.open(f"sqlite:///{path}") as store:
+            store.mark("up", "now")
+            assert {mode(file) for file in path.parent.iterdir()} == {0o600}
+        path.chmod(0o660)
+        OpsStore.open(f"sqlite:///{path}").close()
+        assert mode(path) == 0o660, "a group that may write was meant to"
+    finally:
+        os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
 
 
 def test_threads_share_one_store(store: OpsStore) -> None:

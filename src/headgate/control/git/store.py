@@ -8,6 +8,7 @@ be. GIT_REPOSITORY, when given, is the remote that the branch is pulled from and
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import time
 from collections.abc import Callable, Generator
@@ -20,6 +21,7 @@ from headgate.control.git.objects import Objects, signed
 from headgate.control.git.plumbing import Git
 from headgate.control.git.remote import RemoteBranch
 from headgate.errors import ConflictError, SettingsError
+from headgate.profile import PRIVATE_FOLDER
 
 BRANCH = "main"
 TRIES, PUSHES = 10, 5
@@ -167,6 +169,8 @@ class GitStore:
             _check_names(self._git, self.branch, self.remote)
             if not (self.folder / "HEAD").is_file():
                 _make(self.folder, self.branch)
+            if self.folder.stat().st_uid == os.geteuid():
+                self.folder.chmod(PRIVATE_FOLDER)  # one of an earlier version may be open to all
             self._ready = True
 
 
@@ -183,9 +187,11 @@ def _check_names(git: Git, branch: str, remote: str) -> None:
 
 def _make(folder: Path, branch: str) -> None:
     """Made aside and moved into place whole; when another was faster, its repository is as good."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     aside = folder.with_name(f"{folder.name}.{time.monotonic_ns()}")
-    Git(aside).run("init", "--quiet", "--bare", "--template=", f"--initial-branch={branch}")
+    # With this mode git makes files that their owner alone may read.
+    words = ("--quiet", "--bare", "--template=", "--shared=0600", f"--initial-branch={branch}")
+    Git(aside).run("init", *words)
     try:
         aside.rename(folder)
     except OSError:

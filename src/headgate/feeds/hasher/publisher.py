@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException
 
+from headgate.engine.admin import advise_when_away
 from headgate.errors import OperationError, UnavailableError
 from headgate.feeds.hasher.asked import Record
 from headgate.metrics.producing import producer
@@ -200,7 +201,7 @@ class Publisher:
         return UnavailableError(
             f"the broker at {self._bootstrap} is away",
             why=f"{why}; the group's offsets stand before what it did not take",
-            fix="start it with `headgate local up`, then start the hasher again",
+            fix=f"{advise_when_away(self._bootstrap)}, then start the hasher again",
         )
 
     def _refused(self, error: KafkaError) -> OperationError:
