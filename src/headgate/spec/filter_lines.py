@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 # Judged before anything else is done with a document: what follows costs time for each value.
 MOST_BYTES = 1024 * 1024

@@ -17,6 +17,7 @@ from headgate.spec.filter_checks import Found, faults_of
 from headgate.spec.filter_lines import (
     MOST_BYTES,
     MOST_FAULTS,
+    JsonText,
     NotJsonError,
     lines_of,
     read_json,
@@ -69,6 +70,11 @@ def parse_text(text: str, file: str = BODY) -> Filter:
         parsed = read_json(text)
     except NotJsonError as error:
         raise DeclarationError([Fault(file, error.line, WHOLE, error.what, error.fix)]) from None
+    return filter_of(parsed, text, file)
+
+
+def filter_of(parsed: JsonText, text: str, file: str = BODY) -> Filter:
+    """The filter that a JSON text declares which was read already."""
     try:
         declared = make_filter(parsed.data)
     except FilterFaultsError as error:

@@ -147,9 +147,7 @@ def test_a_service_done_needs_its_service_and_has_one_only():
     assert pointers(event) == ["/entities"]
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"{", b"\xff", b"NaN", b"[Infinity]", b"[" * 100_000, b"9" * 10_000]
-)
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"NaN", b"[Infinity]", b"[" * 100_000])
 def test_what_is_no_json_is_refused_without_a_trace(text):
     with pytest.raises(NotJsonError):
         parsed(text)
