@@ -7,6 +7,8 @@ from typing import Any
 from tests.unit.api.asked import Asked
 from tools.openapi import FILE, written
 
+from headgate.control.identity.policy import PUBLIC
+
 
 def test_the_committed_document_is_the_one_that_is_served(ask: Asked) -> None:
     served = ask("GET", "/api/v1/openapi.json").json()
