@@ -127,7 +127,16 @@ async def _on_headgate_error(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     if problem.status >= 500:
         _LOG.warning("%s %s: %s", request_id(request), error.code, error.one_line)
-    return answer(problem, request)
+    hidden = {name: _without_folders(getattr(problem, name), request) for name in ("detail", "fix")}
+    return answer(problem.model_copy(update=hidden), request)
+
+
+def _without_folders(words: str, request: Request) -> str:
+    """Without the places of this server's folders: they are for the log, not for callers."""
+    settings = request.app.state.served.settings
+    for folder in (str(settings.home), str(settings.root)):
+        words = words.replace(folder, "…") if len(folder) > 1 else words
+    return words
 
 
 async def _on_store_error(request: Request, error: Exception) -> Response:
