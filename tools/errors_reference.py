@@ -68,6 +68,8 @@ nothing and is not taken. [api.md](../api.md) shows both calls.""",
 several bulk requests, a filter with fewer values.""",
     "HG-2004": """As many of these are under way as the server allows: dry runs, looks at dead letters,
 event streams. Try again after the seconds that `Retry-After` names.""",
+    "HG-2006": """The head or the body of a request did not come within the time that it may take. Send the
+whole request at once; a proxy in front of the server should read requests before it passes them on.""",
     "HG-2005": """The API takes JSON. Send `Content-Type: application/json` with the body.""",
     "HG-3001": """A manifest, rule set or filter is not valid. All faults are listed at once, each
 with its file, line, field and what to write instead. Nothing was compiled or run.""",

@@ -9,7 +9,8 @@ HeadgateError
 │   ├── PreconditionMissingError  a change does not say what it was made from (exit 2, no retry)
 │   ├── TooLargeError      a request has more bytes than are taken           (exit 2, no retry)
 │   ├── UnsupportedError   a request has a body of another kind              (exit 2, no retry)
-│   └── TooManyError       as many are open as are allowed                   (exit 2, retry later)
+│   ├── TooManyError       as many are open as are allowed                   (exit 2, retry later)
+│   └── RequestTimeoutError  a request did not come in time                  (exit 2, retry)
 ├── DeclarationError       a manifest, rule set or filter is not valid       (exit 3, no retry)
 ├── SettingsError          a variable is missing or contradicts another      (exit 3, no retry)
 ├── DifferenceError        a check found a difference                        (exit 5, no retry)
@@ -122,6 +123,12 @@ class TooManyError(UsageError):
     """The server has as many of these open as it allows."""
 
     code, retryable = "HG-2004", True
+
+
+class RequestTimeoutError(UsageError):
+    """The head or body of a request did not come in time."""
+
+    code, retryable = "HG-2006", True
 
 
 class DeclarationError(HeadgateError):

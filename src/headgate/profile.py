@@ -106,9 +106,17 @@ def parse_env(text: str, file: str) -> tuple[dict[str, Entry], tuple[Fault, ...]
     return entries, tuple(faults)
 
 
+def is_file(path: Path) -> bool:
+    """Whether a file is there; none has a name that is longer than names can be."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def read_profile(path: Path, shown: str) -> Source:
     """An env file as a source; a missing one gives nothing."""
-    if not path.is_file():
+    if not is_file(path):
         return Source(f"profile {shown}", shown, {})
     try:
         text = path.read_text(encoding="utf-8")

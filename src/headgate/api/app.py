@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
@@ -20,13 +20,14 @@ from headgate.api import (
     operations,
     previews,
     problems,
+    reference,
     stream,
 )
 from headgate.api.document import describe
 from headgate.api.guard import guarded
 from headgate.api.manners import Manners
-from headgate.api.places import Places
-from headgate.api.served import Served
+from headgate.api.places import Places, WrongKeys
+from headgate.api.served import Served, StoreProbe
 from headgate.control.identity.authenticate import Authenticator
 from headgate.control.identity.keys import Keys
 from headgate.control.identity.policy import PUBLIC
@@ -49,11 +50,20 @@ ROUTERS: tuple[APIRouter, ...] = (
     dlq.router,
     drift.router,
     stream.router,
+    reference.router,
 )
 
 
-def create_app(settings: Settings, store: OpsStore, service: FilterService) -> FastAPI:
-    """The app over this store; LookupError when a route has no guard."""
+def create_app(
+    settings: Settings,
+    store: OpsStore,
+    service: FilterService,
+    reload: Callable[[], Settings] | None = None,
+) -> FastAPI:
+    """The app over this store; LookupError when a route has no guard.
+
+    `reload` reads the settings again, for services that are started after the server.
+    """
     app = FastAPI(
         title=TITLE,
         version=__version__,
@@ -63,8 +73,10 @@ def create_app(settings: Settings, store: OpsStore, service: FilterService) -> F
         redirect_slashes=False,
     )
     authenticator = Authenticator(Keys(store.keys), verifier_of(settings))
-    app.state.served = Served(settings, store, service, authenticator)
+    app.state.served = Served(settings, store, service, authenticator, StoreProbe(store))
     app.state.counts, app.state.places = metrics.Counts(), Places()
+    app.state.wrong_keys = WrongKeys()
+    app.state.event_writers = events.EventWriterHolder(settings, reload or (lambda: settings))
     problems.install(app)
     app.state.routes = tuple(own_routes(ROUTERS))
     refuse_unguarded(app.state.routes)

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-import json
+from typing import Annotated
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from headgate.errors import DeclarationError, UnsupportedError, UsageError
 from headgate.spec.filter import Filter
-from headgate.spec.filter_loader import parse_text
+from headgate.spec.filter_lines import NotJsonError, read_json
+from headgate.spec.filter_loader import filter_of
 
 JSON = "application/json"
 
 
-async def json_text(request: Request) -> str:
-    """The body as text, known to be JSON."""
+async def json_body(request: Request) -> bytes:
+    """The body, said to be JSON by its Content-Type."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON and not kind.endswith("+json"):
         raise UnsupportedError(f"a body is {JSON}", fix=f"send Content-Type: {JSON}")
-    try:
-        text = (await request.body()).decode()
-        json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError("the body is no JSON", why=str(error)[:200]) from None
-    return text
+    return await request.body()
 
 
-async def document(request: Request) -> Filter:
+JsonBody = Annotated[bytes, Depends(json_body)]
+
+
+# Not `async`: what follows computes, and FastAPI runs it in a thread beside the event loop.
+def document(body: JsonBody) -> Filter:
     """The filter that the body declares; DeclarationError with all faults."""
     try:
-        return parse_text(await json_text(request))
-    except RecursionError:
-        raise UsageError("the body is nested too deeply") from None
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            "the body cannot be read", why=f"byte {error.start} is not UTF-8"
+        ) from None
+    try:
+        parsed = read_json(text)
+    except NotJsonError as error:
+        raise UsageError("the body cannot be read", why=error.what, fix=error.fix) from None
+    return filter_of(parsed, text)
 
 
-async def judged(request: Request) -> Filter | DeclarationError:
+def judged(body: JsonBody) -> Filter | DeclarationError:
     """The filter, or what is wrong with it: for those who ask just that."""
     try:
-        return await document(request)
+        return document(body)
     except DeclarationError as error:
         return error

@@ -52,10 +52,14 @@ def _made(app: FastAPI) -> dict[str, Any]:
     _add(schemas, Filter)
     _add(schemas, Happened)
     routes: tuple[APIRoute, ...] = app.state.routes
-    once = {route.operation_id for route in routes if isinstance(route, IdempotentRoute)}
+    kept = {
+        route.operation_id
+        for route in routes
+        if isinstance(route, IdempotentRoute) and route.keeps_answers
+    }
     for path in made["paths"].values():
-        for method, operation in path.items():
-            _finish(operation, method == "post" and operation["operationId"] in once)
+        for operation in path.values():
+            _finish(operation, operation["operationId"] in kept)
     return made
 
 

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
+from collections.abc import Callable, Generator
 from http import HTTPStatus
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from headgate.api.bodies import JsonBody
 from headgate.api.guard import allowed
 from headgate.api.idempotency import IdempotentRoute
 from headgate.api.problems import ProblemFault, problem_of, responses
 from headgate.api.served import ServedHere
 from headgate.control.identity.model import Identity
-from headgate.errors import DeclarationError, DuplicateError, Fault, UsageError
+from headgate.errors import (
+    DeclarationError,
+    DuplicateError,
+    Fault,
+    HeadgateError,
+    UnavailableError,
+    UsageError,
+)
 from headgate.feeds.events.database import place_of
 from headgate.feeds.events.json_text import Json, NotJsonError, parsed
 from headgate.feeds.events.model import Event
 from headgate.feeds.events.reading import Read, read_event
 from headgate.feeds.events.schema import schema_of
 from headgate.feeds.events.writer import EventWriter
+from headgate.settings import Settings
+from headgate.spec.filter_lines import MOST_FAULTS
 
 MOST_EVENTS = 1_000
 CREATED, CONFLICT = int(HTTPStatus.CREATED), int(HTTPStatus.CONFLICT)
 UNFIT, MIXED = int(HTTPStatus.UNPROCESSABLE_ENTITY), int(HTTPStatus.MULTI_STATUS)
 router = APIRouter(prefix="/api/v1/events", tags=["events"], route_class=IdempotentRoute)
-_OPENING = threading.Lock()
+LOOK_AGAIN_SECONDS = 1.0
+_LOG = logging.getLogger("headgate.api")
 
 
 class Answer(BaseModel):
@@ -67,32 +81,72 @@ class SourceHealth(Answer):
     database: str
 
 
-async def posted(request: Request) -> Json:
+# Not `async`: it computes, and FastAPI runs it in a thread beside the event loop.
+def posted(body: JsonBody) -> Json:
     """The body, its numbers exact."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" and not kind.endswith("+json"):
-        raise HTTPException(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json"
-        )
     try:
-        return parsed(await request.body())
+        return parsed(body)
     except NotJsonError as error:
         raise UsageError("the body is not JSON", why=str(error)) from None
 
 
-def writer(request: Request, here: ServedHere) -> EventWriter:
-    """One for each app, made when the first event comes."""
-    state = request.app.state
-    with _OPENING:
-        if getattr(state, "event_writer", None) is None:
-            state.event_writer = EventWriter(place_of(here.settings))
-        return state.event_writer
+class EventWriterHolder:
+    """The writer of one app. While PostgreSQL is away its address is read again now and then.
+
+    `headgate local up --with postgres` beside a running server writes where PostgreSQL listens.
+    """
+
+    def __init__(self, settings: Settings, reload: Callable[[], Settings]) -> None:
+        self._settings, self._reload = settings, reload
+        self._lock = threading.Lock()
+        self._writer: EventWriter | None = None
+        self._looked_at = time.monotonic()
+
+    def get(self) -> EventWriter:
+        """The writer, or UnavailableError while no address is known."""
+        with self._lock:
+            if self._writer is None:
+                self._look_again()
+                self._writer = EventWriter(place_of(self._settings))
+            return self._writer
+
+    def forget(self, writer: EventWriter) -> None:
+        """PostgreSQL did not answer this writer: the next request looks for its address again."""
+        with self._lock:
+            if self._writer is writer:
+                self._writer = None
+        writer.close()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._writer is not None:
+                self._writer.close()
+
+    def _look_again(self) -> None:
+        if time.monotonic() - self._looked_at < LOOK_AGAIN_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        try:
+            self._settings = self._reload()
+        except HeadgateError as error:
+            # Somebody is editing a profile: what is known holds until it can be read.
+            _LOG.warning("the settings cannot be read again: %s", error.one_line)
+
+
+def writer(request: Request) -> Generator[EventWriter]:
+    """The writer of this app."""
+    holder: EventWriterHolder = request.app.state.event_writers
+    found = holder.get()
+    try:
+        yield found
+    except UnavailableError:
+        holder.forget(found)
+        raise
 
 
 def close(app: FastAPI) -> None:
     """Let go of the connections; the app may not serve events afterwards."""
-    if found := cast("EventWriter | None", getattr(app.state, "event_writer", None)):
-        found.close()
+    app.state.event_writers.close()
 
 
 Posted = Annotated[Json, Depends(posted)]
@@ -194,8 +248,13 @@ def written(to: EventWriter, bodies: list[Json]) -> list[EventResult]:
     new = to.write([read for read in judged if isinstance(read, Read)])
     waiting = set(new)
     results: list[EventResult] = []
+    listed_faults = 0
     for index, read in enumerate(judged):
-        results.append(_result(index, read, waiting))
+        result = _result(index, read, waiting)
+        # All faults of the answer together: the events that have the others are still named.
+        result.errors = result.errors[: max(0, MOST_FAULTS - listed_faults)]
+        listed_faults += len(result.errors)
+        results.append(result)
     return results
 
 

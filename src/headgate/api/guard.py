@@ -12,7 +12,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from headgate.api.idempotency import claim
-from headgate.api.places import KINDS, Places
+from headgate.api.places import KINDS, Places, WrongKeys
 from headgate.api.problems import QUERY
 from headgate.api.served import served
 from headgate.control.identity import policy
@@ -22,7 +22,11 @@ from headgate.errors import DeclarationError, Fault, UnauthenticatedError
 from headgate.spec.refusal import suggestion
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"})
+# Headers by which proxies, balancers and networks of caches say that they pass a request on.
+_FORWARDED = re.compile(
+    r"via|forwarded|x-forwarded(-.*)?|x-real-.*|x-original-.*|x-envoy-.*|x-amzn?-.*|cf-.*|cdn-loop"
+    r"|fastly-.*|akamai-.*|x-akamai-.*|x-azure-.*|x-cloud-trace-context|(.+-)?client-ip"
+)
 _PORT = re.compile(r":\d*$")
 
 
@@ -36,7 +40,7 @@ class Guard:
         identity = _identity(request, self.operation)
         refuse_odd_parameters(request)
         claim(request, identity)
-        with _place(request, self.operation):
+        with _place(request, self.operation, identity.name):
             yield identity
 
 
@@ -51,18 +55,18 @@ def allowed(operation: str) -> Guard:
 
 
 @contextmanager
-def _place(request: Request, operation: str) -> Generator[None]:
+def _place(request: Request, operation: str, caller: str) -> Generator[None]:
     """Until the answer is made; most operations need none."""
     kind = KINDS.get(operation)
     if kind is None:
         yield
         return
     places: Places = request.app.state.places
-    places.take(kind)
+    places.take(kind, caller)
     try:
         yield
     finally:
-        places.give_back(kind)
+        places.give_back(kind, caller)
 
 
 def guarded(route: APIRoute) -> str | None:
@@ -73,7 +77,12 @@ def guarded(route: APIRoute) -> str | None:
 
 def _identity(request: Request, operation: str) -> Identity:
     authenticator = served(request).authenticator
-    identity = authenticator.identify(credentials(request))
+    try:
+        identity = authenticator.identify(credentials(request))
+    except UnauthenticatedError:
+        wrong_keys: WrongKeys = request.app.state.wrong_keys
+        wrong_keys.note(_peer(request))
+        raise
     if identity is not None:
         policy.require(identity, operation)
         return identity
@@ -99,11 +108,14 @@ def _from_this_machine(request: Request) -> bool:
 
     What a proxy passes on comes from anywhere.
     """
-    if not FORWARDED.isdisjoint(request.headers.keys()):
+    if any(_FORWARDED.fullmatch(name.lower()) for name in request.headers):
         return False
     host = _PORT.sub("", request.headers.get("host", "")).lower()
-    peer = request.client.host if request.client else ""
-    return host in LOCAL_NAMES and is_loopback(peer)
+    return host in LOCAL_NAMES and is_loopback(_peer(request))
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def refuse_odd_parameters(request: Request) -> None:

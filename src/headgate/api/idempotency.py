@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from headgate.api.problems import HEADER
 from headgate.api.served import served
 from headgate.control.identity.model import Identity
+from headgate.control.identity.policy import READS
 from headgate.errors import ConflictError, DeclarationError, DuplicateError, Fault
 from headgate.store.answers import AnswerStore
 from headgate.store.control_model import Answer
@@ -23,6 +24,8 @@ NAME = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 LONGEST = 200
 KEPT_HEADERS = ("content-type", "etag", "location")
+# POSTs because they have a body, or compute: nothing is changed by them.
+READING_POSTS = READS | {"planRedrive"}
 _FORM = re.compile(rf"[\x21-\x7e]{{1,{LONGEST}}}")
 
 
@@ -44,13 +47,22 @@ class _Known(Exception):
 
 
 class IdempotentRoute(APIRoute):
-    """`APIRouter(route_class=IdempotentRoute)`: every POST of that router takes an Idempotency-Key."""
+    """`APIRouter(route_class=IdempotentRoute)`: its POSTs that change something take the key.
+
+    A POST that only reads is carried out again: its answer is not kept, however large it is.
+    """
+
+    @property
+    def keeps_answers(self) -> bool:
+        return "POST" in (self.methods or ()) and self.operation_id not in READING_POSTS
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         plain = super().get_route_handler()
+        if not self.keeps_answers:
+            return plain
 
         async def once(request: Request) -> Response:
-            if request.method != "POST" or NAME not in request.headers:
+            if NAME not in request.headers:
                 return await plain(request)
             pending = _Pending(_key(request), await _digest(request))
             request.state.pending = pending

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from headgate.api.problems import answer, problem_of
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, UnavailableError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 1024 * 1024
+# Requests under way at once, streams among them. Beyond these only the liveness probe is answered.
+MOST_REQUESTS = 500
+LIVENESS = "/livez"
 TOO_LARGE = f"a body has at most {MOST_BYTES:,} bytes"
 FAILED = "the server failed; its log has the trace under the id of this request"
 SAFE_HEADERS = {
@@ -39,6 +42,7 @@ class Manners:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,13 +52,22 @@ class Manners:
         id = given if _ID.fullmatch(given) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = id
         exchange = _Exchange(scope, receive, send, id)
+        self._under_way += 1
         try:
+            if self._under_way > MOST_REQUESTS and scope["path"] != LIVENESS:
+                await exchange.refuse(
+                    UnavailableError("the server has too many requests under way")
+                )
+                return
             await self._app(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            _LOG.info("%s went away before its body was complete", id)
         except Exception as error:
             # The trace is for the log alone; what the caller gets is the id to look for.
             _LOG.error("%s failed", id, exc_info=error)
             await exchange.refuse(HeadgateError(FAILED))
         finally:
+            self._under_way -= 1
             exchange.count()
 
 

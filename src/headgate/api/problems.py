@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
 from headgate.api.models import Problem, ProblemFault
@@ -25,6 +26,7 @@ from headgate.errors import (
     IllegalTransitionError,
     NotFoundError,
     PreconditionMissingError,
+    RequestTimeoutError,
     StaleError,
     TooLargeError,
     TooManyError,
@@ -33,12 +35,13 @@ from headgate.errors import (
     UnsupportedError,
     UsageError,
 )
+from headgate.spec.filter_lines import MOST_FAULTS
 from headgate.spec.json_pointer import json_pointer
 from headgate.spec.refusal import suggestion
 from headgate.variables import alternatives
 
 MEDIA_TYPE = "application/problem+json"
-PAGE = "/docs/reference/errors.md"
+PAGE = "/api/v1/errors/"
 # The `file` of a fault that is no part of the body.
 QUERY, HEADER = "query", "header"
 RETRY_SECONDS = "2"
@@ -50,6 +53,7 @@ STATUS: Mapping[type[HeadgateError], int] = {
     NotFoundError: 404,
     UsageError: 400,
     PreconditionMissingError: 428,
+    RequestTimeoutError: 408,
     TooLargeError: 413,
     TooManyError: 429,
     UnsupportedError: 415,
@@ -64,7 +68,12 @@ STATUS: Mapping[type[HeadgateError], int] = {
 
 def status_of(error: HeadgateError) -> int:
     """The status of the nearest kind in the table."""
-    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    return status_of_kind(type(error))
+
+
+def status_of_kind(kind: type[HeadgateError]) -> int:
+    """The status of the nearest kind in the table, for the error's class."""
+    return next(STATUS[base] for base in kind.__mro__ if base in STATUS)
 
 
 def problem_of(error: HeadgateError) -> Problem:
@@ -77,7 +86,7 @@ def problem_of(error: HeadgateError) -> Problem:
         title=_first_line(type(error).__doc__ or ""),
         detail=error.what if faults else ": ".join(filter(None, (error.what, error.why))),
         fix=error.fix,
-        errors=[fault_of(fault) for fault in faults],
+        errors=[fault_of(fault) for fault in faults[: MOST_FAULTS + 1]],
         allowed=list(allowed),
     )
 
@@ -86,7 +95,7 @@ def answer(problem: Problem, request: Request) -> Response:
     """The problem as a response, with the id of the request that made it."""
     said = problem.model_copy(update={"request_id": request_id(request)})
     body = said.model_dump_json(by_alias=True, exclude_none=True)
-    return Response(body, problem.status, headers=_headers(problem), media_type=MEDIA_TYPE)
+    return Response(body, problem.status, headers=headers_of(problem), media_type=MEDIA_TYPE)
 
 
 def request_id(request: Request) -> str:
@@ -109,6 +118,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(DBAPIError, _on_store_error)
+    # No DBAPIError: all connections of the pool were in use for too long.
+    app.add_exception_handler(PoolTimeoutError, _on_store_error)
 
 
 async def _on_headgate_error(request: Request, error: Exception) -> Response:
@@ -116,7 +127,16 @@ async def _on_headgate_error(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     if problem.status >= 500:
         _LOG.warning("%s %s: %s", request_id(request), error.code, error.one_line)
-    return answer(problem, request)
+    hidden = {name: _without_folders(getattr(problem, name), request) for name in ("detail", "fix")}
+    return answer(problem.model_copy(update=hidden), request)
+
+
+def _without_folders(words: str, request: Request) -> str:
+    """Without the places of this server's folders: they are for the log, not for callers."""
+    settings = request.app.state.served.settings
+    for folder in (str(settings.home), str(settings.root)):
+        words = words.replace(folder, "…") if len(folder) > 1 else words
+    return words
 
 
 async def _on_store_error(request: Request, error: Exception) -> Response:
@@ -164,9 +184,9 @@ def known_fields(request: Request) -> frozenset[str]:
 
 def invalid(errors: Sequence[Mapping[str, Any]], known: Collection[str] = frozenset()) -> Problem:
     """All faults that pydantic found in body and parameters; 400 where the body is no JSON."""
-    found = [_from_pydantic(error, known) for error in errors]
+    found = [_from_pydantic(error, known) for error in errors[:MOST_FAULTS]]
     malformed = any(error["type"] == "json_invalid" for error in errors)
-    count = "one fault" if len(found) == 1 else f"{len(found)} faults"
+    count = "one fault" if len(errors) == 1 else f"{len(errors)} faults"
     return _problem(
         400 if malformed else 422,
         UsageError.code if malformed else DeclarationError.code,
@@ -209,7 +229,7 @@ def _problem(
     allowed: Sequence[str] = (),
 ) -> Problem:
     return Problem(
-        type=f"{PAGE}#{code.lower()}",
+        type=PAGE + code,
         title=title,
         status=status,
         detail=detail,
@@ -220,7 +240,8 @@ def _problem(
     )
 
 
-def _headers(problem: Problem) -> dict[str, str]:
+def headers_of(problem: Problem) -> dict[str, str]:
+    """What a problem's answer says in its head: who may ask, or when to ask again."""
     if problem.status == 401:
         return {"WWW-Authenticate": 'Bearer realm="headgate"'}
     return {"Retry-After": RETRY_SECONDS} if problem.status in (429, 503) else {}

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from headgate.api import events
 from headgate.api.app import create_app
 from headgate.api.background import Repeated
+from headgate.api.connection import LimitedProtocol
 from headgate.control.deploying import Reconciler
 from headgate.control.git.open import open_git
 from headgate.control.git.store import GitStore
@@ -100,8 +101,12 @@ def serve(
     address: Address,
     told: Callable[[str], None],
     begun: Callable[[Server], None] = lambda server: None,
+    reload: Callable[[], Settings] | None = None,
 ) -> None:
-    """Answer until asked to stop. `told` is given the URL, `begun` the server."""
+    """Answer until asked to stop. `told` is given the URL, `begun` the server.
+
+    `reload` reads the settings again, where a service that they name was not there at the start.
+    """
     with ExitStack() as stack:
         store = stack.enter_context(OpsStore.open(settings.ops_store_url))
         refuse_strangers(settings, store, address.host)
@@ -116,7 +121,7 @@ def serve(
             approval_valid=timedelta(hours=settings.approval_hours),
             recent=KafkaRecent(settings.bootstrap_servers) if settings.bootstrap_servers else None,
         )
-        app = create_app(settings, store, service)
+        app = create_app(settings, store, service, reload)
         stack.callback(events.close, app)
         reconciler = Reconciler(store, git, targets)
         stack.callback(reconciler.close)
@@ -163,14 +168,17 @@ def _config(app: Callable[..., Any]) -> uvicorn.Config:
         proxy_headers=False,
         lifespan="off",
         timeout_graceful_shutdown=GRACE_SECONDS,
-        limit_concurrency=1000,
+        http=LimitedProtocol,
+        ws="none",
         h11_max_incomplete_event_size=64 * 1024,
     )
 
 
 def _bound(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol named, asyncio sets TCP_NODELAY on what is accepted; else each answer on a
+    # kept connection waits 40 ms for an acknowledgement.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address.host, address.port))

@@ -62,12 +62,12 @@ async def stream(
 ) -> StreamingResponse:
     """From now on, or after the event that `Last-Event-ID` names."""
     places: Places = request.app.state.places
-    places.take(STREAMS)
+    places.take(STREAMS, by.name)
     begin = int(last_event_id) if last_event_id is not None else after
     shown = credentials(request)
     events = _events(here, begin, time.monotonic() + most_seconds, shown)
     # Also for a stream whose caller was gone before it began: then nothing in it ever ran.
-    weakref.finalize(events, places.give_back, STREAMS)
+    weakref.finalize(events, places.give_back, STREAMS, by.name)
     return StreamingResponse(events, media_type=MEDIA_TYPE)
 
 

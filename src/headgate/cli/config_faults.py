@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from headgate.axes import NAMES
 from headgate.errors import Fault
-from headgate.profile import ACTIVE, Sources
+from headgate.profile import ACTIVE, Sources, is_file
 from headgate.settings import Settings
 from headgate.variables import Finding, InvalidSettingsError
 
@@ -68,12 +68,12 @@ def unknown_dataset(sources: Sources) -> Iterator[Finding]:
 def missing_files(sources: Sources) -> Iterator[Finding]:
     """Judged from the file variables alone, so that other faults do not hide a missing file."""
     data = settings_of(sources, "host_data_dir", "data_path", "dataset")
-    if data and data.data_path and not data.data_file.is_file():
+    if data and data.data_path and not is_file(data.data_file):
         found = sources.find("DATA_PATH")
         followed = found is not None and found.source.label.startswith("DATASET=")
         yield missing_data(data, followed=followed)
     schema = settings_of(sources, "validate_schema", "schema_path")
-    if schema and schema.validate_schema and not schema.schema_file.is_file():
+    if schema and schema.validate_schema and not is_file(schema.schema_file):
         what = f"leads to {schema.schema_file}, which does not exist"
         yield Finding("SCHEMA_PATH", what, "Put the JSON Schema there, or VALIDATE_SCHEMA=false")
 
@@ -91,7 +91,10 @@ def settings_of(sources: Sources, *fields: str) -> Settings | None:
 def missing_data(settings: Settings, *, followed: bool) -> Finding:
     """Another file that is there helps, unless the name follows from the dataset's."""
     folder = settings.data_file.parent
-    there = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else []
+    try:
+        there = sorted(path.name for path in folder.glob("*.parquet"))
+    except OSError:  # a name that is longer than names can be
+        there = []
     what = (
         f"leads to {settings.data_file}, which does not exist"
         f" (HOST_DATA_DIR={settings.host_data_dir}, DATA_PATH={settings.data_path})"

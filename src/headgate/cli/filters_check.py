@@ -92,15 +92,14 @@ def load_compiled(path: Path) -> CompiledFilter:
     """The filter in a file, compiled; its faults have their lines."""
     from headgate.compile.filters.compile import compile_filter
     from headgate.errors import DeclarationError
-    from headgate.spec.document import text_of
     from headgate.spec.filter_lines import lines_of
-    from headgate.spec.filter_loader import line_at, load_filter
+    from headgate.spec.filter_loader import filter_text, line_at, load_filter
 
     declared = load_filter(path)
     try:
         return compile_filter(declared, str(path))
     except DeclarationError as error:
-        lines = lines_of(text_of(path)).found
+        lines = lines_of(filter_text(path), [fault.field for fault in error.faults]).found
         placed = [replace(fault, line=line_at(lines, fault.field)) for fault in error.faults]
         raise DeclarationError(placed) from None
 

@@ -37,7 +37,7 @@ def command(host: str, port: int | None, quiet: bool) -> None:
     settings = load_settings()
     _log(quiet)
     chosen = choose_port(settings.api_port, "API_PORT") if port is None else port
-    serve(settings, Address(host, chosen), _told)
+    serve(settings, Address(host, chosen), _told, reload=load_settings)
     console.done("stopped; nothing was left half done")
 
 

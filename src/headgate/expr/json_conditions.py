@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from headgate.expr import build
 from headgate.expr.functions import call
+from headgate.expr.regex import analysis_cost
 from headgate.expr.times import read_time
 from headgate.expr.tree import Column, Comparison, Expr, Function, Literal
 from headgate.spec.filter import (
@@ -41,6 +42,8 @@ _COMPARISONS: dict[str, Comparison] = {
     "lessThan": "<",
     "lessThanOrEqual": "<=",
 }
+# Steps of analysis for all patterns of one filter: about a second. 500 usual ones stay far below.
+MAX_PATTERN_COST = 4_000_000
 Made = TypeVar("Made")
 
 
@@ -99,6 +102,7 @@ def split(name: str) -> tuple[str, str]:
 @dataclass
 class _Reader:
     faults: list[ConditionFault] = field(default_factory=list[ConditionFault])
+    pattern_cost: int = 0
 
     def parts(self, pointer: str, items: Sequence[AnyCondition]) -> list[Expr]:
         found = [self.read(f"{pointer}/{at}", item) for at, item in enumerate(items)]
@@ -124,7 +128,7 @@ class _Reader:
                 there = build.is_null(_presence(item.field))
                 return there if item.operator == "isNull" else build.negation(there)
             case "matches":
-                return self._attempt(f"{pointer}/value", lambda: _matches(item))
+                return self._attempt(f"{pointer}/value", lambda: self._matches(item))
             case "in" | "notIn":
                 return self._attempt(f"{pointer}/values", lambda: _membership(item))
             case "between":
@@ -132,6 +136,19 @@ class _Reader:
             case _:
                 sign = _COMPARISONS[item.operator]
                 return self._attempt(f"{pointer}/value", lambda: _compared(sign, item))
+
+    def _matches(self, item: Condition) -> Expr | None:
+        """The pattern's condition; once the budget is used up no further pattern is analysed."""
+        if self.pattern_cost > MAX_PATTERN_COST:
+            return None  # the pattern before has the fault
+        if isinstance(item.value, str):
+            self.pattern_cost += analysis_cost(item.value)
+        if self.pattern_cost > MAX_PATTERN_COST:
+            raise Refusal(
+                "the patterns of this filter together are too long to be checked",
+                "Write fewer or shorter patterns, `in` for a list of texts, or several filters.",
+            )
+        return _matches(item)
 
     def _attempt(self, pointer: str, make: Callable[[], Made]) -> Made | None:
         try:

@@ -55,7 +55,7 @@ JSON_COLUMN = "header_data"
 NAME = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 FIELD = r"[A-Za-z0-9_.\[\]]+"
 TOPIC = r"[A-Za-z0-9._-]{1,249}"
-MOST_NAME, MOST_TOPIC, MOST_TEXT = 100, 249, 100_000
+MOST_NAME, MOST_TOPIC, MOST_FIELD, MOST_TEXT = 100, 249, 1_000, 100_000
 MOST_VALUES, MOST_CONDITIONS, MOST_DEPTH = 1_000, 500, 10
 
 _NameText = Annotated[StrictStr, Field(min_length=1, max_length=MOST_NAME, pattern=f"^{NAME}$")]

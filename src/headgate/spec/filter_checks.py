@@ -83,11 +83,15 @@ class _Count:
     conditions: int = field(default=0)
 
 
-def faults_of(data: object) -> list[Found]:
-    """All faults of the document; none means that the model can be made of it."""
+def faults_of(data: object) -> Iterator[Found]:
+    """The faults of the document as they are found: a caller may stop after a number of them."""
     if not is_object(data):
-        return [Found((), f"the filter is {kind_of(data)}, not an object", "Write { … }.")]
-    return [*_keys(data), *_texts(data), *_choices(data), *_conditions(data)]
+        yield Found((), f"the filter is {kind_of(data)}, not an object", "Write { … }.")
+        return
+    yield from _keys(data)
+    yield from _texts(data)
+    yield from _choices(data)
+    yield from _conditions(data)
 
 
 def kind_of(value: object) -> str:
@@ -158,11 +162,14 @@ def _ops(value: object) -> Iterator[Found]:
     if not is_list(value) or not value:
         yield Found(("ops",), "must be a list with at least one kind of change", fix)
         return
+    known, seen = get_args(Op), set[str]()
     for at, op in enumerate(value):
-        if op not in get_args(Op):
+        if op not in known:
             yield Found(("ops", at), f"`{short(op)}` is no kind of change", fix)
-        elif op in value[:at]:
+            continue
+        if op in seen:
             yield Found(("ops", at), f"`{op}` stands twice", "Leave one away.")
+        seen.add(op)
 
 
 def _conditions(plain: Plain) -> Iterator[Found]:

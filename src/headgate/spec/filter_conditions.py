@@ -12,12 +12,14 @@ from headgate.spec.filter import (
     COLUMNS,
     FIELD,
     JSON_COLUMN,
+    MOST_FIELD,
     MOST_TEXT,
     MOST_VALUES,
     NUMBER_COLUMN,
     Operator,
     ValueType,
 )
+from headgate.spec.filter_lines import MOST_WHOLE, RoundedNumber
 from headgate.spec.refusal import suggestion
 
 Steps: TypeAlias = tuple[str | int, ...]
@@ -50,8 +52,6 @@ _OTHER_NAMES = {
 _KNOWN = ("field", "operator", "value", "values", "min", "max", "valueType")
 _PATH = re.compile(r"(?:\[\d{1,9}\])*(?:\.[A-Za-z0-9_]+(?:\[\d{1,9}\])*)*")
 HALF = re.compile("[\ud800-\udfff]")
-# Numbers are compared as DOUBLE: from here on not every whole number is one.
-MOST_WHOLE = 1 << 53
 
 
 def is_object(value: object) -> TypeGuard[Plain]:
@@ -83,6 +83,9 @@ def _field(plain: Plain) -> Read:
     value = plain.get("field")
     if not isinstance(value, str):
         yield ("field",), "the field is missing", f"Write one of {', '.join(COLUMNS)}."
+        return None
+    if len(value) > MOST_FIELD:
+        yield ("field",), f"has {len(value)} characters", f"Write a path of at most {MOST_FIELD}."
         return None
     column = re.split(r"[.\[]", value, maxsplit=1)[0]
     if column not in COLUMNS:
@@ -190,7 +193,7 @@ def _value(steps: Steps, value: object, kind: str) -> Told:
 def _number(steps: Steps, value: float) -> Told:
     if isinstance(value, float) and not math.isfinite(value):
         yield steps, "the number is not finite", "Use a smaller number."
-    elif isinstance(value, int) and abs(value) > MOST_WHOLE:
+    elif isinstance(value, RoundedNumber) or (isinstance(value, int) and abs(value) > MOST_WHOLE):
         fix = 'Write it in quotes, with "valueType": "string".'
         yield steps, f"{short(value)} is beyond what is compared exactly", fix
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
 
 from headgate.store.control_model import Answer
 from headgate.store.control_tables import answers
 from headgate.store.database import writing
 
 KEPT_FOR = timedelta(hours=24)
+# A larger answer is not kept: its request, sent again, is judged by the state that it made.
+MOST_CHARACTERS = 256 * 1024
+# Of one caller together; the oldest answers go first.
+MOST_OF_A_CALLER = 8 * 1024 * 1024
+# What a row takes beside its body, about.
+ROW_CHARACTERS = 512
 # A request that did not end in this time was cut off with its process.
 UNDER_WAY_FOR = timedelta(minutes=2)
 
@@ -38,14 +44,34 @@ class AnswerStore:
         self, actor: str, key: str, status: int, headers: Mapping[str, str], body: str
     ) -> None:
         """The answer that every later request under this key gets."""
+        if len(body) > MOST_CHARACTERS:
+            self.drop(actor, key)
+            return
         values = {"status": status, "headers": dict(headers), "body": body}
         with writing(self._engine) as db:
             db.execute(update(answers).where(*_same(actor, key)).values(**values))
+            _drop_oldest(db, actor)
 
     def drop(self, actor: str, key: str) -> None:
         """It came to nothing: the same request may be tried again."""
         with writing(self._engine) as db:
             db.execute(delete(answers).where(*_same(actor, key)))
+
+
+def _drop_oldest(db: Connection, actor: str) -> None:
+    """Drop the oldest kept answers of a caller who is over the quota, down to half of it."""
+    size = func.length(answers.c.body) + ROW_CHARACTERS
+    kept = (answers.c.actor == actor, answers.c.status != 0)
+    if (db.scalar(select(func.sum(size)).where(*kept)) or 0) <= MOST_OF_A_CALLER:
+        return
+    newest_first = select(answers.c.key, size.label("size")).where(*kept)
+    total, surplus = 0, list[str]()
+    for row in db.execute(newest_first.order_by(answers.c.at.desc(), answers.c.key)):
+        total += row.size
+        if total > MOST_OF_A_CALLER // 2:
+            surplus.append(row.key)
+    for key in surplus:
+        db.execute(delete(answers).where(*_same(actor, key)))
 
 
 def _find(db: Connection, actor: str, key: str) -> Answer | None:

@@ -19,6 +19,7 @@ HEAD = "0008"
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 30
 WRITES = "headgate_writes"
+LOCK_SECONDS = "headgate_lock_seconds"
 # Any two numbers will do, as long as every Headgate uses the same ones in one database.
 MIGRATION_LOCK, WRITE_LOCK = 7_042_771, 7_042_772
 
@@ -82,20 +83,40 @@ def _prepare_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(WRITES)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    options = connection.get_execution_options()
+    if not options.get(WRITES):
+        connection.exec_driver_sql("BEGIN")
+        return
+    seconds: float = options.get(LOCK_SECONDS, BUSY_SECONDS)
+    # A PRAGMA lasts as long as the connection, which others use after this one.
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
 def _begin_elsewhere(connection: Connection) -> None:
     # What BEGIN IMMEDIATE does on SQLite: one writer at a time, so that look-then-write is safe.
-    if connection.get_execution_options().get(WRITES):
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
+    options = connection.get_execution_options()
+    if not options.get(WRITES):
+        return
+    if LOCK_SECONDS in options:
+        # 0 would mean for ever.
+        milliseconds = max(1, round(options[LOCK_SECONDS] * 1000))
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
 
 
 @contextmanager
-def writing(engine: Engine) -> Generator[Connection, None, None]:
-    """One write transaction; no other process or thread writes meanwhile."""
-    with engine.connect().execution_options(**{WRITES: True}) as connection, connection.begin():
+def writing(engine: Engine, lock_seconds: float | None = None) -> Generator[Connection, None, None]:
+    """One write transaction; no other process or thread writes meanwhile.
+
+    A DBAPIError when another one still writes after `lock_seconds`.
+    """
+    limit = {} if lock_seconds is None else {LOCK_SECONDS: lock_seconds}
+    options: dict[str, Any] = {WRITES: True, **limit}
+    with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
 
 

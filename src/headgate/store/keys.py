@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Engine, Row, insert, select, update
+from sqlalchemy.exc import DBAPIError
 
 from headgate.store.control import ControlStore
 from headgate.store.control_model import ApiKey
@@ -57,10 +59,13 @@ class KeyStore:
                 change.audit(by, "revoke_key", f"key:{id}")
 
     def used(self, key: ApiKey) -> None:
-        """Note that the key was used now."""
+        """Note that the key was used now, unless the store is busy, full or read-only.
+
+        A request that only reads must neither wait for a writer nor fail for this.
+        """
         now = self._clock()
         if key.last_used_at is None or now - key.last_used_at >= USE_NOTED_EVERY:
-            with writing(self._engine) as db:
+            with suppress(DBAPIError), writing(self._engine, lock_seconds=0) as db:
                 used = update(api_keys).where(api_keys.c.id == key.id)
                 db.execute(used.values(last_used_at=now))
 

@@ -430,6 +430,11 @@ class OpsStore:
         with self._engine.connect() as db:
             return marks.find(db, prefix)
 
+    def probe_write(self, lock_seconds: float) -> None:
+        """Write a mark; a DBAPIError when the store takes no writes, or is locked for so long."""
+        with writing(self._engine, lock_seconds) as db:
+            marks.write(db, "probe", "", self._clock())
+
     def read_mark(self, name: str) -> Mark | None:
         with self._engine.connect() as db:
             return marks.read(db, name)

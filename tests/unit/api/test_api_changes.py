@@ -87,10 +87,10 @@ def test_the_same_request_again_gets_the_same_answer(ask: Asked) -> None:
 
 def test_another_body_under_the_same_key_is_a_conflict(ask: Asked) -> None:
     headers = {"Idempotency-Key": "k1"}
-    ask("POST", FILTERS, "ann", json=FILTER, headers=headers)
-    other = ask("POST", FILTERS, "ann", json={**FILTER, "id": "x"}, headers=headers)
+    ask("POST", FILTERS, "adam", json=FILTER, headers=headers)
+    other = ask("POST", FILTERS, "adam", json={**FILTER, "id": "x"}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (409, "HG-6007")
-    elsewhere = ask("POST", f"{ONE}/generate", "ann", headers=headers)
+    elsewhere = ask("POST", f"{ONE}/reject", "adam", json={"reason": "no"}, headers=headers)
     assert elsewhere.status_code == 409
 
 

@@ -48,7 +48,23 @@ def test_this_machine_has_several_names(new: Asked, host: str) -> None:
     assert new("GET", FILTERS, headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-Forwarded-For",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Port",
+        "Forwarded",
+        "X-Real-IP",
+        "Via",
+        "CF-Connecting-IP",
+        "CF-Ray",
+        "True-Client-IP",
+        "X-Client-IP",
+        "X-Amzn-Trace-Id",
+        "X-Envoy-External-Address",
+    ],
+)
 def test_what_a_proxy_passes_on_is_not_from_this_machine(new: Asked, header: str) -> None:
     assert new("GET", FILTERS, headers={header: "for=10.1.2.3"}).status_code == 401
 

@@ -34,7 +34,7 @@ def test_all_faults_come_at_once_each_with_its_pointer(ask: Asked) -> None:
     )
     assert found["/consumerid"] == "Did you mean `consumerId`?"
     assert (problem["status"], problem["code"]) == (422, "HG-3001")
-    assert problem["type"].endswith("errors.md#hg-3001")
+    assert problem["type"] == "/api/v1/errors/HG-3001"
     assert problem["requestId"] == answer.headers["X-Request-Id"]
 
 
@@ -176,7 +176,7 @@ def test_an_ops_store_that_is_away_is_503_and_says_nothing_of_itself(
     assert (answer.status_code, answer.json()["code"]) == (503, "HG-8001")
     assert answer.headers["Retry-After"]
     assert "canary" not in answer.text
-    monkeypatch.setattr(ask.store, "read_mark", away)
+    monkeypatch.setattr(ask.store, "probe_write", away)
     ready = ask("GET", "/readyz")
     assert (ready.status_code, ready.json()) == (
         503,
@@ -235,12 +235,12 @@ def test_dear_operations_have_few_places_and_give_them_back(ask: Asked) -> None:
         assert ask("POST", path, "vera", json=FILTER).status_code == 200
     for _ in range(3):
         assert ask("POST", path, "vera", json={}).status_code == 422
-    places.take(DRY_RUNS)
-    places.take(DRY_RUNS)
+    places.take(DRY_RUNS, "vera")
+    places.take(DRY_RUNS, "vera")
     answer = ask("POST", path, "vera", json=FILTER)
     assert (answer.status_code, answer.json()["code"]) == (429, "HG-2004")
     assert answer.headers["Retry-After"]
     assert ask("GET", FILTERS, "vera").status_code == 200
     assert ask("POST", path, json=FILTER).status_code == 401
-    places.give_back(DRY_RUNS)
+    places.give_back(DRY_RUNS, "vera")
     assert ask("POST", path, "vera", json=FILTER).status_code == 200

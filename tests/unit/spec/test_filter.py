@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from headgate.compile.filters.compile import compile_filter
 from headgate.errors import DeclarationError, Fault
 from headgate.spec.filter import (
     STATUS_FIELDS,
@@ -16,6 +19,7 @@ from headgate.spec.filter import (
     id_from_name,
     revision_of,
 )
+from headgate.spec.filter_lines import MOST_FAULTS
 from headgate.spec.filter_loader import filter_files, load_filter, parse_filter, parse_text
 from headgate.spec.filter_schema import FILTER_SCHEMA_FILE, filter_schema
 
@@ -247,6 +251,70 @@ def test_too_much_is_refused() -> None:
     for _ in range(12):
         deep = {"not": deep}
     assert any(field.endswith("/not") for field in faults({**DEALER, "conditions": [deep]}))
+
+
+def dear_documents() -> Iterator[tuple[str, str]]:
+    """What took from seconds to minutes, by its size: name, text."""
+    zeros = ",".join(["0"] * 522_000)
+    yield "nested", '{"conditions":' + "[" * 900 + zeros + "]" * 900 + "}"
+    yield "no conditions", '{"conditions":[' + zeros + "]}"
+    yield "fewer conditions", '{"conditions":[' + ",".join(["0"] * 99_000) + "]}"
+    yield "ops", json.dumps({**DEALER, "ops": ["c"] * 99_000})
+    yield "keys twice", "{" + ",".join(f'"k{n // 2}":0' for n in range(90_000)) + "}"
+    yield "large", json.dumps({**DEALER, "description": "x" * 1_048_576})
+
+    def pattern(at: int) -> str:
+        return "^(x" + "".join(f"\\x{{{0x4E00 + at + n:04X}}}?" for n in range(190)) + "0)+$"
+
+    field = {"field": "id", "operator": "matches"}
+    conditions = [{**field, "value": pattern(at)} for at in range(450)]
+    yield "patterns", json.dumps({**DEALER, "conditions": conditions})
+
+
+def test_the_cost_of_a_document_is_bounded() -> None:
+    for name, text in dear_documents():
+        begun = time.process_time()
+        with pytest.raises(DeclarationError) as raised:
+            compile_filter(parse_text(text))
+        # The slowest takes 1.7 seconds; without bounds each took from 5 seconds to 7 minutes.
+        assert time.process_time() - begun < 5, name
+        assert len(raised.value.faults) <= 2 * MOST_FAULTS + 1
+
+
+def test_five_hundred_usual_patterns_are_within_the_budget() -> None:
+    usual = r"^[A-Z]{3}-%d-(\d{1,3}\.){3}\d{1,3}$"
+    conditions = [
+        {"field": "id", "operator": "matches", "value": usual % number} for number in range(500)
+    ]
+    assert compile_filter(parse_filter({**DEALER, "conditions": conditions})).sql
+
+
+@pytest.mark.parametrize("number", ["9007199254740993", "9007199254740993.0", "1e23"])
+def test_a_number_that_is_not_compared_exactly_is_refused_however_it_is_written(
+    number: str,
+) -> None:
+    condition = '{"field":"header_data.a","operator":"equals","valueType":"number","value":%s}'
+    text = json.dumps({**DEALER, "conditions": ["HERE"]})
+    with pytest.raises(DeclarationError) as raised:
+        parse_text(text.replace('"HERE"', condition % number))
+    assert [fault.field for fault in raised.value.faults] == ["/conditions/0/value"]
+    parse_text(text.replace('"HERE"', condition % "9007199254740992.0"))
+    parse_text(text.replace('"HERE"', condition % "1e22"))
+
+
+@pytest.mark.parametrize("key", STATUS_FIELDS)
+def test_a_status_field_of_another_kind_is_a_fault(key: str) -> None:
+    found = faults({**DEALER, key: {"a": "1"}})
+    assert {field.split("/")[1] for field in found} == {key}
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "f.json"
+    with file.open("wb") as handle:
+        handle.truncate(10 << 30)
+    with pytest.raises(DeclarationError) as raised:
+        load_filter(file)
+    assert "1,048,576 bytes" in raised.value.faults[0].what
 
 
 @pytest.mark.parametrize("key", ["name", "description", "consumerId"])

@@ -17,7 +17,7 @@ AUDITORS = ADMIN | {Role.AUDITOR}
 PRODUCERS = ADMIN | {Role.PRODUCER}
 
 # Answered to anybody: they say that the server lives, never what it holds.
-PUBLIC = frozenset({"livez", "readyz", "version"})
+PUBLIC = frozenset({"livez", "readyz", "version", "openapi", "describeError"})
 
 OPERATIONS: Mapping[str, frozenset[str]] = {
     # Filters: read

@@ -12,13 +12,16 @@ from functools import lru_cache
 from headgate.expr.regex.automaton import automaton
 from headgate.expr.regex.cost import check
 from headgate.expr.regex.nodes import Begin, Choice, End, Node, PatternRefusal, Repeat, Sequence
+from headgate.expr.regex.pairs import compared_moves
 from headgate.expr.regex.read import read
 from headgate.expr.regex.rounds import check_rounds
 from headgate.expr.regex.shorten import shorten
 from headgate.expr.regex.write import write
 
-__all__ = ["PatternRefusal", "canonical", "compiled", "python_text"]
+__all__ = ["PatternRefusal", "analysis_cost", "canonical", "compiled", "python_text"]
 _KEPT = 4_096
+# What a pattern that is refused while it is read is counted as: such a one may have been long.
+_REFUSED_COST = 200_000
 
 
 @lru_cache(_KEPT)
@@ -32,6 +35,19 @@ def canonical(text: str) -> str:
             possessive.span.start, "the repetition is possessive", "Leave the second `+` away."
         )
     return written
+
+
+@lru_cache(_KEPT)
+def analysis_cost(text: str) -> int:
+    """About how many steps it takes to check the pattern, a few million a second.
+
+    A pattern alone is bounded by its length and its states; a document of many has to add them up.
+    """
+    try:
+        made = automaton(shorten(read(text)))
+    except PatternRefusal:
+        return _REFUSED_COST
+    return len(made.sets) ** 2 + compared_moves(made)
 
 
 @lru_cache(_KEPT)

@@ -11,6 +11,8 @@ from headgate.expr.regex.nodes import PatternRefusal
 from headgate.expr.regex.strong import Components
 
 MAX_PAIRS = 30_000
+# Moves from one state are compared two by two; 200 parts that may all be left away are 1.3 million.
+MAX_COMPARED = 2_000_000
 
 
 class Story(Enum):
@@ -50,7 +52,20 @@ _Pair = tuple[int, int, Story, int]
 
 def pairs_of(made: Automaton, components: Components) -> Pairs:
     """Everything that two ways on one text can come to."""
+    if compared_moves(made) > MAX_COMPARED:
+        raise _too_many_ways()
     return _Walk(made, components).all()
+
+
+def compared_moves(made: Automaton) -> int:
+    """How many pairs of moves leave one state together."""
+    return sum(len(moves) * (len(moves) - 1) // 2 for moves in made.follow)
+
+
+def _too_many_ways() -> PatternRefusal:
+    return PatternRefusal(
+        0, "there are too many ways to match one text", "Use smaller numbers, or write ^ before it."
+    )
 
 
 class _Walk:
@@ -88,11 +103,7 @@ class _Walk:
         if (one, two, story) in self.seen:
             return
         if len(self.seen) > MAX_PAIRS:
-            raise PatternRefusal(
-                0,
-                "there are too many ways to match one text",
-                "Use smaller numbers, or write ^ before it.",
-            )
+            raise _too_many_ways()
         self.seen.add((one, two, story))
         self.result.together[one].add(two)
         self.result.together[two].add(one)

@@ -3,33 +3,96 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from decimal import Decimal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import cast
 
 Json = object
 Steps = tuple[str | int, ...]
 MOST_DEPTH = 40
 MOST_DIGITS = 300
+# Of all events of one request.
+MOST_ITEMS = 100_000
 UNKEPT = "has a character that cannot be kept (NUL, or half of a surrogate pair)"
+REPEATED = "is given twice"
 
 
 class NotJsonError(ValueError):
     """The text is no JSON; the words say where it ends to be."""
 
 
+class HugeNumber(str):
+    """A number of more digits than are kept, as it was written."""
+
+
+class RepeatedKeys(dict[str, "Json"]):
+    """An object in which keys were given more than once; it has the last value of each."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Json]]) -> None:
+        super().__init__(pairs)
+        counts = Counter(name for name, _ in pairs)
+        self.repeated = tuple(name for name, count in counts.items() if count > 1)
+
+
 def parsed(text: bytes) -> Json:
-    """The value; decimals stay exact."""
+    """The value; decimals stay exact.
+
+    What JSON allows and PostgreSQL does not is kept in the value and found by `unkept`, so that in a
+    list of events each is judged by itself.
+    """
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+        value = json.loads(
+            text,
+            parse_float=_decimal,
+            parse_int=_integer,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object,
+        )
     except RecursionError:
         raise NotJsonError("it is nested too deep") from None
-    except ValueError as error:  # not UTF-8, not JSON, a number of too many digits
+    except ValueError as error:  # not UTF-8, not JSON
         raise NotJsonError(str(error).partition("\n")[0]) from None
+    if _is_too_many(value):
+        raise NotJsonError(f"it has more than {MOST_ITEMS:,} values")
+    return value
+
+
+def _decimal(text: str) -> Json:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent that Decimal has no place for
+        return HugeNumber(text)
+
+
+def _integer(text: str) -> Json:
+    return int(text) if len(text) <= MOST_DIGITS + 1 else HugeNumber(text)
+
+
+def _object(pairs: list[tuple[str, Json]]) -> Json:
+    made = dict(pairs)
+    return made if len(made) == len(pairs) else RepeatedKeys(pairs)
 
 
 def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is no JSON")
+
+
+def _is_too_many(value: Json) -> bool:
+    level, items = [value], 1
+    while level:
+        nested = [_inside(one) for one in level if isinstance(one, (dict, list))]
+        items += sum(map(len, nested))
+        if items > MOST_ITEMS:
+            return True
+        level = [one for values in nested for one in values]
+    return False
+
+
+def _inside(value: object) -> Sequence[Json]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Json]", value).values())
+    return cast("list[Json]", value)
 
 
 def unkept(value: Json) -> Iterator[tuple[Steps, str]]:
@@ -41,6 +104,8 @@ def unkept(value: Json) -> Iterator[tuple[Steps, str]]:
             yield steps, why
         elif isinstance(found, dict):
             fields = cast("dict[str, Json]", found)
+            if isinstance(found, RepeatedKeys):
+                yield from (((*steps, _shown(name)), REPEATED) for name in found.repeated)
             yield from (((*steps, _shown(name)), UNKEPT) for name in fields if not keeps(name))
             waiting += [((*steps, name), each) for name, each in fields.items() if keeps(name)]
         elif isinstance(found, list):
@@ -49,6 +114,8 @@ def unkept(value: Json) -> Iterator[tuple[Steps, str]]:
 
 
 def _why_unkept(value: Json, depth: int) -> str:
+    if isinstance(value, HugeNumber):
+        return f"has more than {MOST_DIGITS} digits"
     if isinstance(value, str) and not keeps(value):
         return UNKEPT
     if isinstance(value, (int, Decimal)) and _is_huge(Decimal(value)):

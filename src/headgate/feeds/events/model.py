@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -29,6 +31,7 @@ OTHER = "other"
 MOST_ENTITIES = 100
 LONGEST_ID = 64
 DIGITS = 18
+MOST_OFFSET = timedelta(hours=15, minutes=59)
 
 
 def _number(value: object) -> object:
@@ -41,6 +44,17 @@ def _number(value: object) -> object:
 def _time(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("must be a time such as 2025-01-15T10:00:00Z")
+    return value
+
+
+def _kept_by_postgresql(value: datetime) -> datetime:
+    """The time, if PostgreSQL takes its offset and has a place for its moment in UTC."""
+    if abs(value.utcoffset() or timedelta()) > MOST_OFFSET:
+        raise ValueError("has an offset beyond 15:59 from UTC")
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is not between the years 1 and 9999 in UTC") from None
     return value
 
 
@@ -62,6 +76,7 @@ Count = Annotated[int, Field(ge=0, le=2**53, strict=True)]
 Time = Annotated[
     AwareDatetime,
     BeforeValidator(_time),
+    AfterValidator(_kept_by_postgresql),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 Amount = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 from pydantic import BaseModel, ValidationError
@@ -11,14 +12,16 @@ from pydantic_core import ErrorDetails
 
 from headgate.errors import DeclarationError, Fault
 from headgate.feeds.events.header_data import header_data
-from headgate.feeds.events.json_text import Json, Steps, text_of, unkept
+from headgate.feeds.events.json_text import REPEATED, Json, Steps, text_of, unkept
 from headgate.feeds.events.model import (
+    MOST_ENTITIES,
     SERVICE_DONE,
     EntityHeader,
     Event,
     EventHeader,
     ServiceRecord,
 )
+from headgate.spec.filter_lines import MOST_FAULTS
 from headgate.spec.json_pointer import json_pointer
 from headgate.spec.refusal import suggestion
 
@@ -45,7 +48,10 @@ class Read:
 
 def read_event(data: Json) -> Read:
     """The event in parsed JSON; a DeclarationError has all faults with JSON pointers."""
-    faults = list(faults_of(data))
+    faults = list(islice(faults_of(data), MOST_FAULTS + 1))
+    if len(faults) > MOST_FAULTS:
+        what = f"there are more faults; the first {MOST_FAULTS} are listed"
+        faults[MOST_FAULTS:] = [_fault((), what, "Correct these first.")]
     if faults:
         raise DeclarationError(faults)
     event, posted = Event.model_validate(data), cast("dict[str, Json]", data)
@@ -54,10 +60,18 @@ def read_event(data: Json) -> Read:
 
 
 def faults_of(data: Json) -> Iterator[Fault]:
-    """Everything that is wrong with an event."""
-    refused = [_fault(steps, why, "Take it out.") for steps, why in unkept(data)]
-    if refused:
-        yield from refused
+    """What is wrong with an event, as it is found: a caller may stop after a number of faults."""
+    is_refused = False
+    for steps, why in unkept(data):
+        is_refused = True
+        yield _fault(steps, why, "Keep one." if why == REPEATED else "Take it out.")
+    entities = cast("dict[str, Json]", data).get("entities") if isinstance(data, dict) else None
+    if isinstance(entities, list) and len(cast("list[Json]", entities)) > MOST_ENTITIES:
+        # Before each of them is judged: there may be as many as a body has room for.
+        what = f"has {len(cast('list[Json]', entities)):,} entities"
+        yield _fault(("entities",), what, f"Keep to {MOST_ENTITIES}; post several events.")
+        return
+    if is_refused:
         return
     try:
         event = Event.model_validate(data)
