@@ -93,9 +93,12 @@ class EngineService:
         return True
 
     def explain(self, child: Child) -> Ended:
-        why, fix = last_error(read_log(child.command.log, child.log_from))
-        retry = child.exit_code not in FINAL_EXIT_CODES
-        return Ended(why or f"exit code {child.exit_code}", fix or "headgate local logs", retry)
+        code = child.exit_code
+        # A killed process had no time to say why: the last line of its log is about something else.
+        killed = f"it was killed by signal {-code}" if code is not None and code < 0 else ""
+        why, fix = ("", "") if killed else last_error(read_log(child.command.log, child.log_from))
+        retry = code not in FINAL_EXIT_CODES
+        return Ended(killed or why or f"exit code {code}", fix or "headgate local logs", retry)
 
     def endpoints(self) -> Mapping[str, str]:
         return self._endpoints
