@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError, ProgrammingError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DBAPIError,
+    NoSuchModuleError,
+    OperationalError,
+    ProgrammingError,
+)
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from headgate.errors import ConflictError, SettingsError, UnavailableError
@@ -43,7 +49,9 @@ def connect(url: str) -> Engine:
 
 def explain_failure(error: BaseException) -> UnavailableError | None:
     """A failure of the database itself (full disk, locked, away) as an error of ours, else None."""
-    if isinstance(error, (OperationalError, sqlite3.OperationalError)):
+    # A spoilt file is a plain DatabaseError; its other subclasses are faults of a statement.
+    spoilt = type(error) in (DatabaseError, sqlite3.DatabaseError)
+    if spoilt or isinstance(error, (OperationalError, sqlite3.OperationalError)):
         return _unavailable("the ops store did not answer", error)
     return None
 
