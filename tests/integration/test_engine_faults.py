@@ -1,0 +1,56 @@
+"""An engine ends with its JVM, says why, and leaves its runs to the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from tests.integration.events import events
+from tests.integration.spark import Pipeline
+from tests.integration.stack_kills import jvm_of
+from tests.integration.test_stream_faults import engine, newest, say, until_read
+
+from headgate.engine.lease import active_engine
+from headgate.errors import DriverLostError
+from headgate.jobs.host import ENGINE_FILE
+from headgate.local.process import wait_until
+from headgate.store.model import RunState
+
+
+def test_an_engine_whose_jvm_is_killed_ends_and_leaves_its_stream_wanted(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.5})
+    pipeline.produce(events(1, 50))
+    announced = pipeline.settings.home / ENGINE_FILE
+    with engine(pipeline) as running:
+        say(pipeline, "job", "start", "bronze")
+        until_read(pipeline, 50)
+        jvm = jvm_of(running.pid)
+        token = json.loads(announced.read_text())["connect_token"]
+        assert token not in Path(f"/proc/{jvm}/cmdline").read_text()
+        os.kill(jvm, signal.SIGKILL)
+        _, talk = running.communicate(timeout=60)
+    assert running.returncode == DriverLostError.exit_code, talk
+    assert "error HG-8003: the engine's JVM was killed by signal 9" in talk
+    assert "Traceback" not in talk
+    assert not announced.exists()
+    assert active_engine(pipeline.store) is None
+    assert (newest(pipeline).state, newest(pipeline).restarts) == (RunState.RUNNING, 0)
+    assert "waits for an engine: make up (the engine's JVM was killed" in say(
+        pipeline, "job", "list"
+    )
+    pipeline.store.move(newest(pipeline).job, newest(pipeline).number, RunState.CANCELED)
+
+
+def test_a_master_that_spark_refuses_is_an_error_in_words(pipeline: Pipeline) -> None:
+    wrong = {"spark_master": "local[nonsense]"}
+    pipeline.settings = pipeline.settings.model_copy(update=wrong)
+    command = pipeline.command("job", "run", "silver")
+    said, talk = command.communicate(timeout=120)
+    assert command.returncode == 3, talk + said
+    assert "Spark does not know the master SPARK_MASTER=local[nonsense]" in talk
+    assert "Traceback" not in talk
+    assert wait_until(lambda: active_engine(pipeline.store) is None, 10)
