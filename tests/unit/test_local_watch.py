@@ -22,6 +22,7 @@ class FakeChild:
 
     def __init__(self, command):
         self.pid, self.exit_code, self.started = 42, None, 0.0
+        self.command, self.log_from = command, 0
 
 
 class FakeService:
@@ -225,7 +226,7 @@ def test_an_engine_that_ended_says_why(plan, tmp_path, code, why, retry):
     log = tmp_path / "engine.log"
     said = "error HG-8003: the engine's JVM was killed by signal 9\n  why: memory is short\n"
     log.write_text("metrics on http://localhost:9249/metrics\n" + said * (code > 0))
-    child = FakeChild("run")
-    child.exit_code, child.log_from, child.command = code, 0, SimpleNamespace(log=log)
+    child = FakeChild(SimpleNamespace(log=log))
+    child.exit_code = code
     ended = EngineService(LocalFiles(tmp_path), plan).explain(cast(Child, child))
     assert (ended.why, ended.retry) == (why, retry)

@@ -14,7 +14,7 @@ from tests.unit.store.conftest import clock, made, store
 from tests.unit.store.store_batches import Clock
 
 from headgate.engine import controller as controller_module
-from headgate.engine.context import RunContext
+from headgate.engine.context import Job, RunContext
 from headgate.engine.controller import LOSSES, TRIES, Controller
 from headgate.engine.driver import Driver
 from headgate.engine.lease import EngineLease
@@ -58,7 +58,7 @@ class Rig:
         assert latest is not None
         return latest
 
-    def engine(self, job: Callable[[RunContext], None]) -> None:
+    def engine(self, job: Job) -> None:
         """One engine from its start until its run has ended or its driver is lost."""
         self.jvm = Jvm()
         context = SimpleNamespace(setLocalProperty=lambda *of: self.set_pool(*of))
