@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.integration.events import events
 from tests.integration.spark import Pipeline
 from tests.integration.stack_kills import jvm_of
@@ -19,8 +22,34 @@ from headgate.local.process import wait_until
 from headgate.store.model import RunState
 
 
-def test_an_engine_whose_jvm_is_killed_ends_and_leaves_its_stream_wanted(
-    pipeline: Pipeline,
+def kill_jvm(pipeline: Pipeline, jvm: int) -> None:
+    os.kill(jvm, signal.SIGKILL)
+
+
+def exhaust_heap(pipeline: Pipeline, jvm: int) -> None:
+    """Ask for more bytes than the heap has; whoever asks is told that the engine is gone."""
+    announced = json.loads((pipeline.settings.home / ENGINE_FILE).read_text())
+    connect = {
+        "connect_url": f"sc://localhost:{announced['connect_port']}",
+        "connect_token": announced["connect_token"],
+    }
+    client = replace(pipeline, settings=pipeline.settings.model_copy(update=connect))
+    command = client.command("sql", "SELECT length(repeat('x', 2000000000))")
+    _, talk = command.communicate(timeout=120)
+    assert command.returncode == 8, talk
+    assert "the engine does not answer" in talk
+    assert "Traceback" not in talk
+
+
+@pytest.mark.parametrize(
+    ("lose", "words"),
+    [
+        (exhaust_heap, "the engine's JVM ran out of memory (heap 2g)"),
+        pytest.param(kill_jvm, "the engine's JVM was killed by signal 9", marks=pytest.mark.slow),
+    ],
+)
+def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
+    pipeline: Pipeline, lose: Callable[[Pipeline, int], None], words: str
 ) -> None:
     pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.5})
     pipeline.produce(events(1, 50))
@@ -31,17 +60,15 @@ def test_an_engine_whose_jvm_is_killed_ends_and_leaves_its_stream_wanted(
         jvm = jvm_of(running.pid)
         token = json.loads(announced.read_text())["connect_token"]
         assert token not in Path(f"/proc/{jvm}/cmdline").read_text()
-        os.kill(jvm, signal.SIGKILL)
+        lose(pipeline, jvm)
         _, talk = running.communicate(timeout=60)
     assert running.returncode == DriverLostError.exit_code, talk
-    assert "error HG-8003: the engine's JVM was killed by signal 9" in talk
+    assert f"error HG-8003: {words}" in talk
     assert "Traceback" not in talk
     assert not announced.exists()
     assert active_engine(pipeline.store) is None
     assert (newest(pipeline).state, newest(pipeline).restarts) == (RunState.RUNNING, 0)
-    assert "waits for an engine: make up (the engine's JVM was killed" in say(
-        pipeline, "job", "list"
-    )
+    assert f"waits for an engine: make up ({words})" in say(pipeline, "job", "list")
     pipeline.store.move(newest(pipeline).job, newest(pipeline).number, RunState.CANCELED)
 
 
