@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,11 @@ def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
     pipeline.store.move(newest(pipeline).job, newest(pipeline).number, RunState.CANCELED)
 
 
-def test_a_master_that_spark_refuses_is_an_error_in_words(pipeline: Pipeline) -> None:
+def test_a_master_that_spark_refuses_is_an_error_in_words(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    log, began = pipeline.settings.home / "logs" / "spark.log", datetime.now(UTC)
     wrong = {"spark_master": "local[nonsense]"}
     pipeline.settings = pipeline.settings.model_copy(update=wrong)
     command = pipeline.command("job", "run", "silver")
@@ -81,3 +86,6 @@ def test_a_master_that_spark_refuses_is_an_error_in_words(pipeline: Pipeline) ->
     assert "Spark does not know the master SPARK_MASTER=local[nonsense]" in talk
     assert "Traceback" not in talk
     assert wait_until(lambda: active_engine(pipeline.store) is None, 10)
+    errors = [line for line in log.read_text().splitlines() if " ERROR SparkContext: " in line]
+    logged = datetime.fromisoformat(errors[-1].split()[0])
+    assert began <= logged <= datetime.now(UTC), "whatever the time zone is, the log is in UTC"
