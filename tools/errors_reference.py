@@ -116,6 +116,11 @@ revoked, expired, wrong issuer or audience, a signature by an algorithm that is 
     "HG-8001": """Something needed is away: the broker, the catalog, the engine, a download, a table
 that no job has made yet. `headgate doctor` says what this machine lacks, `headgate local status`
 what runs. A retry may help.""",
+    "HG-8003": """The engine's JVM was killed, crashed, ran out of memory or answers no more. The engine
+ends with this code and the supervisor starts another, which goes on with the same runs; a batch run that
+loses the JVM three times without settling a batch is FAILED. When the heap was full, raise
+`SPARK_DRIVER_MEMORY` and start the engine again; [local_services.md](../local_services.md#when-one-dies)
+has the rest.""",
     "HG-1300": """Stopped by a signal. What was begun can be resumed: run the same command again, and
 a half-done batch is finished, never repeated.""",
 }

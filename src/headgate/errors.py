@@ -22,6 +22,7 @@ HeadgateError
 ├── ForbiddenError         not allowed                                       (exit 7, no retry)
 │   └── UnauthenticatedError  nobody knows who is asking                     (exit 7, no retry)
 ├── UnavailableError       broker, catalog, engine or download is away       (exit 8, retry)
+│   └── DriverLostError    the engine's JVM is gone, or answers no more      (exit 8, retry)
 └── InterruptedByUserError stopped by a signal; what was begun can resume    (exit 130)
 """
 
@@ -209,6 +210,12 @@ class UnavailableError(HeadgateError):
     """Something needed is away; a retry may help."""
 
     code, exit_code, retryable = "HG-8001", 8, True
+
+
+class DriverLostError(UnavailableError):
+    """The engine's JVM is gone or answers no more; another engine goes on with the runs."""
+
+    code = "HG-8003"
 
 
 class InterruptedByUserError(HeadgateError):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
 
 import pytest
 from tests.integration.conftest import RunningBroker
 from tests.integration.events import events
 from tests.integration.oracle import bronze_rows
 from tests.integration.spark import TYPES, Pipeline, create_topic
+from tests.integration.stack_kills import STRIKES, Feeder, Stack
 from tests.integration.test_streaming import streaming
 
 from headgate.engine.lease import active_engine
@@ -104,3 +109,25 @@ def test_a_stream_says_that_its_broker_is_away_and_comes_back_by_itself(
         stream.until_read(40)
         assert wait_until(lambda: newest(pipeline).error_text is None, 30)
     assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+
+
+def test_streams_work_again_after_every_kind_of_kill_and_lose_nothing(tmp_path: Path) -> None:
+    """HEADGATE_KILLS says how many kills; with 30 it takes about 20 minutes."""
+    kills, rng = int(os.environ.get("HEADGATE_KILLS", "6")), Random(15)
+    kinds: list[str] = []
+    while len(kinds) < kills:
+        kinds += rng.sample(list(STRIKES), len(STRIKES))
+    stack = Stack(tmp_path)
+    with stack.running() as pipeline:
+        feeder = Feeder(str(pipeline.settings.bootstrap_servers), pipeline.topic, seed=15)
+        feeder.start()
+        assert stack.until_all_work(datetime.now(UTC)) < 120
+        for kind in kinds[:kills]:
+            time.sleep(rng.uniform(0.0, 4.0))
+            stack.strike(kind)
+        feeder.stop()
+        stack.drain()
+        sums = stack.check()
+    assert feeder.aborted
+    assert sums["refused"]
+    print(f"{feeder.bursts} bursts, {feeder.aborted} aborted, {feeder.failed} failed: {sums}")

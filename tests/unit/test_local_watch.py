@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -21,6 +22,7 @@ class FakeChild:
 
     def __init__(self, command):
         self.pid, self.exit_code, self.started = 42, None, 0.0
+        self.command, self.log_from = command, 0
 
 
 class FakeService:
@@ -288,3 +290,22 @@ def test_an_engine_started_by_hand_is_not_disturbed(plan, tmp_path, monkeypatch)
     with pytest.raises(ConflictError, match="an engine already runs here"):
         EngineService(files, plan).command()
     assert files.engine.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "why", "retry"),
+    [
+        (-9, "it was killed by signal 9", True),
+        (8, "the engine's JVM was killed by signal 9; memory is short", True),
+        (3, "the engine's JVM was killed by signal 9; memory is short", False),
+    ],
+)
+def test_an_engine_that_ended_says_why(plan, tmp_path, code, why, retry):
+    """A killed one had no time to say anything: its log ends with something else."""
+    log = tmp_path / "engine.log"
+    said = "error HG-8003: the engine's JVM was killed by signal 9\n  why: memory is short\n"
+    log.write_text("metrics on http://localhost:9249/metrics\n" + said * (code > 0))
+    child = FakeChild(SimpleNamespace(log=log))
+    child.exit_code = code
+    ended = EngineService(LocalFiles(tmp_path), plan).explain(cast(Child, child))
+    assert (ended.why, ended.retry) == (why, retry)

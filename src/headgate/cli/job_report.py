@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from headgate.errors import UnavailableError
 
 if TYPE_CHECKING:
     from headgate.settings import Settings
@@ -65,25 +69,63 @@ def _outcome(run: Run, *, engine: bool) -> str:
     from headgate.store.model import ACTIVE, RunState
 
     error = (run.error_text or "").split(" | ")[0]
+    if run.state is RunState.FAILED:
+        return error or run.progress.words
     if run.state not in ACTIVE:
         nothing = "nothing new" if run.state is RunState.FINISHED else ""
         return run.progress.words or error or nothing
     if not engine:
-        return "waits for an engine: make up"
+        return "waits for an engine: make up" + (f" ({error})" if error else "")
     return f"waits: {error}" if error else run.progress.words
 
 
-def engine_alive(store: OpsStore) -> None:
-    """Raise once nobody has held the engine's lease for a while."""
-    import time
+class EngineWatch:
+    """Watches over a wait that an engine must bring to an end, and gives up on a lost engine.
 
-    from headgate.engine.lease import SECONDS, active_engine
-    from headgate.errors import UnavailableError
+    Called again and again while waiting. `say` is told when the engine that carries out the run is
+    gone and when another has taken the run up. UnavailableError is raised when nobody has held the
+    engine's lease for ABSENT_SECONDS, or when no engine has taken up the run for IDLE_SECONDS: one
+    that dies each time it starts holds the lease in between.
+    """
 
-    patience = time.monotonic() + 2 * SECONDS
-    while active_engine(store) is None:
-        if time.monotonic() > patience:
+    ABSENT_SECONDS = 45.0
+    IDLE_SECONDS = 180.0
+
+    def __init__(self, store: OpsStore, say: Callable[[str], None]) -> None:
+        self._store = store
+        self._say = say
+        self._reported = False
+        self._absent_since: float | None = None
+        self._idle_since: float | None = None
+
+    def __call__(self, run: Run | None = None) -> None:
+        """Look once; `run` is what is waited for, where it is a run."""
+        from headgate.engine.lease import active_engine
+
+        now, holder = time.monotonic(), active_engine(self._store)
+        if holder is not None and (run is None or run.engine == holder):
+            if self._reported:
+                self._say("an engine is there again and goes on")
+            self._reported, self._absent_since, self._idle_since = False, None, None
+            return
+        self._absent_since = (self._absent_since or now) if holder is None else None
+        self._idle_since = self._idle_since or now
+        if holder is None and not self._reported:
+            self._reported = True
+            self._say(f"the engine went away{_reason(run)}; waiting for it to come back")
+        absent = self._absent_since is not None and now - self._absent_since > self.ABSENT_SECONDS
+        if absent or now - self._idle_since > self.IDLE_SECONDS:
             raise UnavailableError(
-                "the engine went away", why="nobody holds its lease", fix="make up, then try again"
+                "the engine went away and none has taken its place",
+                why=_loss(run) or ("nobody holds its lease" if absent else "it does not get ready"),
+                fix="headgate local status says why; make up, then the same command again",
             )
-        time.sleep(0.5)
+
+
+def _loss(run: Run | None) -> str:
+    """What the lost engine noted of its end, when it could."""
+    return (run.error_text or "").split(" | ")[0] if run else ""
+
+
+def _reason(run: Run | None) -> str:
+    return f" ({_loss(run)})" if _loss(run) else ""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import Progress, console
-from headgate.cli.job_report import engine_alive, open_store, report, sentence
+from headgate.cli.job_report import EngineWatch, open_store, report, sentence
+from headgate.errors import InterruptedByUserError
 
 if TYPE_CHECKING:
     from headgate.settings import Settings
@@ -33,13 +34,16 @@ def run_job(job: str, full: bool, first: str | None, last: str | None) -> None:
       headgate job run silver --from 2024-01-03 --to 2024-01-05
       headgate job run bronze-orders
     """
-    from headgate.jobs.requests import ask_for
+    from headgate.engine.lease import active_engine
+    from headgate.jobs.requests import ask_for, need_broker
 
     settings, store = open_store()
     with store:
         options = {"form": "full"} if full else {}
         if first or last:
             job, options = _backfill(settings, job, first, last, full=full)
+        if active_engine(store) is None:
+            need_broker(settings, job)
         finish(settings, store, ask_for(settings, store, job, "batch", options))
 
 
@@ -77,13 +81,31 @@ def carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:
     from headgate.engine.lease import active_engine
     from headgate.jobs.requests import wait_for
 
-    with console.progress(f"{run.job} run {run.number}") as bar:
-        watch = _watcher(bar)
-        if active_engine(store) is None:
+    elsewhere = active_engine(store) is not None
+    try:
+        with console.progress(f"{run.job} run {run.number}") as bar:
+            watch = _watcher(bar)
+            if elsewhere:
+                return wait_for(store, run, watch, EngineWatch(store, console.say))
             from headgate.jobs.host import run_here
 
             return run_here(settings, store, run, watch)
-        return wait_for(store, run, watch, lambda: engine_alive(store))
+    except KeyboardInterrupt:
+        raise interrupted(run, elsewhere=elsewhere) from None
+
+
+def interrupted(run: Run, *, elsewhere: bool) -> InterruptedByUserError:
+    """What becomes of a run whose command was interrupted while it waited."""
+    if elsewhere:
+        return InterruptedByUserError(
+            f"interrupted: {run.job} run {run.number} goes on in the engine",
+            fix=f"headgate job stop {run.job} stops it; the same command again waits for it",
+        )
+    return InterruptedByUserError(
+        f"interrupted: {run.job} run {run.number} was stopped between two batches",
+        fix="the same command again goes on with it, and so does the next engine;"
+        f" headgate job stop {run.job} gives it up",
+    )
 
 
 def _watcher(bar: Progress) -> Callable[[Run], None]:

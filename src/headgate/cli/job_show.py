@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from headgate.cli.job_report import open_store, report
 if TYPE_CHECKING:
     from headgate.checks.job_view import JobView
     from headgate.settings import Settings
+    from headgate.store.model import Run
     from headgate.store.ops import OpsStore
 
 # A minute of a stream that is triggered each second.
@@ -50,7 +52,7 @@ class FilterShown:
 @click.option("-n", "count", default=20, show_default=True, help="How many, newest first.")
 @click.option("--newest", is_flag=True, help="Only the newest run of each job.")
 def list_runs(job: str | None, count: int, newest: bool) -> None:
-    """List runs, newest first.
+    """List runs, newest first. Those under way are always shown.
 
     \b
     Examples:
@@ -65,10 +67,29 @@ def list_runs(job: str | None, count: int, newest: bool) -> None:
     with store:
         engine = active_engine(store) is not None
         name = full_name(settings, job) if job else None
-        runs = store.runs(name, limit=None if newest else count)
-        if newest:
-            runs = tuple({run.job: run for run in reversed(runs)}.values())[::-1][:count]
-        console.data([report(run, engine=engine) for run in runs])
+        runs = store.runs(name)
+    if newest:
+        runs = newest_of_each(runs)
+    shown = cut_to(runs, count)
+    console.data([report(run, engine=engine) for run in shown])
+    if len(shown) < len(runs):
+        what = "jobs" if newest else "runs"
+        console.say(f"{len(shown)} of {len(runs)} {what} are shown: -n {len(runs)} shows all")
+
+
+def newest_of_each(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """The newest run of each job, newest first as the runs are."""
+    by_job: dict[str, Run] = {}
+    for run in runs:
+        by_job.setdefault(run.job, run)
+    return tuple(by_job.values())
+
+
+def cut_to(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
+    """The first `count` runs, and any later one that is under way."""
+    from headgate.store.model import ACTIVE
+
+    return tuple(run for place, run in enumerate(runs) if place < count or run.state in ACTIVE)
 
 
 @click.command("show")

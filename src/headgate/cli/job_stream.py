@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
-from headgate.cli.job_report import engine_alive, open_store, report, sentence
+from headgate.cli.job_report import EngineWatch, open_store, report, sentence
 
 if TYPE_CHECKING:
     from headgate.settings import Settings
@@ -97,7 +97,7 @@ def stopped(store: OpsStore, run: Run) -> Run:
         return store.move(run.job, run.number, RunState.CANCELED)
     console.say(f"{run.job} run {run.number} stops after the batch under way")
     store.request_stop(run.job, run.number)
-    return wait_for(store, run, lambda run: None, lambda: engine_alive(store))
+    return wait_for(store, run, lambda run: None, EngineWatch(store, console.say))
 
 
 @click.command("restart")

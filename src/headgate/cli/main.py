@@ -102,6 +102,20 @@ def main() -> None:
         if debug:
             raise
         fail(error)
+    except Exception as error:
+        failure = None if debug else store_failure(error)
+        if failure is None:
+            raise
+        fail(failure)
+
+
+def store_failure(error: Exception) -> HeadgateError | None:
+    """A failure of the ops store's database as an error of ours; None for anything else."""
+    if "sqlalchemy" not in sys.modules:  # no store was opened, and to import it takes long
+        return None
+    from headgate.store.database import explain_failure
+
+    return explain_failure(error)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
-from headgate.cli.job_report import engine_alive, open_store
+from headgate.cli.job_report import EngineWatch, open_store
 
 if TYPE_CHECKING:
     from headgate.jobs.rules_deploy import Deployment
@@ -36,7 +36,7 @@ def command(table: str, dry_run: bool) -> None:
         if dry_run:
             console.data(planned, text=_text(planned))
             return
-        taken = deploy(settings, store, planned, lambda: engine_alive(store))
+        taken = deploy(settings, store, planned, EngineWatch(store, console.say))
     words = "judges from the next batch on" if taken else "judges once the job runs"
     console.done(f"revision {planned.revision[:12]} of {table} {words}")
     console.data(planned, text="")

@@ -12,7 +12,7 @@ import click
 from headgate.cli.console import as_table, console
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from headgate.compile.script import Script, Step
 
@@ -93,24 +93,32 @@ def _answers(script: Script, limit: int) -> Iterator[Answer]:
 
     with connect() as session:
         for step in script.steps:
-            frame = _run(session, script.file, step)
-            if is_query(step.sql) and frame.columns:
-                rows = [row.asDict(recursive=True) for row in frame.limit(limit).collect()]
+            rows = _run(session, script.file, step, limit)
+            if rows is not None:
                 yield Answer(title(step.sql), rows)
 
 
-def _run(session: SparkSession, file: str, step: Step) -> DataFrame:
+def _run(
+    session: SparkSession, file: str, step: Step, limit: int
+) -> list[dict[str, object]] | None:
+    """Run one statement; its rows if it is a query."""
     from pyspark.errors import PySparkException
 
+    from headgate.engine.connect import is_gone
     from headgate.engine.statements import sql
     from headgate.errors import OperationError
 
     try:
-        return sql(session, step.sql)
+        frame = sql(session, step.sql)
+        if not (is_query(step.sql) and frame.columns):
+            return None
+        return [row.asDict(recursive=True) for row in frame.limit(limit).collect()]
     except PySparkException as error:
+        if is_gone(error):  # no fault of the statement
+            raise
         first = next(iter(str(error).strip().splitlines()), repr(error))
         raise OperationError(
             f"{file}:{step.line}: {title(step.sql)}",
             why=first,
-            fix="mend the statement; those before it have been carried out",
+            fix="correct the statement; those before it have been carried out",
         ) from error

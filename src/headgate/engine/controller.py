@@ -1,4 +1,16 @@
-"""The controller: compares the runs that are wanted with those that run, and acts."""
+"""The controller: compares the runs that are wanted with those that run, and acts.
+
+What happens to a run whose attempt fails:
+
+    the driver is lost          stays wanted; the next engine goes on with it. A batch run that loses
+                                its driver LOSSES times without settling a batch fails.
+    the lease is lost           stays wanted; the other engine has it.
+    broker, catalog, disk away  tried again: a stream as long as it takes, a batch run for
+                                AWAY_SECONDS. No try is counted.
+    someone else changed it     tried again: a stream as long as it takes, a batch run TRIES times.
+    Spark raised something      tried again, TRIES times in all; then it fails.
+    anything else               fails: a declaration or a refusal does not mend itself.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +25,32 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from headgate.engine.context import Job, RunContext
+from headgate.engine.driver import Driver
 from headgate.engine.lease import EngineLease
 from headgate.engine.stream import explain
-from headgate.errors import ConflictError, HeadgateError, LeaseLostError, OperationError
+from headgate.errors import (
+    ConflictError,
+    DriverLostError,
+    HeadgateError,
+    LeaseLostError,
+    OperationError,
+    UnavailableError,
+)
 from headgate.settings import Settings
 from headgate.store.model import Run, RunState
 from headgate.store.ops import OpsStore
 
 LOOK_SECONDS = 0.3
 TRIES = 3
+# So often a batch run may be under way when the driver is lost, with no batch settled in between.
+LOSSES = 3
+# So long a batch run, for which somebody waits, is tried again while something needed is away.
+AWAY_SECONDS = 60.0
+# A lost driver makes every call of a run fail at once; what still hangs then is left behind.
+LOST_STOP_SECONDS = 5.0
 LONGEST_WAIT = 60.0
+# What comes back is not left waiting for long.
+LONGEST_AWAY_PAUSE = 15.0
 CALM_SECONDS = 300.0
 
 
@@ -41,22 +69,33 @@ class Controller:
     def __init__(
         self,
         session: SparkSession,
+        driver: Driver,
         store: OpsStore,
         lease: EngineLease,
         jobs: Mapping[str, Job],
         settings: Callable[[], Settings],
         only: str | None = None,
     ) -> None:
-        self._session, self._store, self._lease = session, store, lease
+        self._session, self._driver = session, driver
+        self._store, self._lease = store, lease
         self._jobs, self._settings, self._only = jobs, settings, only
         self._active: dict[tuple[str, int], Active] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Act until `stop` is set; then every run is stopped between two batches."""
         while not stop.wait(LOOK_SECONDS):
-            self._lease.check()
+            self.check()
             self.look()
         self.stop_all()
+
+    def check(self) -> None:
+        """Raise when this engine can work no more: its lease or its driver is lost."""
+        self._lease.check()
+        if self._driver.is_lost():
+            loss = self._driver.loss()
+            for active in self._active.values():
+                self._note_loss(active.run, loss)
+            raise loss
 
     def look(self) -> None:
         """One comparison of what is wanted with what runs."""
@@ -68,7 +107,10 @@ class Controller:
                     self._start(run)
             elif key in self._active and run.stop_requested:
                 self._active[key].stop.set()
-        self._active = {k: a for k, a in self._active.items() if a.thread.is_alive()}
+        running = {k: a for k, a in self._active.items() if a.thread.is_alive()}
+        # A thread that ends because the driver is lost says so first: then its run is still needed.
+        if not self._driver.is_lost():
+            self._active = running
 
     @property
     def busy(self) -> bool:
@@ -78,8 +120,9 @@ class Controller:
         """Stop every run and wait; the runs stay wanted, so the next engine goes on with them."""
         for active in self._active.values():
             active.stop.set()
+        limit = LOST_STOP_SECONDS if self._driver.is_lost() else LONGEST_WAIT
         for active in self._active.values():
-            active.thread.join(LONGEST_WAIT)
+            active.thread.join(limit)
 
     def _start(self, run: Run) -> None:
         # A run that is RUNNING was left by an engine that is gone: this one goes on with it.
@@ -92,21 +135,27 @@ class Controller:
         thread.start()
 
     def _carry_out(self, run: Run, stop: threading.Event) -> None:
-        self._session.sparkContext.setLocalProperty("spark.scheduler.pool", run.job)
-        tries = 0
+        tries, away_since = 0, None
         while True:
-            tries, began = tries + 1, time.monotonic()
+            began = time.monotonic()
             try:
                 self._attempt(run, stop)
                 return
             except LeaseLostError:
                 return
             except Exception as error:  # a failing job must not take the others down
-                failure = explain(error)
                 self._note(run, error)
-                if time.monotonic() - began > CALM_SECONDS:
-                    tries = 1  # it had worked: this is another failure than the last one
-                if not self._again(run, failure, tries, stop):
+                if self._driver.has_failed():  # the failure is the driver's, not the job's
+                    return
+                failure, now = explain(error), time.monotonic()
+                if now - began > CALM_SECONDS:  # it had worked: this is another failure
+                    tries, away_since = 0, None
+                if is_infrastructure(failure):
+                    away_since = away_since or now
+                else:
+                    tries, away_since = tries + 1, None
+                away = 0.0 if away_since is None else now - away_since
+                if not self._again(run, failure, tries, away, stop):
                     self._end(run, stop, failure)
                     return
 
@@ -114,6 +163,7 @@ class Controller:
         job = self._jobs.get(run.kind)
         if job is None:
             raise OperationError(f"this engine has no job of kind {run.kind}")
+        self._session.sparkContext.setLocalProperty("spark.scheduler.pool", run.job)
         context = RunContext(
             run, self._settings(), self._session, self._store, lambda: self._still_mine(run), stop
         )
@@ -141,19 +191,40 @@ class Controller:
                 why=f"it is {now.state} on {now.engine}",
             )
 
-    def _again(self, run: Run, failure: HeadgateError, tries: int, stop: threading.Event) -> bool:
-        """Whether the job is tried again: a declaration or a refusal does not mend itself.
-
-        A stream waits for what is away as long as it takes; what fails on Spark itself twice is
-        taken for the declaration's fault.
-        """
-        mends = failure.retryable or type(failure) is OperationError
+    def _again(
+        self, run: Run, failure: HeadgateError, tries: int, away: float, stop: threading.Event
+    ) -> bool:
+        """Wait until the job is due again; False when it is not tried again, or was stopped."""
         patient = run.mode == "streaming" and failure.retryable
-        if not mends or (tries >= TRIES and not patient):
+        if is_infrastructure(failure):
+            due = patient or away < AWAY_SECONDS
+            pause = min(2.0 + away / 2, LONGEST_AWAY_PAUSE)
+        else:
+            mends = failure.retryable or type(failure) is OperationError
+            due = mends and (patient or tries < TRIES)
+            pause = min(2.0**tries, LONGEST_WAIT)
+        if not due:
             return False
         self._store.restarted(run.job, run.number, failure.one_line)
         self._store.trouble(run.job, run.number, failure.code, failure.one_line)
-        return not stop.wait(min(2.0**tries, LONGEST_WAIT))
+        return not stop.wait(pause)
+
+    def _note_loss(self, run: Run, loss: DriverLostError) -> None:
+        """Say why the run waits for another engine; a batch run that loses every one of them fails.
+
+        A job may be what exhausts the JVM's memory. Without a bound a batch run of it would end one
+        engine after another, and take the other jobs down each time.
+        """
+        self._store.trouble(run.job, run.number, loss.code, loss.one_line)
+        times = self._store.count_loss(run.job, run.number)
+        if run.mode == "batch" and times >= LOSSES:
+            words = DriverLostError(
+                loss.what,
+                why=f"{times} times while this run was under way; {loss.why}",
+                fix=loss.fix,
+            )
+            with suppress(ConflictError):  # it ended just before
+                self._fail(run, words)
 
     def _note(self, run: Run, error: Exception) -> None:
         """The whole trace, for whoever looks into the logs."""
@@ -164,3 +235,8 @@ class Controller:
 
     def _fail(self, run: Run, failure: HeadgateError) -> None:
         self._store.move(run.job, run.number, RunState.FAILED, failure.code, failure.one_line)
+
+
+def is_infrastructure(failure: HeadgateError) -> bool:
+    """Whether something that the job needs is away: no fault of the job, and no try of it."""
+    return isinstance(failure, UnavailableError) and failure.retryable

@@ -63,6 +63,12 @@ def session_id(session: SparkSession) -> str:
     return str(java.sessionUUID())
 
 
+def context_runs(session: SparkSession) -> bool:
+    """Whether the JVM still runs this session's context; raises when the JVM does not answer."""
+    context: Any = session.sparkContext._jsc
+    return not context.sc().isStopped()
+
+
 def observed(query: StreamingQuery, name: str) -> tuple[int, ...] | None:
     """The whole numbers that the query's last execution has observed under a name."""
     java: Any = query._jsq

@@ -8,15 +8,23 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JNetworkError  # pyright: ignore[reportMissingTypeStubs]  # it has none
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from sqlalchemy.exc import OperationalError as SQLAlchemyOperationalError
 
 from headgate.engine.broker_watch import BrokerWatch
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.followed import Followed, own_offsets, topic_ranges
 from headgate.engine.jvm import observed
 from headgate.engine.topics import Topics, TopicState
-from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
+from headgate.errors import (
+    BatchRefusedError,
+    DriverLostError,
+    HeadgateError,
+    OperationError,
+    UnavailableError,
+)
 from headgate.store.model import Range
 
 # What a broker that is away looks like in a JVM trace.
@@ -27,6 +35,16 @@ AWAY = (
     "java.util.concurrent.TimeoutException: Cannot fetch record",
     "Bootstrap broker",
 )
+# What a catalog or an object storage that is away looks like there.
+SERVICE_AWAY = (
+    "java.net.ConnectException",
+    "java.net.NoRouteToHostException",
+    "java.net.SocketTimeoutException",
+    "java.net.UnknownHostException",
+    "org.apache.iceberg.exceptions.ServiceUnavailableException",
+    "org.sqlite.SQLiteException: [SQLITE_BUSY",
+)
+DISK_FULL = ("No space left on device", "SQLITE_FULL", "database or disk is full")
 # What Spark says when the state of a query is gone or spoilt.
 LOST_STATE = ("CANNOT_LOAD_STATE_STORE", "FAILED_READ_DELTA_FILE", "CANNOT_READ_", "STATE_STORE_")
 SHORT = 160
@@ -250,8 +268,17 @@ def explain(error: BaseException) -> HeadgateError:
     if isinstance(error, HeadgateError):
         return error
     text = str(error)
+    if isinstance(error, (Py4JNetworkError, ConnectionError)):
+        return DriverLostError("the engine's JVM did not answer", why=_cause(text) or repr(error))
     if any(sign in text for sign in AWAY):
         return UnavailableError("the broker did not answer", why=_cause(text), fix="make health")
+    if any(sign in text for sign in DISK_FULL):
+        return UnavailableError("the disk is full", why=_cause(text), fix="make room on it")
+    if isinstance(error, SQLAlchemyOperationalError):
+        return UnavailableError("the ops store did not answer", why=_cause(text), fix="make health")
+    if any(sign in text for sign in SERVICE_AWAY):
+        what = "the catalog or the storage did not answer"
+        return UnavailableError(what, why=_cause(text), fix="make health")
     cause = _cause(text) or repr(error)
     return OperationError(
         f"the job failed on Spark: {_short(cause)}",

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from headgate.engine.controller import LOOK_SECONDS, Controller
+from headgate.engine.driver import Driver
 from headgate.engine.jdbc import serve_jdbc
 from headgate.engine.lease import EngineLease, active_engine
 from headgate.engine.session import ConnectServer, start_session, stop_session
-from headgate.errors import ConflictError
+from headgate.errors import ConflictError, DriverLostError
 from headgate.jobs.metering import delivering, serving
 from headgate.jobs.quality_idle import closing_idle
 from headgate.jobs.registry import JOBS
@@ -30,6 +31,8 @@ from headgate.store.ops import OpsStore
 
 ENGINE_FILE = "engine.json"
 STANDBY_SECONDS = 1.0
+# So long an engine without its JVM may take to close what it has open.
+LOST_EXIT_SECONDS = 15.0
 
 
 def serve(settings: Settings, say: Callable[[str], None]) -> None:
@@ -43,11 +46,13 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
             connect = ConnectServer(free_port(settings.connect_port), secrets.token_urlsafe(24))
             ui_port = free_port(settings.spark_ui_port)
             session = start_session(settings, connect, ui_port)
+            driver = Driver.of(session, settings)
             controller = Controller(
-                session, store, lease, JOBS, lambda: load_settings(settings.root)
+                session, driver, store, lease, JOBS, lambda: load_settings(settings.root)
             )
             try:
                 with (
+                    _ended_with(driver),
                     serving(settings, store, session) as metrics_port,
                     delivering(settings, store, say),
                     _announced(settings.home, connect, ui_port, metrics_port),
@@ -58,7 +63,8 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
                     say(f"metrics on http://localhost:{metrics_port}/metrics")
                     if settings.jdbc_port is not None:
                         say(f"JDBC on {serve_jdbc(session, free_port(settings.jdbc_port))}")
-                    controller.run(stop)
+                    with _left_soon():
+                        controller.run(stop)
                 say("engine stopped between batches")
             finally:
                 controller.stop_all()
@@ -74,10 +80,11 @@ def run_here(settings: Settings, store: OpsStore, run: Run, watch: Callable[[Run
         )
     with lease, only_writer(settings):
         session = start_session(settings)
-        controller = Controller(session, store, lease, JOBS, lambda: settings, only=run.job)
+        driver = Driver.of(session, settings)
+        controller = Controller(session, driver, store, lease, JOBS, lambda: settings, only=run.job)
         try:
-            with delivering(settings, store):
-                return _until_ended(controller, lease, store, run, watch)
+            with _ended_with(driver), delivering(settings, store):
+                return _until_ended(controller, store, run, watch)
         finally:
             controller.stop_all()
             stop_session(session)
@@ -85,19 +92,46 @@ def run_here(settings: Settings, store: OpsStore, run: Run, watch: Callable[[Run
 
 def _until_ended(
     controller: Controller,
-    lease: EngineLease,
     store: OpsStore,
     run: Run,
     watch: Callable[[Run], None],
 ) -> Run:
     while True:
-        lease.check()
+        controller.check()
         controller.look()
         now = store.run(run.job, run.number)
         watch(now)
         if now.state not in ACTIVE and not controller.busy:
             return now
         threading.Event().wait(LOOK_SECONDS)
+
+
+@contextmanager
+def _ended_with(driver: Driver) -> Generator[None]:
+    """Say that the driver is lost, whatever failed because of it."""
+    try:
+        yield
+    except DriverLostError:
+        raise
+    except Exception as error:
+        if driver.has_failed():
+            raise driver.loss() from error
+        raise
+
+
+@contextmanager
+def _left_soon() -> Generator[None]:
+    """End this process some seconds after the driver was lost, whatever still waits for it.
+
+    A thread that hangs would keep the process, and with it the lease: no other engine could start.
+    """
+    try:
+        yield
+    except DriverLostError as loss:
+        timer = threading.Timer(LOST_EXIT_SECONDS, os._exit, (loss.exit_code,))
+        timer.daemon = True
+        timer.start()
+        raise
 
 
 def _wait_for_lease(

@@ -33,7 +33,10 @@ def run_maintain(context: RunContext) -> None:
 def _shown(context: RunContext, wanted: Wanted, planner: Planner) -> Plan:
     """A new plan; where one was shown before, no more than that."""
     run = context.run
-    shown = None if wanted.plan_run is None else kept_plan(context.store, run.job, wanted.plan_run)
+    shown = None
+    if wanted.plan_run is not None:
+        # A run that another engine left has kept its own plan, which is within the one shown.
+        shown = kept_plan(context.store, run.job, wanted.plan_run, run.number)
     tables = planner.plan()
     if shown is not None:
         tables = tuple(table.within(shown.of(table.role)) for table in tables)
@@ -44,11 +47,11 @@ def mark_name(job: str, what: str) -> str:
     return f"maintain:{what}:{job}"
 
 
-def kept_plan(store: OpsStore, job: str, run: int) -> Plan:
-    """The plan that this run made; another one may have been made since."""
+def kept_plan(store: OpsStore, job: str, run: int, resumed: int | None = None) -> Plan:
+    """The plan that this run made, or the run that resumes; a third may have planned since."""
     found = store.read_mark(mark_name(job, PLAN))
     plan = Plan.model_validate_json(found.value) if found else None
-    if plan is None or plan.run != run:
+    if plan is None or plan.run not in (run, resumed):
         raise ConflictError(
             f"the plan of {job} run {run} is no longer the newest",
             why="another maintenance run has planned since",

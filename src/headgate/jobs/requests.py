@@ -9,6 +9,7 @@ from dataclasses import replace
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.names import QUALITY, RECONCILE
 from headgate.engine.lease import active_engine
+from headgate.engine.topics import Topics
 from headgate.errors import (
     ConflictError,
     HeadgateError,
@@ -83,6 +84,24 @@ def need_engine(store: OpsStore) -> None:
             why="a stream runs on the engine, and nobody holds its lease",
             fix="make up (or: headgate local up), then the same command again",
         )
+
+
+def need_broker(settings: Settings, job: str) -> None:
+    """Raise before Spark is started for a job whose broker is away: it could only fail."""
+    kind, subject = split_job(settings, job)
+    if kind == QUALITY:
+        sources = rules_revision.declared_rules(settings, subject).sources
+        if all(source.topic is None for source in sources):
+            return
+    elif kind not in ("bronze", RECONCILE, ROUTER, REPLAY):
+        return
+    if not settings.bootstrap_servers and settings.broker == "embedded":
+        raise UnavailableError(
+            "the embedded broker is not running",
+            why=f"{kind} reads a topic, and {settings.running_file} is not there",
+            fix="make up (or: headgate local up), then the same command again",
+        )
+    Topics(settings.need("bootstrap_servers")).need()
 
 
 def ask_for(
@@ -230,7 +249,7 @@ def wait_for(
     store: OpsStore,
     run: Run,
     watch: Callable[[Run], None],
-    alive: Callable[[], None] = lambda: None,
+    alive: Callable[[Run], None] = lambda _: None,
 ) -> Run:
     """The run once it has ended; `watch` sees it while it goes on, `alive` may give up."""
     while True:
@@ -238,7 +257,7 @@ def wait_for(
         watch(now)
         if now.state not in ACTIVE:
             return now
-        alive()
+        alive(now)
         time.sleep(POLL_SECONDS)
 
 

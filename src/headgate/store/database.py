@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DBAPIError,
+    NoSuchModuleError,
+    OperationalError,
+    ProgrammingError,
+)
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from headgate.errors import ConflictError, SettingsError, UnavailableError
@@ -20,6 +27,8 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 30
 WRITES = "headgate_writes"
 LOCK_SECONDS = "headgate_lock_seconds"
+# PostgreSQL's code; SQLite has words alone.
+UNDEFINED_TABLE = "42P01"
 # Any two numbers will do, as long as every Headgate uses the same ones in one database.
 MIGRATION_LOCK, WRITE_LOCK = 7_042_771, 7_042_772
 
@@ -36,13 +45,26 @@ def connect(url: str) -> Engine:
             why=str(error),
             fix="install the driver (PostgreSQL: pip install psycopg), or use a sqlite:/// URL",
         ) from error
-    except (OSError, DBAPIError) as error:
-        raise UnavailableError(
-            "the ops store cannot be opened",
-            why=str(getattr(error, "orig", None) or error),
-            fix="check OPS_STORE_URL, the folder's rights and the space left on the disk",
-        ) from error
+    except (OSError, DBAPIError, sqlite3.Error) as error:
+        raise _unavailable("the ops store cannot be opened", error) from error
     return engine
+
+
+def explain_failure(error: BaseException) -> UnavailableError | None:
+    """A failure of the database itself (full disk, locked, away) as an error of ours, else None."""
+    # A spoilt file is a plain DatabaseError; its other subclasses are faults of a statement.
+    spoilt = type(error) in (DatabaseError, sqlite3.DatabaseError)
+    if spoilt or isinstance(error, (OperationalError, sqlite3.OperationalError)):
+        return _unavailable("the ops store did not answer", error)
+    return None
+
+
+def _unavailable(what: str, error: BaseException) -> UnavailableError:
+    return UnavailableError(
+        what,
+        why=str(getattr(error, "orig", None) or error),
+        fix="check OPS_STORE_URL, the folder's rights and the space left on the disk",
+    )
 
 
 def _engine(url: str) -> Engine:
@@ -121,11 +143,16 @@ def writing(engine: Engine, lock_seconds: float | None = None) -> Generator[Conn
 
 
 def schema_version(engine: Engine) -> str | None:
+    """The schema's version; None while there is no schema."""
     try:
         with engine.connect() as connection:
             return connection.scalar(text("SELECT version_num FROM alembic_version"))
-    except SQLAlchemyError:
-        return None
+    except (OperationalError, ProgrammingError) as error:
+        # Anything else, as a full disk or a server that is away, must not end in a migration.
+        missing = getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
+        if missing or "no such table" in str(error.orig):
+            return None
+        raise
 
 
 def migrate(engine: Engine) -> None:

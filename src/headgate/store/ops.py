@@ -8,6 +8,7 @@ from typing import Self
 
 from sqlalchemy import Engine, delete, insert, select
 
+from headgate.errors import DriverLostError
 from headgate.store import (
     drift,
     intents,
@@ -156,6 +157,17 @@ class OpsStore:
             with writing(self._engine) as db:
                 runs.trouble(db, job, number, code, text)
 
+    def count_loss(self, job: str, number: int) -> int:
+        """Count that the driver was lost under this run; how often, since it last settled a batch."""
+        with writing(self._engine) as db:
+            run = runs.get(db, job, number)
+            name, since = f"driver-lost:{job}", f"{number}/{run.progress.batches}"
+            mark = marks.read(db, name)
+            before, _, times = (mark.value if mark else "").partition(" ")
+            count = int(times) + 1 if before == since else 1
+            marks.write(db, name, f"{since} {count}", self._clock())
+            return count
+
     def report(self, job: str, number: int, progress: Progress) -> None:
         with writing(self._engine) as db:
             runs.report(db, job, number, progress)
@@ -171,6 +183,8 @@ class OpsStore:
             claimed = runs.claim(db, job, number, engine, self._clock())
             if claimed.restarts > before.restarts:
                 words = f"its engine {before.engine} went away"
+                if before.error_code == DriverLostError.code:
+                    words = before.error_text or words
                 marks.write(db, _restart_mark(job), words, self._clock())
             return claimed
 

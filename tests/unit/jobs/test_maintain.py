@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from tests.unit.store.conftest import clock, made, store
 
 from headgate.engine.markers import Marker
 from headgate.engine.small_files import Part, chunks, plan_compaction
-from headgate.errors import UsageError
+from headgate.errors import ConflictError, UsageError
+from headgate.jobs.maintain import PLAN, kept_plan, mark_name
 from headgate.jobs.maintain_needs import Books, needs_of
 from headgate.jobs.maintain_plan import (
     ACTIONS,
@@ -30,7 +32,10 @@ from headgate.jobs.maintain_plan import (
 from headgate.jobs.maintain_text import plan_text, report_text
 from headgate.jobs.maintain_usual import COMPACTED
 from headgate.store.model import Intent, Range
+from headgate.store.ops import OpsStore
 
+# Fixtures, which pytest finds by their names in this module.
+__all__ = ["clock", "made", "store"]
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = NOW.date()
 BRONZE = "table:lake.bronze.x"
@@ -248,3 +253,20 @@ def test_manifests_that_were_rewritten_are_told() -> None:
     report = Report(job="maintain-x", run=3, tables=(done,))
     assert report.sentence == "31 manifests rewritten"
     assert "rewrote 31 manifests" in report_text(report)
+
+
+def test_a_run_that_another_engine_left_goes_on_within_its_own_plan(store: OpsStore) -> None:
+    """Its plan stands in the place of the one that was shown, and is no more than that."""
+
+    def keep(run: int) -> Plan:
+        plan = Plan(job="maintain-x", run=run, made_at=NOW, tables=())
+        store.mark(mark_name(plan.job, PLAN), plan.model_dump_json())
+        return plan
+
+    shown = keep(1)
+    assert kept_plan(store, "maintain-x", 1, resumed=2) == shown
+    own = keep(2)
+    assert kept_plan(store, "maintain-x", 1, resumed=2) == own
+    keep(3)
+    with pytest.raises(ConflictError, match="no longer the newest"):
+        kept_plan(store, "maintain-x", 1, resumed=2)

@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import IntegrityError
 from tests.unit.store.store_batches import Clock
 
+from headgate.cli import main
 from headgate.errors import SettingsError, UnavailableError
 from headgate.store import database
 from headgate.store.database import HEAD, MIGRATIONS, make_private_file
@@ -58,6 +63,59 @@ def test_only_the_owner_may_read_a_store(made: Path, tmp_path: Path) -> None:
 
 def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
+
+
+def be_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def be_full(path: Path) -> None:
+    path.symlink_to("/dev/full")
+
+
+def be_spoilt(path: Path) -> None:
+    path.write_bytes(b"this was a database once" * 400)
+
+
+@pytest.mark.parametrize("spoil", [be_folder, be_full, be_spoilt])
+def test_whatever_is_wrong_with_the_file_is_an_error_in_words(
+    tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    spoil(tmp_path / "ops.db")
+    with pytest.raises(UnavailableError, match="the ops store cannot be opened") as caught:
+        OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}")
+    assert caught.value.why
+    assert "space left on the disk" in caught.value.fix
+
+
+def test_a_store_that_fails_after_it_was_opened_is_an_error_in_words(
+    store: OpsStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a full disk: the command line must not end in a trace."""
+
+    def fail(connection: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def command(**_: object) -> None:
+        event.listen(store._engine, "begin", fail)
+        store.runs()
+
+    monkeypatch.setattr(main.cli, "main", command)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 8
+    told = capsys.readouterr().err
+    assert "the ops store did not answer" in told
+    assert "disk I/O error" in told
+
+
+def test_a_fault_of_our_own_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def command(**_: object) -> None:
+        raise IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
+
+    monkeypatch.setattr(main.cli, "main", command)
+    with pytest.raises(IntegrityError):
+        main.main()
 
 
 def test_threads_share_one_store(store: OpsStore) -> None:

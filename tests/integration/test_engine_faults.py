@@ -1,0 +1,91 @@
+"""An engine ends with its JVM, says why, and leaves its runs to the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.integration.events import events
+from tests.integration.spark import Pipeline
+from tests.integration.stack_kills import jvm_of
+from tests.integration.test_stream_faults import engine, newest, say, until_read
+
+from headgate.engine.lease import active_engine
+from headgate.errors import DriverLostError
+from headgate.jobs.host import ENGINE_FILE
+from headgate.local.process import wait_until
+from headgate.store.model import RunState
+
+
+def kill_jvm(pipeline: Pipeline, jvm: int) -> None:
+    os.kill(jvm, signal.SIGKILL)
+
+
+def exhaust_heap(pipeline: Pipeline, jvm: int) -> None:
+    """Ask for more bytes than the heap has; whoever asks is told that the engine is gone."""
+    announced = json.loads((pipeline.settings.home / ENGINE_FILE).read_text())
+    connect = {
+        "connect_url": f"sc://localhost:{announced['connect_port']}",
+        "connect_token": announced["connect_token"],
+    }
+    client = replace(pipeline, settings=pipeline.settings.model_copy(update=connect))
+    command = client.command("sql", "SELECT length(repeat('x', 2000000000))")
+    _, talk = command.communicate(timeout=120)
+    assert command.returncode == 8, talk
+    assert "the engine does not answer" in talk
+    assert "Traceback" not in talk
+
+
+@pytest.mark.parametrize(
+    ("lose", "words"),
+    [
+        (exhaust_heap, "the engine's JVM ran out of memory (heap 2g)"),
+        pytest.param(kill_jvm, "the engine's JVM was killed by signal 9", marks=pytest.mark.slow),
+    ],
+)
+def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
+    pipeline: Pipeline, lose: Callable[[Pipeline, int], None], words: str
+) -> None:
+    pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.5})
+    pipeline.produce(events(1, 50))
+    announced = pipeline.settings.home / ENGINE_FILE
+    with engine(pipeline) as running:
+        say(pipeline, "job", "start", "bronze")
+        until_read(pipeline, 50)
+        jvm = jvm_of(running.pid)
+        token = json.loads(announced.read_text())["connect_token"]
+        assert token not in Path(f"/proc/{jvm}/cmdline").read_text()
+        lose(pipeline, jvm)
+        _, talk = running.communicate(timeout=60)
+    assert running.returncode == DriverLostError.exit_code, talk
+    assert f"error HG-8003: {words}" in talk
+    assert "Traceback" not in talk
+    assert not announced.exists()
+    assert active_engine(pipeline.store) is None
+    assert (newest(pipeline).state, newest(pipeline).restarts) == (RunState.RUNNING, 0)
+    assert f"waits for an engine: make up ({words})" in say(pipeline, "job", "list")
+    pipeline.store.move(newest(pipeline).job, newest(pipeline).number, RunState.CANCELED)
+
+
+def test_a_master_that_spark_refuses_is_an_error_in_words(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    log, began = pipeline.settings.home / "logs" / "spark.log", datetime.now(UTC)
+    wrong = {"spark_master": "local[nonsense]"}
+    pipeline.settings = pipeline.settings.model_copy(update=wrong)
+    command = pipeline.command("job", "run", "silver")
+    said, talk = command.communicate(timeout=120)
+    assert command.returncode == 3, talk + said
+    assert "Spark does not know the master SPARK_MASTER=local[nonsense]" in talk
+    assert "Traceback" not in talk
+    assert wait_until(lambda: active_engine(pipeline.store) is None, 10)
+    errors = [line for line in log.read_text().splitlines() if " ERROR SparkContext: " in line]
+    logged = datetime.fromisoformat(errors[-1].split()[0])
+    assert began <= logged <= datetime.now(UTC), "whatever the time zone is, the log is in UTC"
