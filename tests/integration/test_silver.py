@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from random import Random
 from typing import Any
 
 import pytest
-from tests.integration.oracle import SilverOracle, silver_of
+from tests.integration.oracle import SilverOracle, silver_of, surrogate_key
 from tests.integration.played import (
     Row,
     append,
@@ -23,6 +24,9 @@ from tests.integration.played import (
 from tests.integration.spark import Pipeline
 
 from headgate.checks.lake import Lake
+from headgate.compile import silver as silver_sql
+from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.expressions import load_checked
 from headgate.jobs.silver import EmptyBronzeError
 
 SEED = 5
@@ -160,3 +164,67 @@ def test_duckdb_and_spark_count_the_same(pipeline: Pipeline) -> None:
 def test_silver_without_bronze_says_what_to_run_first(pipeline: Pipeline) -> None:
     with pytest.raises(EmptyBronzeError, match="has no rows yet"):
         pipeline.process("silver")
+
+
+TEXTS = (None, "", "-", "x", "a|b", "a", "b|c", "c", "1:x", "0:", "\u00e9", "e\u0301", "\U0001f600")
+
+
+def test_no_two_keys_share_a_surrogate_key(pipeline: Pipeline) -> None:
+    """The document's own form, nulls empty and joined by a bar, gave (NULL, 'x') and ('', 'x') one key."""
+    dataset = load_checked(
+        pipeline.settings.root / "datasets" / pipeline.name / "dataset.yml", PLACEHOLDERS
+    ).value
+    texts = replace(dataset, surrogate_key_fields=("name", "name", "n"))
+    key = silver_sql.surrogate_key(texts)
+    for column in ("left", "right") * 2:
+        key = key.replace("name", column, 1)
+    pairs = [(left, right, n) for left in TEXTS for right in TEXTS for n in (None, 0, 10)]
+    frame = pipeline.session.createDataFrame(pairs, "left STRING, right STRING, n INT")
+    frame.createOrReplaceTempView("keyed")
+    rows = pipeline.session.sql(f"SELECT left, right, n, {key} AS key FROM keyed").collect()
+    assert [row["key"] for row in rows] == [surrogate_key(*pair) for pair in pairs]
+    assert len({row["key"] for row in rows}) == len(pairs)
+
+
+def test_silver_takes_a_file_of_more_dates_than_writers_fit_in_the_heap(pipeline: Pipeline) -> None:
+    take_days(pipeline, 1_500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("days", [5_000, 20_000])
+def test_silver_takes_a_file_of_many_dates(pipeline: Pipeline, days: int) -> None:
+    take_days(pipeline, days)
+
+
+def take_days(pipeline: Pipeline, days: int) -> None:
+    """A rebuild, an append and a merge over all dates: one file for each date, whatever the heap.
+
+    With a writer open for each date, 1,461 of them in a task filled the 2 GB of the engine.
+    """
+    pipeline.declare(filters='["id > 0"]')
+    make_bronze(pipeline)
+    for first, step in ((1, "rebuild"), (days + 1, "append"), (1, "merge")):
+        append_days(pipeline, first, days)
+        began = time.monotonic()
+        pipeline.process("silver")
+        print(f"{step} of {days} dates: {time.monotonic() - began:.1f} s")
+    table = f"lake.silver.{pipeline.name}"
+    assert pipeline.outcomes("silver") == {"kept": 2 * days, "replaced": days}
+    assert pipeline.session.table(table).count() == 2 * days
+    files = pipeline.session.sql(f"SELECT count(*), count(DISTINCT partition) FROM {table}.files")
+    count, partitions = files.collect()[0]
+    # Rows of the rebuild are merged into their files; each date has a file of the append beside it.
+    assert (count, partitions) == (2 * days, days)
+
+
+def append_days(pipeline: Pipeline, first: int, days: int) -> None:
+    """Bronze rows in no order of time, one for each of so many days."""
+    pipeline.session.sql(
+        f"""INSERT INTO lake.bronze.{pipeline.name} BY NAME
+        SELECT id, timestamp_ntz '1960-01-01 08:00:00'
+            + make_interval(0, 0, 0, cast((id * 7919) % {days} AS INT)) AS at,
+          'row' AS name, 1.0D AS amount, 'played' AS kafka_topic, 0 AS kafka_partition,
+          unix_micros(current_timestamp()) + id AS kafka_offset,
+          current_timestamp() AS kafka_timestamp, current_timestamp() AS ingestion_ts
+        FROM range({first}, {first + days})"""
+    )
