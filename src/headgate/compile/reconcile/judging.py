@@ -193,9 +193,12 @@ def _said(row: Decision) -> str:
 
 
 def _rule(rule: JudgedRule) -> str:
-    """A status that the table knows is rolled up as there, another by how bad it is."""
+    """A status that the table knows is rolled up as there; another is invalid where it is an ERROR.
+
+    Else the key keeps the roll-up of its verdict (NULL here): a warning does not make a missing row valid.
+    """
     known = statuses().get(rule.status)
-    rollup = known.rollup if known else ("invalid" if rule.severity == "ERROR" else "valid")
+    rollup = known.rollup if known else ("invalid" if rule.severity == "ERROR" else None)
     fields = {"name": rule.name, "status": rule.status, "severity": rule.severity}
     return _struct({**fields, "rollup": rollup, "reason": rule.reason})
 
