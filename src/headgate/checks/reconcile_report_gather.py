@@ -266,14 +266,23 @@ class _Changes:
     def letters(self, job: str) -> dict[str, tuple[str, int]]:
         if not self._lake.exists(LETTERS):
             return {}
-        rows = self._query(
-            "SELECT reason_code, arg_min(reason, length(reason)), count(*)\n"
-            f"FROM {self._lake.scan_sql(LETTERS)}\nWHERE job = {quoted(job)}\nGROUP BY reason_code"
-        )
+        rows = self._query(letters_sql(self._lake.scan_sql(LETTERS), job))
         return {str(code): (_text(words) or "", cast("int", n)) for code, words, n in rows}
 
     def _key(self, pk: object) -> str:
         return MASK if self._hidden else str(pk)
+
+
+def letters_sql(scan: str, job: str) -> str:
+    """Dead letters by reason code: how many, and why.
+
+    A reason ends with the record's own values behind a semicolon; those of one do not speak for others.
+    """
+    words = "CASE WHEN count(DISTINCT reason) = 1 THEN min(reason) ELSE min(split_part(reason, '; ', 1)) END"
+    return (
+        f"SELECT reason_code, {words}, count(*)\n"
+        f"FROM {scan}\nWHERE job = {quoted(job)}\nGROUP BY reason_code"
+    )
 
 
 def newest_sql(scan: str) -> str:

@@ -10,7 +10,13 @@ import duckdb
 import pytest
 
 from headgate.checks.reconcile_read import flags_sql
-from headgate.checks.reconcile_report_gather import IN_TIME, newest_sql, steps_sql, told_sql
+from headgate.checks.reconcile_report_gather import (
+    IN_TIME,
+    letters_sql,
+    newest_sql,
+    steps_sql,
+    told_sql,
+)
 from headgate.checks.reconcile_report_make import rollup_of
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import (
@@ -114,6 +120,25 @@ def test_a_step_goes_from_one_roll_up_to_another_under_a_rule_s_status(
         (at(20), "TOO_HEAVY", "missing", -1),
         (at(20), "TOO_HEAVY", "valid", 1),
     ]
+
+
+def test_the_value_of_one_dead_letter_does_not_speak_for_the_others(
+    changes: duckdb.DuckDBPyConnection,
+) -> None:
+    changes.execute("CREATE TABLE letters (job TEXT, reason_code TEXT, reason TEXT)")
+    for n in (17, 18):
+        words = f"a field does not have its declared type; parcel_no = {n}"
+        changes.execute("INSERT INTO letters VALUES ('j', 'wrong_type', ?)", [words])
+    changes.execute("INSERT INTO letters VALUES ('j', 'not_json', 'it is no JSON; it ends early')")
+    changes.execute("INSERT INTO letters VALUES ('other', 'not_json', 'else')")
+    found = {
+        code: (words, n)
+        for code, words, n in changes.execute(letters_sql("letters", "j")).fetchall()
+    }
+    assert found == {
+        "wrong_type": ("a field does not have its declared type", 2),
+        "not_json": ("it is no JSON; it ends early", 1),
+    }
 
 
 def test_flags_are_those_of_the_merged_state(changes: duckdb.DuckDBPyConnection) -> None:
