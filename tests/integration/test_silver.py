@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -186,8 +187,30 @@ def test_no_two_keys_share_a_surrogate_key(pipeline: Pipeline) -> None:
     assert len({row["key"] for row in rows}) == len(pairs)
 
 
-def test_silver_takes_a_file_of_more_dates_than_writers_fit_in_the_heap(pipeline: Pipeline) -> None:
-    take_days(pipeline, 1_500)
+def test_silver_has_one_open_file_where_rows_are_of_many_dates(pipeline: Pipeline) -> None:
+    """Also a table that was made before its properties were known; with a fanout 1,461 dates filled 2 GB."""
+    pipeline.declare(filters='["id > 0"]')
+    make_bronze(pipeline)
+    append_days(pipeline, 1, 10)
+    pipeline.process("silver")
+    table = f"lake.silver.{pipeline.name}"
+    keys = (
+        "'write.spark.fanout.enabled', 'write.distribution-mode', 'write.merge.distribution-mode'"
+    )
+    pipeline.session.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({keys})")
+    append_days(pipeline, 11, 700)
+    pipeline.process("silver", form="full")
+    found = pipeline.session.sql(f"SHOW TBLPROPERTIES {table}").collect()
+    properties = {row["key"]: row["value"] for row in found}
+    assert properties.items() >= silver_sql.CLUSTERED_WRITES.items()
+    plan = written_by(pipeline, f"INSERT INTO {table} SELECT * FROM {table}")
+    assert re.search(r"Sort \[.*on_day.*\], false", plan), plan
+    assert pipeline.session.sql(f"SELECT * FROM {table}.files").count() == 700
+
+
+def written_by(pipeline: Pipeline, statement: str) -> str:
+    """The plan of a statement that is not carried out."""
+    return str(pipeline.session.sql(f"EXPLAIN {statement}").collect()[0][0])
 
 
 @pytest.mark.slow

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import duckdb
 import pytest
 
-from headgate.checks.reconcile_read import flags_sql
+from headgate.checks.lake import Lake
+from headgate.checks.reconcile_read import flags_sql, refuse_unless_reconciled
 from headgate.checks.reconcile_report_gather import (
     IN_TIME,
     letters_sql,
@@ -29,6 +32,7 @@ from headgate.compile.reconcile.state import (
     of_message,
 )
 from headgate.compile.reconcile.verdict import judge
+from headgate.errors import UnavailableError
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WINDOW = timedelta(minutes=10)
@@ -139,6 +143,25 @@ def test_the_value_of_one_dead_letter_does_not_speak_for_the_others(
         "wrong_type": ("a field does not have its declared type", 2),
         "not_json": ("it is no JSON; it ends early", 1),
     }
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ((), "nothing of pair is judged yet"),
+        (("dq.results_pair",), "nothing of pair is reconciled yet"),
+        (("dq.results_pair", "dq.states_pair"), ""),
+    ],
+)
+def test_results_of_a_quality_job_are_not_read_as_those_of_a_pair(
+    tables: tuple[str, ...], words: str
+) -> None:
+    lake = cast("Lake", SimpleNamespace(exists=lambda name: name in tables))
+    if not words:
+        refuse_unless_reconciled(lake, "pair")
+        return
+    with pytest.raises(UnavailableError, match=words):
+        refuse_unless_reconciled(lake, "pair")
 
 
 def test_flags_are_those_of_the_merged_state(changes: duckdb.DuckDBPyConnection) -> None:
