@@ -89,7 +89,7 @@ class Evidence:
     before: Before | None = None
     notes: tuple[str, ...] = field(default=())
     kinds_note: str = ""
-    rollups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    rollups: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
     def rollups_of(self, status: str) -> Mapping[str, int]:
         return self.rollups.get(status) or {rollup_of(status): self.statuses.get(status, 0)}
