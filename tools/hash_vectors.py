@@ -213,6 +213,8 @@ ALL = {
     "m": ("map<string,double(2)>", "map<string,double>", pairs(one_of(STRINGS, 0), DOUBLE)),
 }  # fmt: skip
 
+BLANKS = ("a", " a", "a ", " a ", "", " ", "b")
+
 
 def group(
     trap: str,
@@ -436,6 +438,18 @@ GROUPS = (
         ("decimal", "decimal(38,38)", one_of((*FINE[:-1], Decimal(f"-0.{'9' * 38}")))),
         ("decimal(30)", "decimal(38,38)", one_of(FINE[:-1])),
         given=((Decimal("0.5"),) * 4, (Decimal("0.7"),) * 4, (Decimal(0),) * 4),
+    ),
+    group(
+        "map keys that become equal, and nulls inside collections",
+        20,
+        ("map<string(trim),integer>", "map<string,bigint>", pairs(one_of(BLANKS, 0), INTEGER)),
+        ("list<string(nulls_empty)>", "array<string>", many(one_of((None, "", "x"), 0.3))),
+        given=(
+            ({" a": 1, "a": 2}, [None, "x"]),
+            ({"a": 2, " a": 1, "a ": 1}, ["", "x"]),
+            ({"a": 1}, [None]),
+            ({}, None),
+        ),
     ),
 )
 

@@ -147,12 +147,16 @@ def cents(amount: float) -> Decimal:
     return Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
+def surrogate_key(*values: object) -> str:
+    lengths = [-1 if value is None else len(str(value)) for value in values]
+    parts = [*lengths, *(value for value in values if value is not None)]
+    return hashlib.md5("|".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()
+
+
 def silver_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
     at, amount = row["at"], row["amount"]
-    parts = ("" if part is None else str(part) for part in (row["id"], at))
-    key = hashlib.md5("|".join(parts).encode(), usedforsecurity=False).hexdigest()
     return (
-        key,
+        surrogate_key(row["id"], at),
         row["id"],
         at,
         None if amount is None else cents(amount),

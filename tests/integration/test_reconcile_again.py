@@ -34,6 +34,40 @@ def verdict_counts(pair: Pair) -> dict[str, int]:
     return {c.rule: c.n for c in counts if not c.rule.startswith("counted_") and c.n}
 
 
+def test_only_a_change_of_a_verdict_is_told(pipeline: Pipeline) -> None:
+    """Duplicates from before the first arrival, and of a version in conflict, in its window and behind it."""
+    pair = Pair(pipeline, window="20 SECONDS", grace="10 SECONDS", horizon="60 SECONDS")
+    pair.send(onprem("conflict", number=1, read=1), onprem("conflict", number=2, read=2))
+    pair.send(cloud("conflict", number=3, read=3))
+    pair.send(onprem("plain", read=5), cloud("plain", number=3, read=3))
+    pair.send(onprem("near", read=5), cloud("near", number=3, read=3))
+    pair.send(onprem("match", read=5), cloud("match", read=3))
+    pair.send(onprem("apart", read=30), cloud("apart", read=5))
+    pair.process()
+    # The window is still at hand.
+    pair.send(onprem("near", read=4), onprem("match", read=4), onprem("apart", read=10))
+    pair.process()
+    # Two batches later it has been let go.
+    for later in (250, 260):
+        pair.send(onprem("other", version=later), cloud("other", version=later))
+        pair.process()
+    for _ in range(2):
+        pair.send(onprem("conflict", number=2, read=3), onprem("plain", read=4))
+        pair.process()
+    assert {key: told(pair, key) for key in ("conflict", "plain", "near", "match", "apart")} == {
+        "conflict": ["MISMATCH"],
+        "plain": ["MISMATCH"],
+        "near": ["MISMATCH"],
+        "match": ["MATCH"],
+        # The sides have met within the window after all: that is another verdict.
+        "apart": ["LATE_MATCH", "MATCH"],
+    }
+    assert pair.last_told() == pair.statuses()
+    assert pair.verdicts() == pair.expected(
+        Limits(timedelta(seconds=20), timedelta(seconds=10), timedelta(seconds=60))
+    )
+
+
 @pytest.mark.slow
 def test_a_duplicate_of_a_version_in_conflict_tells_nothing_again(pipeline: Pipeline) -> None:
     pair = Pair(pipeline)

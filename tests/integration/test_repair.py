@@ -54,7 +54,7 @@ class Verdict:
     """What a repair asks of a key's verdict."""
 
     pk: str
-    status: str
+    verdict: str
     onprem_version: datetime | None
     action: str | None
 
@@ -97,7 +97,7 @@ class Shop:
         return {pk: self._verdict(pk, state, at) for pk, state in states.items()}
 
     def statuses(self) -> dict[str, str]:
-        return {pk: verdict.status for pk, verdict in self.verdicts().items()}
+        return {pk: each.verdict for pk, each in self.verdicts().items()}
 
     def current(
         self,
@@ -108,7 +108,7 @@ class Shop:
         limit: int | None = None,
     ) -> list[Verdict]:
         found = [v for v in self.verdicts().values() if not keys or v.pk in keys]
-        return [v for v in found if not statuses or v.status in statuses][:limit]
+        return [v for v in found if not statuses or v.verdict in statuses][:limit]
 
     def repair(self, repairs: Repairs, keys: Sequence[str] = ()) -> Any:
         from headgate.store.ops import utc_now
@@ -264,7 +264,9 @@ def current(settings, table, statuses, keys=(), limit=None):
     names = keys or [f"k{at:03d}" for at in range(int(count))]
     at = datetime.fromisoformat(version)
     return [
-        SimpleNamespace(pk=name, status="MISMATCH", onprem_version=at, action="UPSERT")
+        SimpleNamespace(
+            pk=name, verdict="MISMATCH", onprem_version=at, action="UPSERT"
+        )
         for name in names
     ]
 

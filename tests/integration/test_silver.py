@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from random import Random
 from typing import Any
 
 import pytest
-from tests.integration.oracle import SilverOracle, silver_of
+from tests.integration.oracle import SilverOracle, silver_of, surrogate_key
 from tests.integration.played import (
     Row,
     append,
@@ -23,6 +25,9 @@ from tests.integration.played import (
 from tests.integration.spark import Pipeline
 
 from headgate.checks.lake import Lake
+from headgate.compile import silver as silver_sql
+from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.expressions import load_checked
 from headgate.jobs.silver import EmptyBronzeError
 
 SEED = 5
@@ -160,3 +165,81 @@ def test_duckdb_and_spark_count_the_same(pipeline: Pipeline) -> None:
 def test_silver_without_bronze_says_what_to_run_first(pipeline: Pipeline) -> None:
     with pytest.raises(EmptyBronzeError, match="has no rows yet"):
         pipeline.process("silver")
+
+
+TEXTS = (None, "", "-", "x", "a|b", "a", "b|c", "c", "1:x", "0:", "\u00e9", "e\u0301", "\U0001f600")
+
+
+def test_no_two_keys_share_a_surrogate_key(pipeline: Pipeline) -> None:
+    """The document's own form, nulls empty and joined by a bar, gave (NULL, 'x') and ('', 'x') one key."""
+    dataset = load_checked(
+        pipeline.settings.root / "datasets" / pipeline.name / "dataset.yml", PLACEHOLDERS
+    ).value
+    texts = replace(dataset, surrogate_key_fields=("name", "name", "n"))
+    key = silver_sql.surrogate_key(texts)
+    for column in ("left", "right") * 2:
+        key = key.replace("name", column, 1)
+    pairs = [(left, right, n) for left in TEXTS for right in TEXTS for n in (None, 0, 10)]
+    frame = pipeline.session.createDataFrame(pairs, "left STRING, right STRING, n INT")
+    frame.createOrReplaceTempView("keyed")
+    rows = pipeline.session.sql(f"SELECT left, right, n, {key} AS key FROM keyed").collect()
+    assert [row["key"] for row in rows] == [surrogate_key(*pair) for pair in pairs]
+    assert len({row["key"] for row in rows}) == len(pairs)
+
+
+def test_silver_has_one_open_file_where_rows_are_of_many_dates(pipeline: Pipeline) -> None:
+    """Also a table that was made before its properties were known; with a fanout 1,461 dates filled 2 GB."""
+    pipeline.declare(filters='["id > 0"]')
+    make_bronze(pipeline)
+    append_days(pipeline, 1, 10, 700)
+    pipeline.process("silver")
+    table = f"lake.silver.{pipeline.name}"
+    keys = (
+        "'write.spark.fanout.enabled', 'write.distribution-mode', 'write.merge.distribution-mode'"
+    )
+    pipeline.session.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({keys})")
+    append_days(pipeline, 11, 700, 700)
+    pipeline.process("silver", form="full")
+    found = pipeline.session.sql(f"SHOW TBLPROPERTIES {table}").collect()
+    properties = {row["key"]: row["value"] for row in found}
+    assert properties.items() >= silver_sql.CLUSTERED_WRITES.items()
+    plan = written_by(pipeline, f"INSERT INTO {table} SELECT * FROM {table}")
+    assert re.search(r"Sort \[.*on_day.*\], false", plan), plan
+    assert pipeline.session.sql(f"SELECT * FROM {table}.files").count() == 700
+
+
+def written_by(pipeline: Pipeline, statement: str) -> str:
+    """The plan of a statement that is not carried out."""
+    return str(pipeline.session.sql(f"EXPLAIN {statement}").collect()[0][0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("days", [5_000, 20_000])
+def test_silver_takes_a_file_of_many_dates(pipeline: Pipeline, days: int) -> None:
+    """A rebuild over all dates, an append and a merge over some: one file for each date and commit."""
+    some = 500
+    pipeline.declare(filters='["id > 0"]')
+    make_bronze(pipeline)
+    for first, rows in ((1, days), (days + 1, some), (1, some)):
+        append_days(pipeline, first, rows, days)
+        began = time.monotonic()
+        pipeline.process("silver")
+        print(f"{rows} of {days} dates: {time.monotonic() - began:.1f} s")
+    table = f"lake.silver.{pipeline.name}"
+    assert pipeline.outcomes("silver") == {"kept": days + some, "replaced": some}
+    assert pipeline.session.table(table).count() == days + some
+    files = pipeline.session.sql(f"SELECT count(*), count(DISTINCT partition) FROM {table}.files")
+    assert tuple(files.collect()[0]) == (days + some, days)
+
+
+def append_days(pipeline: Pipeline, first: int, rows: int, days: int) -> None:
+    """Bronze rows in no order of time, over so many days."""
+    pipeline.session.sql(
+        f"""INSERT INTO lake.bronze.{pipeline.name} BY NAME
+        SELECT id, timestamp_ntz '1960-01-01 08:00:00'
+            + make_interval(0, 0, 0, cast((id * 7919) % {days} AS INT)) AS at,
+          'row' AS name, 1.0D AS amount, 'played' AS kafka_topic, 0 AS kafka_partition,
+          unix_micros(current_timestamp()) + id AS kafka_offset,
+          current_timestamp() AS kafka_timestamp, current_timestamp() AS ingestion_ts
+        FROM range({first}, {first + rows})"""
+    )

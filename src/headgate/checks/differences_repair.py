@@ -67,16 +67,16 @@ class Repairs:
 
     def broken(
         self,
-        statuses: Sequence[str] = REPAIRABLE,
+        verdicts: Sequence[str] = REPAIRABLE,
         keys: Sequence[str] = (),
         limit: int | None = None,
     ) -> list[Broken]:
         """The repair list: keys whose verdict says that the cloud is wrong, oldest version first."""
-        found = current_verdicts(self.settings, self.table.name, statuses, keys, limit)
+        found = current_verdicts(self.settings, self.table.name, verdicts, keys, limit)
         return [
-            Broken(each.pk, each.status, each.onprem_version, deleted=each.action == DELETE)
+            Broken(each.pk, each.verdict, each.onprem_version, deleted=each.action == DELETE)
             for each in found
-            if each.status in statuses and each.onprem_version is not None
+            if each.verdict in verdicts and each.onprem_version is not None
         ]
 
     def plan(self, broken: Sequence[Broken]) -> RepairPlan:
@@ -124,7 +124,7 @@ class Repairs:
 
     def _verdicts(self, keys: Sequence[str]) -> Mapping[str, Judged]:
         found = current_verdicts(self.settings, self.table.name, (), keys)
-        return {each.pk: Judged(each.status, deleted=each.action == DELETE) for each in found}
+        return {each.pk: Judged(each.verdict, deleted=each.action == DELETE) for each in found}
 
     def _target(self, journal: Journal) -> Target:
         if self.declared.to == "topic":

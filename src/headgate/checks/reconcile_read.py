@@ -9,6 +9,7 @@ from typing import cast
 
 from headgate.checks.lake import Lake, Row, quoted
 from headgate.compile.reconcile.decisions import ROLLUPS, Rollup, statuses
+from headgate.compile.reconcile.tables import SIDES
 from headgate.errors import UnavailableError
 from headgate.settings import Settings
 from headgate.spec.reconcile import OVER
@@ -93,24 +94,27 @@ def states_table(table: str) -> str:
 def current_verdicts(
     settings: Settings,
     table: str,
-    statuses: Sequence[str] = (),
+    verdicts: Sequence[str] = (),
     keys: Sequence[str] = (),
     limit: int | None = None,
 ) -> list[CurrentVerdict]:
-    """The keys with one of these statuses, or these keys whatever theirs; the oldest versions first."""
+    """The keys with one of these verdicts, or these keys whatever theirs; the oldest versions first.
+
+    By verdict, not by the status that a rule may have given: what is missing stays missing under it.
+    """
     with Lake.open(settings) as lake:
-        return read_verdicts(lake, table, statuses, keys, limit)
+        return read_verdicts(lake, table, verdicts, keys, limit)
 
 
 def read_verdicts(
     lake: Lake,
     table: str,
-    statuses: Sequence[str] = (),
+    verdicts: Sequence[str] = (),
     keys: Sequence[str] = (),
     limit: int | None = None,
 ) -> list[CurrentVerdict]:
     wanted = [f"pk IN ({_listed(keys)})"] if keys else []
-    wanted += [f"dq_status IN ({_listed(statuses)})"] if statuses else []
+    wanted += [f"verdict IN ({_listed(verdicts)})"] if verdicts else []
     where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
     most = "" if limit is None else f"LIMIT {int(limit)}"
     rows = lake.query(
@@ -165,14 +169,59 @@ def _in_order(count: StatusCount) -> tuple[int, str]:
 
 
 def _current(lake: Lake, table: str) -> str:
-    name = results_table(table)
-    if not lake.exists(name):
+    refuse_unless_reconciled(lake, table)
+    scan = lake.scan_sql(results_table(table))
+    return f"SELECT * FROM (SELECT *, {NEWEST} AS _nth FROM {scan}) WHERE _nth = 1"
+
+
+def refuse_unless_reconciled(lake: Lake, table: str) -> None:
+    """Raise where the pair has no verdicts; a quality job's results have no states beside them."""
+    results, states = results_table(table), states_table(table)
+    if lake.exists(results) and lake.exists(states):
+        return
+    if lake.exists(results):
         raise UnavailableError(
-            f"nothing of {table} is judged yet",
-            why=f"the table {name} is not there",
-            fix=f"headgate job run reconcile-{table}",
+            f"nothing of {table} is reconciled yet",
+            why=f"{results} holds what quality-{table} has judged; the results of a pair are other rows",
+            fix=f"headgate rules report {table}; to reconcile its topics, declare them under another"
+            " name",
         )
-    return f"SELECT * FROM (SELECT *, {NEWEST} AS _nth FROM {lake.scan_sql(name)}) WHERE _nth = 1"
+    raise UnavailableError(
+        f"nothing of {table} is judged yet",
+        why=f"the table {results} is not there",
+        fix=f"headgate job run reconcile-{table}",
+    )
+
+
+def flags_sql(states: str, window: timedelta) -> str:
+    """Each key of a scan of states with `stale`, `conflict` and `late`, as the view judges them."""
+    grouped = ", ".join(part for side in SIDES for part in _merged_side(side))
+    stale = " OR ".join(f"coalesce({s}_end <> {s}_newest.place, FALSE)" for s in SIDES)
+    conflict = " OR ".join(f"coalesce({s}_greatest.said <> ~{s}_lowest.said, FALSE)" for s in SIDES)
+    micros = window // timedelta(microseconds=1)
+    late = f"coalesce(abs(onprem_first.arrival - cloud_first.arrival) > {micros}, FALSE)"
+    return (
+        f"SELECT pk, {stale} AS stale, {conflict} AS conflict, {late} AS late"
+        f" FROM (SELECT pk, {grouped} FROM {states} GROUP BY pk)"
+    )
+
+
+def _merged_side(side: str) -> tuple[str, ...]:
+    """One side of the merge, in DuckDB: the greatest of structures, version first."""
+
+    def greatest(name: str, **fields: str) -> str:
+        listed = ", ".join(f"{field} := {sql}" for field, sql in fields.items())
+        packed = f"struct_pack(version := {side}.version, {listed})"
+        return f"max({packed}) FILTER (WHERE {side} IS NOT NULL) AS {side}_{name}"
+
+    place = 'struct_pack(partition := {0}.partition, "offset" := {0}.offset)'
+    return (
+        greatest("newest", place=place.format(side)),
+        greatest("first", arrival=f"-epoch_us({side}_first.read_at)"),
+        f"max({place.format(f'{side}_end')}) FILTER (WHERE {side} IS NOT NULL) AS {side}_end",
+        greatest("greatest", said=f"{side}_hashes.greatest"),
+        greatest("lowest", said=f"~{side}_hashes.least"),
+    )
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -11,7 +11,13 @@ from typing import cast
 from headgate.checks.differences import RowDifference
 from headgate.checks.lake import Lake, quoted
 from headgate.checks.quality_report_sample import MASK, sensitive_columns
-from headgate.checks.reconcile_read import NEWEST
+from headgate.checks.reconcile_read import (
+    NEWEST,
+    flags_sql,
+    refuse_unless_reconciled,
+    results_table,
+    states_table,
+)
 from headgate.checks.reconcile_report import (
     Header,
     Move,
@@ -26,7 +32,7 @@ from headgate.checks.reconcile_report_make import Before, Evidence, Step, make_r
 from headgate.checks.reconcile_report_text import read_before
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.model import JudgedTable
-from headgate.errors import HeadgateError, OperationError
+from headgate.errors import HeadgateError
 from headgate.settings import Settings
 from headgate.spec.durations import in_words
 from headgate.spec.reconcile import Reconcile
@@ -38,6 +44,7 @@ REPAIRABLE = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
 MOST_READ, MOST_REPAIRS, MOST_PENDING = 2_000, 100, 25
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LETTERS = "headgate.dead_letters"
+_IS_UNEQUAL = f"verdict IN ({', '.join(quoted(status) for status in UNEQUAL)})"
 IN_TIME = (
     "processing_time, onprem_version NULLS FIRST, cloud_version NULLS FIRST, settled, dq_status"
 )
@@ -61,12 +68,7 @@ def reconcile_report(settings: Settings, store: OpsStore, wanted: Wanted) -> Rec
     name = wanted.table.table.name
     job = job_name("reconcile", name)
     with Lake.open(settings) as lake:
-        if not lake.exists(f"dq.results_{name}"):
-            raise OperationError(
-                f"{job} has judged nothing yet",
-                why=f"there is no table dq.results_{name}",
-                fix=f"headgate job start {job}",
-            )
+        refuse_unless_reconciled(lake, name)
         found = _Changes(lake, name, wanted)
         evidence = _evidence(found, store.ledger(job), job, wanted)
         return make_report(_header(store, job, wanted, found), evidence)
@@ -83,6 +85,7 @@ def _evidence(found: _Changes, ledger: Sequence[LedgerRow], job: str, wanted: Wa
     return Evidence(
         statuses={status: n for status, (_, n) in statuses.items()},
         severities={s: severity for s, (severity, _) in statuses.items() if severity},
+        rollups=found.rollups(),
         steps=found.steps(),
         flags=found.flags(),
         pending=found.pending(),
@@ -92,7 +95,7 @@ def _evidence(found: _Changes, ledger: Sequence[LedgerRow], job: str, wanted: Wa
         outcomes=outcomes,
         read=sum(row.read for row in ledger),
         differing=differing,
-        unequal=sum(n for status, (_, n) in statuses.items() if status in UNEQUAL),
+        unequal=found.count_unequal(),
         moves=found.moves(before) if before else (),
         before=before,
         kinds_note=note,
@@ -145,7 +148,8 @@ class _Changes:
 
     def __init__(self, lake: Lake, table: str, wanted: Wanted) -> None:
         self._lake, self._wanted = lake, wanted
-        self._scan = lake.scan_sql(f"dq.results_{table}")
+        self._scan = lake.scan_sql(results_table(table))
+        self._states = states_table(table)
         self._hidden = wanted.table.table.pk in sensitive_columns(wanted.table.table)
         self._newest = newest_sql(self._scan)
 
@@ -159,14 +163,25 @@ class _Changes:
         )
         return {str(s): (_text(severity), cast("int", n)) for s, severity, n in rows}
 
+    def rollups(self) -> dict[str, dict[str, int]]:
+        """The keys of each status by roll-up, as the results have it."""
+        found: dict[str, dict[str, int]] = {}
+        for status, rollup, n in self._query(
+            f"SELECT dq_status, rollup, count(*)\nFROM {self._newest}\nGROUP BY ALL ORDER BY ALL"
+        ):
+            found.setdefault(str(status), {})[str(rollup)] = cast("int", n)
+        return found
+
     def steps(self) -> tuple[Step, ...]:
         """How the number of keys with each status changed, and when."""
         rows = self._query(steps_sql(self._scan))
-        return tuple(Step(_utc(at), str(status), cast("int", n)) for at, status, n in rows)
+        return tuple(Step(_utc(at), str(s), cast("int", n), str(r)) for at, s, r, n in rows)
 
     def flags(self) -> dict[str, int]:
+        """As the view `dq_results_<table>` has them: by all that was read, told again or not."""
+        merged = flags_sql(self._lake.scan_sql(self._states), self._wanted.reconcile.window)
         ((stale, conflict, late),) = self._query(
-            f"SELECT count_if(stale), count_if(conflict), count_if(late)\nFROM {self._newest}"
+            f"SELECT count_if(stale), count_if(conflict), count_if(late)\nFROM ({merged})"
         )
         return {
             "an older version came after a newer one": cast("int", stale),
@@ -209,12 +224,12 @@ class _Changes:
     def repairs(self) -> RepairList:
         listed = ", ".join(quoted(status) for status in REPAIRABLE)
         counts = self._query(
-            f"SELECT dq_status, count(*) FROM {self._newest}\n"
-            f"WHERE dq_status IN ({listed}) GROUP BY dq_status ORDER BY dq_status"
+            f"SELECT verdict, count(*) FROM {self._newest}\n"
+            f"WHERE verdict IN ({listed}) GROUP BY verdict ORDER BY verdict"
         )
         rows = self._query(
-            "SELECT pk, dq_status, onprem_version, cloud_version, processing_time\n"
-            f"FROM {self._newest}\nWHERE dq_status IN ({listed})\n"
+            "SELECT pk, verdict, onprem_version, cloud_version, processing_time\n"
+            f"FROM {self._newest}\nWHERE verdict IN ({listed})\n"
             f"ORDER BY onprem_version, pk LIMIT {self._wanted.repairs}"
         )
         by_status = {str(status): cast("int", n) for status, n in counts}
@@ -225,13 +240,16 @@ class _Changes:
         return RepairList(sum(by_status.values()), by_status, lines)
 
     def unequal(self) -> dict[str, str]:
-        """Some of the keys whose hashes differ, with their status."""
-        listed = ", ".join(quoted(status) for status in UNEQUAL)
+        """Some of the keys whose hashes differ, with their verdict."""
         rows = self._query(
-            f"SELECT pk, dq_status FROM {self._newest}\nWHERE dq_status IN ({listed})\n"
+            f"SELECT pk, verdict FROM {self._newest}\nWHERE {_IS_UNEQUAL}\n"
             f"ORDER BY hash(pk), pk LIMIT {MOST_READ}"
         )
-        return {str(pk): str(status) for pk, status in rows}
+        return {str(pk): str(verdict) for pk, verdict in rows}
+
+    def count_unequal(self) -> int:
+        ((n,),) = self._query(f"SELECT count(*) FROM {self._newest}\nWHERE {_IS_UNEQUAL}")
+        return cast("int", n)
 
     def moves(self, before: Before) -> tuple[Move, ...]:
         """From which status to which, since that report."""
@@ -248,14 +266,23 @@ class _Changes:
     def letters(self, job: str) -> dict[str, tuple[str, int]]:
         if not self._lake.exists(LETTERS):
             return {}
-        rows = self._query(
-            "SELECT reason_code, arg_min(reason, length(reason)), count(*)\n"
-            f"FROM {self._lake.scan_sql(LETTERS)}\nWHERE job = {quoted(job)}\nGROUP BY reason_code"
-        )
+        rows = self._query(letters_sql(self._lake.scan_sql(LETTERS), job))
         return {str(code): (_text(words) or "", cast("int", n)) for code, words, n in rows}
 
     def _key(self, pk: object) -> str:
         return MASK if self._hidden else str(pk)
+
+
+def letters_sql(scan: str, job: str) -> str:
+    """Dead letters by reason code: how many, and why.
+
+    A reason ends with the record's own values behind a semicolon; those of one do not speak for others.
+    """
+    words = "CASE WHEN count(DISTINCT reason) = 1 THEN min(reason) ELSE min(split_part(reason, '; ', 1)) END"
+    return (
+        f"SELECT reason_code, {words}, count(*)\n"
+        f"FROM {scan}\nWHERE job = {quoted(job)}\nGROUP BY reason_code"
+    )
 
 
 def newest_sql(scan: str) -> str:
@@ -274,15 +301,16 @@ def told_sql(scan: str) -> str:
 
 
 def steps_sql(scan: str) -> str:
-    """By time and status, how many keys more or fewer have it."""
+    """By time, status and roll-up, how many keys more or fewer have them."""
     return (
-        "WITH changes AS (SELECT dq_status AS status, processing_time AS moment,\n"
-        f"  lag(dq_status) OVER (PARTITION BY pk ORDER BY {IN_TIME}) AS before\n"
-        f"  FROM {told_sql(scan)})\n"
-        "SELECT moment, status, sum(n)::BIGINT FROM (\n"
-        "  SELECT moment, status, 1 AS n FROM changes\n"
-        "  UNION ALL SELECT moment, before, -1 FROM changes WHERE before IS NOT NULL)\n"
-        "GROUP BY moment, status HAVING sum(n) <> 0"
+        "WITH changes AS (SELECT dq_status AS status, rollup, processing_time AS moment,\n"
+        "  lag(dq_status) OVER told AS before, lag(rollup) OVER told AS rollup_before\n"
+        f"  FROM {told_sql(scan)}\n"
+        f"  WINDOW told AS (PARTITION BY pk ORDER BY {IN_TIME}))\n"
+        "SELECT moment, status, rollup, sum(n)::BIGINT FROM (\n"
+        "  SELECT moment, status, rollup, 1 AS n FROM changes\n"
+        "  UNION ALL SELECT moment, before, rollup_before, -1 FROM changes WHERE before IS NOT NULL)\n"
+        "GROUP BY moment, status, rollup HAVING sum(n) <> 0"
     )
 
 

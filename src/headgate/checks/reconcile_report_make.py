@@ -50,6 +50,7 @@ class Step:
     at: datetime
     status: str
     n: int
+    rollup: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Before:
 class Evidence:
     """What is known of a reconciliation.
 
-    `statuses` count keys; `severities` are those that rules gave, where the status is a rule's own;
+    `statuses` count keys; `severities` are those that rules gave, where the status is a rule's own, and
+    `rollups` count the keys of each status by roll-up: those of a rule's own may differ by their verdict;
     `differing` says of each key that was read why its sides differ, and `unequal` how many there are.
     """
 
@@ -87,6 +89,10 @@ class Evidence:
     before: Before | None = None
     notes: tuple[str, ...] = field(default=())
     kinds_note: str = ""
+    rollups: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+
+    def rollups_of(self, status: str) -> Mapping[str, int]:
+        return self.rollups.get(status) or {rollup_of(status): self.statuses.get(status, 0)}
 
 
 def make_report(header: Header, evidence: Evidence) -> ReconcileReport:
@@ -95,7 +101,7 @@ def make_report(header: Header, evidence: Evidence) -> ReconcileReport:
     return ReconcileReport(
         header=header,
         keys=keys,
-        rollups=_rollups(evidence.statuses, keys),
+        rollups=_rollups(evidence, keys),
         statuses=_statuses(evidence, keys),
         flags=evidence.flags,
         points=points_of(evidence.steps),
@@ -112,21 +118,16 @@ def make_report(header: Header, evidence: Evidence) -> ReconcileReport:
 
 
 def rollup_of(status: str) -> str:
-    """A status that only a rule gives says that something is wrong."""
+    """The roll-up of a status of the decision table; without its keys, a rule's own counts as invalid."""
     known = statuses().get(status)
     return known.rollup if known else "invalid"
 
 
-def _rollups(counts: Mapping[str, int], keys: int) -> tuple[RollupLine, ...]:
-    summed = rolled_up(counts)
+def _rollups(evidence: Evidence, keys: int) -> tuple[RollupLine, ...]:
+    summed: Counter[str] = Counter()
+    for status in evidence.statuses:
+        summed.update(evidence.rollups_of(status))
     return tuple(RollupLine(name, summed[name], _share(summed[name], keys)) for name in ROLLUPS)
-
-
-def rolled_up(counts: Mapping[str, int]) -> dict[str, int]:
-    summed: dict[str, int] = dict.fromkeys(ROLLUPS, 0)
-    for status, n in counts.items():
-        summed[rollup_of(status)] += n
-    return summed
 
 
 def _statuses(evidence: Evidence, keys: int) -> tuple[StatusLine, ...]:
@@ -149,7 +150,7 @@ def _status(
     n = evidence.statuses.get(name, 0)
     return StatusLine(
         status=name,
-        rollup=rollup_of(name),
+        rollup=", ".join(evidence.rollups_of(name)),
         severity=evidence.severities.get(name) or (known.severity if known else None),
         reason=known.reason if known else "a rule gives it",
         keys=n,
@@ -172,13 +173,16 @@ def points_of(steps: Sequence[Step], most: int = MOST_POINTS) -> tuple[Point, ..
 
 def _cumulated(ordered: Sequence[Step], ends: Sequence[datetime]) -> Iterable[Point]:
     counts: Counter[str] = Counter()
+    rollups: Counter[str] = Counter(dict.fromkeys(ROLLUPS, 0))
     at = 0
     for end in ends:
         while at < len(ordered) and ordered[at].at <= end:
-            counts[ordered[at].status] += ordered[at].n
+            step = ordered[at]
+            counts[step.status] += step.n
+            rollups[step.rollup or rollup_of(step.status)] += step.n
             at += 1
         known = {name: n for name, n in sorted(counts.items()) if n}
-        yield Point(moment(end), known, rolled_up(known))
+        yield Point(moment(end), known, dict(rollups))
 
 
 def kinds_of(differing: Sequence[tuple[str, RowDifference]], unequal: int, note: str = "") -> Kinds:

@@ -9,9 +9,16 @@ from typing import Any, cast
 
 from headgate.checks.differences_shown import shown_key
 from headgate.checks.lake import Lake, quoted
-from headgate.checks.reconcile_read import moment, results_table, states_table, sure
+from headgate.checks.reconcile_read import (
+    flags_sql,
+    moment,
+    results_table,
+    states_table,
+    sure,
+)
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import (
+    DELETE,
     SIDES,
     First,
     Reading,
@@ -23,6 +30,8 @@ from headgate.compile.reconcile.state import (
 from headgate.compile.reconcile.verdict import Verdict, judge
 from headgate.settings import Settings
 from headgate.spec.durations import in_words
+
+CONFLICT = "in conflict: one version of a side has said two things; the greatest partition and offset decides"
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,8 @@ class Story:
     provisional: str | None
     deadline: datetime
     events: tuple[Event, ...]
+    # Whether the newest version of a side has said two things.
+    conflict: bool = False
 
 
 def read_story(
@@ -74,7 +85,7 @@ def _story(
     told = _verdicts(lake, table, pk)
     verdict = judge(merge_all(states), now, limits)
     current = standing_of(told, verdict, now)
-    events = sorted([*_readings(states), *(each.event for each in told)], key=lambda e: e.at)
+    events = sorted([*readings(states), *(each.event for each in told)], key=lambda e: e.at)
     return Story(
         table=table,
         pk=pk,
@@ -84,7 +95,14 @@ def _story(
         provisional=verdict.provisional,
         deadline=verdict.deadline,
         events=(*events, *([current] if current.kind == "now" else [])),
+        conflict=_is_conflict(lake, table, pk, limits),
     )
+
+
+def _is_conflict(lake: Lake, table: str, pk: str, limits: Limits) -> bool:
+    own = f"(SELECT * FROM {lake.scan_sql(states_table(table))} WHERE pk = {quoted(pk)})"
+    ((found,),) = lake.query(f"SELECT conflict FROM ({flags_sql(own, limits.window)})")
+    return bool(found)
 
 
 def standing_of(told: Sequence[Told], verdict: Verdict, now: datetime) -> Event:
@@ -94,38 +112,39 @@ def standing_of(told: Sequence[Told], verdict: Verdict, now: datetime) -> Event:
     return Event(now, "now", verdict.status, verdict.reason)
 
 
-def _readings(states: list[State]) -> list[Event]:
-    """Of each version that a side is known to have had, its first arrival."""
-    firsts: dict[tuple[Side, datetime], First] = {}
-    actions: dict[tuple[Side, datetime], str | None] = {}
-    for state in states:
-        for side in SIDES:
-            found = state.side(side)
-            if found is None:
-                continue
-            place = side, found.first.version
-            known = firsts.get(place)
-            if known is None or found.first.comes_before(known):
-                firsts[place] = found.first
-            actions[place] = found.newest.action
-    return [
-        Event(
-            first.read_at,
-            "reading",
-            side,
-            _said(first, actions[side, version]),
-            version,
-            first.hash,
-        )
-        for (side, version), first in firsts.items()
-    ]
+def readings(states: Sequence[State]) -> list[Event]:
+    """Each version that a side is known to have had, by its first arrival.
+
+    Of a version that has said several things, the last reading of each batch too: the greatest partition
+    and offset decides.
+    """
+    events: dict[tuple[Side, int, int], Event] = {}
+    for side in SIDES:
+        by_version: dict[datetime, list[SideState]] = {}
+        for state in states:
+            if found := state.side(side):
+                by_version.setdefault(found.newest.version, []).append(found)
+        for known in by_version.values():
+            first, *others = known
+            for other in others:
+                first = other if other.first.comes_before(first.first) else first
+            newest = [found.newest for found in known]
+            said = {reading.said for reading in newest}
+            is_plain = len(said) == 1 and first.first.hash == first.newest.hash
+            action = first.newest.action if is_plain else None
+            place = side, first.first.partition, first.first.offset
+            events[place] = _reading(side, first.first, action)
+            for reading in () if is_plain else newest:
+                place = side, reading.partition, reading.offset
+                events[place] = _reading(side, reading, reading.action)
+    return list(events.values())
 
 
-def _said(first: First, action: str | None) -> str:
-    where = f"partition {first.partition}, offset {first.offset}"
-    if action == "DELETE":
-        return f"a delete, {where}"
-    return f"{'no row or no hash' if first.hash is None else 'a hash'}, {where}"
+def _reading(side: Side, read: First | Reading, action: str | None) -> Event:
+    what = "no row or no hash" if read.hash is None else "a hash"
+    what = "a delete" if action == DELETE else what
+    where = f"partition {read.partition}, offset {read.offset}"
+    return Event(read.read_at, "reading", side, f"{what}, {where}", read.version, read.hash)
 
 
 def _verdicts(lake: Lake, table: str, pk: str) -> list[Told]:
@@ -187,13 +206,19 @@ def story_text(story: Story, limits: Limits) -> str:
         f"{shown_key(story.pk)} of {story.table} is {story.status}{waits}: {story.reason}",
         f"deadline {story.deadline:%Y-%m-%d %H:%M:%S}Z"
         f" (window {in_words(limits.window)}, grace {in_words(limits.grace)})",
+        *([CONFLICT] if story.conflict else []),
         "",
     ]
     return "\n".join([*lines, *(_line(event) for event in story.events)])
 
 
 def _line(event: Event) -> str:
-    at = f"{event.at:%Y-%m-%d %H:%M:%S}.{event.at.microsecond // 1000:03d}Z"
-    version = f"  version {event.version:%Y-%m-%d %H:%M:%S}Z" if event.version else ""
+    at = _to_the_millisecond(event.at)
+    version = f"  version {_to_the_millisecond(event.version)}" if event.version else ""
     digest = f"  {shown_key(event.hash[:12])}…" if event.hash else ""
     return f"{at}  {event.kind:<8} {event.what:<15} {event.why}{version}{digest}"
+
+
+def _to_the_millisecond(time: datetime) -> str:
+    """A time as far as versions are compared."""
+    return f"{time:%Y-%m-%d %H:%M:%S}.{time.microsecond // 1000:03d}Z"

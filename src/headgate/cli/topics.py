@@ -61,7 +61,9 @@ def _pair_specs(table: RuleTable) -> list[TopicSpec]:
     told = table.reconcile
     if told is None:
         return []
-    specs = [_spec(DLQ_TOPIC, PARTITIONS, DLQ_DAYS)]
+    specs: list[TopicSpec] = []
+    if told.rows.cloud is not None and told.rows.cloud.cassandra:
+        specs.append(_spec(DLQ_TOPIC, PARTITIONS, DLQ_DAYS))
     if told.audit.topic:
         specs.append(_spec(told.audit.topic, PARTITIONS, DLQ_DAYS))
     if told.status_topic:
@@ -112,7 +114,8 @@ def create(
     """Create the dataset's topic, kept for 3 days, and its dead-letter topic, kept for 7.
 
     The manifest names them, or the rule set does; a pair that is reconciled also gets the topics of
-    its audit, its status and of Connect's dead letters. Topics that exist stay as they are.
+    its audit and its status, and of the dead letters of Connect and the hasher where the rows of its
+    cloud side are in Cassandra. Topics that exist stay as they are.
 
     \b
     Examples:

@@ -154,7 +154,7 @@ def _pieces(dataset: Dataset, revision: str, evolved: Sequence[Column] = ()) -> 
         "topic": dataset.topic,
         "job": fragments.job_name("bronze", dataset.name),
         "revision": revision,
-        "table_properties": fragments.properties(),
+        "table_properties": silver.silver_properties(),
         "dead_letters": fragments.DEAD_LETTERS,
         "dead_letter_table": fragments.dead_letter_table(),
         "bronze_table": fragments.table_name(dataset.bronze_table),

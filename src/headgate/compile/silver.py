@@ -5,12 +5,22 @@ from __future__ import annotations
 import textwrap
 
 from headgate.compile.casts import tried
-from headgate.compile.fragments import call, fits, hanging, lines, table_name, view_stem
+from headgate.compile.fragments import (
+    TABLE_PROPERTIES,
+    call,
+    fits,
+    hanging,
+    lines,
+    properties,
+    table_name,
+    view_stem,
+)
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.parse import parse_condition, parse_value
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import columns_of
 from headgate.spec.dataset import Column, Dataset
+from headgate.spec.types import STRING
 
 # Origin columns by which the newest row of a key is known.
 ORIGIN = {
@@ -18,6 +28,15 @@ ORIGIN = {
     "kafka_timestamp": "TIMESTAMP",
     "kafka_partition": "INT",
     "kafka_offset": "BIGINT",
+}
+# Iceberg keeps one open Parquet writer for each partition of a task unless fanout is off: 1,461 dates
+# in one task filled a heap of 2 GB. Without it the rows of a task are sorted by partition (the sort
+# spills to disk), and one writer is open at a time. Rows are shuffled by partition before that, so
+# that a commit writes one file for each date.
+CLUSTERED_WRITES = {
+    "write.distribution-mode": "hash",
+    "write.merge.distribution-mode": "hash",
+    "write.spark.fanout.enabled": "false",
 }
 # Names of the views' own columns: a silver column cannot have them.
 OWN_NAMES = frozenset({"outcome", "_rank", "_rows"})
@@ -39,6 +58,11 @@ def silver_names(dataset: Dataset) -> tuple[str, ...]:
         *ORIGIN,
     )
     return tuple(spark_identifier(name) for name in names)
+
+
+def silver_properties() -> str:
+    """The properties of the CREATE TABLE."""
+    return properties({**TABLE_PROPERTIES, **CLUSTERED_WRITES})
 
 
 def silver_columns(dataset: Dataset) -> str:
@@ -78,12 +102,19 @@ def _named(column: Column) -> str:
 
 
 def surrogate_key(dataset: Dataset) -> str:
-    """MD5 over the silver values as text, NULL as empty, joined by a vertical bar."""
-    parts = [
-        f"coalesce(CAST({silver_value(dataset.column(name))} AS STRING), '')"
-        for name in dataset.surrogate_key_fields
-    ]
-    return call("md5", [call("concat_ws", ["'|'", *parts])])
+    """MD5 over the lengths of the silver values in characters, -1 for NULL, then the values as text.
+
+    The lengths keep ('a|b', 'c') apart from ('a', 'b|c'), and NULL from the empty text.
+    """
+    texts = [_key_text(dataset.column(name)) for name in dataset.surrogate_key_fields]
+    lengths = [f"coalesce(char_length({text}), -1)" for text in texts]
+    # concat_ws leaves NULL out: its length says that nothing stands for it.
+    return call("md5", [call("concat_ws", ["'|'", *lengths, *texts])])
+
+
+def _key_text(column: Column) -> str:
+    value = silver_value(column)
+    return value if column.silver_type == STRING else f"CAST({value} AS STRING)"
 
 
 def keep(dataset: Dataset) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.compile.drift import own_columns
 from headgate.compile.evolution import folded
+from headgate.compile.fragments import properties as render
 from headgate.compile.fragments import table_name
+from headgate.compile.silver import CLUSTERED_WRITES
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import TableColumn
 from headgate.engine.statements import sql
@@ -31,10 +33,9 @@ def fit_bronze(table: ManagedTable, dataset: Dataset) -> tuple[TableColumn, ...]
 def fit_silver(session: SparkSession, revision: DatasetRevision) -> None:
     """Silver with every declared column; the rebuild that a new revision brings fills them."""
     dataset = from_plain(revision.manifest)
-    fit(
-        ManagedTable(session, table_name(dataset.silver_table)),
-        [_plain(c.silver_name, c.silver_type, c.comment) for c in dataset.columns],
-    )
+    clean = ManagedTable(session, table_name(dataset.silver_table))
+    fit(clean, [_plain(c.silver_name, c.silver_type, c.comment) for c in dataset.columns])
+    set_lacking_properties(clean, CLUSTERED_WRITES)
     raw = ManagedTable(session, table_name(dataset.bronze_table))
     if raw.exists():  # silver may come to a newly declared column before bronze does
         fit_bronze(raw, dataset)
@@ -62,6 +63,14 @@ def add(table: ManagedTable, wanted: Sequence[Column]) -> tuple[TableColumn, ...
             if not left:
                 raise
     return table.look().columns()
+
+
+def set_lacking_properties(table: ManagedTable, properties: Mapping[str, str]) -> None:
+    """Set the properties that a table made before them lacks; a value set by its owner stays."""
+    present = table.look().metadata()["properties"]
+    lacking = {key: value for key, value in properties.items() if key not in present}
+    if lacking:
+        sql(table.session, f"ALTER TABLE {table.name} SET TBLPROPERTIES ({render(lacking)})")
 
 
 def drop(table: ManagedTable, names: Sequence[str]) -> tuple[TableColumn, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 
-from headgate.compile.reconcile.tables import STATES
+from headgate.compile.reconcile.tables import CHANGES, STATES
 from headgate.engine.context import RunContext
 from headgate.engine.followed import FIRST_SIDE, Followed
 from headgate.engine.iceberg import ManagedTable
@@ -39,7 +40,9 @@ def run_reconcile(context: RunContext) -> None:
     rules = revisions.of(context.run.revision)
     create(context.session, revisions.script(context.run.revision).named("table"))
     target = reconcile_target(context, rules, revisions)
-    fit_states(ManagedTable(context.session, target.states))
+    fit_columns(ManagedTable(context.session, target.states), STATES)
+    # A quality job that has judged nothing leaves a table of results without the columns of a pair.
+    fit_columns(ManagedTable(context.session, target.table), CHANGES)
     topic = _followed(context, rules)
     if context.run.options.get("form") == REPAIR:
         done = repair_topic(context, target, topic)
@@ -56,7 +59,8 @@ def reconcile_target(
     settings = context.settings
     if rules.limits is None:
         raise OperationError(
-            f"{rules.name} has no reconcile section", fix=f"headgate job run quality-{rules.name}"
+            f"{rules.name} has no reconcile section",
+            fix=f"headgate job run quality-{rules.name}, or declare `reconcile:` under it",
         )
     letters = {rules.topic_of(s, settings): rules.dlq_topic_of(s, settings) for s in rules.sources}
     shape = revisions.script(rules.hash).one(AGGREGATED)
@@ -72,10 +76,10 @@ def reconcile_target(
     )
 
 
-def fit_states(table: ManagedTable) -> None:
-    """A table of states that was made before all of its columns were known gets the others."""
+def fit_columns(table: ManagedTable, columns: Mapping[str, str]) -> None:
+    """Add the columns that a table lacks because it was made before all of them were known."""
     there = {column.name for column in table.look().columns()}
-    lacking = [f"{name} {kind}" for name, kind in STATES.items() if name not in there]
+    lacking = [f"{name} {kind}" for name, kind in columns.items() if name not in there]
     if lacking:
         sql(table.session, f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(lacking)})")
 

@@ -20,6 +20,7 @@ from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import Snapshot, session_id
 from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached, topic_reached
+from headgate.engine.statements import sql
 from headgate.engine.stream import read_ranges
 from headgate.errors import OperationError
 from headgate.expr.literals import spark_literal
@@ -39,9 +40,12 @@ from headgate.jobs.reconcile_states import (
     inside,
     is_late,
     judged_states,
+    last_told,
     late_states,
     one_of,
+    only_changes,
     spread_of,
+    view_of,
     window_of,
 )
 from headgate.jobs.reconcile_target import ReconcileTarget
@@ -190,8 +194,8 @@ class ReconcileBatch:
         if moment.amid is not None and newest <= moment.amid:
             return Straddling(others, None)
         is_behind = window_of(spread.earliest, writing.limits) < newest
-        looked_up = self._touched.ahead if self._touched is not None else Ahead()
-        ahead = looked_up.of(self._before(writing.intent), newest, is_behind)
+        known_ahead = self._touched.ahead if self._touched is not None else Ahead()
+        ahead = known_ahead.of(self._before(writing.intent), newest, is_behind)
         if is_behind:
             return Straddling(others, newest if ahead is not None else None, ahead or ())
         older = others.where(f"window_start < timestamp_micros({newest}L)")
@@ -199,14 +203,15 @@ class ReconcileBatch:
             return Straddling(older, None)
         if ahead and not kept.states.where(one_of(ahead)).isEmpty():
             return Straddling(older, newest, ahead)
-        return Straddling(older, newest) if spread.doubtful and not older.isEmpty() else None
+        looked_up = spread.repeated or (spread.doubtful and not older.isEmpty())
+        return Straddling(older, newest) if looked_up else None
 
     def _spread(self, kept: Kept) -> Spread:
         """By what was observed, or by the states: both say the same, so that a batch done again does."""
         hint = kept.hint
         if hint is None:
             return spread_of(kept.states)
-        return Spread(hint.earliest, hint.latest, hint.doubtful)
+        return Spread(hint.earliest, hint.latest, hint.doubtful, hint.repeated)
 
     def _before(self, intent: Intent) -> DataFrame:
         """The states from before this batch; its own may be there too, after a kill."""
@@ -217,14 +222,22 @@ class ReconcileBatch:
         self, writing: Writing, kept: Kept, straddling: Straddling | None
     ) -> tuple[Snapshot, Seen]:
         """Verdicts on what has changed, staged; and what was seen of the states meanwhile."""
-        intent, hint = writing.intent, kept.hint
-        before = self._before(intent) if hint is None or hint.conflicted else None
+        intent, names = writing.intent, writing.rules.names
         late = is_late(writing.limits, kept.moment.dropped_by if kept.moment else 0)
-        judged = judged_states(kept.states, intent.range, late, straddling, before)
+        judged = judged_states(kept.states, intent.range, late, straddling)
         seen = Observation()
         judged = judged.observe(seen, *_observed(intent))
-        judged.createOrReplaceTempView(writing.rules.names.states)
-        staged = stage(self._results, intent, writing.script.one("accept"))
+        judged.createOrReplaceTempView(names.states)
+        if straddling is not None:
+            keys, at = straddling.keys(kept.states), spark_literal(intent.batch_time)
+            told = last_told(self._session.table(self._target.table), keys, at)
+            verdicts = only_changes(self._session.table(names.verdicts), told)
+            verdicts.createOrReplaceTempView(names.verdicts)
+        try:
+            staged = stage(self._results, intent, writing.script.one("accept"))
+        finally:
+            if straddling is not None:  # later batches read the view of the file again
+                sql(self._session, view_of(writing.script, names.verdicts))
         found = seen.get
         return staged, Seen(*(int(found.get(name) or 0) for name in Seen._fields))
 

@@ -38,8 +38,8 @@ WHERE {{own}} AND settled AND concat('{PREFIX}', lower(verdict)) IN {LATE_VERDIC
 class Hint(NamedTuple):
     """Messages, deletes among them, the earliest and latest time of reading in microseconds.
 
-    `doubtful` is of how many touched states other windows may have more to say, `conflicted` how many
-    have a version that has said two things.
+    `doubtful` is of how many touched states other windows may have more to say, `repeated` in how many
+    a side has come several times.
     """
 
     messages: int
@@ -47,7 +47,7 @@ class Hint(NamedTuple):
     earliest: int
     latest: int
     doubtful: int
-    conflicted: int
+    repeated: int
 
 
 class Seen(NamedTuple):

@@ -29,6 +29,8 @@ from headgate.store.ops import utc_now
 SECONDS = 10.0
 # Counting merges all states: of many it may take a hundredth of the time, of few a tenth.
 FEW_STATES, SHARE_OF_FEW, SHARE = 500_000, 10, 100
+# What was settled lately changes by time alone, so it is counted again also while nothing comes.
+IDLE_SECONDS = 60.0
 
 
 class InTime(NamedTuple):
@@ -76,7 +78,8 @@ def count_query(view: str, since: datetime) -> str:
 class StandingHook:
     """Counts the keys of a pair where a batch or a sweep has changed something, and at the end.
 
-    The more there are, the less often: no batch goes on meanwhile.
+    While nothing comes, they are counted once a minute: an objective over the last day is met, or missed,
+    by time alone. The more keys there are, the less often: no batch goes on meanwhile.
     """
 
     what = "how its keys stand"
@@ -87,11 +90,12 @@ class StandingHook:
         target: ReconcileTarget,
         declared: Callable[[], Reconcile],
         clock: Callable[[], datetime] = utc_now,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._context, self._target, self._declared = context, target, declared
         self._session: SparkSession = context.session.newSession()
-        self._clock = clock
-        self._next = float("-inf")
+        self._clock, self._monotonic = clock, monotonic
+        self._next, self._next_idle = float("-inf"), float("-inf")
         self._made: set[str] = set()
         self._counted: tuple[object, ...] = ()
 
@@ -99,12 +103,18 @@ class StandingHook:
         """It is in the ledger: the next look finds it there."""
 
     def tick(self) -> None:
-        begun = time.monotonic()
-        if begun < self._next or self._context.run.mode == BATCH or self._stands() == self._counted:
+        begun = self._monotonic()
+        if begun < self._next or self._context.run.mode == BATCH:
             return
-        self.tell()
-        took = time.monotonic() - begun
-        self._next = time.monotonic() + pause(took, self._states())
+        if self._stands() != self._counted:
+            self.tell()
+        elif begun >= self._next_idle:
+            self._keep_gauges()
+        else:
+            return
+        ended = self._monotonic()
+        self._next = ended + pause(ended - begun, self._states())
+        self._next_idle = max(self._next, ended + IDLE_SECONDS)
 
     def _stands(self) -> tuple[object, ...]:
         """What another count would be of: the last batch, the last sweep, and who judges.
@@ -125,16 +135,23 @@ class StandingHook:
 
     def tell(self) -> None:
         """Count, keep the gauges, and send the counts where a topic is declared for them."""
-        view = f"{VIEWS}.dq_results_{self._target.name}"
-        if not self._session.catalog.tableExists(view):
-            return
         stands = self._stands()
-        found = self._count(view)
+        found = self._keep_gauges()
+        if found is None:
+            return
         self._counted = stands
-        self._keep(found)
         topic = self._declared().status_topic
         if topic is not None:
             self._send(found, topic)
+
+    def _keep_gauges(self) -> Counted | None:
+        """Count the keys and keep the gauges; None before the first verdict."""
+        view = f"{VIEWS}.dq_results_{self._target.name}"
+        if not self._session.catalog.tableExists(view):
+            return None
+        found = self._count(view)
+        self._keep(found)
+        return found
 
     def _count(self, view: str) -> Counted:
         since = earlier(self._clock(), self._declared().slo.over)

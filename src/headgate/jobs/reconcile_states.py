@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from headgate.compile.reconcile.facts import conflict
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.merging import merged_query
-from headgate.compile.reconcile.state import DELETE
 from headgate.compile.reconcile.steady import listed, now, steady
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.rules.names import Names
@@ -33,7 +32,14 @@ ODD = (
     " AND onprem.hash IS NOT NULL AND onprem.hash_version <=> cloud.hash_version"
     " AND NOT onprem.action <=> 'DELETE' AND NOT cloud.action <=> 'DELETE')"
 )
-MERGED, BEFORE = "dq_merged", "dq_before"
+# A side has said more than one thing in the window: what comes again may come from before its first
+# arrival, or say something else of the same version. What was told of the key before decides then.
+REPEATED = "records > IF(onprem IS NULL, 0, 1) + IF(cloud IS NULL, 0, 1)"
+MERGED = "dq_merged"
+# Which of two rows of a key was told later; within a batch the newer versions count.
+LAST = "processing_time, onprem_version, cloud_version, settled"
+# What makes a row another verdict than the one told before: `id` is of the status and both versions.
+VERDICT = ("id", "verdict", "hash_onprem", "hash_cloud")
 CLOCK = ("clock", "revision")
 VIEWS = ("view", "verdict view")
 TIMED, AGGREGATED, BOUND = "timed view", "states view", "bound states"
@@ -62,11 +68,10 @@ def streaming_states(
     watermarked.createOrReplaceTempView(names.timed)
     sql(session, script.one(AGGREGATED))
     states = session.table(names.batch_states)
-    conflicts = " OR ".join(conflict(side) for side in SIDES)
     return states.observe(
         STATES_HINT,
         F.expr(f"count_if({OLD} OR ({ODD}))").alias("doubtful"),
-        F.expr(f"count_if({conflicts})").alias("conflicted"),
+        F.expr(f"count_if({REPEATED})").alias("repeated"),
     )
 
 
@@ -96,11 +101,15 @@ def _until(script: Script, name: str) -> list[str]:
 
 
 class Spread(NamedTuple):
-    """Times of the earliest and the latest window of a batch, and how many states are doubtful."""
+    """Times of the earliest and the latest window of a batch, and how many states are to be looked up.
+
+    Of `doubtful` ones other windows may know more; of `repeated` ones a side has come several times.
+    """
 
     earliest: int
     latest: int
     doubtful: int
+    repeated: int
 
 
 def spread_of(states: DataFrame) -> Spread:
@@ -109,6 +118,7 @@ def spread_of(states: DataFrame) -> Spread:
         "coalesce(min(unix_micros(window_start)), 9223372036854775807L) AS earliest",
         "coalesce(max(unix_micros(window_start)), 0L) AS latest",
         f"count_if({OLD} OR ({ODD})) AS doubtful",
+        f"count_if({REPEATED}) AS repeated",
     ).first()
     assert row is not None  # an aggregate without a key has one row
     return Spread(*(int(row[name]) for name in Spread._fields))
@@ -120,7 +130,8 @@ class Straddling:
 
     Of a version that is older than its window an earlier one may know, and of a window that is not the
     newest, a later one. Whatever the clocks say, a pair that does not plainly match is looked up too, and
-    so are the keys that are `ahead`: earlier windows have versions of them from beyond their end.
+    so are keys of which a side has come several times, and those that are `ahead`: earlier windows have
+    versions of them from beyond their end.
     `newest` is the start of the newest window, in microseconds; None means of all.
     """
 
@@ -132,7 +143,7 @@ class Straddling:
     def condition(self) -> str:
         if self.newest is None:
             return "TRUE"
-        apart = f"{OLD} OR ({ODD}) OR unix_micros(window_start) < {self.newest}L"
+        apart = f"{OLD} OR ({ODD}) OR {REPEATED} OR unix_micros(window_start) < {self.newest}L"
         return f"{apart} OR {one_of(self.ahead)}" if self.ahead else apart
 
     def keys(self, states: DataFrame) -> DataFrame:
@@ -155,50 +166,38 @@ def one_of(keys: Sequence[str]) -> str:
 
 
 def judged_states(
-    states: DataFrame,
-    range_: Range,
-    late: str,
-    straddling: Straddling | None,
-    before: DataFrame | None = None,
+    states: DataFrame, range_: Range, late: str, straddling: Straddling | None
 ) -> DataFrame:
     """States of a batch as verdicts ask for them.
 
     Their other half may stand in another window, so none is the whole of its key unless it is merged.
-    A state has changed where a side's newest version came first in this batch; a record that comes
-    again changes nothing. Of a version that has said two things, the states from `before` this batch
-    tell which of them stood; without them the last one counts as new.
+    A state has changed where a side's newest version came first in this batch, or has said several
+    things, the last of them in this batch; `only_changes` leaves out what was told before.
     """
     if straddling is None:
-        judged = _told(states, range_, late, whole=False)
-    else:
-        keys = straddling.keys(states)
-        alone = _told(states.join(keys, "pk", "left_anti"), range_, late, whole=False)
-        judged = alone.unionByName(_told(straddling.merged(states), range_, late, whole=True))
-    return judged if before is None else _but_what_stood(judged, before, range_)
+        return _told(states, range_, late, whole=False)
+    keys = straddling.keys(states)
+    alone = _told(states.join(keys, "pk", "left_anti"), range_, late, whole=False)
+    return alone.unionByName(_told(straddling.merged(states), range_, late, whole=True))
 
 
-def _but_what_stood(judged: DataFrame, before: DataFrame, range_: Range) -> DataFrame:
-    """A version in conflict that says what it said before this batch has not changed."""
-    doubted = " OR ".join(f"({_again(side, range_)})" for side in SIDES)
-    keys = judged.where(doubted).select("pk").distinct()
-    before.join(keys, "pk", "left_semi").createOrReplaceTempView(BEFORE)
-    stood = sql(judged.sparkSession, merged_query(BEFORE)).select(
-        "pk", *(F.col(side).alias(f"_{side}_before") for side in SIDES)
-    )
-    anew = " OR ".join(
-        f"{_first_came(side, range_)} OR ({_again(side, range_)} AND NOT {_stood(side)})"
-        for side in SIDES
-    )
-    columns = [F.col(name) for name in judged.columns if name != "changed"]
-    found = judged.join(stood, "pk", "left")
-    return found.select(*columns, F.expr(anew).alias("changed"))
+def last_told(results: DataFrame, keys: DataFrame, until: str) -> DataFrame:
+    """What the table of results last told of each of these keys before a time."""
+    told = results.where(f"processing_time < {until}").join(keys, "pk", "left_semi")
+    last = F.expr(f"max_by(struct({', '.join(VERDICT)}), struct({LAST}))").alias("_told")
+    return told.groupBy("pk").agg(last)
 
 
-def _stood(side: str) -> str:
-    was = f"_{side}_before"
-    same = f"{was}.version <=> {side}.version AND {was}.hash_version <=> {side}.hash_version"
-    gone = f"({was}.action <=> '{DELETE}') = ({side}.action <=> '{DELETE}')"
-    return f"({same} AND {was}.hash <=> {side}.hash AND {gone})"
+def only_changes(verdicts: DataFrame, told: DataFrame) -> DataFrame:
+    """The verdicts, `changed` only where they differ from what was last told of their key.
+
+    A duplicate may come from before the first arrival that was known, or repeat what stands of a
+    version in conflict: its state is another then, its verdict may be the same.
+    """
+    same = " AND ".join(f"_told.{name} <=> {name}" for name in VERDICT)
+    columns = [F.col(name) for name in verdicts.columns if name != "changed"]
+    is_change = F.expr(f"changed AND NOT coalesce(_told IS NOT NULL AND {same}, FALSE)")
+    return verdicts.join(told, "pk", "left").select(*columns, is_change.alias("changed"))
 
 
 def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFrame:
@@ -265,6 +264,11 @@ def bind_sources(frames: Mapping[str, DataFrame], views: Mapping[str, str]) -> N
     """The records of each side under the name that the file reads."""
     for side, frame in frames.items():
         frame.createOrReplaceTempView(views[side])
+
+
+def view_of(script: Script, name: str) -> str:
+    """The statement that makes this view."""
+    return next(step.sql for step in script.steps if f"VIEW {name} AS" in step.sql)
 
 
 def _interval(length: timedelta) -> str:

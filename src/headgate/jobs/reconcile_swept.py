@@ -21,14 +21,13 @@ from headgate.errors import OperationError
 from headgate.jobs.binding import set_clock
 from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
 from headgate.jobs.reconcile_portions import Look
+from headgate.jobs.reconcile_states import LAST, view_of
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.refusals import publish_once, stage
 from headgate.jobs.rules_revision import RulesRevision
 from headgate.store.model import Intent
 
 SWEPT = "swept"
-# Which of two rows of a key was told later; within a batch the newer versions count.
-LAST = "processing_time, onprem_version, cloud_version, settled"
 CANDIDATES = "dq_sweep_keys"
 # In a table of so many states keys in two windows are looked for at every sweep.
 FEW_STATES = 2_000_000
@@ -206,8 +205,3 @@ class SweepWork:
             f" WHERE processing_time >= timestamp_micros({int(row['least'] or 0)}L)"
             f" AND processing_time <= timestamp_micros({self._look.at}L) GROUP BY told.pk",
         )
-
-
-def view_of(script: Script, name: str) -> str:
-    """The statement that makes this view."""
-    return next(step.sql for step in script.steps if f"VIEW {name} AS" in step.sql)

@@ -130,6 +130,7 @@ def ask_for(
 def _submitted(store: OpsStore, spec: JobSpec) -> Run:
     """A new run; to start a rule table's job is to deploy what is declared, before an engine sees it."""
     if spec.kind in OF_RULES:
+        refuse_results_of_other_kind(store, spec.kind, spec.subject)
         refuse_other_width(store, rules_revision.fetch(store, spec.revision))
         store.mark(rules_revision.deployed_mark(spec.subject), spec.revision)
     return store.submit(spec)
@@ -169,7 +170,7 @@ def _rules_spec(
             f"{job} is no stream",
             why="only the rows of one topic are judged as they come; two sources or a table are"
             " judged as a whole",
-            fix=f"headgate job run {job}",
+            fix=f"headgate job run {job}{_or_reconcile(declared)}",
         )
     revision = rules_revision.keep(store, declared)
     return JobSpec(job, kind, table, mode, revision, {**options, **reads})
@@ -191,11 +192,39 @@ def refuse_other_kind(declared: RulesRevision, kind: str) -> None:
     """A pair with a reconcile section is reconciled as its topics go on; everything else is judged."""
     if declared.kind != kind:
         has = "has a" if declared.kind == RECONCILE else "has no"
+        job = job_name(declared.kind, declared.name)
         raise UsageError(
             f"{declared.name} {has} reconcile section",
-            why=f"its job is {job_name(declared.kind, declared.name)}",
-            fix=f"write {job_name(declared.kind, declared.name)}",
+            why=f"its job is {job}",
+            fix=f"headgate job run {job}{_or_reconcile(declared)}",
         )
+
+
+def _or_reconcile(declared: RulesRevision) -> str:
+    """The line that makes a pair of topics a stream of verdicts; nothing where there is no such pair."""
+    topics = [source for source in declared.sources if source.topic is not None]
+    if declared.kind == RECONCILE or len(topics) != 2:
+        return ""
+    return (
+        f"; to reconcile both topics as a stream, add this line under `- name: {declared.name}` in the"
+        " rule set: `reconcile: {window: 10 MINUTES, grace: 5 MINUTES, horizon: 1 HOUR}`,"
+        f" then: headgate job start {job_name(RECONCILE, declared.name)}"
+    )
+
+
+def refuse_results_of_other_kind(store: OpsStore, kind: str, table: str) -> None:
+    """Raise where the table was judged by the other kind of job: its results are rows of another form."""
+    (other,) = (each for each in OF_RULES if each != kind)
+    job = job_name(other, table)
+    if not store.newest_batches(job, 1):
+        return
+    raise UsageError(
+        f"lake.dq.results_{table} holds what {job} has judged",
+        why="a quality job and a reconcile job keep results of different form under the name of their"
+        " table, and the ledger accounts for those that are there",
+        fix=f"give it another name in the rule set, as `name: {table}_{kind}`, with the same topics;"
+        f" then: headgate job run {kind}-{table}_{kind}",
+    )
 
 
 def _spec(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from http.client import HTTPException
 from typing import cast
 from urllib.request import urlopen
@@ -14,6 +15,7 @@ from headgate.metrics.family import Family, Sample
 from headgate.metrics.names import Metric
 
 LOOK_SECONDS = 10.0
+LABELS = ("connector",)
 _LINE = re.compile(r"^(?P<name>[a-z_]+)\{(?P<labels>[^}]*)\}\s+(?P<value>[-+0-9.eE]+|NaN)\s*$")
 _CONNECTOR = re.compile(r'connector="((?:[^"\\]|\\.)*)"')
 # What the worker's exporter calls an attribute of a bean, and what it is here.
@@ -29,7 +31,11 @@ PASSED_ON: dict[str, Metric] = {
 
 
 def passed_on(text: str) -> tuple[Family, ...]:
-    """The families in an exposition of Connect's, by connector; what two beans count is added."""
+    """The families in an exposition of Connect's; what two beans count is added.
+
+    Their only label is `connector`, also where others count the same by job or by table: a sum by
+    table would mix tables and connectors.
+    """
     found: dict[Metric, dict[tuple[str, ...], float]] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -40,17 +46,18 @@ def passed_on(text: str) -> tuple[Family, ...]:
         values = found.setdefault(metric, {})
         labels = (connector[1],)
         values[labels] = values.get(labels, 0.0) + float(match["value"])
-    return tuple(Family(metric, _sorted(values.items())) for metric, values in found.items())
+    return tuple(
+        Family(replace(metric, labels=LABELS), _sorted(values.items()))
+        for metric, values in found.items()
+    )
 
 
 def together(*readings: tuple[Family, ...]) -> tuple[Family, ...]:
-    """The families of several readings, each metric once; labels must not come twice."""
-    found: dict[str, Family] = {}
+    """The families of several readings, those of one name beside each other."""
+    found: dict[str, list[Family]] = {}
     for family in (one for reading in readings for one in reading):
-        known = found.get(family.metric.name)
-        samples = (*known.samples, *family.samples) if known else family.samples
-        found[family.metric.name] = Family(family.metric, samples)
-    return tuple(found.values())
+        found.setdefault(family.metric.name, []).append(family)
+    return tuple(family for families in found.values() for family in families)
 
 
 def _sorted(samples: Iterable[Sample]) -> tuple[Sample, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from headgate.metrics.family import Family, Sample
 
@@ -10,14 +11,22 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(families: Iterable[Family]) -> str:
-    """Each metric with its help and type, then its values."""
-    return "".join(_family(family) for family in families)
+    """Each metric with its help and type, then its values.
+
+    Families of one name stand beside each other; they may have different labels, and one head.
+    """
+    grouped = groupby(families, key=lambda family: family.metric.name)
+    return "".join(_metric(tuple(same)) for _, same in grouped)
 
 
-def _family(family: Family) -> str:
-    metric = family.metric
+def _metric(families: Sequence[Family]) -> str:
+    metric = families[0].metric
     head = f"# HELP {metric.name} {_help(metric.help)}\n# TYPE {metric.name} {metric.kind}\n"
-    lines = (f"{metric.name}{_labels(metric.labels, s)} {number(s[1])}\n" for s in family.samples)
+    lines = (
+        f"{metric.name}{_labels(family.metric.labels, sample)} {number(sample[1])}\n"
+        for family in families
+        for sample in family.samples
+    )
     return head + "".join(lines)
 
 

@@ -100,13 +100,17 @@ AUDIT_BEHIND = _metric(
     "Settled batches and sweeps whose changes could not be told on the audit topic yet.",
 )
 SMT_ERRORS = _metric(
-    "dq_smt_errors_total", "counter", "records", "table", "Records that Connect's hashing refused."
+    "dq_smt_errors_total",
+    "counter",
+    "records",
+    "connector",
+    "Records that Connect's hashing refused.",
 )
 SMT_MISSING_FIELDS = _metric(
     "dq_smt_missing_fields_total",
     "counter",
     "records",
-    "table",
+    "connector",
     "Records among them that lacked a field to hash.",
 )
 STATE_ROWS = _metric(

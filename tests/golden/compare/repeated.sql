@@ -38,7 +38,8 @@ GROUP BY s.id;
 -- step: differences
 CACHE TABLE dq_compare_repeated_differences AS
 SELECT
-  *,
+  * EXCEPT (dq_differing_1),
+  IF(dq_differing_1 = 8L, dq_differing_1, dq_differing_1 & ~8L) AS dq_differing_1,
   CASE
     WHEN in_cloud IS NULL THEN 'MISSING_CLOUD'
     WHEN on_onprem IS NULL THEN 'MISSING_ONPREM'

@@ -30,7 +30,19 @@ def test_every_key_counts_once_in_a_status_and_once_in_a_roll_up(report: Reconci
     assert report.rollup("pending").keys == 40
 
 
-def test_a_status_that_only_a_rule_gives_counts_as_invalid() -> None:
+def test_a_status_that_only_a_rule_gives_counts_as_the_results_roll_it_up() -> None:
+    """A warning keeps the roll-up of the verdict beneath it, key by key."""
+    of_rule = {"valid": 172, "missing": 130, "invalid": 157}
+    known = replace(
+        evidence(),
+        statuses={"MATCH": 10, "TOO_HEAVY": 459},
+        rollups={"MATCH": {"valid": 10}, "TOO_HEAVY": of_rule},
+    )
+    made = make_report(header(), known)
+    assert {line.rollup: line.keys for line in made.rollups} == {
+        "valid": 182, "invalid": 157, "missing": 130, "pending": 0,
+    }  # fmt: skip
+    assert made.statuses[-1].rollup == "valid, missing, invalid"
     assert rollup_of("TOO_OLD") == "invalid"
     assert colour_of("TOO_OLD") == "c-s10"
 

@@ -4,14 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import duckdb
 import pytest
 
-from headgate.checks.reconcile_report_gather import IN_TIME, newest_sql, steps_sql, told_sql
+from headgate.checks.lake import Lake
+from headgate.checks.reconcile_read import flags_sql, refuse_unless_reconciled
+from headgate.checks.reconcile_report_gather import (
+    IN_TIME,
+    letters_sql,
+    newest_sql,
+    steps_sql,
+    told_sql,
+)
+from headgate.checks.reconcile_report_make import rollup_of
+from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.state import (
+    SIDES,
+    Reading,
+    Side,
+    SideState,
+    State,
+    merge_all,
+    of_message,
+)
+from headgate.compile.reconcile.verdict import judge
+from headgate.errors import UnavailableError
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-COLUMNS = "pk, dq_status, settled, onprem_version, cloud_version, processing_time"
+WINDOW = timedelta(minutes=10)
 
 
 def at(minute: int | None) -> datetime | None:
@@ -23,7 +47,7 @@ def changes() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(
-            "CREATE TABLE changes (pk TEXT, dq_status TEXT, settled BOOLEAN,"
+            "CREATE TABLE changes (pk TEXT, dq_status TEXT, rollup TEXT, settled BOOLEAN,"
             " onprem_version TIMESTAMPTZ, cloud_version TIMESTAMPTZ, processing_time TIMESTAMPTZ)"
         )
         yield connection
@@ -36,10 +60,11 @@ def add(
     onprem: int | None,
     cloud: int | None,
     told: int,
+    rollup: str = "",
 ) -> None:
     settled = status != "PENDING"
-    row = [pk, status, settled, at(onprem), at(cloud), at(told)]
-    connection.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)", row)
+    row = [pk, status, rollup or rollup_of(status), settled, at(onprem), at(cloud), at(told)]
+    connection.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def statuses(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -82,7 +107,109 @@ def test_the_steps_add_up_to_the_keys_as_they_stand(changes: duckdb.DuckDBPyConn
     add(changes, "b", "PENDING", None, 3, 10)
     found = changes.execute(steps_sql("changes")).fetchall()
     total: dict[str, int] = {}
-    for _, status, n in found:
+    for _, status, _, n in found:
         total[status] = total.get(status, 0) + n
     assert total == {"PENDING": 1, "MISMATCH": 1}
-    assert {moment for moment, _, _ in found} == {at(10), at(20)}
+    assert {row[0] for row in found} == {at(10), at(20)}
+
+
+def test_a_step_goes_from_one_roll_up_to_another_under_a_rule_s_status(
+    changes: duckdb.DuckDBPyConnection,
+) -> None:
+    add(changes, "a", "TOO_HEAVY", 1, None, 10, "missing")
+    add(changes, "a", "TOO_HEAVY", 1, 2, 20, "valid")
+    found = sorted(changes.execute(steps_sql("changes")).fetchall())
+    assert found == [
+        (at(10), "TOO_HEAVY", "missing", 1),
+        (at(20), "TOO_HEAVY", "missing", -1),
+        (at(20), "TOO_HEAVY", "valid", 1),
+    ]
+
+
+def test_the_value_of_one_dead_letter_does_not_speak_for_the_others(
+    changes: duckdb.DuckDBPyConnection,
+) -> None:
+    changes.execute("CREATE TABLE letters (job TEXT, reason_code TEXT, reason TEXT)")
+    for n in (17, 18):
+        words = f"a field does not have its declared type; parcel_no = {n}"
+        changes.execute("INSERT INTO letters VALUES ('j', 'wrong_type', ?)", [words])
+    changes.execute("INSERT INTO letters VALUES ('j', 'not_json', 'it is no JSON; it ends early')")
+    changes.execute("INSERT INTO letters VALUES ('other', 'not_json', 'else')")
+    found = {
+        code: (words, n)
+        for code, words, n in changes.execute(letters_sql("letters", "j")).fetchall()
+    }
+    assert found == {
+        "wrong_type": ("a field does not have its declared type", 2),
+        "not_json": ("it is no JSON; it ends early", 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ((), "nothing of pair is judged yet"),
+        (("dq.results_pair",), "nothing of pair is reconciled yet"),
+        (("dq.results_pair", "dq.states_pair"), ""),
+    ],
+)
+def test_results_of_a_quality_job_are_not_read_as_those_of_a_pair(
+    tables: tuple[str, ...], words: str
+) -> None:
+    lake = cast("Lake", SimpleNamespace(exists=lambda name: name in tables))
+    if not words:
+        refuse_unless_reconciled(lake, "pair")
+        return
+    with pytest.raises(UnavailableError, match=words):
+        refuse_unless_reconciled(lake, "pair")
+
+
+def test_flags_are_those_of_the_merged_state(changes: duckdb.DuckDBPyConnection) -> None:
+    """By the pure function over the same random readings, cut into batches at random."""
+    rng, expected = Random(7), dict[str, tuple[bool, bool, bool]]()
+    changes.execute(STATES)
+    for key in range(300):
+        parts = [random_state(rng, f"k{key}") for _ in range(rng.randint(1, 5))]
+        kept = [merge_all(rng.sample(parts, rng.randint(1, len(parts)))) for _ in range(2)]
+        for state in (*parts, *kept):
+            row = [state.pk, *(field for side in SIDES for field in columns_of(state.side(side)))]
+            changes.execute(f"INSERT INTO states VALUES ({', '.join('?' * len(row))})", row)
+        verdict = judge(merge_all(parts), NOON, Limits(window=WINDOW))
+        expected[state.pk] = (verdict.stale, verdict.conflict, verdict.late)
+    rows = changes.execute(f"SELECT * FROM ({flags_sql('states', WINDOW)})").fetchall()
+    assert {pk: flags for pk, *flags in rows} == {pk: [*f] for pk, f in expected.items()}
+    assert all({flags[n] for flags in expected.values()} == {True, False} for n in range(3))
+
+
+PLACE = 'STRUCT("partition" INT, "offset" BIGINT)'
+SIDE = (
+    '{s} STRUCT(version TIMESTAMPTZ, "partition" INT, "offset" BIGINT),'
+    " {s}_first STRUCT(read_at TIMESTAMPTZ), {s}_end " + PLACE + ","
+    " {s}_hashes STRUCT(greatest BIGINT, least BIGINT)"
+)
+STATES = f"CREATE TABLE states (pk TEXT, {', '.join(SIDE.format(s=side) for side in SIDES)})"
+# As numbers, in the order in which the state compares them.
+SAID = {("a", False, 2): -5, ("b", False, 2): 9}
+
+
+def random_state(rng: Random, pk: str) -> State:
+    side: Side = rng.choice(SIDES)
+    version, read = at(rng.randint(0, 1)), at(rng.choice((0, 1, 30)))
+    assert version is not None
+    assert read is not None
+    place = rng.randint(0, 1), rng.randint(0, 9)
+    # One place says one thing.
+    hash_ = "ab"[(place[0] + place[1]) % 2] if rng.random() < 0.9 else "a"
+    return of_message(side, pk, Reading(version, *place, hash_, 2, None, read))
+
+
+def columns_of(side: SideState | None) -> list[object]:
+    if side is None:
+        return [None] * 4
+    newest, first, said = side.newest, side.first, [SAID[one] for one in side.told]
+    return [
+        {"version": newest.version, "partition": newest.partition, "offset": newest.offset},
+        {"read_at": first.read_at},
+        {"partition": side.end[0], "offset": side.end[1]},
+        {"greatest": max(said), "least": min(said)},
+    ]

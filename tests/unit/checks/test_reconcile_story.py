@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
-from headgate.checks.reconcile_story import Event, Story, Told, standing_of, story_text
+from headgate.checks.reconcile_story import Event, Story, Told, readings, standing_of, story_text
 from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import First, Reading, SideState, State
+from headgate.compile.reconcile.state import (
+    First,
+    Reading,
+    Side,
+    SideState,
+    State,
+    merge,
+    of_message,
+)
 from headgate.compile.reconcile.verdict import judge
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -23,7 +32,32 @@ def test_what_a_terminal_would_obey_is_written_as_an_escape() -> None:
     assert "\x1b" not in text
     assert text.splitlines()[0].startswith(r"a\x1b[2Jb\nc of business is PENDING")
     assert "provisionally MISMATCH" in text
-    assert "version 2026-01-10 12:00:00Z" in text
+    assert "version 2026-01-10 12:00:00.000Z" in text
+    assert "in conflict" not in text
+    assert "in conflict" in story_text(replace(story, conflict=True), Limits())
+
+
+def test_the_reading_that_decides_a_conflict_is_in_the_story() -> None:
+    """On-prem said A, and later B at the same version; the cloud has B."""
+    version = AT.replace(microsecond=123_456)
+
+    def state(offset: int, hash_: str, side: Side = "onprem", action: str | None = None) -> State:
+        read = Reading(version, 0, offset, hash_, 2, action, AT + timedelta(seconds=offset))
+        return of_message(side, "k", read)
+
+    first = state(8377, "a" * 64)
+    both = merge(first, state(54630, "b" * 64))
+    events = readings([first, both, state(5, "b" * 64, "cloud")])
+    assert [(e.what, e.why, e.hash and e.hash[0]) for e in events] == [
+        ("onprem", "a hash, partition 0, offset 8377", "a"),
+        ("onprem", "a hash, partition 0, offset 54630", "b"),
+        ("cloud", "a hash, partition 0, offset 5", "b"),
+    ]
+    # What came again and says the same is one reading, by its first arrival.
+    again = merge(first, state(9000, "a" * 64))
+    assert [e.why for e in readings([first, again])] == ["a hash, partition 0, offset 8377"]
+    gone = merge(first, state(9000, "a" * 64, action="DELETE"))
+    assert [e.why for e in readings([first, gone])][-1] == "a delete, partition 0, offset 9000"
 
 
 def test_a_status_that_a_rule_gave_is_still_the_key_s_status() -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli.connect_deploy import REFERRED, specs_of
 from headgate.cli.main import cli
+from headgate.cli.topics import rule_specs
 from headgate.errors import UnavailableError
 from headgate.feeds.connect.connectors import Connector, documents_connector
 from headgate.local.connect import ALLOWED, ConnectServer
+from headgate.spec.reconcile import Rows
+from headgate.spec.rules_loader import load_rules
 
+ROOT = Path(__file__).parents[3]
 CANARY = "canary-7f3"
 PLACE = {
     "CASSANDRA_CONTACT_POINTS": "10.0.0.5",
@@ -81,3 +87,11 @@ def test_without_a_cassandra_it_is_said_how_to_get_one():
     done = run("connect", "render", "business", CASSANDRA_CONTACT_POINTS="")
     assert isinstance(done.exception, UnavailableError)
     assert "local up --with cassandra" in done.exception.fix
+
+
+def test_a_pair_without_cassandra_gets_no_topic_for_its_dead_letters():
+    table = load_rules(ROOT / "rules" / "topic1.yml", {}).value.table("business")
+    names = {spec.name for spec in rule_specs(table, None, 1)}
+    assert {"topic1", "topic2", "dlq-cassandra-cloud"} <= names
+    elsewhere = replace(table, reconcile=replace(table.reconcile, rows=Rows()))
+    assert {spec.name for spec in rule_specs(elsewhere, None, 1)} == names - {"dlq-cassandra-cloud"}

@@ -47,7 +47,13 @@ def test_money_is_cast_and_the_key_is_an_md5_over_the_silver_values(tmp_path: Pa
     clean = script(tmp_path).named("view")[0]
     assert "try_cast(total_amount AS DECIMAL(10, 2)) AS total_amount" in clean
     assert "AS orders_id" in clean
-    assert clean.index("md5(") < clean.index("coalesce(CAST(order_id AS STRING), '')")
+    assert clean.index("md5(") < clean.index("coalesce(char_length(order_id), -1)")
+
+
+def test_silver_is_made_so_that_a_task_has_one_open_file(tmp_path: Path) -> None:
+    table = script(tmp_path).named("table")[1]
+    assert "'write.spark.fanout.enabled' = 'false'" in table
+    assert "'write.distribution-mode' = 'hash'" in table
 
 
 def test_the_newest_row_of_a_key_is_known_by_its_origin_not_by_when_it_came_in(

@@ -6,7 +6,8 @@ import hashlib
 import re
 import uuid
 from collections import defaultdict
-from datetime import date, datetime, timedelta, timezone
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,8 @@ def text_of(kind: str, value: Value) -> str:
         ("set<string>", {"b", "a", "ab"}, "S3:s1:as1:bs2:ab"),
         ("set<decimal(1)>", [Decimal("1.0"), 1, Decimal("1.04")], "S1:d10;"),
         ("map<string,integer>", {"b": 1, "a": None}, "M2:s1:an;s1:bi1;"),
+        ("map<string(trim),integer>", {" a": 1, "a": 2}, "M2:s1:ai1;s1:ai2;"),
+        ("map<string(trim),integer>", {" a": 1, "a": 1}, "M2:s1:ai1;s1:ai1;"),
         ("map<string,integer>(nulls_empty)", None, "M0:"),
         ("list<list<boolean>>", [[], [True]], "L2:L0:L1:btrue;"),
     ],
@@ -271,11 +274,41 @@ def test_x5_a_million_fuzzed_pairs_have_different_hashes() -> None:
         ("map<integer,string>", [["1", "a"]], {1: "a"}),
         ("map<string,integer>", {"a": 1}, {"a": 1}),
         ("timestamp(s)", "2024-01-31T12:30:00+05:30", None),
+        (
+            "timestamp(us)",
+            "2024-01-31T12:30:00.1234569Z",
+            datetime(2024, 1, 31, 12, 30, 0, 123456, UTC),
+        ),
     ],
 )
 def test_json_gives_values_without_loss(kind: str, plain: Value, value: Value) -> None:
     read = read_value(parse_hash_type(kind), plain)
     assert value is None or read == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("timestamp(s)", "2024-01-31T24:00:00Z"),
+        ("timestamp(s)", "2024-01-31T12:30:60Z"),
+        ("timestamp(s)", "0000-01-01T00:00:00Z"),
+        ("timestamp(s)", "10000-01-01T00:00:00Z"),
+        ("date", "0000-12-31"),
+        ("date", "10000-01-01"),
+        ("date", "2023-02-29"),
+    ],
+)
+def test_a_time_that_no_calendar_has_is_refused(kind: str, text: str) -> None:
+    contract = contract_of("one", {"a": kind})
+    with pytest.raises(RowRefusedError):
+        parse_row(contract, f'{{"a": "{text}"}}')
+
+
+def test_in_version_1_a_null_inside_a_collection_is_written_as_in_version_2() -> None:
+    for kind, text in (("list<string>", "L2:n;s1:x"), ("list<string(nulls_empty)>", "L2:s0:s1:x")):
+        old = replace(contract_of("one", {"a": kind}), hash_version=1)
+        assert row_text(old, {"a": [None, "x"]}).decode() == text
+        assert row_text(old, {"a": None}) == b""
 
 
 @pytest.mark.parametrize("row", ["[1]", "{", "5", '{"a": {"x": 1}}', '{"a": "x", "b": "y"}'])

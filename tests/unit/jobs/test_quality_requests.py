@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from headgate.jobs.requests import ask_for, full_name
 from headgate.jobs.rules_deploy import deploy, plan_deployment
 from headgate.jobs.rules_revision import declared_rules, deployed, fetch
 from headgate.settings import Settings
+from headgate.store.model import Intent, LedgerRow, Range, Run
 from headgate.store.ops import OpsStore
 
 # Fixtures, which pytest finds by their names in this module.
@@ -62,6 +64,60 @@ def test_what_is_judged_as_a_whole_is_no_stream(settings: Settings, store: OpsSt
     with pytest.raises(UsageError, match="quality-stored is no stream"):
         ask_for(settings, store, "quality-stored", "streaming", {})
     assert ask_for(settings, store, "quality-stored", "batch", {}).subject == "stored"
+
+
+PAIR = """
+version: 2
+tables:
+  - name: pair
+    pk: id
+    sources:
+      onprem: {topic: a, table: a, columns: {id: STRING, hash_onprem: STRING, at: TIMESTAMP(3)}, event_time: at}
+      cloud: {topic: b, table: b, columns: {id: STRING, hash_cloud: STRING, at: TIMESTAMP(3)}, event_time: at}
+    hash: {onprem_field: hash_onprem, cloud_field: hash_cloud}
+"""
+LINE = "reconcile: {window: 10 MINUTES, grace: 5 MINUTES, horizon: 1 HOUR}"
+
+
+@pytest.mark.parametrize("job", ["quality-pair", "reconcile-pair"])
+def test_both_jobs_of_a_pair_name_the_line_that_makes_it_a_stream(
+    settings: Settings, store: OpsStore, job: str
+) -> None:
+    file = settings.root / "rules" / "pair.yml"
+    file.write_text(PAIR)
+    with pytest.raises(UsageError) as refused:
+        ask_for(settings, store, job, "streaming", {})
+    assert f"add this line under `- name: pair` in the rule set: `{LINE}`" in refused.value.fix
+    file.write_text(f"{PAIR}    {LINE}\n")
+    assert ask_for(settings, store, "reconcile-pair", "streaming", {}).mode == "streaming"
+
+
+@pytest.mark.parametrize("first", ["quality", "reconcile"])
+def test_results_of_the_other_kind_of_job_are_not_added_to(
+    settings: Settings, store: OpsStore, first: str
+) -> None:
+    file = settings.root / "rules" / "pair.yml"
+    file.write_text(PAIR if first == "quality" else f"{PAIR}    {LINE}\n")
+    run = ask_for(settings, store, f"{first}-pair", "batch", {})
+    second = "reconcile" if first == "quality" else "quality"
+    file.write_text(PAIR if second == "quality" else f"{PAIR}    {LINE}\n")
+    settle(store, run)
+    with pytest.raises(UsageError, match=f"results_pair holds what {first}-pair has judged") as no:
+        ask_for(settings, store, f"{second}-pair", "batch", {})
+    assert f"name: pair_{second}" in no.value.fix
+    file.write_text(file.read_text().replace("name: pair\n", f"name: pair_{second}\n"))
+    assert ask_for(settings, store, f"{second}-pair_{second}", "batch", {}).state.value
+
+
+def settle(store: OpsStore, run: Run) -> None:
+    """One batch of the run in the ledger."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    range_ = Range("topic:a", "id", {"0": 0}, {"0": 1})
+    intent = store.begin(Intent(None, run.job, run.number, range_, (run.revision,), at, 0))
+    row = LedgerRow(
+        None, run.job, run.number, range_, intent.revisions, at, 0, 1, 1, 0, {"accepted": 1}, {}, at
+    )
+    store.settle(intent, row)
 
 
 def test_a_started_job_reads_its_topic_under_the_declared_rules(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 
@@ -11,10 +13,11 @@ from headgate.jobs.reconcile_standing import (
     SECONDS,
     Counted,
     InTime,
+    StandingHook,
     count_query,
     pause,
 )
-from headgate.spec.reconcile import Slo
+from headgate.spec.reconcile import Reconcile, Slo
 
 
 def test_a_quick_count_is_made_every_few_seconds() -> None:
@@ -46,6 +49,41 @@ def test_lately_is_by_when_a_key_was_settled() -> None:
     assert "count_if(settled AND event_time >= TIMESTAMP" in query
     assert "2026-01-01" in query
     assert query.endswith("FROM spark_catalog.default.dq_results_x GROUP BY dq_status, rollup")
+
+
+class Played(StandingHook):
+    """Counts that take no time, with a clock of the test's."""
+
+    def __init__(self) -> None:
+        self.now, self.last_batch, self.counts = 0.0, 1, list[str]()
+        context = SimpleNamespace(
+            session=SimpleNamespace(newSession=lambda: None), run=SimpleNamespace(mode="streaming")
+        )
+        super().__init__(
+            cast("Any", context), cast("Any", None), Reconcile, monotonic=lambda: self.now
+        )
+
+    def _stands(self) -> tuple[object, ...]:
+        return (self.last_batch,)
+
+    def _states(self) -> int:
+        return 1_000
+
+    def tell(self) -> None:
+        self._counted = self._stands()
+        self.counts.append(f"told at {self.now:.0f}")
+
+    def _keep_gauges(self) -> None:
+        self.counts.append(f"kept at {self.now:.0f}")
+
+
+def test_what_was_settled_lately_is_counted_again_while_nothing_comes() -> None:
+    hook = Played()
+    for second in range(0, 150, 5):
+        hook.now = second
+        hook.last_batch = 1 if second < 130 else 2
+        hook.tick()
+    assert hook.counts == ["told at 0", "kept at 60", "kept at 120", "told at 130"]
 
 
 def test_the_objective_is_over_a_day_unless_declared() -> None:

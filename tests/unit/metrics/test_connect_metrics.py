@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.metrics import names
-from headgate.metrics.connect import ConnectWatch, passed_on, together
+from headgate.metrics.connect import PASSED_ON, ConnectWatch, passed_on, together
 from headgate.metrics.exposition import exposition
 from headgate.metrics.readings import Family
 
@@ -33,7 +33,15 @@ def test_a_metric_of_both_stands_on_the_page_once() -> None:
     page = exposition(together(own, passed_on(TEXT)))
     assert page.count("# TYPE dq_dlq_records_total") == 1
     assert 'dq_dlq_records_total{job="bronze-x"} 1\n' in page
-    assert 'dq_dlq_records_total{job="cloud"} 4\n' in page
+    assert 'dq_dlq_records_total{connector="cloud"} 4\n' in page
+
+
+def test_a_connector_is_no_table_and_no_job() -> None:
+    every = "\n".join(f'{name}{{connector="cloud"}} 1.0' for name in PASSED_ON)
+    page = exposition(passed_on(every))
+    assert page.count('{connector="cloud"}') == len(set(PASSED_ON.values()))
+    assert "table=" not in page
+    assert "job=" not in page
 
 
 def test_a_worker_that_is_away_takes_its_counters_with_it() -> None:

@@ -102,9 +102,25 @@ def _kept(plan: Plan) -> str:
         f"FULL OUTER JOIN {VIEW.format('cloud')}_together AS r",
         f"  ON {' AND '.join(f'l.{key} <=> r.{key}' for key in keys)}",
     )
-    query = select(["*", f"{status_case(bits)} AS {STATUS}"], f"FROM {nested(pairs)}")
+    last = bits.numbers[-1]
+    query = select(
+        [
+            f"* EXCEPT ({last})",
+            f"{_only_together(bits)} AS {last}",
+            f"{status_case(bits)} AS {STATUS}",
+        ],
+        f"FROM {nested(pairs)}",
+    )
     words = "The status of each key that repeats."
     return statement("differences", words, f"CACHE TABLE {DIFFERENCES} AS\n{query}")
+
+
+def _only_together(bits: Bits) -> str:
+    """The last number without the bit of `ROWS_TOGETHER`, unless no column differs by itself."""
+    *others, last = bits.numbers
+    _, bit = bits.place(len(bits.names) - 1)
+    alone = " AND ".join([*(f"{number} = 0" for number in others), f"{last} = {bit}L"])
+    return f"IF({alone}, {last}, {last} & ~{bit}L)"
 
 
 def _answers(plan: Plan) -> list[str]:

@@ -249,7 +249,7 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact(
         "within_grace",
-        "both sides were heard, no further apart than window and grace; or the row is deleted",
+        "both sides were heard, no further apart than window and grace; or on-prem has deleted the row",
         _is_within,
         "onprem_deleted_ OR coalesce(\n"
         "  greatest(onprem_first.read_at, cloud_first.read_at)\n"

@@ -81,7 +81,7 @@ class Judging:
             (f"_row.rollup <> '{PENDING}' AND {when}", then) for when, then in first_branches(rules)
         ]
         first = select(["*", f"{case(branches)} AS _first"], f"FROM {nested(masks)}")
-        listed = textwrap.indent(",\n".join(_rule(rule) for rule in rules), "  ")
+        listed = textwrap.indent(",\n".join(rule_struct(rule) for rule in rules), "  ")
         found = f"get(array(\n  NULL,\n{listed}\n), _first) AS _rule"
         return select(["*", found], f"FROM {nested(first)}")
 
@@ -192,10 +192,13 @@ def _said(row: Decision) -> str:
     return _struct({**fields, "reason": row.reason})
 
 
-def _rule(rule: JudgedRule) -> str:
-    """A status that the table knows is rolled up as there, another by how bad it is."""
+def rule_struct(rule: JudgedRule) -> str:
+    """A status that the table knows is rolled up as there; another is invalid where it is an ERROR.
+
+    Else the key keeps the roll-up of its verdict (NULL here): a warning does not make a missing row valid.
+    """
     known = statuses().get(rule.status)
-    rollup = known.rollup if known else ("invalid" if rule.severity == "ERROR" else "valid")
+    rollup = known.rollup if known else ("invalid" if rule.severity == "ERROR" else None)
     fields = {"name": rule.name, "status": rule.status, "severity": rule.severity}
     return _struct({**fields, "rollup": rollup, "reason": rule.reason})
 

@@ -7,8 +7,11 @@ import re
 import pytest
 from tests.unit.compile.rules.tables import compiled
 
+from headgate.compile.reconcile.judging import rule_struct
 from headgate.compile.reconcile.tables import CHANGES, STATES
+from headgate.compile.rules.model import JudgedRule
 from headgate.compile.script import Script, parse_script
+from headgate.spec.ruleset import Severity
 
 PLAIN = "clock revision table source view accept states partials refuse outcomes counts reading"
 BOUND = ("timed view", "states view", "bound states", "verdict view", "partial view")
@@ -56,6 +59,23 @@ def test_s1_28_topic1_with_pk_has_the_key_and_no_list(script: Script) -> None:
 def test_s1_29_dq_hash_check_has_the_columns_of_the_documents(script: Script) -> None:
     columns = re.findall(r"^  (\S+?),?$", view(script, "dq_hash_check"), re.M)
     assert columns == ["t1.event_id", "pk", "hash_onprem", "hash_cloud", "dq_status"]
+
+
+@pytest.mark.parametrize(
+    ("status", "severity", "rollup"),
+    [
+        ("TOO_HEAVY", "ERROR", "'invalid'"),
+        ("TOO_HEAVY", "WARN", "CAST(NULL AS STRING)"),
+        ("TOO_HEAVY", "INFO", "CAST(NULL AS STRING)"),
+        ("MISSING_CLOUD", "WARN", "'missing'"),
+        ("MATCH", "ERROR", "'valid'"),
+    ],
+)
+def test_a_rule_s_own_status_keeps_the_roll_up_of_its_verdict_unless_it_is_an_error(
+    status: str, severity: Severity, rollup: str
+) -> None:
+    found = rule_struct(JudgedRule("r", "why", status, "m", severity, "keep"))
+    assert f"'rollup', {rollup}, " in found
 
 
 def test_what_is_kept_does_not_depend_on_rules(script: Script) -> None:
