@@ -67,7 +67,7 @@ def mixed(n: int) -> list[bytes | None]:
 
 
 def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
-    found = service_on(room, Memory(mixed(30))).preview(document())
+    found = service_on(room, Memory(mixed(30))).preview(ANN, document())
     assert (found.events, found.refused, found.tombstones) == (30, 1, 1)
     assert (found.matched, found.added, found.removed) == (10, 10, 0)
     assert (found.read, found.unread) == ({"0": (0, 32)}, "")
@@ -76,21 +76,21 @@ def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
 
 def test_a_changed_filter_shows_what_comes_and_what_goes(room: Room) -> None:
     room.live()
-    found = service_on(room, Memory(mixed(30))).preview(document(value="DEALER-002"), samples=3)
+    found = service_on(room, Memory(mixed(30))).preview(ANN, document(value="DEALER-002"), samples=3)
     assert (found.added, found.removed, found.kept) == (10, 10, 0)
     assert [sample.offset for sample in found.samples_added] == [22, 25, 28]
     assert {sample.header_data["dealerId"] for sample in found.samples_removed} == {"DEALER-001"}  # type: ignore[index]
 
 
 def test_only_the_last_events_are_looked_at(room: Room) -> None:
-    found = service_on(room, Memory(mixed(30))).preview(document(), last=11)
+    found = service_on(room, Memory(mixed(30))).preview(ANN, document(), last=11)
     assert found.read == {"0": (21, 32)}
     assert found.events == 9
 
 
 def test_a_stored_filter_is_asked_for_by_its_id(room: Room) -> None:
     room.service.create(ANN, document())
-    assert service_on(room, Memory(mixed(3))).preview("one").matched == 1
+    assert service_on(room, Memory(mixed(3))).preview(ANN, "one").matched == 1
 
 
 def test_no_sample_shows_what_a_person_may_not_see(room: Room) -> None:
@@ -104,7 +104,7 @@ def test_no_sample_shows_what_a_person_may_not_see(room: Room) -> None:
             "valueType": "number",
         },
     ]
-    found = service_on(room, Memory(mixed(6))).preview(document(conditions=asked))
+    found = service_on(room, Memory(mixed(6))).preview(ANN, document(conditions=asked))
     shown = found.samples_added[0].header_data
     assert found.added == 2
     assert CANARY not in repr(found)
@@ -135,19 +135,19 @@ def test_other_names_are_not(name: str) -> None:
 
 def test_what_is_certain_is_said_without_any_event(room: Room) -> None:
     room.live("one")
-    same = service_on(room, Memory([])).preview(document("two"))
+    same = service_on(room, Memory([])).preview(ANN, document("two"))
     assert [(remark.kind, remark.other) for remark in same.remarks] == [("equal", "one")]
     narrow = [
         *document()["conditions"],
         {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
     ]
-    inside = service_on(room, Memory([])).preview(document("two", conditions=narrow))
+    inside = service_on(room, Memory([])).preview(ANN, document("two", conditions=narrow))
     assert [(remark.kind, remark.other) for remark in inside.remarks] == [("contained", "one")]
 
 
 def test_a_broker_that_is_away_leaves_the_rest_of_the_answer(room: Room) -> None:
     room.live("one")
-    found = service_on(room, Away([])).preview(document("two"))
+    found = service_on(room, Away([])).preview(ANN, document("two"))
     assert found.unread == "the broker is away"
     assert (found.events, [remark.kind for remark in found.remarks]) == (0, ["equal"])
 
@@ -155,7 +155,7 @@ def test_a_broker_that_is_away_leaves_the_rest_of_the_answer(room: Room) -> None
 def test_readers_of_the_same_topic_are_named(room: Room) -> None:
     room.live("one")
     shared = document("two", outputTopic="filtered-one")
-    found = service_on(room, Memory([])).preview(shared)
+    found = service_on(room, Memory([])).preview(ANN, shared)
     assert {(one.consumer, one.filters) for one in found.consumers} == {
         ("two-consumer", ("two", "one")),
         ("one-consumer", ("two", "one")),
@@ -164,7 +164,7 @@ def test_readers_of_the_same_topic_are_named(room: Room) -> None:
 
 def test_a_document_with_faults_has_no_preview(room: Room) -> None:
     with pytest.raises(DeclarationError):
-        service_on(room, Memory([])).preview({"id": "x"})
+        service_on(room, Memory([])).preview(ANN, {"id": "x"})
 
 
 def test_partitions_give_evenly_and_more_where_others_have_too_few() -> None:
