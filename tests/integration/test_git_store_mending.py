@@ -14,6 +14,7 @@ from tests.unit.control.control_room import make_database
 from headgate.api.app import create_app
 from headgate.control.deploying import Reconciler
 from headgate.control.git.store import GitStore
+from headgate.control.identity.keys import Keys
 from headgate.control.service import FilterService
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
@@ -32,6 +33,7 @@ class Room:
         self.ask.key("ann", "author")
         self.ask.key("bob", "approver")
         self.ask.key("olga", "operator", "author")
+        Keys(store.keys).add_git_identity("hand", "hand@example.org", "test")
         for name in ("edited", "lost"):
             self.ask("POST", "/api/v1/filters", "ann", json=json.loads(document(name)))
             self.approve(name)
@@ -112,3 +114,21 @@ def test_a_file_of_another_id_and_a_removed_file_are_not_submitted(room: Room, t
     left = {one["filterId"]: one["kind"] for one in mended["left"]}
     assert (left["two"], left["lost"]) == ("unreadable", "missing_in_git")
     assert room.ask("GET", "/api/v1/filters/three", "ann").status_code == 404
+
+
+def test_a_file_that_cannot_be_submitted_keeps_no_other_from_it(room: Room, tmp_path: Path):
+    """Each filter is mended in a transaction of its own, and its reason is its own."""
+    wrong = json.loads(document("wrong"))
+    many = [{"field": "header_data.a", "operator": "matches", "value": "(?<=x)y"}]
+    by_hand(room.git.folder, tmp_path / "clone", "wrong", json.dumps({**wrong, "conditions": many}))
+    mended = room.ask("POST", MEND, "olga", json={"side": "store"}).json()
+    assert mended["filters"] == ["edited", "foreign"]
+    assert [one["filterId"] for one in mended["refused"]] == ["wrong"]
+    assert "wrong" in {one["filterId"] for one in mended["left"]}
+
+
+def test_mending_the_store_again_changes_nothing(room: Room):
+    for _ in range(2):
+        mended = room.ask("POST", MEND, "olga", json={"side": "store"}).json()
+        assert (mended["filters"], mended["refused"]) == (["edited", "foreign"], [])
+    assert room.ask("GET", "/api/v1/filters/foreign", "ann").json()["version"] == 1

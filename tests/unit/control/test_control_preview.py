@@ -76,7 +76,9 @@ def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
 
 def test_a_changed_filter_shows_what_comes_and_what_goes(room: Room) -> None:
     room.live()
-    found = service_on(room, Memory(mixed(30))).preview(ANN, document(value="DEALER-002"), samples=3)
+    found = service_on(room, Memory(mixed(30))).preview(
+        ANN, document(value="DEALER-002"), samples=3
+    )
     assert (found.added, found.removed, found.kept) == (10, 10, 0)
     assert [sample.offset for sample in found.samples_added] == [22, 25, 28]
     assert {sample.header_data["dealerId"] for sample in found.samples_removed} == {"DEALER-001"}  # type: ignore[index]
