@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from sqlalchemy import Connection, create_engine
 from tests.integration.test_git_store_drift import by_hand, document
 from tests.unit.api.asked import Asked
 from tests.unit.control.control_room import make_database
+from tests.unit.control.test_audit_chain import (
+    cut_off_and_set_the_head,
+    delete_everything,
+    rewrite_everything,
+)
 
 from headgate.api.app import create_app
+from headgate.cli.main import cli
+from headgate.control.audit import verified
 from headgate.control.deploying import Reconciler
 from headgate.control.git.store import GitStore
 from headgate.control.identity.keys import Keys
@@ -132,3 +141,31 @@ def test_mending_the_store_again_changes_nothing(room: Room):
         mended = room.ask("POST", MEND, "olga", json={"side": "store"}).json()
         assert (mended["filters"], mended["refused"]) == (["edited", "foreign"], [])
     assert room.ask("GET", "/api/v1/filters/foreign", "ann").json()["version"] == 1
+
+
+@pytest.mark.parametrize(
+    "tamper", [delete_everything, cut_off_and_set_the_head, rewrite_everything]
+)
+def test_a_log_whose_head_was_changed_too_is_found_by_git(
+    room: Room,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tamper: Callable[[Connection], None],
+):
+    """Every commit that Headgate made says where the log ended then; the command compares them."""
+    room.ask("POST", MEND, "olga", json={"side": "git"})
+    store = f"sqlite:///{tmp_path / 'ops.db'}"
+    monkeypatch.setenv("OPS_STORE_URL", store)
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
+    (tmp_path / "git").mkdir()
+    (tmp_path / "git" / "filters.git").symlink_to(room.git.folder)
+    sound = CliRunner().invoke(cli, ["audit", "verify"])
+    assert (sound.exit_code, "5 commits in git" in sound.output) == (0, True), sound.output
+    engine = create_engine(store)
+    with engine.begin() as db:
+        tamper(db)
+    engine.dispose()
+    assert verified(*room.ask.store.control.audit_chain()).is_sound
+    found = CliRunner().invoke(cli, ["audit", "verify"])
+    assert type(found.exception).__name__ == "DifferenceError"
+    assert "says that the log had" in vars(found.exception)["why"]
