@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from tests.unit.control.control_room import ANN, Room, document, make_database
 
+from headgate.control.identity.model import ROLES, Identity
 from headgate.control.masking import is_tagged, masked_header
 from headgate.control.recent import Record, Span, shared_out
 from headgate.control.service import FilterService
-from headgate.errors import DeclarationError, UnavailableError
+from headgate.errors import DeclarationError, ForbiddenError, UnavailableError
 from headgate.variables import MASK
 
+VERA = Identity("vera", frozenset({"viewer"}))
 CANARY = "CANARY-1HGCM82633A004352"
 
 
@@ -167,6 +169,66 @@ def test_readers_of_the_same_topic_are_named(room: Room) -> None:
 def test_a_document_with_faults_has_no_preview(room: Room) -> None:
     with pytest.raises(DeclarationError):
         service_on(room, Memory([])).preview(ANN, {"id": "x"})
+
+
+def whole_vin(service: FilterService, by: Identity, wanted: int) -> str:
+    """A masked value found by halves, from counts alone."""
+    letters, known = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-", ""
+    for _ in range(wanted):
+        for letter in letters:
+            begins = {
+                "field": "header_data.vin",
+                "operator": "matches",
+                "value": f"^{known}{letter}",
+            }
+            one = {"field": "id", "operator": "equals", "value": "e0"}
+            if service.preview(by, document(conditions=[one, begins]), samples=0).matched:
+                known += letter
+                break
+    return known
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role not in ("producer",)])
+def test_counts_tell_no_masked_value_to_those_who_may_not_see_it(room: Room, role: str) -> None:
+    by = Identity("vera", frozenset({role}))
+    service = service_on(room, Memory([event(0, "DEALER-001")]))
+    if role in ("operator", "auditor", "admin"):
+        assert whole_vin(service, by, 3) == CANARY[:3]
+    else:
+        with pytest.raises(ForbiddenError, match=r"header_data\.vin"):
+            whole_vin(service, by, 3)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["header_data", "header_data.vin", "header_data.car.VIN", "header_data.owner.x[0].y",
+     "header_data.items[0].price", "header_data.items[0][1].amountPaid"],
+)  # fmt: skip
+@pytest.mark.parametrize("inside", ["all", "any", "not"])
+def test_a_masked_field_is_found_however_deep_it_stands(
+    room: Room, field: str, inside: str
+) -> None:
+    asked = {"field": field, "operator": "equals", "value": "x"}
+    part = {inside: asked if inside == "not" else [asked, *document()["conditions"]]}
+    with pytest.raises(ForbiddenError):
+        service_on(room, Memory([])).preview(VERA, document(conditions=[part]))
+
+
+def test_a_stored_filter_is_dry_run_by_everybody(room: Room) -> None:
+    """Its conditions are its author's, under their name: nobody asks freely this way."""
+    about = [{"field": "header_data.vin", "operator": "isNotNull"}]
+    room.service.create(ANN, document(conditions=about))
+    assert service_on(room, Memory(mixed(3))).preview(VERA, "one").matched == 3
+
+
+@pytest.mark.parametrize("by", [ANN, VERA], ids=lambda one: one.name)
+def test_only_topics_that_filters_read_are_looked_at(room: Room, by: Identity) -> None:
+    service = service_on(room, Memory(mixed(3)))
+    with pytest.raises(DeclarationError) as refused:
+        service.preview(by, document(source="payments"))
+    assert refused.value.faults[0].field == "/source"
+    room.service.create(ANN, document("two", source="payments"))
+    assert service.preview(by, document(source="payments")).matched == 1
 
 
 def test_partitions_give_evenly_and_more_where_others_have_too_few() -> None:
