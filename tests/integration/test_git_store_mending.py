@@ -169,3 +169,12 @@ def test_a_log_whose_head_was_changed_too_is_found_by_git(
     found = CliRunner().invoke(cli, ["audit", "verify"])
     assert type(found.exception).__name__ == "DifferenceError"
     assert "says that the log had" in vars(found.exception)["why"]
+
+
+def test_a_broken_repository_is_503_and_tells_no_path(room: Room, tmp_path: Path):
+    (room.git.folder / "config").write_text("[core\nbroken")
+    for answer in (
+        room.ask("GET", "/api/v1/drift", "ann"),
+        room.ask("POST", MEND, "olga", json={"side": "git"}),
+    ):
+        assert (answer.status_code, str(tmp_path) in answer.text) == (503, False)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -61,19 +61,21 @@ class Place:
         tip = self._git("rev-parse", "refs/heads/main").strip()
         blob = self._git("hash-object", "-w", "--stdin", given=content).strip()
         index = {"GIT_INDEX_FILE": str(self.folder / "odd-index")}
-        self._git("read-tree", tip.decode(), **index)
+        self._git("read-tree", tip.decode(), environ=index)
         line = b"100644 %s\t%s\0" % (blob, path)
-        self._git("update-index", "-z", "--index-info", given=line, **index)
-        tree = self._git("write-tree", **index).strip()
+        self._git("update-index", "-z", "--index-info", given=line, environ=index)
+        tree = self._git("write-tree", environ=index).strip()
         who = b"%s %s" % (author, date)
         head = b"tree %s\nparent %s\nauthor %s\ncommitter %s\n\n" % (tree, tip, who, who)
         words = ("hash-object", "-w", "-t", "commit", "--literally", "--stdin")
         made = self._git(*words, given=head + subject + b"\n").strip().decode()
         self._git("update-ref", "refs/heads/main", made)
 
-    def _git(self, *words: str, given: bytes = b"", **environ: str) -> bytes:
+    def _git(
+        self, *words: str, given: bytes = b"", environ: Mapping[str, str] | None = None
+    ) -> bytes:
         command = ["git", f"--git-dir={self.git.folder}", *words]
-        env = {**os.environ, **environ}
+        env = {**os.environ, **(environ or {})}
         return subprocess.run(command, input=given, capture_output=True, env=env, check=True).stdout
 
     def drift(self) -> dict[str, str]:

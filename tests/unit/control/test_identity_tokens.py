@@ -178,7 +178,11 @@ def test_another_claim_can_be_the_name() -> None:
 
 def test_the_claim_of_the_name_is_a_setting(tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_bytes(pem(RSA))
-    given = {"jwt_issuer": ISSUER.name, "jwt_audience": "headgate", "jwt_public_key": "key.pem"}
+    given: dict[str, Any] = {
+        "jwt_issuer": ISSUER.name,
+        "jwt_audience": "headgate",
+        "jwt_public_key": "key.pem",
+    }
     usual = verifier_of(Settings(root=tmp_path, **given))
     mail = verifier_of(Settings(root=tmp_path, **given, jwt_name_claim="email"))
     token = signed(sub="ann", email="ann@corp.example")

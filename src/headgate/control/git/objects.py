@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headgate.control.git.model import FOLDER, HEADGATE, MAIL, Commit, GitIdentity, id_of
 from headgate.control.git.plumbing import Git
-from headgate.errors import OperationError
+from headgate.errors import UnavailableError
 
 REGULAR = frozenset({"100644", "100755"})
 # A document that the API takes is no longer than this either.
@@ -61,7 +61,7 @@ class Objects:
     git: Git
 
     def commit_of(self, ref: str) -> str | None:
-        """The commit that a ref names; None where there is no such ref, OperationError where git fails."""
+        """The commit that a ref names; None where there is no such ref, UnavailableError where git fails."""
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", ref)
         done = self.git.tried(*words)
         if done.returncode not in (0, NO_SUCH_REF):
@@ -116,7 +116,7 @@ class Objects:
         """The text of one object; empty where it is damaged."""
         try:
             return self.git.run("cat-file", "blob", name).decode(errors="replace")
-        except OperationError:
+        except UnavailableError:
             return ""
 
     def write(self, tip: str | None, changes: Mapping[str, str | None]) -> str:
@@ -177,7 +177,7 @@ class Objects:
         text = self.git.run(*words, *span, "--", *([path] if path else [])).decode(errors="replace")
         fields = text.split("\0")[:-1]
         if len(fields) % len(LOG):
-            raise OperationError(
+            raise UnavailableError(
                 "git log cannot be read", why="a commit has more fields than it may"
             )
         rows = (fields[at : at + len(LOG)] for at in range(0, len(fields), len(LOG)))

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headgate.errors import OperationError, UnavailableError
+from headgate.errors import UnavailableError
 from headgate.variables import without_secrets
 
 SECONDS = 30.0
@@ -59,10 +59,10 @@ class Git:
 
     def failure(
         self, words: Sequence[str], done: subprocess.CompletedProcess[bytes]
-    ) -> OperationError:
+    ) -> UnavailableError:
         """What git said, without the folder, which is nobody's business who asks over the API."""
         told = done.stderr.decode(errors="replace").strip()
-        return OperationError(
+        return UnavailableError(
             f"git {words[0]} failed",
             why=without_secrets(told.replace(str(self.folder), f"…/{self.folder.name}")),
             fix="look at the repository with git; nothing was changed in the ops store",
