@@ -184,11 +184,12 @@ class GitStore:
         """Make the repository where there is none, also where somebody deleted it meanwhile."""
         if not self._seen:
             _check_names(self._git, self.branch, self.remote)
-        if not (self.folder / "HEAD").is_file() and not (self.folder / "objects").exists():
+        gone = not (self.folder / "HEAD").is_file() and not (self.folder / "objects").exists()
+        if gone:
             _make(self.folder, self.branch)
             if self._seen:
                 _LOG.warning("the git repository %s was gone: made an empty one", self.folder)
-        if not self._seen and self.folder.stat().st_uid == os.geteuid():
+        if (gone or not self._seen) and self.folder.stat().st_uid == os.geteuid():
             self.folder.chmod(PRIVATE_FOLDER)  # one of an earlier version may be open to all
         self._seen = True
 
@@ -217,9 +218,7 @@ def _make(folder: Path, branch: str) -> None:
         shutil.rmtree(aside)
         if not (folder / "objects").exists():
             # What is left of a deleted one, such as a lock that was taken meanwhile.
-            Git(folder).run(
-                "init", "--quiet", "--bare", "--template=", f"--initial-branch={branch}"
-            )
+            Git(folder).run("init", *words)
 
 
 def _contended(branch: str) -> ConflictError:
