@@ -36,6 +36,7 @@ ADDRESS = "`host:port` or `unix:///path`"
 PUSH_URL = "`http://…` or `https://…`"
 SERVICES = "any of cassandra, postgres, connect, registry and cdc, with commas"
 DURATION = "a length such as `20 SECONDS` or `10 MINUTES`"
+CLAIM = "the name of a claim"
 SIGNATURES = "algorithms with public keys (RS, ES, PS, EdDSA), with commas"
 MASTER = "`local[…]`, `spark://…`, `yarn` or `k8s://…`"
 
@@ -61,6 +62,7 @@ Length = Annotated[str, Field(pattern=r"(?i)^[1-9][0-9]{0,8} +(SECOND|MINUTE|HOU
 Algorithms = Annotated[
     str, Field(pattern=r"^(?:(?:^|\s*,\s*)(?:(?:RS|ES|PS)(?:256|384|512)|EdDSA))+$")
 ]
+ClaimName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:/-]{1,100}$")]
 Master = Annotated[str, Field(pattern=r"^(local(\[[^\]]+\])?|spark://.+|yarn|k8s://.+)$")]
 
 
@@ -254,6 +256,10 @@ class Values(BaseModel):
     jwt_algorithms: Annotated[
         Algorithms, Variable("How tokens may be signed.", form=SIGNATURES)
     ] = "RS256,ES256"
+    jwt_name_claim: Annotated[
+        ClaimName,
+        Variable("The claim that is a person's name, such as `sub` or `email`.", form=CLAIM),
+    ] = "sub"
 
     confluent_cloud_api_key: Annotated[
         str | None, Variable("Who deploys filters to Flink there.", "Confluent Cloud")

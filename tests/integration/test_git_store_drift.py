@@ -7,8 +7,9 @@ import os
 import subprocess
 from pathlib import Path
 
-from headgate.control.git.drift import drift_of, restored, writers
-from headgate.control.git.model import DriftKind
+from headgate.control.git import drift as drift_module
+from headgate.control.git.drift import TOO_MANY, drift_of, restored, writers
+from headgate.control.git.model import DriftKind, GitIdentity
 from headgate.control.git.store import GitStore
 
 
@@ -91,9 +92,18 @@ def test_git_is_mended_from_the_store(tmp_path: Path):
 def test_everybody_who_wrote_since_it_was_accepted_is_known(tmp_path: Path):
     store, accepted = drifted(tmp_path)
     found = {drift.filter: drift for drift in drift_of(store, accepted)}
-    assert writers(store, found["edited"]) == {"Hand", "hand@example.org", "hand"}
-    assert "alice" not in writers(store, found["edited"])
-    assert "Hand" in writers(store, found["foreign"])
+    hand = GitIdentity("Hand", "hand@example.org")
+    assert writers(store, found["edited"]) == {hand}
+    assert hand in writers(store, found["foreign"])
+
+
+def test_a_history_that_is_too_long_to_read_has_a_writer_nobody_knows(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(drift_module, "MOST_COMMITS", 2)
+    store = GitStore(tmp_path / "filters.git")
+    for n in range(3):
+        store.commit("one", document("one", f"DEALER-{n}"), f"author{n}", "change")
+    [drift] = drift_of(store, {})
+    assert TOO_MANY in writers(store, drift)
 
 
 def test_who_wrote_on_a_side_branch_with_an_old_date_is_known_too(tmp_path: Path):
@@ -119,8 +129,9 @@ def test_who_wrote_on_a_side_branch_with_an_old_date_is_known_too(tmp_path: Path
     git("pull", "--quiet", "--no-rebase", "-X", "ours", "--no-edit")
     git("push", "--quiet")
     [drift] = drift_of(store, {"one": document("one", "DEALER-002")})
-    assert "mallory" in writers(store, drift)
-    assert "alice" not in writers(store, drift)
+    names = {one.name for one in writers(store, drift)}
+    assert "Mallory" in names
+    assert "alice" not in names
 
 
 def test_a_file_that_says_it_is_another_filter_is_drift(tmp_path: Path):

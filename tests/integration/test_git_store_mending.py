@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from sqlalchemy import Connection, create_engine
 from tests.integration.test_git_store_drift import by_hand, document
 from tests.unit.api.asked import Asked
 from tests.unit.control.control_room import make_database
+from tests.unit.control.test_audit_chain import (
+    cut_off_and_set_the_head,
+    delete_everything,
+    rewrite_everything,
+)
 
 from headgate.api.app import create_app
+from headgate.cli.main import cli
+from headgate.control.audit import verified
 from headgate.control.deploying import Reconciler
 from headgate.control.git.store import GitStore
+from headgate.control.identity.keys import Keys
 from headgate.control.service import FilterService
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
@@ -32,6 +42,7 @@ class Room:
         self.ask.key("ann", "author")
         self.ask.key("bob", "approver")
         self.ask.key("olga", "operator", "author")
+        Keys(store.keys).add_git_identity("hand", "hand@example.org", "test")
         for name in ("edited", "lost"):
             self.ask("POST", "/api/v1/filters", "ann", json=json.loads(document(name)))
             self.approve(name)
@@ -112,3 +123,58 @@ def test_a_file_of_another_id_and_a_removed_file_are_not_submitted(room: Room, t
     left = {one["filterId"]: one["kind"] for one in mended["left"]}
     assert (left["two"], left["lost"]) == ("unreadable", "missing_in_git")
     assert room.ask("GET", "/api/v1/filters/three", "ann").status_code == 404
+
+
+def test_a_file_that_cannot_be_submitted_keeps_no_other_from_it(room: Room, tmp_path: Path):
+    """Each filter is mended in a transaction of its own, and its reason is its own."""
+    wrong = json.loads(document("wrong"))
+    many = [{"field": "header_data.a", "operator": "matches", "value": "(?<=x)y"}]
+    by_hand(room.git.folder, tmp_path / "clone", "wrong", json.dumps({**wrong, "conditions": many}))
+    mended = room.ask("POST", MEND, "olga", json={"side": "store"}).json()
+    assert mended["filters"] == ["edited", "foreign"]
+    assert [one["filterId"] for one in mended["refused"]] == ["wrong"]
+    assert "wrong" in {one["filterId"] for one in mended["left"]}
+
+
+def test_mending_the_store_again_changes_nothing(room: Room):
+    for _ in range(2):
+        mended = room.ask("POST", MEND, "olga", json={"side": "store"}).json()
+        assert (mended["filters"], mended["refused"]) == (["edited", "foreign"], [])
+    assert room.ask("GET", "/api/v1/filters/foreign", "ann").json()["version"] == 1
+
+
+@pytest.mark.parametrize(
+    "tamper", [delete_everything, cut_off_and_set_the_head, rewrite_everything]
+)
+def test_a_log_whose_head_was_changed_too_is_found_by_git(
+    room: Room,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tamper: Callable[[Connection], None],
+):
+    """Every commit that Headgate made says where the log ended then; the command compares them."""
+    room.ask("POST", MEND, "olga", json={"side": "git"})
+    store = f"sqlite:///{tmp_path / 'ops.db'}"
+    monkeypatch.setenv("OPS_STORE_URL", store)
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
+    (tmp_path / "git").mkdir()
+    (tmp_path / "git" / "filters.git").symlink_to(room.git.folder)
+    sound = CliRunner().invoke(cli, ["audit", "verify"])
+    assert (sound.exit_code, "5 commits in git" in sound.output) == (0, True), sound.output
+    engine = create_engine(store)
+    with engine.begin() as db:
+        tamper(db)
+    engine.dispose()
+    assert verified(*room.ask.store.control.audit_chain()).is_sound
+    found = CliRunner().invoke(cli, ["audit", "verify"])
+    assert type(found.exception).__name__ == "DifferenceError"
+    assert "says that the log had" in vars(found.exception)["why"]
+
+
+def test_a_broken_repository_is_503_and_tells_no_path(room: Room, tmp_path: Path):
+    (room.git.folder / "config").write_text("[core\nbroken")
+    for answer in (
+        room.ask("GET", "/api/v1/drift", "ann"),
+        room.ask("POST", MEND, "olga", json={"side": "git"}),
+    ):
+        assert (answer.status_code, str(tmp_path) in answer.text) == (503, False)

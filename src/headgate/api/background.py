@@ -39,6 +39,8 @@ class Repeated:
     def _take(self) -> None:
         try:
             self._step()
+            if self._trouble:
+                _LOG.warning("%s: works again", self.name)
             self._trouble = ""
         except HeadgateError as error:
             self._note(error.one_line)

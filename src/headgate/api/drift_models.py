@@ -20,14 +20,24 @@ class MendIn(Asked):
     filters: Annotated[tuple[FilterName, ...], Field(max_length=1000)] = ()
 
 
+class NotMendedOut(Answered):
+    """A filter that could not be mended, and why; the others were."""
+
+    filter_id: str
+    why: str
+
+
 class MendOut(Answered):
-    """What was mended, and what still differs."""
+    """What was mended, what could not be, and what still differs."""
 
     filters: list[str]
     commits: list[str]
+    refused: list[NotMendedOut]
     left: list[DriftOut]
 
     @classmethod
     def of(cls, mended: Mended) -> MendOut:
         left = [DriftOut.of(one) for one in mended.left]
-        return cls(filters=list(mended.filters), commits=list(mended.commits), left=left)
+        refused = [NotMendedOut(filter_id=one.filter, why=one.why) for one in mended.refused]
+        filters, commits = list(mended.filters), list(mended.commits)
+        return cls(filters=filters, commits=commits, refused=refused, left=left)

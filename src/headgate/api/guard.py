@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -16,6 +16,7 @@ from headgate.api.places import KINDS, Places, WrongKeys
 from headgate.api.problems import QUERY
 from headgate.api.served import served
 from headgate.control.identity import policy
+from headgate.control.identity.keys import key_id_in
 from headgate.control.identity.loopback import is_loopback
 from headgate.control.identity.model import NOBODY, Identity
 from headgate.errors import DeclarationError, Fault, UnauthenticatedError
@@ -28,6 +29,8 @@ _FORWARDED = re.compile(
     r"|fastly-.*|akamai-.*|x-akamai-.*|x-azure-.*|x-cloud-trace-context|(.+-)?client-ip"
 )
 _PORT = re.compile(r":\d*$")
+# In the access log, of a request that shows no key and no token.
+NO_CALLER = "-"
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ def guarded(route: APIRoute) -> str | None:
 
 def _identity(request: Request, operation: str) -> Identity:
     authenticator = served(request).authenticator
+    # Until somebody is known: the key that was shown, of which the id is no secret.
+    request.state.caller = shown_key(credentials(request))
     try:
         identity = authenticator.identify(credentials(request))
     except UnauthenticatedError:
@@ -84,6 +89,8 @@ def _identity(request: Request, operation: str) -> Identity:
         wrong_keys.note(_peer(request))
         raise
     if identity is not None:
+        identity = replace(identity, peer=_peer(request))
+        request.state.caller = identity.name
         policy.require(identity, operation)
         return identity
     if authenticator.is_new and _from_this_machine(request):
@@ -101,6 +108,14 @@ def credentials(request: Request) -> str | None:
     if scheme.lower() == "bearer" and words.strip():
         return words.strip()
     return request.headers.get("x-api-key")
+
+
+def shown_key(credentials: str | None) -> str:
+    """What the log may say of credentials that do not hold: the id of a key, never a secret."""
+    if credentials is None:
+        return NO_CALLER
+    id = key_id_in(credentials)
+    return f"key:{id}?" if id else "unknown?"
 
 
 def _from_this_machine(request: Request) -> bool:

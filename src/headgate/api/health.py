@@ -33,11 +33,16 @@ async def livez() -> Health:
 def readyz(here: ServedHere, response: Response) -> Health:
     """The ops store takes writes, and the server is not stopping."""
     parts = {"opsStore": "ok" if here.store_probe.is_writable() else "away"}
-    parts |= {name: "troubled" if trouble() else "ok" for name, trouble in here.troubles.items()}
+    parts |= {name: _shown(trouble()) for name, trouble in here.troubles.items()}
     if here.stopping.is_set() or parts["opsStore"] != "ok":
         response.status_code = 503
         return Health(status="stopping" if here.stopping.is_set() else "unready", parts=parts)
     return Health(status="ok", parts=parts)
+
+
+def _shown(trouble: str) -> str:
+    """What fails, without the details, which are for the log and for those who have a key."""
+    return f"troubled: {trouble.partition(' | ')[0]}" if trouble else "ok"
 
 
 @router.get("/version", operation_id="version")

@@ -106,6 +106,10 @@ class _Exchange:
         took = time.monotonic() - self._begun
         # As it was sent: decoded, a path could have lines of its own.
         method, path = self._scope["method"], self._scope["raw_path"].decode("ascii", "replace")
-        _ACCESS.info("%s %s %s %d %.1f ms", self._id, method, path, self._status, took * 1000)
+        # Who asked, as far as that is known, and from where: a refused try has no other trace.
+        caller = self._scope["state"].get("caller", "-")
+        peer = (self._scope.get("client") or ("-",))[0]
+        line = "%s %s %s %d %.1f ms %s %s"
+        _ACCESS.info(line, self._id, method, path, self._status, took * 1000, peer, caller)
         operation = getattr(self._scope.get("route"), "operation_id", None)
         self._scope["app"].state.counts.add(operation or "none", self._status, took)

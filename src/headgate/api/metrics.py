@@ -36,6 +36,20 @@ FILTERS = Metric("headgate_filters", "gauge", "filters", ("status",), "Filters b
 UNDER_WAY = Metric(
     "headgate_operations_running", "gauge", "operations", (), "Operations that have not ended."
 )
+WAITING = Metric(
+    "headgate_git_commits_waiting",
+    "gauge",
+    "commits",
+    (),
+    "Accepted versions that are not committed to git yet.",
+)
+TROUBLED = Metric(
+    "headgate_background_failing",
+    "gauge",
+    "1 or 0",
+    ("part",),
+    "Whether the last step of the reconciler, or of git's remote, failed.",
+)
 router = APIRouter(tags=["health"])
 
 
@@ -76,5 +90,7 @@ def metrics(
         *request.app.state.counts.families(),
         Family(FILTERS, tuple(((status,), n) for status, n in sorted(standing.items()))),
         Family(UNDER_WAY, (((), len(running)),)),
+        Family(WAITING, (((), len(control.open_errands())),)),
+        Family(TROUBLED, tuple(((name,), int(bool(it()))) for name, it in here.troubles.items())),
     )
     return PlainTextResponse(exposition(families), media_type=CONTENT_TYPE)

@@ -285,6 +285,8 @@ class StatusOut(Answered):
     observed: ObservedOut | None
     cutover: dict[str, int]
     reason: str
+    waiting_commits: int
+    git_trouble: str
 
     @classmethod
     def of(cls, found: DeploymentStatus) -> Self:

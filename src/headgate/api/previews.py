@@ -29,7 +29,7 @@ def dry_run_filter(
     samples: Samples = 10,
 ) -> PreviewOut:
     """What the newest version would have matched, beside what runs now."""
-    return PreviewOut.of(here.service.preview(id, last, samples))
+    return PreviewOut.of(here.service.preview(by, id, last, samples))
 
 
 @router.post(PATH + ":dry-run", operation_id="dryRunDocument", responses=problems.responses())
@@ -41,4 +41,4 @@ def dry_run_document(
     samples: Samples = 10,
 ) -> PreviewOut:
     """The same for a document that nobody has submitted yet."""
-    return PreviewOut.of(here.service.preview(body, last, samples))
+    return PreviewOut.of(here.service.preview(by, body, last, samples))

@@ -31,7 +31,7 @@ from headgate.control.identity.tokens import verifier_of
 from headgate.control.recent import KafkaRecent
 from headgate.control.service import FilterService
 from headgate.control.targets.open import open_targets
-from headgate.errors import ForbiddenError, UsageError
+from headgate.errors import ForbiddenError, UnavailableError, UsageError
 from headgate.profile import write_atomically
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
@@ -120,6 +120,7 @@ def serve(
             targets,
             approval_valid=timedelta(hours=settings.approval_hours),
             recent=KafkaRecent(settings.bootstrap_servers) if settings.bootstrap_servers else None,
+            source=settings.filter_source_topic,
         )
         app = create_app(settings, store, service, reload)
         stack.callback(events.close, app)
@@ -148,7 +149,13 @@ def refuse_strangers(settings: Settings, store: OpsStore, host: str) -> None:
 
 
 def _steps(settings: Settings, reconciler: Reconciler, git: GitStore) -> tuple[Repeated, ...]:
-    reconciling = Repeated("reconciler", RECONCILE_EVERY, reconciler.step)
+    def reconcile() -> None:
+        reconciler.step()
+        if trouble := reconciler.git_trouble():
+            what, _, why = trouble.partition(" | ")
+            raise UnavailableError(f"accepted filters wait for git: {what}", why=why)
+
+    reconciling = Repeated("reconciler", RECONCILE_EVERY, reconcile)
     if not settings.git_repository:
         return (reconciling,)
 

@@ -47,7 +47,9 @@ def list_(subject: str | None, limit: int) -> None:
 @click.option("--file", type=click.Path(path_type=Path, exists=True), help="An exported log.")
 @click.option("--head", help="A head that was written down earlier: <number>:<hash>.")
 def verify(file: Path | None, head: str | None) -> None:
-    """Check every hash of the chain and where it ends; exit code 5 when anything was changed.
+    """Check the chain, what it says of keys, versions and approvals, and the heads in git.
+
+    Exit code 5 when anything was changed.
 
     \b
     Examples:
@@ -55,18 +57,31 @@ def verify(file: Path | None, head: str | None) -> None:
       headgate audit verify --file audit.jsonl
       headgate audit verify --head 17:5f0c…
     """
-    from headgate.control.audit import read_export, read_head_text, verified
+    from dataclasses import replace
 
+    from headgate.control.audit import read_export, read_head_text, verified
+    from headgate.control.git.open import open_git
+    from headgate.settings import load_settings
+
+    expected = read_head_text(head) if head else None
     if file is not None:
         with file.open(encoding="utf-8") as lines:
-            chain = read_export(lines)
+            verdict = verified(*read_export(lines), expected)
     else:
+        # Git first: a commit that is made meanwhile has a head that is already in the log.
+        in_git = open_git(load_settings()).audit_heads()
         with _store() as store:
-            chain = store.control.audit_chain()
-    verdict = verified(*chain, read_head_text(head) if head else None)
+            entries, last, differences = store.control.audit_state()
+        verdict = verified(entries, last, expected, in_git)
+        verdict = replace(verdict, breaks=(*verdict.breaks, *differences))
     _refuse_unless_sound(verdict)
-    text = f"{verdict.entries:,} entries, none changed, dropped, swapped or cut off\nhead {verdict.head}"
-    console.data(verdict, text=text)
+    lines_out = [f"{verdict.entries:,} entries, none changed, dropped, swapped or cut off"]
+    if file is None:
+        lines_out += [
+            "keys, versions, approvals and git identities are what they say",
+            f"{verdict.heads_in_git:,} commits in git have heads of this log",
+        ]
+    console.data(verdict, text="\n".join([*lines_out, f"head {verdict.head}"]))
 
 
 @group.command()
@@ -108,7 +123,7 @@ def _shown(entry: AuditEntry) -> dict[str, object]:
         "actor": entry.actor,
         "action": entry.action,
         "subject": entry.subject,
-        "detail": dict(entry.detail),
+        "detail": {name: value for name, value in entry.detail.items() if name != "sealed"},
     }
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.asking import confirm
-from headgate.cli.console import as_table, console
+from headgate.cli.console import as_table, console, printable
 from headgate.cli.filters_client import asked
-from headgate.errors import DifferenceError
+from headgate.errors import DifferenceError, OperationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from headgate.api.drift_models import MendOut
     from headgate.api.models import DriftOut
 
 SIDES = ("git", "store")
@@ -27,7 +28,8 @@ def command(ids: tuple[str, ...], mend: str | None, yes: bool) -> None:
     """Show filters on which git and the ops store disagree; exit code 5 if there are any.
 
     `--mend git` commits what was accepted here. `--mend store` submits what stands in git, where it
-    waits for a second person as anything does.
+    waits for a second person as anything does. Each filter is mended on its own; those that cannot be
+    are named with the reason, and the exit code is 1.
 
     \b
     Examples:
@@ -46,11 +48,22 @@ def command(ids: tuple[str, ...], mend: str | None, yes: bool) -> None:
             mended = client.mend_drift(mend, [one.filter_id for one in found])
             console.data(mended, text="\n".join(mended.filters))
             console.done(f"{len(mended.filters)} mended, {len(mended.left)} still differ")
+            _refuse_unless_all(mended)
             return
     if found:
         raise DifferenceError(
             f"git and the ops store disagree about {len(found)} filters",
             fix="headgate filters drift --mend git, or --mend store",
+        )
+
+
+def _refuse_unless_all(mended: MendOut) -> None:
+    if mended.refused:
+        reasons = "\n".join(f"{one.filter_id}: {one.why}" for one in mended.refused)
+        raise OperationError(
+            f"{len(mended.refused)} could not be mended",
+            why=printable(reasons),
+            fix="correct these files in git, or mend git: headgate filters drift <id> --mend git",
         )
 
 

@@ -144,6 +144,9 @@ def _status(found: StatusOut) -> str:
     if found.cutover:
         since = ", ".join(f"{part}:{offset}" for part, offset in sorted(found.cutover.items()))
         lines.append(f"  since   {since}")
+    if found.waiting_commits:
+        why = found.git_trouble.replace(" | ", ": ") or "the next step makes it"
+        lines.append(f"  git     {found.waiting_commits} to commit: {why}")
     trouble = found.deployment_error or found.reason
     return "\n".join([*lines, *([f"  trouble {trouble}"] if trouble else [])])
 

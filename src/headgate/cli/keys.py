@@ -110,6 +110,69 @@ def revoke(id: str) -> None:
     console.done(f"key {key.id} of {key.name} is revoked")
 
 
+@group.group("git")
+def git_identities() -> None:
+    """Say whose identities in git are whose: who commits may not approve what they wrote.
+
+    \b
+    Examples:
+      headgate keys git add alice alice.smith@corp.example
+      headgate keys git list
+      headgate keys git remove alice.smith@corp.example
+    """
+
+
+@git_identities.command("add")
+@click.argument("name")
+@click.argument("identity")
+def add_identity(name: str, identity: str) -> None:
+    """Declare that NAME commits as IDENTITY, a mail address or a name as git shows it.
+
+    NAME is the name of a key or a token. An identity of somebody else changes hands. A program that
+    commits for others, such as a forge's merge button, gets a name of its own.
+
+    \b
+    Examples:
+      headgate keys git add alice alice.smith@corp.example
+      headgate keys git add alice "Alice Smith"
+      headgate keys git add forge noreply@forge.example
+    """
+    with opened() as keys:
+        owned = keys.add_git_identity(name, identity, by=_local())
+    console.data(owned, text="")
+    console.done(f"{owned.identity} in git is {owned.name}")
+
+
+@git_identities.command("list")
+def list_identities() -> None:
+    """List the declared identities of git and who each is.
+
+    \b
+    Example:
+      headgate keys git list
+    """
+    from headgate.cli.console import as_table
+
+    with opened() as keys:
+        owned = keys.git_identities()
+    rows: list[dict[str, object]] = [{"identity": one.identity, "name": one.name} for one in owned]
+    console.data({"identities": owned}, text=as_table(rows))
+
+
+@git_identities.command("remove")
+@click.argument("identity")
+def remove_identity(identity: str) -> None:
+    """Let an identity of git be nobody's again.
+
+    \b
+    Example:
+      headgate keys git remove alice.smith@corp.example
+    """
+    with opened() as keys:
+        keys.remove_git_identity(identity, by=_local())
+    console.done(f"{identity} in git is nobody's")
+
+
 @contextmanager
 def opened() -> Generator[Keys]:
     """The keys of the ops store that the settings name."""

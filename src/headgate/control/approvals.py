@@ -11,10 +11,10 @@ from datetime import timedelta
 from uuid import uuid4
 
 from headgate.control import lifecycle, operations
-from headgate.control.identity.model import person
+from headgate.control.identity.model import UNKNOWN_WRITER, person
 from headgate.control.lifecycle import Action
 from headgate.control.records import accept, version_of
-from headgate.control.revisions import bound, drafted
+from headgate.control.revisions import bound, drafted, unknown_writers
 from headgate.errors import ConflictError, ForbiddenError, StaleError
 from headgate.store.control import Change
 from headgate.store.control_model import (
@@ -54,6 +54,7 @@ def approve(change: Change, record: FilterRecord, yes: Word, deadline: timedelta
         return _approve_resuming(change, record, yes)
     after = lifecycle.following(record, Action.APPROVE)
     _refuse_authors(record, version.authors, yes.by)
+    _refuse_unknown_writers(record, version)
     _record(change, version, yes)
     record = replace(record, status=after, approved_by=yes.by, approved_at=change.now)
     record = accept(change, replace(record, updated_at=change.now), f"approved by {yes.by}")
@@ -93,6 +94,7 @@ def is_approved(change: Change, version: FilterVersion) -> bool:
         approval.version == version.version
         and approval.holds(wanted, change.now)
         and not is_among(approval.by, version.authors)
+        and not unknown_writers(version.authors)
         for approval in change.approvals(version.filter_id)
     )
 
@@ -191,4 +193,15 @@ def _refuse_authors(record: FilterRecord, authors: tuple[str, ...], by: str) -> 
             f"{by} may not approve {record.id}: nobody approves what they wrote",
             why=f"it was written or asked for by {', '.join(sorted(authors))}",
             fix="let somebody else approve it",
+        )
+
+
+def _refuse_unknown_writers(record: FilterRecord, version: FilterVersion) -> None:
+    if unknown := unknown_writers(version.authors):
+        raise ForbiddenError(
+            f"nobody may approve {record.id}: it was written in git by somebody unknown here",
+            why=f"{', '.join(one.removeprefix(UNKNOWN_WRITER) for one in unknown[:5])}: no key and "
+            "no token has this name, so that it may be the approver's own work",
+            fix="say whose it is (headgate keys git add <name> <mail>) and mend the drift again, "
+            "or let a known author submit the document",
         )

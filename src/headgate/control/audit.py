@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from headgate.control.git.model import AUDIT_HEAD
 from headgate.errors import UsageError
 from headgate.store.audit import breaks
 from headgate.store.canonical import canonical
 from headgate.store.control_model import AuditEntry, AuditHead
 
 HEAD = "head"
+HEAD_TEXT = re.compile(r"[0-9]{1,18}:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a chain is sound. `head` is what to keep elsewhere, to compare a later chain with."""
+    """Whether a chain is sound. `head` is what to keep elsewhere, to compare a later chain with.
+
+    `heads_in_git` counts the commits whose trailer the chain was compared with.
+    """
 
     entries: int
     head: str
     breaks: tuple[str, ...]
+    heads_in_git: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -31,13 +38,29 @@ class Verdict:
 
 
 def verified(
-    entries: Sequence[AuditEntry], head: AuditHead, expected: AuditHead | None = None
+    entries: Sequence[AuditEntry],
+    head: AuditHead,
+    expected: AuditHead | None = None,
+    in_git: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """What is wrong with the chain; also against a head that was written down earlier."""
+    """What is wrong with the chain; also against a head that was written down earlier.
+
+    `in_git` has the heads that git knows, by commit: who owns the database does not own them.
+    """
     found = list(breaks(entries, head))
     if expected is not None and not _has(entries, expected):
         found.append(f"entry {expected.seq} is not the one that was written down: {expected.hash}")
-    return Verdict(len(entries), head_text(head), tuple(found))
+    found += [
+        f"commit {commit[:12]} says that the log had {text[:40]}…, and it has not"
+        for commit, text in (in_git or {}).items()
+        if not (HEAD_TEXT.fullmatch(text) and _has(entries, read_head_text(text)))
+    ]
+    return Verdict(len(entries), head_text(head), tuple(found), len(in_git or {}))
+
+
+def head_trailer(head: AuditHead) -> str:
+    """The last line of a commit's message: where the log ended when the commit was made."""
+    return f"{AUDIT_HEAD}: {head_text(head)}\n"
 
 
 def head_text(head: AuditHead) -> str:
@@ -46,11 +69,11 @@ def head_text(head: AuditHead) -> str:
 
 
 def read_head_text(text: str) -> AuditHead:
-    seq, _, hash_ = text.partition(":")
-    if not seq.isdigit() or len(hash_) != 64:
+    if not HEAD_TEXT.fullmatch(text):
         raise UsageError(
             f"{text!r} is no head of an audit log", fix="it looks like 17:<64 hex digits>"
         )
+    seq, _, hash_ = text.partition(":")
     return AuditHead(int(seq), hash_)
 
 

@@ -16,13 +16,13 @@ from uuid import uuid4
 from headgate.control import approvals, outcomes
 from headgate.control.deployments import ENGINE, deployment_of, leftovers, removals_of
 from headgate.control.faults import ControlFaults, Point
+from headgate.control.git.commits import Commits
 from headgate.control.git.store import GitStore
 from headgate.control.operations import REMOVALS
 from headgate.control.targets.model import Deployment, DeploymentTarget, Held, Observed, State
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.store.control_model import (
     FilterRecord,
-    GitErrand,
     Operation,
     OperationState,
     Status,
@@ -52,8 +52,9 @@ class Reconciler:
         self._pool = ThreadPoolExecutor(max(1, len(targets)), "reconciler")
         self._beside: dict[str, Future[None]] = {}
         self._store, self._control = store, store.control
-        self._git, self._targets = git, targets
+        self._targets = targets
         self._faults = faults or ControlFaults.from_environment()
+        self._commits = Commits(git, store.control, self._faults) if git else None
         self._holder = f"{os.getpid()}-{uuid4().hex[:8]}"
         self._lease: Lease | None = None
         self._agreed_at: dict[str, datetime] = {}
@@ -76,9 +77,14 @@ class Reconciler:
             else:
                 self._tend_beside(target, mine)
         self._refuse_unknown(running)
-        self._commit_errands()
+        if self._commits is not None:
+            self._commits.step()
         self._expire(self._control.filters())
         return True
+
+    def git_trouble(self) -> str:
+        """Why accepted versions are not committed; empty while git works."""
+        return self._commits.trouble if self._commits else ""
 
     def close(self) -> None:
         """Let the next reconciler begin at once."""
@@ -201,24 +207,6 @@ class Reconciler:
                 why=f"this control plane has {', '.join(sorted(self._targets)) or 'none'}",
             ) from None
 
-    # Git
-
-    def _commit_errands(self) -> None:
-        """In their order: one that cannot be done keeps the others waiting. Pushing is the server's part."""
-        git, errands = self._git, self._control.open_errands()
-        if git is None or not errands:
-            return
-        for errand in errands:
-            try:
-                commit = _committed(git, errand)
-            except HeadgateError as error:
-                if error.one_line != errand.trouble:
-                    self._control.note_errand(errand.id, None, error.one_line)
-                return
-            self._faults.at(Point.AFTER_COMMIT)
-            self._control.note_errand(errand.id, commit)
-            self._faults.at(Point.AFTER_COMMIT_NOTED)
-
     # What nobody asked for just now
 
     def _expire(self, records: Sequence[FilterRecord]) -> None:
@@ -291,9 +279,3 @@ def reached(record: FilterRecord, seen: Observed) -> bool:
         return seen.state is State.ABSENT
     goal = State.PAUSED if record.paused else State.RUNNING
     return seen.deployment == record.wanted_deployment and seen.state is goal
-
-
-def _committed(git: GitStore, errand: GitErrand) -> str:
-    if errand.text is None:
-        return git.remove(errand.filter_id, errand.author, errand.message)
-    return git.commit(errand.filter_id, errand.text, errand.author, errand.message)

@@ -37,6 +37,18 @@ def asked_fields(filters: Iterable[Filter]) -> frozenset[str]:
     return frozenset(field.removeprefix(prefix) for field in fields if field.startswith(prefix))
 
 
+def masked_fields(filters: Iterable[Filter]) -> frozenset[str]:
+    """The fields that conditions ask about and no sample shows: tagged ones, and header_data whole."""
+    fields = (field for one in filters for part in one.conditions for field in _fields(part))
+    return frozenset(field for field in fields if field == JSON_COLUMN or _is_masked(field))
+
+
+def _is_masked(field: str) -> bool:
+    # An object or a list has no text of its own, so that what is inside of it is asked for by name.
+    column, *names = re.split(r"[.\[\]]", field)
+    return column == JSON_COLUMN and any(is_tagged(name) for name in names)
+
+
 def is_tagged(name: str) -> bool:
     return any(word.lower() in TAGGED for word in _WORD.findall(name))
 

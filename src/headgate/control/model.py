@@ -43,6 +43,9 @@ class DeploymentStatus:
     observed: Observed | None
     cutover: Mapping[str, int]
     reason: str
+    # Accepted versions that are not in git yet, and why the first of them is not.
+    waiting_commits: int = 0
+    git_trouble: str = ""
 
 
 @dataclass(frozen=True)

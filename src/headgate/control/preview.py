@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -12,14 +12,18 @@ from headgate.compile.filters.analysis import findings_of
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter
 from headgate.compile.filters.twin import Event, Refused, event_of, matcher
-from headgate.control.masking import asked_fields, masked_columns, masked_header
+from headgate.control.identity.model import Identity
+from headgate.control.identity.policy import OPERATIONS, may
+from headgate.control.masking import asked_fields, masked_columns, masked_fields, masked_header
 from headgate.control.model import Concern, Preview, Remark, Sample
 from headgate.control.recent import Recent, Record, Span
-from headgate.errors import HeadgateError
+from headgate.errors import DeclarationError, Fault, ForbiddenError, HeadgateError
 from headgate.spec.filter import JSON_COLUMN, Filter, canonical
 from headgate.spec.filter_loader import parse_text
 
 LAST, MOST, SAMPLES, MOST_SAMPLES = 10_000, 200_000, 10, 100
+# Whoever may read a dead letter's content may see what is masked elsewhere.
+UNMASKED = "getDeadLetter"
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,30 @@ def preview(
         except HeadgateError as error:
             tally, span, unread = _Tally(0), Span({}), error.one_line
     return _told(question, tally, span, unread, time.monotonic() - began)
+
+
+def refuse_masked_conditions(by: Identity, declared: Filter) -> None:
+    """ForbiddenError for conditions on masked fields, unless the caller may see unmasked values.
+
+    A count tells what a mask hides: with `id equals e0` and `header_data.vin lessThan x` a value is
+    found by halves.
+    """
+    fields = sorted(masked_fields([declared]))
+    if fields and not may(by, UNMASKED):
+        raise ForbiddenError(
+            f"{by.name} may not try out conditions on {', '.join(fields[:5])}",
+            why="these fields are masked, and the counts of a dry run would tell their values",
+            fix="submit the filter and dry-run it by its id, or ask somebody with one of the roles "
+            f"{', '.join(sorted(OPERATIONS[UNMASKED]))}",
+        )
+
+
+def refuse_unknown_source(declared: Filter, known: Collection[str]) -> None:
+    """DeclarationError for a source that is not among those that filters read here."""
+    if declared.source not in known:
+        what = f"{declared.source} is no topic that filters read here"
+        fix = f"Write one of {', '.join(sorted(known))}, or submit the filter first."
+        raise DeclarationError([Fault("", None, "/source", what, fix)])
 
 
 def _count(tally: _Tally, question: Question, records: Iterable[Record]) -> None:

@@ -86,6 +86,7 @@ def status(
 ) -> DeploymentStatus:
     desired = deployment_of(control, record)
     observed, trouble = _observed(desired, targets.get(record.target))
+    waiting = [one for one in control.errands(record.id) if one.commit is None]
     return DeploymentStatus(
         filter_id=record.id,
         status=record.status,
@@ -97,6 +98,8 @@ def status(
         observed=observed,
         cutover=observed.cutover if observed else {},
         reason=trouble or (observed.reason if observed else ""),
+        waiting_commits=len(waiting),
+        git_trouble=next((one.trouble for one in waiting if one.trouble), ""),
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headgate.compile.filters.compile import compile_filter
+from headgate.control.identity.model import UNKNOWN_WRITER
 from headgate.control.model import Difference
 from headgate.spec.filter import Filter, content, revision_of
 from headgate.spec.filter_loader import parse_filter
@@ -53,10 +54,13 @@ def document_text(document: Mapping[str, Any]) -> str:
 def written(
     change: Change, draft: Draft, number: int, author: str, before: FilterVersion | None, note: str
 ) -> FilterVersion:
-    """A new version; whoever wrote on it since the last approval is one of its authors."""
+    """A new version; whoever wrote on it since the last approval is one of its authors.
+
+    Whoever submits what somebody unknown wrote in git answers for it from then on.
+    """
     authors = {author, *draft.also}
     if before is not None and not _was_approved(change, before):
-        authors |= set(before.authors)
+        authors |= set(before.authors) - set(unknown_writers(before.authors))
     return change.add_version(
         FilterVersion(
             filter_id=draft.id,
@@ -70,6 +74,11 @@ def written(
             note=note,
         )
     )
+
+
+def unknown_writers(authors: Iterable[str]) -> tuple[str, ...]:
+    """The identities of git among these authors that are nobody's here."""
+    return tuple(sorted(one for one in authors if one.startswith(UNKNOWN_WRITER)))
 
 
 def _was_approved(change: Change, version: FilterVersion) -> bool:

@@ -6,7 +6,8 @@ reconciler does, from what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from headgate.control import approvals, ordering, reading, submitting
@@ -15,14 +16,20 @@ from headgate.control.git.store import GitStore
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import require
 from headgate.control.model import DeploymentStatus, Difference, Generated, Preview, Validation
-from headgate.control.preview import LAST, SAMPLES, preview
+from headgate.control.preview import (
+    LAST,
+    SAMPLES,
+    preview,
+    refuse_masked_conditions,
+    refuse_unknown_source,
+)
 from headgate.control.recent import Recent
 from headgate.control.records import found
 from headgate.control.revisions import difference, drafted
 from headgate.control.targets.model import DeploymentTarget, State
 from headgate.control.words import plain
-from headgate.errors import NotFoundError
-from headgate.spec.filter import Filter
+from headgate.errors import ForbiddenError, NotFoundError
+from headgate.spec.filter import SOURCE, Filter
 from headgate.spec.filter_loader import parse_filter
 from headgate.store.control_model import (
     AuditEntry,
@@ -39,6 +46,7 @@ DEADLINE = timedelta(seconds=30)
 APPROVAL = timedelta(hours=72)
 MOST = 1000
 LAST_ENTRY = 2**62
+REFUSED = "approve_refused"
 
 
 class FilterService:
@@ -55,8 +63,10 @@ class FilterService:
         deadline: timedelta = DEADLINE,
         faults: ControlFaults | None = None,
         recent: Recent | None = None,
+        source: str = SOURCE,
     ) -> None:
-        self._recent = recent
+        """`source`: the topic of changes that a dry run may read before any filter names it."""
+        self._recent, self._source = recent, source
         self.store, self.git, self.targets = store, git, targets
         self._control = store.control
         self._clock = clock or store.control.now
@@ -106,13 +116,25 @@ class FilterService:
 
     def approve(self, by: Identity, id: str, revision: str, comment: str = "") -> FilterRecord:
         require(by, "approveFilter")
-        with self._control.change() as change:
+        with self._refusals_audited(by, id, revision), self._control.change() as change:
             record = found(change.filter(id), id)
             yes = approvals.Word(by.name, revision, plain(comment), self._valid)
             after = approvals.approve(change, record, yes, self._deadline)
             self._faults.at(Point.BEFORE_APPROVAL)
         self._faults.at(Point.AFTER_APPROVAL)
         return after
+
+    @contextmanager
+    def _refusals_audited(self, by: Identity, id: str, revision: str) -> Generator[None]:
+        """Whoever tries to approve what they wrote leaves an entry: one for each revision."""
+        try:
+            yield
+        except ForbiddenError as error:
+            detail = {"revision": plain(revision)[:64], "peer": by.peer, "reason": error.what}
+            with self._control.change() as change:
+                if not change.was_audited(by.name, REFUSED, id, detail):
+                    change.audit(by.name, REFUSED, id, **detail)
+            raise
 
     def reject(self, by: Identity, id: str, reason: str) -> FilterRecord:
         require(by, "rejectFilter")
@@ -179,11 +201,22 @@ class FilterService:
         return reading.validated(self.get(id), sql)
 
     def preview(
-        self, subject: Filter | Mapping[str, object] | str, last: int = LAST, samples: int = SAMPLES
+        self,
+        by: Identity,
+        subject: Filter | Mapping[str, object] | str,
+        last: int = LAST,
+        samples: int = SAMPLES,
     ) -> Preview:
-        """What a document, or a stored filter by its id, would have matched of the last events."""
+        """What a document, or a stored filter by its id, would have matched of the last events.
+
+        A document of the caller's own may ask about a masked field only where the caller may see
+        unmasked values: its counts tell them. What is stored was written under its author's name.
+        """
         stored = self.get(subject).document if isinstance(subject, str) else subject
         declared = stored if isinstance(stored, Filter) else parse_filter(dict(stored))
+        if not isinstance(subject, str):
+            refuse_masked_conditions(by, declared)
+            refuse_unknown_source(declared, {self._source, *self._control.sources()})
         question = reading.question(self._control, declared)
         return preview(question, self._recent, last, samples)
 

@@ -49,13 +49,14 @@ def update(
 ) -> FilterRecord:
     """The next version, waiting for approval; what runs stays as it is, unless it is turned off."""
     refuse_stale(record, if_match)
-    if draft.revision == record.revision and record.status is not Status.REJECTED:
+    before = change.version(record.id, record.version)
+    unknown = revisions.unknown_writers(before.authors) if before else ()
+    if draft.revision == record.revision and record.status is not Status.REJECTED and not unknown:
         return record
     on = draft.declared.enabled
     after = lifecycle.following(record, Action.UPDATE if on else Action.DISABLE)
     if record.status is Status.PENDING_DELETION and not record.runs:
         raise lifecycle.refused(record, "update", "its deletion is approved and under way")
-    before = change.version(record.id, record.version)
     version = revisions.written(change, draft, record.version + 1, by, before, "")
     change.void_approvals(record.id, f"edited by {by}")
     action = "update" if on else "disable"

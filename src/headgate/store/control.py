@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from headgate.store import audit, control_rows
+from headgate.store import audit, control_rows, seals
 from headgate.store.control_model import (
     Accepted,
     Approval,
@@ -24,6 +25,7 @@ from headgate.store.control_model import (
     Status,
 )
 from headgate.store.database import writing
+from headgate.store.seals import Sealed
 
 
 class Change:
@@ -37,6 +39,7 @@ class Change:
         self.now = now
         self._written = 0
         self._audited = 0
+        self._seals: dict[str, str] = {}
 
     @property
     def db(self) -> Connection:
@@ -75,15 +78,20 @@ class Change:
     def add_version(self, version: FilterVersion) -> FilterVersion:
         self._written += 1
         control_rows.add_version(self._db, version)
+        self.seal(version)
         return version
 
     def add_approval(self, approval: Approval) -> Approval:
         self._written += 1
         control_rows.add_approval(self._db, approval)
+        self.seal(approval)
         return approval
 
     def void_approvals(self, filter_id: str, why: str) -> int:
         self._written += 1
+        for approval in self.approvals(filter_id):
+            if not approval.void:
+                self.seal(replace(approval, void=why))
         return control_rows.void_approvals(self._db, filter_id, why)
 
     def save_operation(self, operation: Operation) -> Operation:
@@ -95,12 +103,27 @@ class Change:
         self._written += 1
         control_rows.add_errand(self._db, filter_id, text, author, message, self.now)
 
+    def seal(self, row: Sealed) -> None:
+        """Let the next audit entry hold the hash of this row, which `audit verify` compares it with."""
+        self._seals[seals.key_of(row)] = seals.seal_of(row)
+
     def audit(self, actor: str, action: str, subject: str, **detail: Any) -> AuditEntry:
         self._audited += 1
-        return audit.append(self._db, self.now, actor, action, subject, detail)
+        sealed = {seals.FIELD: self._seals} if self._seals else {}
+        self._seals = {}
+        return audit.append(self._db, self.now, actor, action, subject, {**detail, **sealed})
+
+    def was_audited(
+        self, actor: str, action: str, subject: str, detail: Mapping[str, object]
+    ) -> bool:
+        """Whether the log has this entry already: for what anybody could repeat without end."""
+        return any(
+            (one.actor, one.action, dict(one.detail)) == (actor, action, dict(detail))
+            for one in audit.of_subject(self._db, subject)
+        )
 
     def refuse_unless_audited(self) -> None:
-        if self._written and not self._audited:
+        if (self._written and not self._audited) or self._seals:
             raise RuntimeError("a change of the control plane has no audit entry")
 
 
@@ -160,6 +183,16 @@ class ControlStore:
         with self._engine.connect() as db:
             return control_rows.approvals_of(db, filter_id)
 
+    def submitters(self) -> frozenset[str]:
+        """Everybody who ever submitted a version, by the name of their key or token."""
+        with self._engine.connect() as db:
+            return control_rows.submitters(db)
+
+    def sources(self) -> frozenset[str]:
+        """The topics that filters read which are not deleted."""
+        records = (one for one in self.filters() if one.status is not Status.DELETED)
+        return frozenset(str(one.document["source"]) for one in records if "source" in one.document)
+
     # Operations
 
     def operation(self, id: str) -> Operation | None:
@@ -209,3 +242,9 @@ class ControlStore:
         """All entries and the head, as they stood at one moment."""
         with writing(self._engine) as db:
             return audit.entries(db), audit.read_head(db)
+
+    def audit_state(self) -> tuple[tuple[AuditEntry, ...], AuditHead, tuple[str, ...]]:
+        """The chain, and where keys, versions and approvals are not what its entries say."""
+        with writing(self._engine) as db:
+            entries = audit.entries(db)
+            return entries, audit.read_head(db), seals.differences(db, entries)

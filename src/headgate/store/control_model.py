@@ -226,6 +226,14 @@ class ApiKey:
 
 
 @dataclass(frozen=True)
+class OwnedGitIdentity:
+    """A mail address or a name that somebody commits under, in one spelling, and who that is."""
+
+    identity: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Answer:
     """What was answered to a request with an Idempotency-Key; `status` 0: not answered yet."""
 

@@ -133,6 +133,17 @@ def find_version(db: Connection, filter_id: str, number: int) -> FilterVersion |
     return _version(row) if row else None
 
 
+def submitters(db: Connection) -> frozenset[str]:
+    """Everybody who ever submitted a version."""
+    return frozenset(db.scalars(select(filter_versions.c.author).distinct()))
+
+
+def every_version(db: Connection) -> tuple[FilterVersion, ...]:
+    order = (filter_versions.c.filter_id, filter_versions.c.version)
+    rows = db.execute(select(filter_versions).order_by(*order)).mappings()
+    return tuple(_version(row) for row in rows)
+
+
 def accepted(db: Connection) -> tuple[Accepted, ...]:
     """The contents that must stand in git."""
     table = filter_versions
@@ -162,6 +173,11 @@ def add_approval(db: Connection, approval: Approval) -> None:
 def approvals_of(db: Connection, filter_id: str) -> tuple[Approval, ...]:
     query = select(approvals).where(approvals.c.filter_id == filter_id)
     rows = db.execute(query.order_by(approvals.c.at, approvals.c.id)).mappings()
+    return tuple(_approval(row) for row in rows)
+
+
+def every_approval(db: Connection) -> tuple[Approval, ...]:
+    rows = db.execute(select(approvals).order_by(approvals.c.at, approvals.c.id)).mappings()
     return tuple(_approval(row) for row in rows)
 
 

@@ -170,6 +170,14 @@ api_keys = Table(
     Column("last_used_at", Utc),
 )
 
+# Whose an identity of git is: a mail address or a name, in one spelling.
+git_identities = Table(
+    "git_identities",
+    metadata,
+    Column("identity", String(200), primary_key=True),
+    Column("name", String(200), nullable=False),
+)
+
 answers = Table(
     "answers",
     metadata,

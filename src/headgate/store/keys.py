@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, Row, insert, select, update
+from sqlalchemy import Engine, Row, delete, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from headgate.store.control import ControlStore
-from headgate.store.control_model import ApiKey
-from headgate.store.control_tables import api_keys
+from headgate.store.control_model import ApiKey, OwnedGitIdentity
+from headgate.store.control_tables import api_keys, git_identities
 from headgate.store.database import writing
 
 # A key in constant use writes to the store once in this time, not with every request.
@@ -32,6 +33,7 @@ class KeyStore:
     def add(self, key: ApiKey, by: str) -> None:
         with self._control.change() as change:
             change.db.execute(insert(api_keys).values(**vars(key)))
+            change.seal(key)
             change.audit(by, "create_key", f"key:{key.id}", name=key.name, roles=list(key.roles))
 
     def find(self, id: str) -> ApiKey | None:
@@ -54,9 +56,37 @@ class KeyStore:
         """It no longer holds; one that was revoked before keeps its time."""
         standing = (api_keys.c.id == id, api_keys.c.revoked_at.is_(None))
         with self._control.change() as change:
-            revoked = update(api_keys).where(*standing).values(revoked_at=change.now)
-            if change.db.execute(revoked).rowcount:
+            row = change.db.execute(select(api_keys).where(*standing)).one_or_none()
+            if row is not None:
+                revoked = update(api_keys).where(*standing).values(revoked_at=change.now)
+                change.db.execute(revoked)
+                change.seal(replace(_key(row), revoked_at=change.now))
                 change.audit(by, "revoke_key", f"key:{id}")
+
+    def git_identities(self) -> tuple[OwnedGitIdentity, ...]:
+        """Whose each declared identity of git is, by identity."""
+        query = select(git_identities).order_by(git_identities.c.identity)
+        with self._engine.connect() as db:
+            return tuple(OwnedGitIdentity(*row) for row in db.execute(query))
+
+    def add_git_identity(self, owned: OwnedGitIdentity, by: str) -> None:
+        """Declare whose an identity of git is; one that was somebody else's changes hands."""
+        with self._control.change() as change:
+            mine = git_identities.c.identity == owned.identity
+            change.db.execute(delete(git_identities).where(mine))
+            change.db.execute(insert(git_identities).values(**vars(owned)))
+            change.seal(owned)
+            change.audit(by, "add_git_identity", owned.identity, name=owned.name)
+
+    def remove_git_identity(self, identity: str, by: str) -> bool:
+        """Let an identity of git be nobody's again; whether it was somebody's."""
+        with self._control.change() as change:
+            mine = git_identities.c.identity == identity
+            removed = change.db.execute(delete(git_identities).where(mine)).rowcount > 0
+            if removed:
+                change.seal(OwnedGitIdentity(identity, ""))
+                change.audit(by, "remove_git_identity", identity)
+        return removed
 
     def used(self, key: ApiKey) -> None:
         """Note that the key was used now, unless the store is busy, full or read-only.

@@ -165,6 +165,47 @@ def test_a_path_cannot_forge_a_line_of_log(ask: Asked, caplog: pytest.LogCapture
     assert "\n" not in logged[0]
 
 
+def test_a_refused_try_leaves_who_and_from_where(
+    ask: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A key that does not hold is named by its id, which is no secret; a role too few by its name."""
+    caplog.set_level("INFO", logger="headgate.api.access")
+    id = ask.store.keys.every()[0].id
+    wrong = f"hg_{id}_{'x' * 43}"
+    before = ask.store.control.audit_head()
+    for headers in ({"X-API-Key": wrong}, {"X-API-Key": "s3cret"}, {}):
+        assert ask("GET", FILTERS, headers=headers).status_code == 401
+    assert ask("POST", FILTERS, "vera", json=FILTER).status_code == 403
+    ends = [one.getMessage().split(" ms ")[1] for one in caplog.records if "ms" in one.getMessage()]
+    assert ends == [f"127.0.0.1 key:{id}?", "127.0.0.1 unknown?", "127.0.0.1 -", "127.0.0.1 vera"]
+    assert "x" * 43 not in caplog.text
+    assert "s3cret" not in caplog.text
+    # Nobody without a key writes into the audit log, however often they try.
+    assert ask.store.control.audit_head() == before
+
+
+def test_a_try_to_approve_ones_own_work_is_audited_once(ask: Asked) -> None:
+    ask.key("ann2", "author", "approver")
+    revision = ask("POST", FILTERS, "ann2", json=FILTER).json()["revision"]
+    for _ in range(3):
+        answer = ask("POST", f"{ONE}/approve", "ann2", json={"revision": revision})
+        assert answer.status_code == 403
+    refused = [one for one in ask.store.control.audit() if one.action == "approve_refused"]
+    assert [(one.actor, one.subject, one.detail["peer"]) for one in refused] == [
+        ("ann2", FILTER["id"], "127.0.0.1")
+    ]
+
+
+def test_a_step_that_fails_is_seen_by_probes_and_metrics(ask: Asked) -> None:
+    troubles = ask.app.state.served.troubles
+    troubles["reconciler"] = lambda: "accepted filters wait for git: git is not installed | why"
+    ready = ask("GET", "/readyz").json()["parts"]["reconciler"]
+    assert ready == "troubled: accepted filters wait for git: git is not installed"
+    shown = ask("GET", "/metrics", "vera").text
+    assert 'headgate_background_failing{part="reconciler"} 1' in shown
+    assert "headgate_git_commits_waiting 0" in shown
+
+
 def test_an_ops_store_that_is_away_is_503_and_says_nothing_of_itself(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

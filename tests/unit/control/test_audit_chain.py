@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,11 +15,26 @@ from sqlalchemy import Connection, create_engine, delete, insert, select, update
 from tests.unit.control.control_room import ANN, BOB, Room, document, make_database
 
 from headgate.cli.main import cli
-from headgate.control.audit import exported, read_export, read_head_text, verified
+from headgate.control.audit import (
+    exported,
+    read_export,
+    read_head_text,
+    verified,
+)
+from headgate.control.git.model import HEADGATE, Commit, GitIdentity
+from headgate.control.identity.keys import Keys
 from headgate.errors import UsageError
-from headgate.store.audit import entry_hash
+from headgate.store.audit import FIRST, entry_hash
 from headgate.store.control_model import AuditEntry
-from headgate.store.control_tables import audit, audit_head
+from headgate.store.control_tables import (
+    api_keys,
+    approvals,
+    audit,
+    audit_head,
+    filter_versions,
+    filters,
+    git_identities,
+)
 
 FIELDS = ("at", "actor", "action", "subject", "detail", "previous", "hash")
 
@@ -169,9 +184,183 @@ def test_an_exported_log_is_checked_without_the_store(written: Path) -> None:
         read_export([*lines[:2], "no entry", *lines[2:]])
 
 
-def test_a_head_is_a_number_and_a_hash() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "17",
+        f"\u00b2:{'a' * 64}",
+        f"\u0661:{'a' * 64}",
+        f"1:{'A' * 64}",
+        f"{'9' * 30}:{'a' * 64}",
+        "",
+    ],
+)
+def test_a_head_is_a_number_and_a_hash(text: str) -> None:
     with pytest.raises(UsageError):
-        read_head_text("17")
+        read_head_text(text)
+
+
+def forged(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
+    """The log written anew by somebody who knows how it is hashed."""
+    made: list[AuditEntry] = []
+    for entry in entries:
+        previous = made[-1].hash if made else FIRST
+        changed = replace(entry, previous=previous, actor="mallory", hash="")
+        made.append(replace(changed, hash=entry_hash(changed)))
+    return made
+
+
+def delete_everything(db: Connection) -> None:
+    db.execute(delete(audit))
+    db.execute(delete(audit_head))
+
+
+def cut_off_and_set_the_head(db: Connection) -> None:
+    kept = entries_of(db)[:-3]
+    db.execute(delete(audit).where(audit.c.seq > kept[-1].seq))
+    db.execute(update(audit_head).values(seq=kept[-1].seq, hash=kept[-1].hash))
+
+
+def rewrite_everything(db: Connection) -> None:
+    made = forged(entries_of(db))
+    db.execute(delete(audit))
+    for entry in made:
+        db.execute(insert(audit).values(**vars(entry)))
+    db.execute(update(audit_head).values(seq=made[-1].seq, hash=made[-1].hash))
+
+
+def test_a_head_that_others_commit_is_not_taken_for_ours() -> None:
+    body = f"x\n\nAudit-Head: 99:{'a' * 64}"
+    ours = Commit("1", "ann", None, "x", "a@x", HEADGATE, body)
+    assert ours.audit_head == f"99:{'a' * 64}"
+    assert replace(ours, committer=GitIdentity("Eve", "e@x")).audit_head is None
+
+
+def rename_an_approver(db: Connection) -> None:
+    db.execute(update(approvals).values(by="mallory"))
+
+
+def revive_an_approval(db: Connection) -> None:
+    db.execute(update(approvals).values(void=""))
+
+
+def add_an_approval(db: Connection) -> None:
+    row = db.execute(select(approvals).limit(1)).mappings().one()
+    db.execute(insert(approvals).values(**{**row, "id": "0" * 32, "version": 2}))
+
+
+def empty_the_authors(db: Connection) -> None:
+    db.execute(update(filter_versions).values(authors=[]))
+
+
+def replace_a_document(db: Connection) -> None:
+    db.execute(update(filter_versions).where(filter_versions.c.version == 1).values(document={}))
+
+
+def replace_what_is_newest(db: Connection) -> None:
+    db.execute(update(filters).values(document={}))
+
+
+def name_another_approver(db: Connection) -> None:
+    db.execute(update(filters).values(approved_by="mallory"))
+
+
+def drop_a_version(db: Connection) -> None:
+    db.execute(delete(filter_versions).where(filter_versions.c.version == 1))
+
+
+def drop_all_approvals(db: Connection) -> None:
+    db.execute(delete(approvals))
+
+
+def give_a_key_another_secret(db: Connection) -> None:
+    db.execute(update(api_keys).values(hash="0" * 64))
+
+
+def give_a_key_another_role(db: Connection) -> None:
+    db.execute(update(api_keys).values(roles=["admin"]))
+
+
+def revive_a_key(db: Connection) -> None:
+    db.execute(update(api_keys).values(revoked_at=None))
+
+
+def add_a_key(db: Connection) -> None:
+    row = db.execute(select(api_keys).limit(1)).mappings().one()
+    db.execute(insert(api_keys).values(**{**row, "id": "mallory"}))
+
+
+def drop_the_keys(db: Connection) -> None:
+    db.execute(delete(api_keys))
+
+
+def take_an_identity(db: Connection) -> None:
+    db.execute(update(git_identities).values(name="mallory"))
+
+
+def drop_an_identity(db: Connection) -> None:
+    db.execute(delete(git_identities))
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        rename_an_approver,
+        revive_an_approval,
+        add_an_approval,
+        empty_the_authors,
+        replace_a_document,
+        replace_what_is_newest,
+        name_another_approver,
+        drop_a_version,
+        drop_all_approvals,
+        give_a_key_another_secret,
+        give_a_key_another_role,
+        revive_a_key,
+        add_a_key,
+        drop_the_keys,
+        take_an_identity,
+        drop_an_identity,
+    ],
+)
+def test_rows_that_are_not_what_the_log_says_are_found(
+    written: Path, tmp_path: Path, tamper: Callable[[Connection], None]
+) -> None:
+    """The chain itself stays whole: what is found is that the store says something else."""
+    shutil.copy(written, tmp_path / "ops.db")
+    room = Room(tmp_path / "ops.db")
+    keys = Keys(room.store.keys)
+    made = keys.create("ann", ["author"], 1, "test")
+    keys.revoke(made.key.id, "test")
+    keys.identify(keys.create("bob", ["author"], None, "test").secret)
+    keys.add_git_identity("ann", "ann@corp.example", "test")
+    keys.add_git_identity("ann", "gone@corp.example", "test")
+    keys.remove_git_identity("gone@corp.example", "test")
+    assert room.store.control.audit_state()[2] == ()
+    engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
+    with engine.begin() as db:
+        tamper(db)
+    engine.dispose()
+    entries, head, differences = room.store.control.audit_state()
+    assert verified(entries, head).is_sound
+    assert differences
+
+
+def test_rows_from_before_there_were_seals_are_held_against_older_entries(
+    written: Path, tmp_path: Path
+) -> None:
+    shutil.copy(written, tmp_path / "ops.db")
+    engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
+    with engine.begin() as db:
+        for entry in entries_of(db):
+            older = {name: value for name, value in entry.detail.items() if name != "sealed"}
+            put(db, replace(entry, detail=older))
+    room = Room(tmp_path / "ops.db")
+    assert room.store.control.audit_state()[2] == ()
+    with engine.begin() as db:
+        rename_an_approver(db)
+    engine.dispose()
+    assert room.store.control.audit_state()[2]
 
 
 def test_every_change_has_its_entry_in_the_same_transaction(tmp_path: Path) -> None:
@@ -187,6 +376,7 @@ def test_the_command_checks_exports_and_finds(
     written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copy(written, tmp_path / "ops.db")
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
     monkeypatch.setenv("OPS_STORE_URL", f"sqlite:///{tmp_path / 'ops.db'}")
     run = CliRunner().invoke
     sound = run(cli, ["audit", "verify"])

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from tests.unit.control.control_room import ANN, Room, document, make_database
 
+from headgate.control.identity.model import ROLES, Identity
 from headgate.control.masking import is_tagged, masked_header
 from headgate.control.recent import Record, Span, shared_out
 from headgate.control.service import FilterService
-from headgate.errors import DeclarationError, UnavailableError
+from headgate.errors import DeclarationError, ForbiddenError, UnavailableError
 from headgate.variables import MASK
 
+VERA = Identity("vera", frozenset({"viewer"}))
 CANARY = "CANARY-1HGCM82633A004352"
 
 
@@ -67,7 +69,7 @@ def mixed(n: int) -> list[bytes | None]:
 
 
 def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
-    found = service_on(room, Memory(mixed(30))).preview(document())
+    found = service_on(room, Memory(mixed(30))).preview(ANN, document())
     assert (found.events, found.refused, found.tombstones) == (30, 1, 1)
     assert (found.matched, found.added, found.removed) == (10, 10, 0)
     assert (found.read, found.unread) == ({"0": (0, 32)}, "")
@@ -76,21 +78,23 @@ def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
 
 def test_a_changed_filter_shows_what_comes_and_what_goes(room: Room) -> None:
     room.live()
-    found = service_on(room, Memory(mixed(30))).preview(document(value="DEALER-002"), samples=3)
+    found = service_on(room, Memory(mixed(30))).preview(
+        ANN, document(value="DEALER-002"), samples=3
+    )
     assert (found.added, found.removed, found.kept) == (10, 10, 0)
     assert [sample.offset for sample in found.samples_added] == [22, 25, 28]
     assert {sample.header_data["dealerId"] for sample in found.samples_removed} == {"DEALER-001"}  # type: ignore[index]
 
 
 def test_only_the_last_events_are_looked_at(room: Room) -> None:
-    found = service_on(room, Memory(mixed(30))).preview(document(), last=11)
+    found = service_on(room, Memory(mixed(30))).preview(ANN, document(), last=11)
     assert found.read == {"0": (21, 32)}
     assert found.events == 9
 
 
 def test_a_stored_filter_is_asked_for_by_its_id(room: Room) -> None:
     room.service.create(ANN, document())
-    assert service_on(room, Memory(mixed(3))).preview("one").matched == 1
+    assert service_on(room, Memory(mixed(3))).preview(ANN, "one").matched == 1
 
 
 def test_no_sample_shows_what_a_person_may_not_see(room: Room) -> None:
@@ -104,7 +108,7 @@ def test_no_sample_shows_what_a_person_may_not_see(room: Room) -> None:
             "valueType": "number",
         },
     ]
-    found = service_on(room, Memory(mixed(6))).preview(document(conditions=asked))
+    found = service_on(room, Memory(mixed(6))).preview(ANN, document(conditions=asked))
     shown = found.samples_added[0].header_data
     assert found.added == 2
     assert CANARY not in repr(found)
@@ -135,19 +139,19 @@ def test_other_names_are_not(name: str) -> None:
 
 def test_what_is_certain_is_said_without_any_event(room: Room) -> None:
     room.live("one")
-    same = service_on(room, Memory([])).preview(document("two"))
+    same = service_on(room, Memory([])).preview(ANN, document("two"))
     assert [(remark.kind, remark.other) for remark in same.remarks] == [("equal", "one")]
     narrow = [
         *document()["conditions"],
         {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
     ]
-    inside = service_on(room, Memory([])).preview(document("two", conditions=narrow))
+    inside = service_on(room, Memory([])).preview(ANN, document("two", conditions=narrow))
     assert [(remark.kind, remark.other) for remark in inside.remarks] == [("contained", "one")]
 
 
 def test_a_broker_that_is_away_leaves_the_rest_of_the_answer(room: Room) -> None:
     room.live("one")
-    found = service_on(room, Away([])).preview(document("two"))
+    found = service_on(room, Away([])).preview(ANN, document("two"))
     assert found.unread == "the broker is away"
     assert (found.events, [remark.kind for remark in found.remarks]) == (0, ["equal"])
 
@@ -155,7 +159,7 @@ def test_a_broker_that_is_away_leaves_the_rest_of_the_answer(room: Room) -> None
 def test_readers_of_the_same_topic_are_named(room: Room) -> None:
     room.live("one")
     shared = document("two", outputTopic="filtered-one")
-    found = service_on(room, Memory([])).preview(shared)
+    found = service_on(room, Memory([])).preview(ANN, shared)
     assert {(one.consumer, one.filters) for one in found.consumers} == {
         ("two-consumer", ("two", "one")),
         ("one-consumer", ("two", "one")),
@@ -164,7 +168,67 @@ def test_readers_of_the_same_topic_are_named(room: Room) -> None:
 
 def test_a_document_with_faults_has_no_preview(room: Room) -> None:
     with pytest.raises(DeclarationError):
-        service_on(room, Memory([])).preview({"id": "x"})
+        service_on(room, Memory([])).preview(ANN, {"id": "x"})
+
+
+def whole_vin(service: FilterService, by: Identity, wanted: int) -> str:
+    """A masked value found by halves, from counts alone."""
+    letters, known = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-", ""
+    for _ in range(wanted):
+        for letter in letters:
+            begins = {
+                "field": "header_data.vin",
+                "operator": "matches",
+                "value": f"^{known}{letter}",
+            }
+            one = {"field": "id", "operator": "equals", "value": "e0"}
+            if service.preview(by, document(conditions=[one, begins]), samples=0).matched:
+                known += letter
+                break
+    return known
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role not in ("producer",)])
+def test_counts_tell_no_masked_value_to_those_who_may_not_see_it(room: Room, role: str) -> None:
+    by = Identity("vera", frozenset({role}))
+    service = service_on(room, Memory([event(0, "DEALER-001")]))
+    if role in ("operator", "auditor", "admin"):
+        assert whole_vin(service, by, 3) == CANARY[:3]
+    else:
+        with pytest.raises(ForbiddenError, match=r"header_data\.vin"):
+            whole_vin(service, by, 3)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["header_data", "header_data.vin", "header_data.car.VIN", "header_data.owner.x[0].y",
+     "header_data.items[0].price", "header_data.items[0][1].amountPaid"],
+)  # fmt: skip
+@pytest.mark.parametrize("inside", ["all", "any", "not"])
+def test_a_masked_field_is_found_however_deep_it_stands(
+    room: Room, field: str, inside: str
+) -> None:
+    asked = {"field": field, "operator": "equals", "value": "x"}
+    part = {inside: asked if inside == "not" else [asked, *document()["conditions"]]}
+    with pytest.raises(ForbiddenError):
+        service_on(room, Memory([])).preview(VERA, document(conditions=[part]))
+
+
+def test_a_stored_filter_is_dry_run_by_everybody(room: Room) -> None:
+    """Its conditions are its author's, under their name: nobody asks freely this way."""
+    about = [{"field": "header_data.vin", "operator": "isNotNull"}]
+    room.service.create(ANN, document(conditions=about))
+    assert service_on(room, Memory(mixed(3))).preview(VERA, "one").matched == 3
+
+
+@pytest.mark.parametrize("by", [ANN, VERA], ids=lambda one: one.name)
+def test_only_topics_that_filters_read_are_looked_at(room: Room, by: Identity) -> None:
+    service = service_on(room, Memory(mixed(3)))
+    with pytest.raises(DeclarationError) as refused:
+        service.preview(by, document(source="payments"))
+    assert refused.value.faults[0].field == "/source"
+    room.service.create(ANN, document("two", source="payments"))
+    assert service.preview(by, document(source="payments")).matched == 1
 
 
 def test_partitions_give_evenly_and_more_where_others_have_too_few() -> None:

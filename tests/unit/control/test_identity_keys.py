@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.cli.main import cli
 from headgate.control.identity.keys import Keys, state
 from headgate.errors import NotFoundError, UnauthenticatedError, UsageError
 from headgate.store.ops import OpsStore
@@ -168,3 +170,35 @@ class _Empty:
 
 
 NO_KEYS = Keys(_Empty())  # type: ignore[arg-type]  # a store in which nothing is ever found
+
+
+def test_an_identity_of_git_is_declared_listed_and_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPS_STORE_URL", f"sqlite:///{tmp_path / 'ops.db'}")
+    run = CliRunner().invoke
+    assert run(cli, ["keys", "git", "add", "alice", "Alice.Smith@Corp.example"]).exit_code == 0
+    assert run(cli, ["keys", "git", "add", "bob", "<alice.smith@corp.example>"]).exit_code == 0
+    listed = run(cli, ["-o", "json", "keys", "git", "list"]).output
+    assert '"alice.smith@corp.example"' in listed
+    assert '"bob"' in listed
+    assert "alice\n" not in listed
+    assert run(cli, ["keys", "git", "remove", "alice.smith@corp.example"]).exit_code == 0
+    again = run(cli, ["keys", "git", "remove", "alice.smith@corp.example"])
+    assert isinstance(again.exception, NotFoundError)
+    with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
+        actions = [one.action for one in store.control.audit()]
+        assert store.keys.git_identities() == ()
+    assert actions == ["add_git_identity", "add_git_identity", "remove_git_identity"]
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [("alice", ""), ("alice", "<>"), ("alice", "x" * 201), ("system", "a@x"), ("Alice", "a@x"), ("", "a@x"),
+     ("al\u034fice", "a@x"), ("git:x", "a@x")],
+)  # fmt: skip
+def test_an_identity_of_git_that_makes_no_sense_is_not_declared(
+    keys: Keys, name: str, identity: str
+) -> None:
+    with pytest.raises(UsageError):
+        keys.add_git_identity(name, identity, "test")

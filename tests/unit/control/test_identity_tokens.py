@@ -8,6 +8,7 @@ import hmac
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from headgate.control.approvals import is_among
+from headgate.control.identity.model import person
 from headgate.control.identity.tokens import (
     Issuer,
     KeyInFile,
@@ -142,8 +145,59 @@ def test_one_person_has_one_name_in_tokens_and_keys(verifier: TokenVerifier, sub
     assert verifier.identify(signed(sub=sub)).name == "alice@corp"
 
 
+UNSEEN = (
+    0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x200B, 0x200D, 0x202E, 0x2060,
+    0x2800, 0x3164, 0xFE00, 0xFE0F, 0xFEFF, 0xFFA0, 0x1BCA0, 0x1D173, 0xE0001, 0xE0100, 0xE01EF,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("point", UNSEEN, ids=hex)
+@pytest.mark.parametrize("place", [0, 2, 5])
+def test_a_name_that_looks_like_another_is_refused_and_is_the_same_person(
+    verifier: TokenVerifier, point: int, place: int
+) -> None:
+    sub = "alice"[:place] + chr(point) + "alice"[place:]
+    with pytest.raises(UnauthenticatedError):
+        verifier.identify(signed(sub=sub))
+    assert person(sub) == "alice"
+    assert is_among(sub, ["Alice"])
+
+
+def test_another_claim_can_be_the_name() -> None:
+    verifier = TokenVerifier(replace(ISSUER, name_claim="email"), OneKey())
+    made = {"sub": "auth0|12345", "email": "Alice@Corp.example"}
+    assert verifier.identify(signed(**made)).name == "alice@corp.example"
+    assert verifier.identify(signed(**made, email_verified=True)).name == "alice@corp.example"
+    with pytest.raises(UnauthenticatedError) as unverified:
+        verifier.identify(signed(**made, email_verified=False))
+    assert "has not verified" in unverified.value.why
+    with pytest.raises(UnauthenticatedError) as missing:
+        verifier.identify(signed(sub="alice"))
+    assert "lacks" in missing.value.why
+
+
+def test_the_claim_of_the_name_is_a_setting(tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_bytes(pem(RSA))
+    given: dict[str, Any] = {
+        "jwt_issuer": ISSUER.name,
+        "jwt_audience": "headgate",
+        "jwt_public_key": "key.pem",
+    }
+    usual = verifier_of(Settings(root=tmp_path, **given))
+    mail = verifier_of(Settings(root=tmp_path, **given, jwt_name_claim="email"))
+    token = signed(sub="ann", email="ann@corp.example")
+    assert usual is not None
+    assert mail is not None
+    assert (usual.identify(token).name, mail.identify(token).name) == ("ann", "ann@corp.example")
+
+
+class OneKey:
+    def of(self, token: str) -> Any:
+        return RSA.public_key()
+
+
 @pytest.mark.parametrize(
-    "sub", ["system", "System", "nobody", "NOBODY ", "local", "local:root", " "]
+    "sub", ["git:alice", "system", "System", "nobody", "NOBODY ", "local", "local:root", " "]
 )
 def test_nobody_bears_the_name_of_one_of_our_own_actors(verifier: TokenVerifier, sub: str) -> None:
     with pytest.raises(UnauthenticatedError):

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headgate.control.audit import head_trailer
 from headgate.control.git.drift import drift_of, restored, writers
 from headgate.control.git.model import Drift, DriftKind
+from headgate.control.git.people import KnownPeople
 from headgate.control.git.store import GitStore
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import require
-from headgate.control.revisions import document_text, drafted
+from headgate.control.revisions import document_text
 from headgate.control.service import FilterService
-from headgate.errors import UnavailableError
+from headgate.errors import HeadgateError, UnavailableError
 from headgate.spec.filter_loader import parse_text
+from headgate.store.control_model import Status
 
 SUBMITTED = (DriftKind.ONLY_IN_GIT, DriftKind.DIFFERS)
-# The filters, and the commits that were made.
-Done = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Side(StrEnum):
@@ -30,12 +31,41 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True)
+class NotMended:
+    """A filter that could not be mended, and why."""
+
+    filter: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Mended:
-    """What was done, and what still differs: what was submitted differs until it is approved."""
+    """What was done, what was not, and what still differs: what was submitted does until it is approved."""
 
     filters: tuple[str, ...]
     commits: tuple[str, ...]
+    refused: tuple[NotMended, ...]
     left: tuple[Drift, ...]
+
+
+@dataclass
+class _Work:
+    """What is done so far, filter by filter."""
+
+    filters: list[str] = field(default_factory=list[str])
+    commits: list[str] = field(default_factory=list[str])
+    refused: list[NotMended] = field(default_factory=list[NotMended])
+
+    @contextmanager
+    def mending(self, filter_id: str) -> Generator[None]:
+        """One filter's fault is its own: the others are mended all the same."""
+        try:
+            yield
+            self.filters.append(filter_id)
+        except UnavailableError:
+            raise
+        except HeadgateError as error:
+            self.refused.append(NotMended(filter_id, error.one_line))
 
 
 def found(service: FilterService) -> tuple[Drift, ...]:
@@ -45,39 +75,51 @@ def found(service: FilterService) -> tuple[Drift, ...]:
 
 
 def mend(service: FilterService, by: Identity, side: Side, only: Collection[str] = ()) -> Mended:
-    """Mend all drift, or that of these filters, on one side."""
+    """Mend all drift, or that of these filters, on one side: each filter in a transaction of its own."""
     require(by, "mendDrift")
     drifts = [one for one in found(service) if not only or one.filter in only]
-    mended = _in_git if side is Side.GIT else _in_store
-    names, commits = mended(service, by, drifts)
-    if names:
+    work = _Work()
+    if side is Side.GIT:
+        _mend_git(service, by, drifts, work)
+    else:
+        _mend_store(service, by, drifts, work)
+    if work.filters:
         with service.store.control.change() as change:
-            change.audit(by.name, "mend_drift", side.value, filters=list(names))
-    return Mended(names, commits, found(service))
+            change.audit(by.name, "mend_drift", side.value, filters=work.filters)
+    refused, commits = tuple(work.refused), tuple(work.commits)
+    return Mended(tuple(work.filters), commits, refused, found(service))
 
 
-def _in_git(service: FilterService, by: Identity, drifts: Sequence[Drift]) -> Done:
+def _mend_git(service: FilterService, by: Identity, drifts: Sequence[Drift], work: _Work) -> None:
     """What was accepted, again; the remote gets it now, or when it answers."""
     git = _git(service)
-    commits = restored(git, drifts, by.name)
+    trailer = head_trailer(service.store.control.audit_head())
+    for drift in drifts:
+        with work.mending(drift.filter):
+            work.commits.extend(restored(git, [drift], by.name, trailer))
     with suppress(UnavailableError):
         git.push()
-    return tuple(one.filter for one in drifts), commits
 
 
-def _in_store(service: FilterService, by: Identity, drifts: Sequence[Drift]) -> Done:
+def _mend_store(service: FilterService, by: Identity, drifts: Sequence[Drift], work: _Work) -> None:
     """As if its authors had sent it: none of them may approve it. Nothing is deleted this way."""
-    taken = [one for one in drifts if one.kind in SUBMITTED]
     for operation in ("createFilter", "updateFilter"):
         require(by, operation)
-    drafts = {one.filter: drafted(parse_text(one.git or "")) for one in taken}
-    for one in taken:
-        wrote = writers(_git(service), one)
-        if one.kind is DriftKind.ONLY_IN_GIT:
-            service.create(by, drafts[one.filter].declared, also=wrote)
-        else:
-            service.update(by, one.filter, drafts[one.filter].declared, also=wrote)
-    return tuple(drafts), ()
+    people = KnownPeople.of(service.store)
+    for drift in drifts:
+        if drift.kind in SUBMITTED:
+            with work.mending(drift.filter):
+                also = people.authors(writers(_git(service), drift))
+                _submit(service, by, drift, also)
+
+
+def _submit(service: FilterService, by: Identity, drift: Drift, also: frozenset[str]) -> None:
+    declared = parse_text(drift.git or "")
+    record = service.store.control.filter(drift.filter)
+    if record is None or record.status is Status.DELETED:
+        service.create(by, declared, also=also)
+    else:
+        service.update(by, drift.filter, declared, also=also)
 
 
 def _git(service: FilterService) -> GitStore:

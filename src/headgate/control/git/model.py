@@ -12,6 +12,9 @@ from headgate.errors import UsageError
 FOLDER = "schemas/v1/filters"
 LONGEST_ID = 200
 _ID = re.compile(r"[a-z0-9-]+")
+# The trailer that says where the audit log ended when a commit was made.
+AUDIT_HEAD = "Audit-Head"
+MAIL = "headgate.invalid"
 
 
 def file_of(filter_id: str) -> str:
@@ -32,19 +35,58 @@ def id_of(path: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class GitIdentity:
+    """A name and a mail address as a commit gives them; anybody may write any."""
+
+    name: str
+    mail: str
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.mail}>".strip()
+
+
+HEADGATE = GitIdentity("Headgate", f"headgate@{MAIL}")
+
+
+@dataclass(frozen=True)
 class Commit:
-    """One commit that touched a filter's file."""
+    """One commit that touched a filter's file.
+
+    `at` is None where the commit has no date that a calendar knows: its author writes it.
+    """
 
     id: str
     author: str
-    at: datetime
+    at: datetime | None
     message: str
     mail: str = ""
+    committer: GitIdentity = HEADGATE
+    body: str = ""
 
     @property
-    def people(self) -> frozenset[str]:
-        """By all names under which its author may be known here."""
-        return frozenset({self.author, self.mail, self.mail.partition("@")[0]} - {""})
+    def writers(self) -> tuple[GitIdentity, ...]:
+        """Author, committer and co-authors; as a committer Headgate acts for the author alone."""
+        committer = () if self.committer == HEADGATE else (self.committer,)
+        return (GitIdentity(self.author, self.mail), *committer, *co_authors(self.body))
+
+    @property
+    def audit_head(self) -> str | None:
+        """The end of the audit log when Headgate made this commit; None where it says nothing."""
+        if self.committer != HEADGATE:
+            return None
+        values = re.findall(rf"(?m)^{AUDIT_HEAD}:[ \t]*(\S+)[ \t]*$", self.body)
+        return values[-1] if values else None
+
+
+def co_authors(body: str) -> tuple[GitIdentity, ...]:
+    """Everybody whom a line `Co-authored-by:` names, wherever in the message it stands."""
+    lines = re.findall(r"(?im)^[ \t]*co-authored-by[ \t]*:(.*)$", body)
+    return tuple(_identity_in(line) for line in lines)
+
+
+def _identity_in(line: str) -> GitIdentity:
+    name, _, mail = line.partition("<")
+    return GitIdentity(name.strip(), mail.partition(">")[0].strip())
 
 
 class DriftKind(StrEnum):
@@ -65,6 +107,8 @@ class Drift:
     store: str | None
     git: str | None
     commit: Commit | None = None
+    # The tip of the branch that `git` was read from: who wrote it is looked up there too.
+    tip: str | None = None
 
     @property
     def words(self) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headgate.errors import OperationError, UnavailableError
+from headgate.errors import UnavailableError
 from headgate.variables import without_secrets
 
 SECONDS = 30.0
@@ -47,18 +47,26 @@ class Git:
 
     def text(self, *words: str, given: str = "", extra: Mapping[str, str] | None = None) -> str:
         """What git printed, without the last line end."""
-        return self.run(*words, given=given.encode(), extra=extra).decode().rstrip("\n")
+        told = self.run(*words, given=given.encode(), extra=extra)
+        return told.decode(errors="replace").rstrip("\n")
 
     def run(self, *words: str, given: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
         """What git printed; raises when it fails or takes too long."""
         done = self.tried(*words, given=given, extra=extra)
         if done.returncode:
-            raise OperationError(
-                f"git {words[0]} failed in {self.folder}",
-                why=without_secrets(done.stderr.decode(errors="replace").strip()),
-                fix="look at the repository with git; nothing was changed in the ops store",
-            )
+            raise self.failure(words, done)
         return done.stdout
+
+    def failure(
+        self, words: Sequence[str], done: subprocess.CompletedProcess[bytes]
+    ) -> UnavailableError:
+        """What git said, without the folder, which is nobody's business who asks over the API."""
+        told = done.stderr.decode(errors="replace").strip()
+        return UnavailableError(
+            f"git {words[0]} failed",
+            why=without_secrets(told.replace(str(self.folder), f"…/{self.folder.name}")),
+            fix="look at the repository with git; nothing was changed in the ops store",
+        )
 
     def tried(
         self, *words: str, given: bytes = b"", extra: Mapping[str, str] | None = None
@@ -84,7 +92,6 @@ class Git:
         except subprocess.TimeoutExpired as error:
             raise UnavailableError(
                 f"git {words[0]} took longer than {self._seconds:g} s",
-                why=f"in {self.folder}",
                 fix="look whether the remote answers",
             ) from error
 

@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from headgate.control.git.model import Pulled, Remote, id_of
-from headgate.control.git.objects import Objects, Signature
+from headgate.control.git.objects import Objects
 from headgate.errors import UnavailableError
 from headgate.variables import without_secrets
 
-_AUTHOR = "%an%x00%ae%x00%at +0000%x00%B"
+
+@dataclass(frozen=True)
+class RemoteAddress:
+    """Where a remote is, and what git has to know to be let in there.
+
+    Arguments of a process are read by every user of the machine, so a password or a token of the
+    address goes to git by its environment, as configuration that holds for this address alone.
+    """
+
+    url: str
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(cls, repository: str) -> RemoteAddress:
+        """The address without user and password; for ssh the user stays, which is no secret."""
+        parts = urlsplit(repository)
+        if "@" not in parts.netloc:
+            return cls(repository, {})
+        if parts.scheme not in ("http", "https"):
+            return cls(urlunsplit(parts._replace(netloc=_without_password(parts))), {})
+        url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        header = f"Authorization: Basic {b64encode(login.encode()).decode()}"
+        return cls(
+            url,
+            {
+                "GIT_CONFIG_COUNT": "1",
+                "GIT_CONFIG_KEY_0": f"http.{url}.extraHeader",
+                "GIT_CONFIG_VALUE_0": header,
+            },
+        )
+
+
+def _without_password(parts: SplitResult) -> str:
+    user, _, host = parts.netloc.rpartition("@")
+    return f"{user.partition(':')[0]}@{host}"
 
 
 @dataclass(frozen=True)
@@ -18,7 +56,7 @@ class RemoteBranch:
     """The branch of this name at `remote`."""
 
     objects: Objects
-    remote: str
+    remote: RemoteAddress
     branch: str
 
     @property
@@ -31,16 +69,16 @@ class RemoteBranch:
 
     def fetch(self) -> str | None:
         """The remote's tip, with its objects here; None while it has no such branch."""
-        listed = self._asked("ls-remote", "--", self.remote, self._ref)
+        listed = self._asked("ls-remote", "--", self.remote.url, self._ref)
         if not any(line.endswith(f"\t{self._ref}") for line in listed.splitlines()):
             return None
         spec = f"+{self._ref}:{self._tracking}"
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-        self._asked("fetch", *quiet, "--", self.remote, spec)
+        self._asked("fetch", *quiet, "--", self.remote.url, spec)
         return self.objects.commit_of(self._tracking)
 
     def standing(self, ours: str | None, theirs: str | None) -> Remote:
-        name = without_secrets(self.remote)
+        name = self.remote.url
         if ours is None or theirs is None:
             count = self.objects.git.text
             ahead = int(count("rev-list", "--count", ours)) if ours else 0
@@ -64,8 +102,8 @@ class RemoteBranch:
 
     def push(self, tip: str) -> bool:
         """Whether the remote took it; not when it moved in the meantime."""
-        words = ("push", "--porcelain", "--no-verify", "--", self.remote, f"{tip}:{self._ref}")
-        done = self.objects.git.tried(*words)
+        words = ("push", "--porcelain", "--no-verify", "--", self.remote.url, f"{tip}:{self._ref}")
+        done = self._tried(*words)
         if done.returncode == 0:
             self.objects.git.run("update-ref", self._tracking, tip)
             return True
@@ -82,43 +120,43 @@ class RemoteBranch:
         """One commit of ours after the other; one that changes nothing any more is left out."""
         tip, count, touched = theirs, 0, set[str]()
         for commit in lacking:
-            touched |= set(self._paths(commit))
-            tree = self.objects.write(tip, self._changes(commit))
+            changes = self._changes(commit)
+            touched |= set(changes)
+            tree = self.objects.write_entries(tip, list(changes.values()))
             if tree != self.objects.git.text("rev-parse", f"{tip}^{{tree}}"):
-                signature, message = self._told(commit)
-                tip, count = self.objects.commit(tree, tip, signature, message), count + 1
+                tip, count = self.objects.replay(commit, tree, tip), count + 1
         base = self.objects.git.tried("merge-base", lacking[-1], theirs).stdout.decode().strip()
         foreign = set(self._changed(base, theirs)) if base else set(self.objects.files_at(theirs))
         ours = {name for path in touched if (name := id_of(path))}
         return Pulled(tip, changed, count, tuple(sorted(foreign & ours)))
 
-    def _changes(self, commit: str) -> dict[str, str | None]:
-        return {path: self.objects.text_at(commit, path) for path in self._paths(commit)}
-
-    def _paths(self, commit: str) -> list[str]:
-        words = ("diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-only", "--no-renames")
-        told = self.objects.git.run(*words, commit).decode()
-        return [path for path in told.split("\0") if path]
-
-    def _told(self, commit: str) -> tuple[Signature, str]:
-        told = self.objects.git.text("log", "-1", f"--format={_AUTHOR}", commit)
-        name, mail, at, message = told.split("\0", 3)
-        return Signature(name, mail, at), message
+    def _changes(self, commit: str) -> dict[str, bytes]:
+        """What a commit changed, by path, as lines of `update-index --index-info`."""
+        words = ("diff-tree", "-r", "-z", "--root", "--no-commit-id", "--raw", "--no-renames")
+        fields = self.objects.git.run(*words, commit).split(b"\0")[:-1]
+        changes: dict[str, bytes] = {}
+        for facts, path in zip(fields[::2], fields[1::2], strict=True):
+            _, mode, _, blob, *_ = facts.split()
+            changes[path.decode(errors="replace")] = b"%s %s\t%s\0" % (mode, blob, path)
+        return changes
 
     def _changed(self, before: str, after: str) -> tuple[str, ...]:
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
-        paths = self.objects.git.run(*words).decode().split("\0")
+        paths = self.objects.git.run(*words).decode(errors="replace").split("\0")
         return tuple(sorted(name for path in paths if (name := id_of(path))))
 
+    def _tried(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        return self.objects.git.tried(*words, extra=self.remote.environment)
+
     def _asked(self, *words: str) -> str:
-        done = self.objects.git.tried(*words)
+        done = self._tried(*words)
         if done.returncode:
             raise self._away(done.stderr.decode(errors="replace"))
-        return done.stdout.decode()
+        return done.stdout.decode(errors="replace")
 
     def _away(self, told: str) -> UnavailableError:
         return UnavailableError(
-            f"the git repository {without_secrets(self.remote)} cannot be reached or written",
+            f"the git repository {self.remote.url} cannot be reached or written",
             why=without_secrets(told.strip()),
             fix="check GIT_REPOSITORY and GIT_BRANCH; commits wait here until it answers",
         )

@@ -8,6 +8,7 @@ be. GIT_REPOSITORY, when given, is the remote that the branch is pulled from and
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 from headgate.control.git.model import Commit, Pulled, Remote, file_of
 from headgate.control.git.objects import Objects, signed
 from headgate.control.git.plumbing import Git
-from headgate.control.git.remote import RemoteBranch
+from headgate.control.git.remote import RemoteAddress, RemoteBranch
 from headgate.errors import ConflictError, SettingsError
 from headgate.profile import PRIVATE_FOLDER
 
@@ -30,6 +31,7 @@ STALE_SECONDS = 3.0
 # Whoever talks to the remote holds another one than who moves the branch.
 LOCK, NETWORK_LOCK = "headgate.lock", "headgate-remote.lock"
 HISTORY = 100
+_LOG = logging.getLogger("headgate.git")
 
 
 def _now() -> datetime:
@@ -49,7 +51,7 @@ class GitStore:
         self.folder, self.branch, self.remote = folder, branch, remote
         self._git, self._clock = Git(folder), clock
         self._objects = Objects(self._git)
-        self._ready = False
+        self._seen = False
 
     def commit(self, filter_id: str, text: str, author: str, message: str) -> str:
         """Commit this text as the filter's file; when it stands there already, the commit that put it there."""
@@ -63,15 +65,29 @@ class GitStore:
         """The filter's file at a commit, or at the tip of the branch."""
         return self._objects.text_at(commit or self.tip(), file_of(filter_id))
 
-    def files(self) -> dict[str, str]:
-        """Every filter's file at the tip of the branch."""
-        return self._objects.files_at(self.tip())
+    def files(self, tip: str | None = None) -> dict[str, str]:
+        """Every filter's file at a commit, or at the tip of the branch."""
+        return self._objects.files_at(tip or self.tip())
 
     def history(
-        self, filter_id: str, limit: int = HISTORY, known: str | None = None
+        self,
+        filter_id: str,
+        limit: int = HISTORY,
+        known: str | None = None,
+        tip: str | None = None,
     ) -> tuple[Commit, ...]:
         """The commits of one filter, newest first; those that the commit `known` has are left out."""
-        return self._objects.history(self.tip(), file_of(filter_id), limit, known)
+        return self._objects.history(tip or self.tip(), file_of(filter_id), limit, known)
+
+    def audit_heads(self) -> dict[str, str]:
+        """Where the audit log ended when each of our commits was made, by commit.
+
+        A repository that is not there knows none, and is not made by asking.
+        """
+        if not (self.folder / "HEAD").is_file():
+            return {}
+        commits = self._objects.history(self._objects.commit_of(self._ref))
+        return {one.id: one.audit_head for one in commits if one.audit_head}
 
     def tip(self) -> str | None:
         """The newest commit; None while there is none."""
@@ -115,7 +131,7 @@ class GitStore:
         return f"refs/heads/{self.branch}"
 
     def _branch(self) -> RemoteBranch:
-        return RemoteBranch(self._objects, self.remote, self.branch)
+        return RemoteBranch(self._objects, RemoteAddress.of(self.remote), self.branch)
 
     def _joined(self, theirs: str | None) -> Pulled:
         """Our branch with what was fetched."""
@@ -125,7 +141,7 @@ class GitStore:
                 joined = self._branch().joined(before, theirs)
                 if joined.tip == (before or "") or self._swapped(joined.tip, before):
                     return joined
-        raise _contended(self.folder)
+        raise _contended(self.branch)
 
     def _change(self, filter_id: str, text: str | None, author: str, message: str) -> str:
         path = file_of(filter_id)
@@ -139,7 +155,7 @@ class GitStore:
                 new = self._objects.commit(tree, tip, signed(author, self._clock()), message)
                 if self._swapped(new, tip):
                     return new
-        raise _contended(self.folder)
+        raise _contended(self.branch)
 
     def _swapped(self, new: str, old: str | None) -> bool:
         """The branch moves only if it still is where it was read."""
@@ -165,13 +181,17 @@ class GitStore:
             yield
 
     def _need(self) -> None:
-        if not self._ready:
+        """Make the repository where there is none, also where somebody deleted it meanwhile."""
+        if not self._seen:
             _check_names(self._git, self.branch, self.remote)
-            if not (self.folder / "HEAD").is_file():
-                _make(self.folder, self.branch)
-            if self.folder.stat().st_uid == os.geteuid():
-                self.folder.chmod(PRIVATE_FOLDER)  # one of an earlier version may be open to all
-            self._ready = True
+        gone = not (self.folder / "HEAD").is_file() and not (self.folder / "objects").exists()
+        if gone:
+            _make(self.folder, self.branch)
+            if self._seen:
+                _LOG.warning("the git repository %s was gone: made an empty one", self.folder)
+        if (gone or not self._seen) and self.folder.stat().st_uid == os.geteuid():
+            self.folder.chmod(PRIVATE_FOLDER)  # one of an earlier version may be open to all
+        self._seen = True
 
 
 def _check_names(git: Git, branch: str, remote: str) -> None:
@@ -196,11 +216,14 @@ def _make(folder: Path, branch: str) -> None:
         aside.rename(folder)
     except OSError:
         shutil.rmtree(aside)
+        if not (folder / "objects").exists():
+            # What is left of a deleted one, such as a lock that was taken meanwhile.
+            Git(folder).run("init", *words)
 
 
-def _contended(folder: Path) -> ConflictError:
+def _contended(branch: str) -> ConflictError:
     return ConflictError(
-        f"the branch in {folder} could not be moved",
+        f"the branch {branch} of the git store could not be moved",
         why="somebody else moves it, or holds its lock",
         fix="try again",
     )

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headgate.control.identity.model import ROLES, Identity, is_reserved
+from headgate.control.identity.model import ROLES, Identity, is_reserved, person
 from headgate.errors import NotFoundError, UnauthenticatedError, UsageError
 from headgate.spec.refusal import suggestion
-from headgate.store.control_model import ApiKey
+from headgate.store.control_model import ApiKey, OwnedGitIdentity
 from headgate.store.keys import KeyStore
 
 PREFIX = "hg_"
 ID_LENGTH = 12
+LONGEST_IDENTITY = 200
 NAME = re.compile(r"[a-z0-9][a-z0-9@._-]{0,99}")
 _FORM = re.compile(rf"{PREFIX}([a-z0-9]{{{ID_LENGTH}}})_([A-Za-z0-9_-]{{43}})")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -69,6 +70,24 @@ class Keys:
             raise NotFoundError("there is no key of this id", fix=suggestion(bare, known, "keys"))
         return found
 
+    def git_identities(self) -> tuple[OwnedGitIdentity, ...]:
+        """Whose each declared identity of git is."""
+        return self._store.git_identities()
+
+    def add_git_identity(self, name: str, identity: str, by: str) -> OwnedGitIdentity:
+        """Say who commits under a mail address or a name of git."""
+        _check_name(name)
+        owned = OwnedGitIdentity(_git_identity(identity), name)
+        self._store.add_git_identity(owned, by)
+        return owned
+
+    def remove_git_identity(self, identity: str, by: str) -> None:
+        """Let an identity of git be nobody's again; NotFoundError when it was nobody's."""
+        if not self._store.remove_git_identity(_git_identity(identity), by):
+            known = [one.identity for one in self._store.git_identities()]
+            fix = suggestion(identity, known, "identities")
+            raise NotFoundError(f"{identity} is nobody's identity in git", fix=fix)
+
     def identify(self, credentials: str) -> Identity:
         """Whose key this is; UnauthenticatedError unless it holds."""
         form = _FORM.fullmatch(credentials)
@@ -80,6 +99,12 @@ class Keys:
             raise _refused(f"it is {state(key, self._store.now())}")
         self._store.used(key)
         return Identity(key.name, frozenset(key.roles), key.id)
+
+
+def key_id_in(credentials: str) -> str | None:
+    """The id in a text that has the form of a key; it says nothing of whether the key holds."""
+    form = _FORM.fullmatch(credentials)
+    return form[1] if form else None
 
 
 def state(key: ApiKey, now: datetime) -> str:
@@ -100,14 +125,34 @@ def _refused(why: str) -> UnauthenticatedError:
     )
 
 
+def _git_identity(text: str) -> str:
+    """A mail address or a name as commits are compared with it."""
+    identity = person(text.strip().strip("<>"))
+    if not 0 < len(identity) <= LONGEST_IDENTITY or not identity.isprintable():
+        raise UsageError(
+            "this is no identity of git",
+            fix="give a mail address or a name as `git log --format='%an %ae'` shows it",
+        )
+    return identity
+
+
+def _check_name(name: str) -> None:
+    if not name or person(name) != name or not name.isprintable() or len(name) > LONGEST_IDENTITY:
+        raise UsageError(
+            "the name is not one of a key or a token",
+            fix="write it as `headgate keys list` or the audit log shows it",
+        )
+    if is_reserved(name):
+        raise UsageError(f"{name} is what Headgate calls itself", fix="choose another name")
+
+
 def _check(name: str, roles: Sequence[str], days: float | None) -> None:
     if not NAME.fullmatch(name):
         raise UsageError(
             "the name of a key is a person's or a program's",
             fix="use small letters, digits and @ . _ -, at most 100",
         )
-    if is_reserved(name):
-        raise UsageError(f"{name} is what Headgate calls itself", fix="choose another name")
+    _check_name(name)
     if not roles:
         raise UsageError(
             "a key without a role may do nothing", fix=f"give one of {', '.join(ROLES)}"

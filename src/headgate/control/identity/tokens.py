@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import jwt
 
 from headgate.control.identity.loopback import is_loopback
-from headgate.control.identity.model import ROLES, Identity, is_reserved, person
+from headgate.control.identity.model import ROLES, Identity, has_unseen, is_reserved, person
 from headgate.errors import SettingsError, UnauthenticatedError, UnavailableError
 from headgate.settings import Settings
 
@@ -28,7 +28,8 @@ LEEWAY_SECONDS = 30
 KEYS_SECONDS = 5
 # So long an issuer that did not answer is not asked again.
 AWAY_SECONDS = 10
-NEEDED = ["exp", "iss", "aud", "sub"]
+NEEDED = ("exp", "iss", "aud")
+SUBJECT, MAIL = "sub", "email"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Issuer:
     name: str
     audience: str
     algorithms: tuple[str, ...]
+    name_claim: str = SUBJECT
 
     def __post_init__(self) -> None:
         if not self.algorithms or not ASYMMETRIC.issuperset(self.algorithms):
@@ -107,7 +109,7 @@ def _away() -> UnavailableError:
 
 
 class TokenVerifier:
-    """From a token to an identity: `sub` is the name, `roles` the roles; what we do not know is left out."""
+    """From a token to an identity: one claim is the name, `roles` the roles; what we do not know is left out."""
 
     def __init__(self, issuer: Issuer, keys: SigningKeys) -> None:
         self._issuer, self._keys = issuer, keys
@@ -120,7 +122,7 @@ class TokenVerifier:
             claims = self._claims(token)
         except jwt.PyJWTError as error:
             raise _refused(_why(error)) from error
-        return Identity(_name(claims["sub"]), _roles(claims.get("roles")))
+        return Identity(self._name(claims), _roles(claims.get("roles")))
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         if jwt.get_unverified_header(token).get("alg") not in self._issuer.algorithms:
@@ -132,8 +134,21 @@ class TokenVerifier:
             issuer=self._issuer.name,
             audience=self._issuer.audience,
             leeway=LEEWAY_SECONDS,
-            options={"require": NEEDED},
+            options={"require": [*NEEDED, self._issuer.name_claim]},
         )
+
+    def _name(self, claims: Mapping[str, Any]) -> str:
+        """The person that the claim names, in the one spelling that keys have too."""
+        claim = self._issuer.name_claim
+        if claim == MAIL and claims.get("email_verified") is False:
+            raise _refused("its issuer has not verified its `email`")
+        text = claims[claim]
+        name = person(text) if isinstance(text, str) and text.isprintable() else ""
+        if not 0 < len(name) <= LONGEST_NAME or is_reserved(name):
+            raise _refused(f"its `{claim}` is no name of a person")
+        if has_unseen(text):
+            raise _refused(f"its `{claim}` has characters that cannot be seen")
+        return name
 
 
 def verifier_of(settings: Settings) -> TokenVerifier | None:
@@ -141,21 +156,15 @@ def verifier_of(settings: Settings) -> TokenVerifier | None:
     if not settings.jwt_issuer:
         return None
     algorithms = tuple(word.strip() for word in settings.jwt_algorithms.split(","))
-    issuer = Issuer(settings.jwt_issuer, settings.need("jwt_audience"), algorithms)
+    issuer = Issuer(
+        settings.jwt_issuer, settings.need("jwt_audience"), algorithms, settings.jwt_name_claim
+    )
     if settings.jwt_public_key:
         return TokenVerifier(issuer, KeyInFile(settings.root / settings.jwt_public_key))
     source = settings.need("jwt_jwks")
     at_url = source.startswith(("http://", "https://"))
     keys = KeySetAtUrl(source) if at_url else KeySetInFile(settings.root / source)
     return TokenVerifier(issuer, keys)
-
-
-def _name(claim: object) -> str:
-    """The person that `sub` names, in the one spelling that keys have too."""
-    name = person(claim) if isinstance(claim, str) and claim.isprintable() else ""
-    if not 0 < len(name) <= LONGEST_NAME or is_reserved(name):
-        raise _refused("its `sub` is no name of a person")
-    return name
 
 
 def _roles(claim: object) -> frozenset[str]:
@@ -193,7 +202,7 @@ WHY: Mapping[type[jwt.PyJWTError], str] = {
     jwt.InvalidAlgorithmError: "its algorithm is not allowed",
     jwt.InvalidSignatureError: "its signature does not hold",
     jwt.ImmatureSignatureError: "it does not hold yet",
-    jwt.MissingRequiredClaimError: "it lacks one of exp, iss, aud and sub",
+    jwt.MissingRequiredClaimError: "it lacks one of exp, iss, aud and the claim of its name",
 }
 
 
