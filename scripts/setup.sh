@@ -38,9 +38,8 @@ new_venv() { [ -x "$bin/python" ] || "${PYTHON:-python3}" -m venv .venv; }
 
 install_spark() {
   # A wheel that is built to be unpacked at once need not be compressed.
-  local -a options=(--require-hashes)
-  [ -n "${UV:-}" ] || options+=(--config-settings=--build-option=--compression=stored)
-  install "${options[@]}" -r .venv/spark.txt
+  printf '[bdist_wheel]\ncompression = stored\n' >.venv/build.cfg
+  DIST_EXTRA_CONFIG=$PWD/.venv/build.cfg install --require-hashes -r .venv/spark.txt
 }
 
 find_java() { PYTHONPATH=src "$bin/python" -m headgate.engine.java --need || install --require-hashes -r requirements/java.txt; }
