@@ -54,14 +54,14 @@ class Feeder(threading.Thread):
 
     def __init__(self, bootstrap: str, topic: str, seed: int) -> None:
         super().__init__(name="feeder", daemon=True)
-        self._bootstrap, self._topic, self._rng = bootstrap, topic, Random(seed)
+        self._servers, self._topic, self._rng = bootstrap, topic, Random(seed)
         self._seed = seed
-        self._stop = threading.Event()
+        self._enough = threading.Event()
         self._producers: dict[bool, Any] = {}
         self.bursts, self.aborted, self.failed = 0, 0, 0
 
     def run(self) -> None:
-        while not self._stop.wait(0.4):
+        while not self._enough.wait(0.4):
             in_transaction = self.bursts % 3 > 0
             try:
                 self._send(in_transaction)
@@ -71,7 +71,7 @@ class Feeder(threading.Thread):
             self.bursts += 1
 
     def stop(self) -> None:
-        self._stop.set()
+        self._enough.set()
         self.join(120)
         assert not self.is_alive()
 
@@ -94,7 +94,7 @@ class Feeder(threading.Thread):
         from confluent_kafka import Producer
 
         if in_transaction not in self._producers:
-            options: dict[str, Any] = {"bootstrap.servers": self._bootstrap, "log_level": 0}
+            options: dict[str, Any] = {"bootstrap.servers": self._servers, "log_level": 0}
             if in_transaction:
                 options["transactional.id"] = f"feeder-{self._topic}"
             producer = Producer(options)

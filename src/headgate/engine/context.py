@@ -19,7 +19,7 @@ from headgate.store.ops import OpsStore
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run of one job on this driver."""
+    """One run of one job on this driver; `failures` counts its attempts that failed by its own fault."""
 
     run: Run
     settings: Settings
@@ -28,6 +28,7 @@ class RunContext:
     still_mine: Callable[[], None]
     stop: threading.Event = field(default_factory=threading.Event)
     faults: Faults = field(default_factory=Faults.from_environment)
+    failures: int = 0
 
     def protocol(self) -> BatchProtocol:
         return BatchProtocol(self.store, self.faults, self.still_mine)

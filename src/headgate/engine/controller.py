@@ -139,7 +139,7 @@ class Controller:
         while True:
             began = time.monotonic()
             try:
-                self._attempt(run, stop)
+                self._attempt(run, stop, tries)
                 return
             except LeaseLostError:
                 return
@@ -159,13 +159,19 @@ class Controller:
                     self._end(run, stop, failure)
                     return
 
-    def _attempt(self, run: Run, stop: threading.Event) -> None:
+    def _attempt(self, run: Run, stop: threading.Event, failures: int) -> None:
         job = self._jobs.get(run.kind)
         if job is None:
             raise OperationError(f"this engine has no job of kind {run.kind}")
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", run.job)
         context = RunContext(
-            run, self._settings(), self._session, self._store, lambda: self._still_mine(run), stop
+            run,
+            self._settings(),
+            self._session,
+            self._store,
+            lambda: self._still_mine(run),
+            stop,
+            failures=failures,
         )
         job(context)
         self._end(run, stop)

@@ -43,8 +43,7 @@ def run_replay(context: RunContext) -> None:
 def _note_failure(context: RunContext, error: Exception) -> None:
     """What cannot be judged waits for a person, unless the run is tried again by itself."""
     failure = explain(error)
-    run = context.store.run(context.run.job, context.run.number)
-    again = type(failure) is OperationError and run.restarts + 1 < TRIES
+    again = type(failure) is OperationError and context.failures + 1 < TRIES
     if failure.retryable or again or isinstance(failure, LeaseLostError):
         return
     for owed in context.store.routing.owed(context.run.subject, (Owing.WAITING,)):
