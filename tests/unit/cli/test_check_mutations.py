@@ -24,7 +24,7 @@ from headgate.spec.rule_feed_loader import load_feed
 
 ROOT = Path(__file__).parents[3]
 COPIED = ("datasets", "rules", "schemas", "contracts", "consumers", "connect")
-Check = Callable[[Path], None]
+Check = Callable[[Path], object]
 
 
 def command(*words: str) -> Check:
