@@ -107,7 +107,7 @@ def replaced(value: Any, steps: tuple[str | int, ...], new: Any) -> Any:
     if not steps:
         return new
     copy = value.copy()
-    copy[steps[0]] = replaced(value[steps[0]], steps[1:], new)
+    copy[steps[0]] = replaced(value[steps[0]], steps[1:], new) if len(steps) > 1 else new
     return copy
 
 
