@@ -106,8 +106,9 @@ def replaced(value: Any, steps: tuple[str | int, ...], new: Any) -> Any:
     """A copy with another value at this place."""
     if not steps:
         return new
+    first, rest = steps[0], steps[1:]
     copy = value.copy()
-    copy[steps[0]] = replaced(value[steps[0]], steps[1:], new)
+    copy[first] = replaced(value[first], rest, new) if rest else new
     return copy
 
 

@@ -66,8 +66,9 @@ goes into `If-Match`. Without it the change of somebody else could be overwritte
 nothing and is not taken. [api.md](../api.md) shows both calls.""",
     "HG-2003": """The body of a request is larger than the API takes. Send less at once: events in
 several bulk requests, a filter with fewer values.""",
-    "HG-2004": """As many of these are under way as the server allows: dry runs, looks at dead letters,
-event streams. Try again after the seconds that `Retry-After` names.""",
+    "HG-2004": """As many of these are under way as the server allows: dry runs, checks of documents,
+comparisons with git, looks at dead letters, event streams, connections that wait. Or too many wrong keys
+came from one address. Try again after the seconds that `Retry-After` names.""",
     "HG-2006": """The head or the body of a request did not come within the time that it may take. Send the
 whole request at once; a proxy in front of the server should read requests before it passes them on.""",
     "HG-2005": """The API takes JSON. Send `Content-Type: application/json` with the body.""",

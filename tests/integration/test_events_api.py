@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 from tests.integration.postgres import ROOT, rows
+from tests.mutations import mutated
 from tests.unit.api.asked import Asked, asked, people
 
 from headgate.api import events
@@ -102,6 +103,37 @@ def test_what_is_no_event_is_a_problem_and_never_a_fault_of_the_server(ask, body
     found = ask("POST", ONE, "paul", headers, content=body)
     assert found.status_code == status
     assert found.json()["code"].startswith("HG-")
+
+
+def test_an_odd_event_does_not_spoil_those_beside_it(ask, events_place):
+    good, other = sample(2).decode(), sample(3).decode()
+    time = '"createdDate": "2025-01-16T10:00:00Z"'
+    assert time in good
+    odd = [
+        good.replace(time, '"createdDate": "2025-01-15T10:00:00+23:59"'),
+        good.replace(time, f"{time}, {time}"),
+        good.replace('"id":', '"odd": 1e99999999999999999999, "id":'),
+    ]
+    far = good.replace(time, '"createdDate": "2025-01-15T10:00:00-15:59"')
+    bodies = [*odd, far.replace("service-dealer-002-test", "far-test"), other]
+    found = ask("POST", MANY, "paul", JSON, content=f"[{','.join(bodies)}]")
+    assert found.status_code == 207
+    statuses = [each["status"] for each in found.json()["results"]]
+    assert statuses[:3] == [422] * 3
+    assert set(statuses[3:]) <= {201, 409}
+    for each in odd:
+        assert ask("POST", ONE, "paul", JSON, content=each).status_code == 422
+
+
+def test_postgresql_takes_whatever_the_checks_let_through(ask):
+    """Every place of an event with something odd in it, a hundred events a request."""
+    texts = [text for _, text in mutated(json.loads(sample(1)))]
+    assert len(texts) > 500
+    for begin in range(0, len(texts), 100):
+        body = f"[{','.join(texts[begin : begin + 100])}]"
+        found = ask("POST", MANY, "paul", JSON, content=body.encode("utf-8", "surrogatepass"))
+        assert found.status_code in (201, 207), found.text
+        assert {each["status"] for each in found.json()["results"]} <= {201, 409, 422}
 
 
 def test_many_get_an_answer_each(ask, events_place):

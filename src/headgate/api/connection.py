@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from headgate.api.manners import SAFE_HEADERS
 from headgate.api.problems import MEDIA_TYPE, headers_of, problem_of
@@ -58,7 +58,13 @@ class LimitedProtocol(H11Protocol):
     @property
     def is_waiting(self) -> bool:
         """Whether no request is being carried out: its head or body is not complete, or none came."""
-        return bool(self._phase) or self.cycle is None or self.cycle.response_complete
+        return bool(self._phase) or not self._is_answering
+
+    @property
+    def _is_answering(self) -> bool:
+        # uvicorn has no cycle before the first request, whatever its type says.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
@@ -133,7 +139,7 @@ class LimitedProtocol(H11Protocol):
         if is_begun and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             for event in _answer(error):
                 self.transport.write(self.conn.send(event) or b"")
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._is_answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()

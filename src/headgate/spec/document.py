@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -110,12 +111,16 @@ def _whole(document: Document, text: str, pointer: str, line: int) -> str:
 
 
 def _number(text: str) -> Plain:
-    """A number as Python reads it; YAML's other spellings (0o7, .inf) stay text and are refused."""
+    """A number as Python reads it; YAML's other spellings (0o7, .inf) stay text and are refused.
+
+    So does a number that is beyond a DOUBLE, as 1e400.
+    """
     for convert in (int, float):
         try:
-            return convert(text)
+            value = convert(text)
         except ValueError:
             continue
+        return value if isinstance(value, int) or math.isfinite(value) else text
     return text
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 # Judged before anything else is done with a document: what follows costs time for each value.
 MOST_BYTES = 1024 * 1024
@@ -101,7 +101,7 @@ def _refuse_shape(data: object) -> None:
     """Count values level by level; stops at the first level that is too deep or too wide."""
     level, items = [data], 1
     for _ in range(MOST_DEPTH + 1):
-        nested = [_inside(value) for value in level if isinstance(value, dict | list)]
+        nested = [inside for value in level if (inside := _inside(value)) is not None]
         items += sum(map(len, nested))
         if items > MOST_ITEMS:
             what = f"it has more than {MOST_ITEMS:,} values"
@@ -112,8 +112,11 @@ def _refuse_shape(data: object) -> None:
     raise NotJsonError(_TOO_DEEP, 1, _FLATTEN)
 
 
-def _inside(value: dict[str, object] | list[object]) -> Sequence[object]:
-    return list(value.values()) if isinstance(value, dict) else value
+def _inside(value: object) -> Sequence[object] | None:
+    """What an object or a list has in it; None for anything else."""
+    if isinstance(value, dict):
+        return list(cast("dict[str, object]", value).values())
+    return cast("list[object]", value) if isinstance(value, list) else None
 
 
 @dataclass

@@ -123,7 +123,10 @@ def _range_faults(pointer: str, column: SampleColumn) -> _Found:
     time = column.time
     if time and time.hourly and (len(time.hourly) != HOURS or sum(time.hourly) <= 0):
         yield f"{pointer}.time.hourly", "these are not 24 weights", "Write one for each hour."
-    if time and time.end <= time.start:
+    if time and (time.start.tzinfo is None) != (time.end.tzinfo is None):
+        what = "one of start and end has a time zone, the other has none"
+        yield f"{pointer}.time.end", what, "Write both in the same way."
+    elif time and time.end <= time.start:
         yield f"{pointer}.time.end", "the end is not after the start", "Swap them."
     for form in ("uniform", "normal", "lognormal"):
         bounds: Uniform | Normal | Lognormal | None = getattr(column, form)

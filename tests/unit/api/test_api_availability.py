@@ -241,6 +241,6 @@ def test_postgresql_is_found_when_it_is_started_later_or_moves(
     assert health() == 503
     now = Settings(root=tmp_path, postgres_host="127.0.0.1", postgres_port=5432)
     assert health() == 200
-    ask.app.state.event_writers._writer._place = Place("127.0.0.1", 1, "u", "d")
+    ask.app.state.event_writers.get()._place = Place("127.0.0.1", 1, "u", "d")
     assert health() == 503
     assert health() == 200

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
-from tests.mutations import ODD_JSON, ODD_YAML, mutated
+from tests.mutations import ODD_JSON, ODD_YAML, mutated, replaced
 
 from headgate.axes import NAMES
 from headgate.cli.main import cli
-from headgate.errors import HeadgateError
+from headgate.errors import DeclarationError, HeadgateError
 from headgate.feeds.connect.connectors import read_connector
 from headgate.feeds.consumers.config import load_config
 from headgate.spec.rule_feed_loader import load_feed
 
 ROOT = Path(__file__).parents[3]
 COPIED = ("datasets", "rules", "schemas", "contracts", "consumers", "connect")
-Check = Callable[[Path], None]
+Check = Callable[[Path], object]
 
 
 def command(*words: str) -> Check:
@@ -131,6 +131,30 @@ def test_the_files_are_valid_as_they_are(whole_project: Path) -> None:
     found = list(declared_files(whole_project))
     assert len(found) >= len(CHECKS)
     for file, check in found:
+        check(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "value"),
+    [
+        ("schemas/v1/filters/service-by-dealer-001.json", ("version",), "1"),
+        ("rules/taxi.yml", ("tables", 0, "rules", 9, "values", 1), "1e400"),
+        ("rules/topic1.tests.yml", ("tests", 5, "given", 1), {}),
+        (
+            "datasets/orders/sample.yml",
+            ("columns", 2, "time", "end"),
+            "2025-01-15T10:00:00+02:00",
+        ),
+    ],
+)
+def test_what_once_raised_is_a_fault(
+    whole_project: Path, name: str, steps: tuple[str | int, ...], value: object
+) -> None:
+    file = whole_project / name
+    odd = json.dumps(replaced(document_in(file.read_text("utf-8")), steps, value))
+    file.write_text(odd.replace('"1e400"', "1e400"), "utf-8")
+    check = dict(declared_files(whole_project))[file]
+    with pytest.raises(DeclarationError):
         check(file)
 
 

@@ -76,11 +76,16 @@ def _rows(
     defaults = declared.value.defaults.get(judged.table.name, {})
     for at, given in enumerate(test.given):
         try:
-            rows.append(row_values(judged, completed(judged, defaults, given)))
+            row = row_values(judged, completed(judged, defaults, given))
+            rows.append(row)
         except FieldRefusal as refusal:
             inner = f"{place}.given.{refusal.path}"
             pointer = inner if inner in declared.lines else f"{place}.given[{at}].{refusal.path}"
             faults.append(declared.fault(pointer, refusal.what, refusal.why, refusal.fix))
+            continue
+        if judged.table.is_pair and all(value is None for value in row.values()):
+            what, fix = "the row has neither side", "Write onprem:, cloud: or both."
+            faults.append(declared.fault(f"{place}.given[{at}]", what, "", fix))
     if faults:
         raise DeclarationError(faults)
     return rows

@@ -81,7 +81,7 @@ def _refuse_constant(name: str) -> Json:
 def _is_too_many(value: Json) -> bool:
     level, items = [value], 1
     while level:
-        nested = [_inside(one) for one in level if isinstance(one, (dict, list))]
+        nested = [inside for one in level if (inside := _inside(one)) is not None]
         items += sum(map(len, nested))
         if items > MOST_ITEMS:
             return True
@@ -89,10 +89,11 @@ def _is_too_many(value: Json) -> bool:
     return False
 
 
-def _inside(value: object) -> Sequence[Json]:
+def _inside(value: Json) -> Sequence[Json] | None:
+    """What an object or a list has in it; None for anything else."""
     if isinstance(value, dict):
         return list(cast("dict[str, Json]", value).values())
-    return cast("list[Json]", value)
+    return cast("list[Json]", value) if isinstance(value, list) else None
 
 
 def unkept(value: Json) -> Iterator[tuple[Steps, str]]:
