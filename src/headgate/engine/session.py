@@ -79,6 +79,8 @@ def start_session(
             raise _start_failure(settings, error) from error
     # PySpark prints each failed statement with its JVM trace; the error itself says enough.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    # py4j prints a trace for every call into a JVM that is gone; the error itself is raised.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     return session
 
 
