@@ -88,9 +88,12 @@ def find_answer(db: Connection, actor: str, key: str) -> Answer | None:
 
 
 def add_answer(db: Connection, answer: Answer) -> None:
-    """Keep an answer in the transaction of the change that it is of; older ones are let go."""
+    """Keep an answer in the transaction of the change that it is of, within the same limits."""
     db.execute(delete(answers).where(answers.c.at < answer.at - KEPT_FOR))
-    db.execute(insert(answers).values(**vars(answer)))
+    if len(answer.body) <= MOST_CHARACTERS:
+        db.execute(delete(answers).where(*_same(answer.actor, answer.key)))
+        db.execute(insert(answers).values(**vars(answer)))
+        _drop_oldest(db, answer.actor)
 
 
 def _cut_off(answer: Answer, now: datetime) -> bool:
