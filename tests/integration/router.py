@@ -11,6 +11,7 @@ from typing import Any
 from tests.integration.oracle import Record, read_topic
 from tests.integration.spark import LETTER_COLUMNS, Letter, Pipeline, Sent
 
+from headgate.control.recent import KafkaRecent
 from headgate.engine.faults import Faults
 from headgate.engine.topics import Topics
 from headgate.jobs.replay_requests import ReplayRequests
@@ -18,7 +19,7 @@ from headgate.spec.filter import content, revision_of
 from headgate.spec.filter_loader import parse_filter
 from headgate.store.canonical import canonical
 from headgate.store.model import LedgerRow, Run, RunState
-from headgate.store.routing_model import Seen, Wanted
+from headgate.store.routing_model import Seen, TopicEnd, Wanted
 
 DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
 
@@ -73,6 +74,7 @@ class Router:
     _deployments: int = 0
     _documents: dict[str, dict[str, Any]] = field(default_factory=dict)
     _of: dict[str, str] = field(default_factory=dict)
+    _since: dict[str, TopicEnd] = field(default_factory=dict)
 
     @property
     def job(self) -> str:
@@ -130,6 +132,8 @@ class Router:
         if again or name not in self._of:
             self._of[name] = f"d{self._deployments}"
         declared = parse_filter(self._documents[name])
+        end = KafkaRecent(str(self.pipeline.settings.bootstrap_servers)).end(declared.source)
+        since = self._since.setdefault(name, end)
         wanted = Wanted(
             filter=name,
             source=declared.source,
@@ -139,6 +143,7 @@ class Router:
             deployment=self._of[name],
             paused=paused,
             backfill=declared.backfill,
+            since=since,
         )
         self.pipeline.store.routing.want(wanted)
         return wanted

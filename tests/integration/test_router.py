@@ -165,6 +165,23 @@ def test_a_backfill_hands_over_to_live_traffic_without_gap_or_repeat(router: Rou
     assert broken(router.pipeline.certify()) == ()
 
 
+@pytest.mark.parametrize("first", ["deployed", "started"])
+def test_without_a_backfill_nothing_from_before_the_deployment_is_sent_whatever_comes_first(
+    router: Router, first: str
+) -> None:
+    router.pipeline.produce(event(n) for n in range(10))
+    if first == "started":
+        router.route()
+    router.dealer(1)
+    router.pipeline.produce(event(n) for n in range(10, 20))
+    router.route()
+    router.route()
+    router.replay()
+    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(10, 20))
+    assert breaks(router) == []
+    assert broken(router.pipeline.certify()) == ()
+
+
 def test_a_filter_that_raises_is_suspended_alone_and_the_others_write_what_they_should(
     router: Router, tmp_path: Path
 ) -> None:

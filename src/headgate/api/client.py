@@ -100,8 +100,9 @@ class Client:
         answer = self._ask("DELETE", f"{FILTERS}/{id}", headers={"If-Match": f'"{etag}"'})
         return None if answer.status_code == 204 else _read(answer, FilterOut)
 
-    def generate(self, id: str) -> GeneratedOut:
-        return self._post(f"{FILTERS}/{id}/generate", GeneratedOut)
+    def generate(self, id: str, target: str | None = None) -> GeneratedOut:
+        asked = f"?target={target}" if target else ""
+        return self._post(f"{FILTERS}/{id}/generate{asked}", GeneratedOut)
 
     def validate(self, id: str, sql: str | None = None) -> ValidationOut:
         return self._post(f"{FILTERS}/{id}/validate", ValidationOut, {"sql": sql})
@@ -126,8 +127,12 @@ class Client:
     def deploy(self, id: str, target: str = "engine") -> DeploymentOut:
         return self._post(f"{FILTERS}/{id}/deploy", DeploymentOut, {"target": target})
 
-    def rollback(self, id: str, to_version: int | None = None) -> DeploymentOut:
-        return self._post(f"{FILTERS}/{id}/rollback", DeploymentOut, {"toVersion": to_version})
+    def rollback(
+        self, id: str, to_version: int | None = None, running: int | None = None
+    ) -> DeploymentOut:
+        """Back to a version that was live; StaleError when another one runs than `running`."""
+        body = {"toVersion": to_version, "runningVersion": running}
+        return self._post(f"{FILTERS}/{id}/rollback", DeploymentOut, body)
 
     def pause(self, id: str) -> DeploymentOut:
         return self._post(f"{FILTERS}/{id}/pause", DeploymentOut)

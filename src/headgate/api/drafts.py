@@ -10,7 +10,8 @@ from headgate.api import problems
 from headgate.api.bodies import judged
 from headgate.api.filters import PATH
 from headgate.api.guard import allowed
-from headgate.api.models import DocumentValidationOut
+from headgate.api.models import DocumentValidationOut, ProblemFault
+from headgate.api.served import ServedHere
 from headgate.compile.filters.compile import compile_filter
 from headgate.control.identity.model import Identity
 from headgate.errors import DeclarationError
@@ -22,6 +23,7 @@ router = APIRouter(tags=["filters"])
 @router.post(PATH + ":validate", operation_id="validateDocument", responses=problems.responses())
 def validate(
     by: Annotated[Identity, Depends(allowed("validateDocument"))],
+    here: ServedHere,
     body: Annotated[Filter | DeclarationError, Depends(judged)],
 ) -> DocumentValidationOut:
     """Every fault of a document at once, or its revision and SQL. Nothing is kept."""
@@ -32,6 +34,13 @@ def validate(
     except DeclarationError as error:
         faults = [problems.fault_of(fault) for fault in error.faults]
         return DocumentValidationOut(valid=False, errors=faults)
+    found = here.service.check_document(body)
+    faults = [ProblemFault(detail=words) for words in found.errors]
     return DocumentValidationOut(
-        valid=True, revision=made.revision, sql=made.sql, statements=list(made.statements)
+        valid=found.valid,
+        errors=faults,
+        warnings=list(found.warnings),
+        revision=made.revision,
+        sql=made.sql,
+        statements=list(made.statements),
     )

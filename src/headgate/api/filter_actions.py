@@ -10,8 +10,9 @@ from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from headgate.api import problems
 from headgate.api.filters import ETAG, PATH, FilterId, tagged
 from headgate.api.guard import allowed
-from headgate.api.idempotency import IdempotentRoute
+from headgate.api.idempotency import IdempotentRoute, OnceHere
 from headgate.api.models import (
+    TARGET,
     ApproveIn,
     DeployIn,
     DeploymentOut,
@@ -41,7 +42,7 @@ CHANGED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 412) | {
 }
 _PLACE = {"Location": {"description": "The operation.", "schema": {"type": "string"}}}
 # The model is named by hand: the answer is made where the status is known.
-ASKED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 503) | {
+ASKED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 412, 503) | {
     200: {"model": DeploymentOut, "headers": _PLACE, "description": "It has ended."},
     202: {"model": DeploymentOut, "headers": _PLACE, "description": "It is under way."},
 }
@@ -49,10 +50,13 @@ ASKED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 503) | {
 
 @router.post("/generate", operation_id="generateFilter", responses=READ)
 def generate(
-    by: Annotated[Identity, Depends(allowed("generateFilter"))], here: ServedHere, id: FilterId
+    by: Annotated[Identity, Depends(allowed("generateFilter"))],
+    here: ServedHere,
+    id: FilterId,
+    target: Annotated[str | None, Query(pattern=TARGET)] = None,
 ) -> GeneratedOut:
-    """The SQL of the newest version: the sink and the insert."""
-    return GeneratedOut.of(here.service.generate(id))
+    """The SQL of the newest version as a target is sent it: where it runs, else the engine."""
+    return GeneratedOut.of(here.service.generate(id, target))
 
 
 @router.post("/validate", operation_id="validateFilter", responses=READ)
@@ -74,9 +78,10 @@ def approve(
     id: FilterId,
     body: ApproveIn,
     response: Response,
+    once: OnceHere,
 ) -> FilterOut:
     """Yes to exactly this revision. Nobody approves what they wrote."""
-    return tagged(here.service.approve(by, id, body.revision, body.comment), response)
+    return tagged(here.service.approve(by, id, body.revision, body.comment, once.keep), response)
 
 
 @router.post("/reject", operation_id="rejectFilter", responses=CHANGED)
@@ -86,9 +91,10 @@ def reject(
     id: FilterId,
     body: RejectIn,
     response: Response,
+    once: OnceHere,
 ) -> FilterOut:
     """No, and why."""
-    return tagged(here.service.reject(by, id, body.reason), response)
+    return tagged(here.service.reject(by, id, body.reason, once.keep), response)
 
 
 def asking(action: str) -> Callable[[_Route], _Route]:
@@ -108,11 +114,12 @@ async def deploy(
     here: ServedHere,
     id: FilterId,
     request: Request,
+    once: OnceHere,
     body: Annotated[DeployIn | None, Body()] = None,
 ) -> Response:
     """Let the approved version run. `Prefer: wait=30` waits for it."""
     target = (body or DeployIn()).target
-    return await answered(request, here, lambda: here.service.deploy(by, id, target))
+    return await answered(request, here, lambda: here.service.deploy(by, id, target, once.keep))
 
 
 @asking("rollback")
@@ -121,11 +128,16 @@ async def rollback(
     here: ServedHere,
     id: FilterId,
     request: Request,
+    once: OnceHere,
     body: Annotated[RollbackIn | None, Body()] = None,
 ) -> Response:
-    """Let a version run again that was live before."""
-    to_version = body.to_version if body else None
-    return await answered(request, here, lambda: here.service.rollback(by, id, to_version))
+    """Let a version run again that was live before; 412 when another runs than `runningVersion`."""
+    asked = body or RollbackIn()
+    return await answered(
+        request,
+        here,
+        lambda: here.service.rollback(by, id, asked.to_version, asked.running_version, once.keep),
+    )
 
 
 @asking("pause")
@@ -134,9 +146,10 @@ async def pause(
     here: ServedHere,
     id: FilterId,
     request: Request,
+    once: OnceHere,
 ) -> Response:
     """Send nothing from the next batch on."""
-    return await answered(request, here, lambda: here.service.pause(by, id))
+    return await answered(request, here, lambda: here.service.pause(by, id, once.keep))
 
 
 @asking("resume")
@@ -145,9 +158,10 @@ async def resume(
     here: ServedHere,
     id: FilterId,
     request: Request,
+    once: OnceHere,
 ) -> Response:
     """Go on where it stopped, once somebody else has approved that."""
-    return await answered(request, here, lambda: here.service.resume(by, id))
+    return await answered(request, here, lambda: here.service.resume(by, id, once.keep))
 
 
 @router.get("/status", operation_id="filterStatus", responses=READ)
@@ -162,8 +176,9 @@ def status(
 def revisions(
     by: Annotated[Identity, Depends(allowed("filterRevisions"))], here: ServedHere, id: FilterId
 ) -> RevisionList:
-    """Every version, the oldest first; also of a filter that was deleted."""
-    return RevisionList(revisions=[RevisionOut.of(one) for one in here.service.revisions(id)])
+    """Every version and who decided on it, the oldest first; also of a filter that was deleted."""
+    versions, approvals = here.service.revisions(id), here.service.approvals(id)
+    return RevisionList(revisions=[RevisionOut.of(one, approvals) for one in versions])
 
 
 @router.get("/diff", operation_id="filterDiff", responses=READ)

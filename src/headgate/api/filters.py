@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from headgate.api import problems
 from headgate.api.bodies import document
 from headgate.api.guard import allowed
-from headgate.api.idempotency import IdempotentRoute
+from headgate.api.idempotency import IdempotentRoute, OnceHere
 from headgate.api.models import FilterList, FilterOut
 from headgate.api.preconditions import if_match, not_modified, quoted, unchanged
 from headgate.api.served import ServedHere
@@ -40,9 +40,10 @@ def create(
     here: ServedHere,
     response: Response,
     body: Document,
+    once: OnceHere,
 ) -> FilterOut:
     """A new filter. It waits for the approval of somebody else."""
-    record = here.service.create(by, body)
+    record = here.service.create(by, body, keep=once.keep)
     response.headers["Location"] = f"{PATH}/{record.id}"
     return tagged(record, response)
 
@@ -98,7 +99,10 @@ def update(
     response: Response,
     body: Document,
 ) -> FilterOut:
-    """A new version. What is deployed runs on until the new one is approved and deployed."""
+    """A new version. What is deployed runs on until the new one is approved and deployed.
+
+    A document that turns off what runs needs a deployer or an operator, and changes nothing else.
+    """
     return tagged(here.service.update(by, id, body, match), response)
 
 
@@ -116,7 +120,7 @@ def delete(
     id: FilterId,
     match: IfMatch,
 ) -> Response:
-    """Gone at once, or, when it runs, after the approval of somebody else (202)."""
+    """Gone at once, or, when it runs or ran lately, after the approval of somebody else (202)."""
     record = here.service.delete(by, id, match)
     if record.status is Status.DELETED:
         return Response(status_code=204)

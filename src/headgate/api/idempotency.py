@@ -1,24 +1,32 @@
-"""A POST under an Idempotency-Key is carried out once; sent again, it gets the same answer."""
+"""A POST under an Idempotency-Key is carried out once; sent again, it gets the same answer.
+
+What changes a filter claims its key, changes and keeps its answer in one transaction: whenever the
+server is killed, the request sent again is either carried out or gets its answer, at once. What
+touches more than the ops store claims its key first, and keeps its answer when it is done.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from headgate.api.models import DeploymentOut, FilterOut
+from headgate.api.preconditions import quoted
 from headgate.api.problems import HEADER
 from headgate.api.served import served
 from headgate.control.identity.model import Identity
 from headgate.control.identity.policy import READS
 from headgate.errors import ConflictError, DeclarationError, DuplicateError, Fault
-from headgate.store.answers import AnswerStore
-from headgate.store.control_model import Answer
+from headgate.store.answers import AnswerStore, add_answer, find_answer
+from headgate.store.control import Change
+from headgate.store.control_model import Answer, FilterRecord, Operation
 
 NAME = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -29,6 +37,21 @@ READING_POSTS = READS | {"planRedrive"}
 _FORM = re.compile(rf"[\x21-\x7e]{{1,{LONGEST}}}")
 
 
+# They take `once` and hand its `keep` to the service.
+IN_ONE_TRANSACTION = frozenset(
+    {
+        "createFilter",
+        "approveFilter",
+        "rejectFilter",
+        "deployFilter",
+        "rollbackFilter",
+        "pauseFilter",
+        "resumeFilter",
+    }
+)
+Made = TypeVar("Made", FilterRecord, Operation)
+
+
 @dataclass
 class _Pending:
     """A request under a key; `actor` is known once it has passed the guard."""
@@ -36,6 +59,50 @@ class _Pending:
     key: str
     request: str
     actor: str | None = None
+
+
+class Once:
+    """The Idempotency-Key of one request, claimed and answered inside the transaction of its change."""
+
+    def __init__(self, pending: _Pending | None, status: int) -> None:
+        self._pending = pending
+        self._status = status
+
+    def keep(self, change: Change, made: Made, /) -> Made:
+        """Keep the answer with the change; when another request was first, undo this one for its answer."""
+        pending = self._pending
+        if pending is not None and pending.actor is not None:
+            kept = find_answer(change.db, pending.actor, pending.key)
+            if kept is not None:
+                refuse_other_request(kept, pending)
+                raise _Known(kept)
+            answer = _answer_of(change, made, self._status)
+            add_answer(change.db, replace(answer, **vars(pending), at=change.now))
+        return made
+
+
+def once(request: Request) -> Once:
+    """The dependency of a route that changes a filter."""
+    route = request.scope["route"]
+    return Once(getattr(request.state, "pending", None), route.status_code or 200)
+
+
+OnceHere = Annotated[Once, Depends(once)]
+
+
+def _answer_of(change: Change, made: FilterRecord | Operation, status: int) -> Answer:
+    """What the route is about to answer; it replaces this with its own bytes once it has."""
+    headers = {"content-type": "application/json"}
+    if isinstance(made, FilterRecord):
+        headers |= {"etag": quoted(made.etag)}
+        headers |= {"location": f"/api/v1/filters/{made.id}"} if status == 201 else {}
+        body = FilterOut.of(made).model_dump_json(by_alias=True)
+    else:
+        record = change.filter(made.filter_id)
+        assert record is not None, "an operation is always of a filter"
+        headers |= {"location": f"/api/v1/operations/{made.id}"}
+        body = DeploymentOut.of(made, record).model_dump_json(by_alias=True)
+    return Answer("", "", "", change.now, status, body, headers)
 
 
 class _Known(Exception):
@@ -84,19 +151,26 @@ def claim(request: Request, identity: Identity) -> None:
     pending: _Pending | None = getattr(request.state, "pending", None)
     if pending is None:
         return
-    kept = _answers(request).claim(identity.name, pending.key, pending.request)
+    if request.scope["route"].operation_id in IN_ONE_TRANSACTION:
+        kept = _answers(request).find(identity.name, pending.key)
+    else:
+        kept = _answers(request).claim(identity.name, pending.key, pending.request)
     if kept is None:
         pending.actor = identity.name
-    elif kept.request != pending.request:
+        return
+    refuse_other_request(kept, pending)
+    if not kept.status:
+        raise ConflictError("the first request under this key is still under way", fix="try again")
+    raise _Known(kept)
+
+
+def refuse_other_request(kept: Answer, pending: _Pending) -> None:
+    if kept.request != pending.request:
         raise DuplicateError(
             f"this {NAME} was used for another request",
             why="its path or body was a different one",
             fix="take a new key for a new request",
         )
-    elif not kept.status:
-        raise ConflictError("the first request under this key is still under way", fix="try again")
-    else:
-        raise _Known(kept)
 
 
 async def _end(request: Request, pending: _Pending, response: Response | None) -> None:
@@ -105,7 +179,8 @@ async def _end(request: Request, pending: _Pending, response: Response | None) -
         return
     answers = _answers(request)
     if response is None or response.status_code >= 300:
-        await run_in_threadpool(answers.drop, pending.actor, pending.key)
+        if request.scope["route"].operation_id not in IN_ONE_TRANSACTION:
+            await run_in_threadpool(answers.drop, pending.actor, pending.key)
         return
     headers = {n: response.headers[n] for n in KEPT_HEADERS if n in response.headers}
     body = bytes(response.body).decode()

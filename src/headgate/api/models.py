@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self
 
@@ -13,7 +14,9 @@ from headgate.control.lifecycle import allowed
 from headgate.control.model import DeploymentStatus, Difference, Generated
 from headgate.spec.filter_conditions import HALF
 from headgate.store.control_model import (
+    Approval,
     AuditEntry,
+    Decision,
     FilterRecord,
     FilterVersion,
     Operation,
@@ -99,6 +102,7 @@ class FilterOut(Answered):
     author: str
     created_at: datetime
     updated_at: datetime
+    written_at: datetime | None
     approved_by: str | None
     approved_at: datetime | None
     deployed_at: datetime | None
@@ -118,13 +122,13 @@ class FilterOut(Answered):
                 **record.document,
                 **{name: getattr(record, name) for name in _OF_RECORD},
                 "flinkStatementIds": list(record.statement_ids),
-                "allowed": list(allowed(record.status)),
+                "allowed": list(allowed(record)),
             }
         )
 
 
 _OF_RECORD = (
-    "id status version revision author created_at updated_at approved_by approved_at deployed_at "
+    "id status version revision author created_at updated_at written_at approved_by approved_at deployed_at "
     "deployed_version deployed_revision deployment_error paused target etag"
 ).split()
 
@@ -144,6 +148,7 @@ class GeneratedOut(Answered):
     statements: list[str]
     valid: bool
     validation_errors: list[str]
+    target: str = "engine"
 
     @classmethod
     def of(cls, made: Generated) -> Self:
@@ -184,14 +189,21 @@ class RejectIn(Asked):
     reason: Annotated[Words, Field(min_length=1)]
 
 
+TARGET = r"^[a-z]{1,30}$"
+
+
 class DeployIn(Asked):
-    target: Annotated[str, Field(pattern=r"^[a-z]{1,30}$")] = "engine"
+    target: Annotated[str, Field(pattern=TARGET)] = "engine"
 
 
 class RollbackIn(Asked):
-    """Without a version: to the one that was live before."""
+    """Without a version: to the one that was live before.
+
+    `runningVersion` is the one that is expected to run now: a second rollback is refused for it.
+    """
 
     to_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    running_version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
 
 
 class OperationOut(Answered):
@@ -301,7 +313,20 @@ class StatusOut(Answered):
         )
 
 
+class DecisionOut(Answered):
+    """What somebody decided on a version; `void` says what ended it."""
+
+    decision: Decision
+    by: str
+    at: datetime
+    comment: str
+    void: str
+    targets: list[str]
+
+
 class RevisionOut(Answered):
+    """One version; the decisions on a rollback are those on the version that it restores."""
+
     version: int
     revision: str
     author: str
@@ -309,11 +334,20 @@ class RevisionOut(Answered):
     written_at: datetime
     sql_hash: str
     note: str
+    restores: int | None
     document: dict[str, Any]
+    decisions: list[DecisionOut]
 
     @classmethod
-    def of(cls, version: FilterVersion) -> Self:
-        return cls.model_validate({**vars(version), "document": dict(version.document)})
+    def of(cls, version: FilterVersion, approvals: Sequence[Approval]) -> Self:
+        numbers = (version.version, version.written)
+        decisions = [
+            {**vars(one), "targets": sorted(one.bounds)}
+            for one in approvals
+            if one.version in numbers
+        ]
+        document = dict(version.document)
+        return cls.model_validate({**vars(version), "document": document, "decisions": decisions})
 
 
 class RevisionList(Answered):

@@ -31,6 +31,7 @@ from headgate.control.identity.tokens import verifier_of
 from headgate.control.recent import KafkaRecent
 from headgate.control.service import FilterService
 from headgate.control.targets.open import open_targets
+from headgate.control.topics import ReservedTopics
 from headgate.errors import ForbiddenError, UnavailableError, UsageError
 from headgate.profile import write_atomically
 from headgate.settings import Settings
@@ -121,6 +122,7 @@ def serve(
             approval_valid=timedelta(hours=settings.approval_hours),
             recent=KafkaRecent(settings.bootstrap_servers) if settings.bootstrap_servers else None,
             source=settings.filter_source_topic,
+            reserved=ReservedTopics.of(settings),
         )
         app = create_app(settings, store, service, reload)
         stack.callback(events.close, app)

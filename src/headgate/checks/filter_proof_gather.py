@@ -92,10 +92,13 @@ def prove(
     )
 
 
+BEGUN = (Standing.LIVE, Standing.AHEAD)
+
+
 def _first_cutover(store: OpsStore, filter_id: str) -> Mapping[str, int]:
     """Where its first revision began to judge."""
     standings = store.routing.history(filter_id)
-    live = [one.cutover for one in standings if one.standing is Standing.LIVE]
+    live = [one.cutover for one in standings if one.standing in BEGUN]
     return live[0] if live else {}
 
 

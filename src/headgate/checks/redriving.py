@@ -9,6 +9,7 @@ from datetime import datetime
 
 from headgate.checks.dead_letters import Chosen, DeadLetters
 from headgate.checks.lake import Lake
+from headgate.control.topics import ReservedTopics
 from headgate.errors import ConflictError, UsageError
 from headgate.feeds.redrive.journal import (
     Journal,
@@ -23,10 +24,10 @@ from headgate.feeds.redrive.run import Edges, run_redrive
 from headgate.feeds.redrive.topic import RedriveTopics
 from headgate.feeds.repair.run import Watcher
 from headgate.settings import Settings
+from headgate.spec.topic_names import reason_against_events
 
 MOST = 10_000
 PER_SECOND = 100
-INNER = ("-configs", "-offsets", "-status")
 
 
 class Silent:
@@ -57,10 +58,19 @@ class Redriving:
     ) -> RedrivePlan:
         """What would be sent, oldest first; what was sent before only with `again`."""
         if to is not None:
-            refuse_inner_topic(to)
+            self._refuse_inner_topic(to)
         sent: frozenset[str] = frozenset() if again else sent_before(self.settings.home)
         plan = redrive_plan(self._waiting(chosen, limit, sent), sent, to)
         return replace(plan, again=again)
+
+    def _refuse_inner_topic(self, topic: str) -> None:
+        """No records into what Kafka and Connect keep their own state in, nor back to dead letters."""
+        if reason := reason_against_events(topic, ReservedTopics.of(self.settings).inner):
+            raise UsageError(
+                f"{topic} is no topic for events",
+                why=reason,
+                fix="name the topic that a job reads",
+            )
 
     def _waiting(self, chosen: Chosen, limit: int, sent: frozenset[str]) -> list[Facts]:
         """The oldest that were not sent yet; those that were are told only if asked for by id."""
@@ -91,16 +101,6 @@ class Redriving:
         target = RedriveTopics(self.settings.need("bootstrap_servers"))
         edges = Edges(self.letters.letters, target, stopped)
         return run_redrive(journal, edges, per_second, watcher or self.silent)
-
-
-def refuse_inner_topic(topic: str) -> None:
-    """No records into what Kafka and Connect keep their own state in."""
-    if topic.startswith("_") or topic.endswith(INNER):
-        raise UsageError(
-            f"{topic} is no topic for events",
-            why="Kafka or Connect keeps its own state in it",
-            fix="name the topic that a job reads",
-        )
 
 
 @contextmanager

@@ -72,13 +72,14 @@ def described(one: FilterOut) -> str:
     lines = [
         f"{one.id}: {one.name}",
         f"  status    {one.status}{' (paused)' if one.paused else ''}, version {one.version}, revision {one.revision[:SHORT]}",
-        f"  author    {one.author}, {moment(one.updated_at)}",
+        f"  author    {one.author}, {moment(one.written_at)}",
         f"  approved  {one.approved_by or 'no'}{', ' + moment(one.approved_at) if one.approved_at else ''}",
         f"  live      {f'version {one.deployed_version}, since {moment(one.deployed_at)}' if one.deployed_version else 'no'}",
         f"  topics    {one.source} -> {one.output_topic}, for {one.consumer_id}",
     ]
     if one.deployment_error:
         lines.append(f"  trouble   {one.deployment_error}")
+    lines.append(f"  changed   {moment(one.updated_at)}")
     lines.append(f"  allowed   {', '.join(one.allowed) or 'nothing'}")
     lines.append(f"  tag       {one.etag}")
     return "\n".join(in_one_line(line) for line in lines)

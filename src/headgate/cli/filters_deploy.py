@@ -54,16 +54,31 @@ def deploy(id: str, target: str) -> Asked:
 @click.option(
     "--to", "to_version", type=int, help="The version; else the one that was live before."
 )
+@click.option(
+    "--from",
+    "running",
+    type=int,
+    help="The version that runs now; refused when another does. Else the one that runs is read.",
+)
 @followed
-def rollback(id: str, to_version: int | None) -> Asked:
+def rollback(id: str, to_version: int | None, running: int | None) -> Asked:
     """Let a version run again that was live before. It was approved then: nobody is asked again.
+
+    A version that somebody rolled back from is no way back any more.
 
     \b
     Examples:
       headgate filters rollback service-by-dealer-001
+      headgate filters rollback service-by-dealer-001 --from 3
       headgate filters rollback service-by-dealer-001 --to 1
     """
-    return lambda client: client.rollback(id, to_version)
+
+    def ask(client: Client) -> DeploymentOut:
+        live = running or client.get(id).deployed_version
+        console.say(f"{id}: rolling back from version {live or 'none'}")
+        return client.rollback(id, to_version, live)
+
+    return ask
 
 
 @click.command()

@@ -80,7 +80,7 @@ def status(id: str) -> None:
 @click.command()
 @click.argument("id")
 def revisions(id: str) -> None:
-    """Every version of a filter, with who wrote it.
+    """Every version of a filter, with who wrote it and who decided on it.
 
     \b
     Examples:
@@ -94,6 +94,7 @@ def revisions(id: str) -> None:
             "revision": one.revision[:SHORT],
             "author": one.author,
             "written": moment(one.written_at),
+            "decided": ", ".join(f"{each.decision} by {each.by}" for each in one.decisions),
             "note": one.note,
         }
         for one in found.revisions

@@ -21,17 +21,19 @@ LONG = 120.0
 
 @click.command()
 @click.argument("id")
-def generate(id: str) -> None:
+@click.option("--target", help="As this target is sent it; else where it runs, or the engine.")
+def generate(id: str, target: str | None) -> None:
     """The SQL of the newest version: the sink and the insert.
 
     \b
     Examples:
       headgate filters generate service-by-dealer-001
+      headgate filters generate service-by-dealer-001 --target confluent
     """
     from headgate.errors import DifferenceError
 
     with asked() as client:
-        made = client.generate(id)
+        made = client.generate(id, target)
     console.data(made, text=made.sql)
     if not made.valid:
         raise DifferenceError(f"{id} generates no SQL", why="\n".join(made.validation_errors))
@@ -61,10 +63,13 @@ def validate(what: str, sql: Path | None) -> None:
             drafted = client.validate_document(read_document(Path(what)))
             console.data(drafted, text=drafted.sql or "")
             valid, errors = drafted.valid, [fault.detail for fault in drafted.errors]
+            warnings = drafted.warnings
         else:
             found = client.validate(what, sql.read_text(encoding="utf-8") if sql else None)
             console.data(found, text="")
-            valid, errors = found.valid, found.errors
+            valid, errors, warnings = found.valid, found.errors, found.warnings
+    for warning in warnings:
+        console.warn(warning)
     if not valid:
         raise DifferenceError(f"{what} is not valid", why="\n".join(errors))
     console.done(f"{what} is valid")
@@ -152,11 +157,18 @@ def approve(id: str, revision: str | None, comment: str, yes: bool) -> None:
 
 def _to_judge(client: Client, now: FilterOut) -> str:
     """What a second person says yes to: how it stands, and what it changes of what runs."""
-    live = now.deployed_version
+    live, sql = now.deployed_version, printable(_sent(client, now.id))
     if live is None or live == now.version:
-        return f"{described(now)}\n{conditions(now)}"
+        return f"{described(now)}\n{conditions(now)}\n{sql}"
     changed = client.diff(now.id, live, now.version).text
-    return f"{described(now)}\n{printable(changed) or '  the same as what runs'}"
+    return f"{described(now)}\n{printable(changed) or '  the same as what runs'}\n{sql}"
+
+
+def _sent(client: Client, id: str) -> str:
+    """The text that the target is sent, and why other targets cannot run it."""
+    made = client.generate(id)
+    warnings = client.validate(id).warnings
+    return "\n".join([f"  SQL for {made.target}", made.sql, *(f"  ! {one}" for one in warnings)])
 
 
 @click.command()

@@ -83,7 +83,7 @@ def _seen_tag(client: Client, declared: Filter, file: Path, yes: bool) -> str:
             "then set `version` in the file, or take it out",
         )
     console.say(
-        f"replaces version {now.version} by {printable(now.author)}, {moment(now.updated_at)}"
+        f"replaces version {now.version} by {printable(now.author)}, {moment(now.written_at)}"
     )
     confirm(
         f"Replace version {now.version} of {declared.id}?",
@@ -97,7 +97,7 @@ def _seen_tag(client: Client, declared: Filter, file: Path, yes: bool) -> str:
 @click.argument("id")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(id: str, yes: bool) -> None:
-    """Take a filter away. One that runs is only marked: somebody else has to approve it.
+    """Take a filter away. One that runs, or ran lately, waits for the approval of somebody else.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def delete(id: str, yes: bool) -> None:
         return
     console.data(left, text=described(left))
     console.done(
-        f"{id} runs on until somebody else approves that it goes: headgate filters approve {id}"
+        f"{id} stays until somebody else approves that it goes: headgate filters approve {id}"
     )
 
 

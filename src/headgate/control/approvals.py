@@ -5,7 +5,7 @@ Nobody approves what they wrote, admins included. There is no way around this, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
@@ -14,8 +14,10 @@ from headgate.control import lifecycle, operations
 from headgate.control.identity.model import UNKNOWN_WRITER, person
 from headgate.control.lifecycle import Action
 from headgate.control.records import accept, version_of
-from headgate.control.revisions import bound, drafted, unknown_writers
+from headgate.control.revisions import bounds_of, differences_at, unknown_writers
 from headgate.errors import ConflictError, ForbiddenError, StaleError
+from headgate.spec.filter import Filter
+from headgate.spec.filter_loader import parse_filter
 from headgate.store.control import Change
 from headgate.store.control_model import (
     Approval,
@@ -29,12 +31,13 @@ from headgate.store.control_model import (
 
 @dataclass(frozen=True)
 class Word:
-    """What somebody says to a revision, why, and how long it holds."""
+    """What somebody says to a revision, why, how long it holds, and for which targets."""
 
     by: str
     revision: str
     comment: str
     valid_for: timedelta
+    targets: Collection[str] = ()
 
 
 def approve(change: Change, record: FilterRecord, yes: Word, deadline: timedelta) -> FilterRecord:
@@ -53,13 +56,15 @@ def approve(change: Change, record: FilterRecord, yes: Word, deadline: timedelta
     if record.status is Status.DEPLOYED:
         return _approve_resuming(change, record, yes)
     after = lifecycle.following(record, Action.APPROVE)
-    _refuse_authors(record, version.authors, yes.by)
+    _refuse_authors(record, writers_of(change, version), yes.by)
     _refuse_unknown_writers(record, version)
+    _refuse_unless_it_can_run(record, version, yes.targets)
     _record(change, version, yes)
     record = replace(record, status=after, approved_by=yes.by, approved_at=change.now)
     record = accept(change, replace(record, updated_at=change.now), f"approved by {yes.by}")
     detail = {"version": version.version, "revision": version.revision, "comment": yes.comment}
-    change.audit(yes.by, "approve", record.id, sql_hash=version.sql_hash, **detail)
+    bounds = bounds_of(declared_in(version), yes.targets)
+    change.audit(yes.by, "approve", record.id, sql_hash=version.sql_hash, bounds=bounds, **detail)
     return change.save(record)
 
 
@@ -77,26 +82,71 @@ def reject(change: Change, record: FilterRecord, by: str, reason: str) -> Filter
     return change.save(replace(record, updated_at=change.now))
 
 
-def refuse_unless_approved(change: Change, record: FilterRecord, version: FilterVersion) -> None:
-    """ConflictError unless somebody else's approval holds for exactly what would run."""
-    if not is_approved(change, version):
+def refuse_unless_approved(
+    change: Change, record: FilterRecord, version: FilterVersion, target: str
+) -> None:
+    """ConflictError unless somebody else's approval holds for exactly what the target would run."""
+    if not is_approved(change, version, (target,)):
         raise ConflictError(
-            f"version {version.version} of {record.id} has no approval that holds",
-            why="approvals end with every edit, with a pause, and after their time",
+            f"version {version.version} of {record.id} has no approval that holds for {target}",
+            why="approvals end with every edit, with a pause, and after their time; "
+            "they are of the text that was shown, for the targets that there were",
             fix="let a second person approve it, then try again",
         )
 
 
-def is_approved(change: Change, version: FilterVersion) -> bool:
-    """Whether an approval holds for what this version compiles to now."""
-    wanted = bound(version.revision, drafted(version.document).sql_hash)
+def is_approved(
+    change: Change, version: FilterVersion, targets: Collection[str] | None = None
+) -> bool:
+    """Whether an approval holds for what this version compiles to now, at one of these targets.
+
+    Without targets: at one of those that the approval was given for.
+    """
+    writers, declared = writers_of(change, version), declared_in(version)
     return any(
         approval.version == version.version
-        and approval.holds(wanted, change.now)
-        and not is_among(approval.by, version.authors)
+        and approval.holds(change.now)
+        and approval.covers(bounds_of(declared, targets or approval.bounds))
+        and not is_among(approval.by, writers)
         and not unknown_writers(version.authors)
         for approval in change.approvals(version.filter_id)
     )
+
+
+def was_approved_for(change: Change, version: FilterVersion, target: str) -> bool:
+    """Whether somebody once approved the text that this target would be sent of the version now.
+
+    That the approval has ended since does not matter to a rollback.
+    """
+    bounds = bounds_of(declared_in(version), (target,))
+    return any(
+        approval.covers(bounds)
+        for approval in change.approvals(version.filter_id)
+        if approval.version in (version.version, version.written)
+    )
+
+
+def approval_of(change: Change, version: FilterVersion) -> Approval | None:
+    """The approval by which this content went live first, or the last one while it never did."""
+    live = change.live_versions(version.filter_id)
+    first = min((one.at for one in live if one.version == version.written), default=change.now)
+    given = [
+        approval
+        for approval in change.approvals(version.filter_id)
+        if approval.version == version.written and approval.decision is Decision.APPROVED
+        if approval.at <= first
+    ]
+    return given[-1] if given else None
+
+
+def writers_of(change: Change, version: FilterVersion) -> tuple[str, ...]:
+    """Everybody who wrote this content, in whatever version of the filter: none may approve it."""
+    same = (one for one in change.versions(version.filter_id) if one.revision == version.revision)
+    return tuple(dict.fromkeys([*version.authors, *(name for one in same for name in one.authors)]))
+
+
+def declared_in(version: FilterVersion) -> Filter:
+    return parse_filter(dict(version.document))
 
 
 def _expired_is_pending(change: Change, record: FilterRecord) -> FilterRecord:
@@ -121,9 +171,9 @@ def _approve_resuming(change: Change, record: FilterRecord, yes: Word) -> Filter
     """What was live and is paused, or was suspended, may be resumed again."""
     number = record.deployed_version
     version = version_of(change, record, record.version if number is None else number)
-    if is_approved(change, version):
+    if is_approved(change, version, (record.target,)):
         raise lifecycle.refused(record, "approve", f"version {version.version} is approved")
-    _refuse_authors(record, version.authors, yes.by)
+    _refuse_authors(record, writers_of(change, version), yes.by)
     _record(change, version, yes)
     detail = {"version": version.version, "comment": yes.comment}
     change.audit(yes.by, "approve", record.id, resume=True, **detail)
@@ -134,26 +184,32 @@ def _approve_deletion(
     change: Change, record: FilterRecord, yes: Word, deadline: timedelta
 ) -> FilterRecord:
     _refuse_other_revision(record, yes.revision)
-    if record.wanted_deployment is None:
-        raise lifecycle.refused(record, "approve", "its deletion is approved and under way")
+    refuse_removal_under_way(record, "approve")
     _refuse_authors(record, (record.asked_by or "",), yes.by)
     _record(change, version_of(change, record, record.version), yes)
     detail = {"version": record.version, "comment": yes.comment}
     change.audit(yes.by, "approve_deletion", record.id, **detail)
     running = record.wanted_version
-    record = replace(record, wanted_deployment=None, wanted_version=None, updated_at=change.now)
+    record = replace(
+        record, wanted_deployment=None, wanted_version=None, asked_by=None, updated_at=change.now
+    )
     operations.begin(change, record, OperationKind.DELETE, yes.by, deadline, version=running)
     return change.save(record)
 
 
 def _reject_deletion(change: Change, record: FilterRecord, by: str, reason: str) -> FilterRecord:
-    if record.wanted_deployment is None:
-        raise lifecycle.refused(record, "reject", "its deletion is approved and under way")
+    refuse_removal_under_way(record, "reject")
     lifecycle.following(record, Action.REJECT_DELETION)
     change.audit(by, "reject_deletion", record.id, reason=reason)
     former = record.former_status or Status.DEPLOYED
     record = replace(record, status=former, former_status=None, asked_by=None)
     return change.save(replace(record, updated_at=change.now))
+
+
+def refuse_removal_under_way(record: FilterRecord, spoken: str) -> None:
+    """A deletion that nobody asks for any more is one that was approved."""
+    if record.status is Status.PENDING_DELETION and record.asked_by is None:
+        raise lifecycle.refused(record, spoken, "its deletion is approved and under way")
 
 
 def _record(
@@ -163,7 +219,7 @@ def _record(
         id=uuid4().hex,
         filter_id=version.filter_id,
         version=version.version,
-        bound=bound(version.revision, drafted(version.document).sql_hash),
+        bounds=bounds_of(declared_in(version), word.targets),
         decision=decision,
         by=word.by,
         comment=word.comment,
@@ -204,4 +260,24 @@ def _refuse_unknown_writers(record: FilterRecord, version: FilterVersion) -> Non
             "no token has this name, so that it may be the approver's own work",
             fix="say whose it is (headgate keys git add <name> <mail>) and mend the drift again, "
             "or let a known author submit the document",
+        )
+
+
+def _refuse_unless_it_can_run(
+    record: FilterRecord, version: FilterVersion, targets: Collection[str]
+) -> None:
+    """What runs can be replaced only where it runs; what does not run, at some target at least."""
+    declared = declared_in(version)
+    possible = (record.target,) if record.runs else targets
+    if possible and not bounds_of(declared, possible):
+        refuse_other_meaning(record.id, declared, next(iter(possible)))
+
+
+def refuse_other_meaning(id: str, declared: Filter, target: str) -> None:
+    """ConflictError when the target would not do what the document is documented to mean."""
+    if differences := differences_at(declared, target):
+        raise ConflictError(
+            f"{id} would mean something else at {target}",
+            why="\n".join(differences),
+            fix="write it with other conditions, or let it run on the engine",
         )

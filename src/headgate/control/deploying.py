@@ -216,7 +216,7 @@ class Reconciler:
 
     def _is_in_time(self, record: FilterRecord) -> bool:
         now, given = self._control.now(), self._control.approvals(record.id)
-        return any(one.version == record.version and one.holds(one.bound, now) for one in given)
+        return any(one.version == record.version and one.holds(now) for one in given)
 
     def _expire_one(self, record: FilterRecord) -> None:
         with self._control.change() as change:

@@ -29,6 +29,7 @@ def deployment_of(control: ControlStore, record: FilterRecord) -> Deployment | N
         backfill=declared.backfill,
         paused=record.paused,
         statements=_statements(declared, record.target),
+        since=record.since if record.since and record.since.topic == declared.source else None,
     )
 
 

@@ -63,11 +63,14 @@ def _to(after: Status, *before: Status) -> dict[Status, Status]:
     return dict.fromkeys(before, after)
 
 
+# What there must be something at a target for.
+OF_WHAT_RUNS = frozenset({Action.ROLLBACK, Action.PAUSE, Action.RESUME})
+
 # A rejected deletion goes back to the status before it, which the record keeps.
 LEGAL: Mapping[Action, Mapping[Status, Status]] = {
     Action.CREATE: _to(P, E),
     Action.UPDATE: _to(P, P, A, D, F, X, R),
-    # To stop something is legal whatever is under way.
+    # To stop something is legal whatever is under way; of what runs only `enabled` may differ then.
     Action.DISABLE: _to(X, P, A, G, D, F, X, R, Q),
     # What runs but has no valid approval (any more) is approved again to be resumed.
     Action.APPROVE: {P: A, F: A, D: D},
@@ -76,9 +79,9 @@ LEGAL: Mapping[Action, Mapping[Status, Status]] = {
     Action.ROLLBACK: _to(G, P, A, D, F, R),
     Action.PAUSE: _stays(P, A, G, D, F, R, Q),
     Action.RESUME: _stays(P, A, D, F, R),
-    # What runs is taken away by two people, what does not by one.
+    # What runs, or ran lately, is taken away by two people, what does not by one.
     Action.DELETE: _to(E, P, A, F, X, R),
-    Action.ASK_DELETION: _to(Q, P, A, D, F, R),
+    Action.ASK_DELETION: _to(Q, P, A, D, F, X, R),
     Action.APPROVE_DELETION: _stays(Q),
     Action.REJECT_DELETION: _to(D, Q),
     Action.EXPIRE: _to(P, A),
@@ -98,7 +101,7 @@ def following(record: FilterRecord, action: Action) -> Status:
 
 
 def refused(record: FilterRecord, spoken: str, why: str = "") -> IllegalTransitionError:
-    options = allowed(record.status)
+    options = allowed(record)
     return IllegalTransitionError(
         f"{record.id} is {record.status}: it cannot be taken through {spoken} now",
         allowed=options,
@@ -106,8 +109,13 @@ def refused(record: FilterRecord, spoken: str, why: str = "") -> IllegalTransiti
     )
 
 
-def allowed(status: Status) -> tuple[str, ...]:
-    """What people may do to a filter with this status."""
-    found = (action for action, moves in LEGAL.items() if status in moves)
-    spoken = (SPOKEN.get(action, action.value) for action in found if action not in BY_ITSELF)
-    return tuple(dict.fromkeys(spoken))
+def allowed(record: FilterRecord) -> tuple[str, ...]:
+    """What people may do to a filter as it stands."""
+    legal = (action for action, moves in LEGAL.items() if record.status in moves)
+    possible = (
+        action
+        for action in legal
+        if action not in BY_ITSELF and (record.runs or action not in OF_WHAT_RUNS)
+        if action is not Action.PAUSE or not record.paused
+    )
+    return tuple(dict.fromkeys(SPOKEN.get(action, action.value) for action in possible))

@@ -12,7 +12,7 @@ from headgate.store.control_model import Status
 
 @dataclass(frozen=True)
 class Generated:
-    """The SQL of a filter; `statements` are the sink and the insert."""
+    """The SQL of a filter as `target` is sent it; `statements` are the sink and the insert."""
 
     filter_id: str
     revision: str
@@ -20,6 +20,7 @@ class Generated:
     statements: tuple[str, ...]
     valid: bool
     validation_errors: tuple[str, ...] = ()
+    target: str = "engine"
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from datetime import timedelta
 from headgate.control import lifecycle, operations
 from headgate.control.lifecycle import Action
 from headgate.control.records import take_out, version_of
+from headgate.control.submitting import withdraw_all
 from headgate.store.control import Change
 from headgate.store.control_model import (
     FilterRecord,
+    LiveVersion,
     Operation,
     OperationKind,
     OperationState,
@@ -76,6 +78,9 @@ def _live(change: Change, record: FilterRecord, statement_ids: tuple[str, ...]) 
         record = replace(record, status=lifecycle.following(record, Action.GO_LIVE))
         record = replace(record, deployment_error=None)
     number = record.wanted_version or record.version
+    live = change.live_versions(record.id)
+    if not live or live[0].version != number:
+        change.add_live(LiveVersion(record.id, number, change.now))
     return replace(
         record,
         deployed_version=number,
@@ -97,9 +102,11 @@ def _gone(change: Change, record: FilterRecord, by: str) -> FilterRecord:
         statement_ids=(),
         deployment_error=None,
         former_status=None,
+        since=None,
         updated_at=change.now,
     )
     change.void_approvals(record.id, "deleted")
+    withdraw_all(change, record, by)
     return take_out(change, record, by)
 
 
@@ -107,7 +114,7 @@ def _rolled_back(change: Change, record: FilterRecord, operation: Operation) -> 
     """The last version that was live shall run again, paused if it was; else nothing shall."""
     record = replace(record, status=lifecycle.following(record, Action.FAIL))
     if record.deployed_version is None:
-        record = replace(record, wanted_version=None, wanted_deployment=None)
+        record = replace(record, wanted_version=None, wanted_deployment=None, since=None)
         _take_away(change, record, operation)
         return record
     id = operations.new_id()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
+from headgate.compile.filters.alone import BROKER, alone_sql
 from headgate.compile.filters.compile import compile_filter
-from headgate.control.deployments import deployment_of
+from headgate.compile.filters.flink import flink_sql
+from headgate.control.deployments import ENGINE, deployment_of
 from headgate.control.model import DeploymentStatus, Generated, Validation
 from headgate.control.preview import Question
-from headgate.control.revisions import Draft
+from headgate.control.revisions import Draft, differences_at, statements_for
 from headgate.control.targets.model import Deployment, DeploymentTarget, Observed
 from headgate.errors import DeclarationError, Fault, HeadgateError
 from headgate.spec.filter import Filter
@@ -17,6 +21,7 @@ from headgate.spec.filter_loader import parse_filter
 from headgate.store.control import ControlStore
 from headgate.store.control_model import FilterRecord, Status
 
+CANNOT = "it cannot be deployed to {target}: {word}"
 OFF = "the filter is turned off (enabled: false): it generates no SQL"
 
 
@@ -36,25 +41,57 @@ def status_named(text: str) -> Status:
         raise DeclarationError([fault]) from None
 
 
-def generated(record: FilterRecord) -> Generated:
+def generated(record: FilterRecord, targets: Collection[str], target: str | None) -> Generated:
+    """The text that a target is sent; without a target: where it runs, else the engine."""
+    chosen = target or (record.target if record.target in targets else ENGINE)
+    made = Generated(record.id, record.revision, "", (), valid=False, target=chosen)
     if record.status is Status.DISABLED:
-        return Generated(record.id, record.revision, "", (), valid=False, validation_errors=(OFF,))
+        return replace(made, validation_errors=(OFF,))
     try:
-        compiled = compile_filter(parse_filter(dict(record.document)))
+        declared = parse_filter(dict(record.document))
+        compiled = compile_filter(declared)
     except DeclarationError as error:
-        words = tuple(fault.sentence() for fault in error.faults)
-        return Generated(record.id, record.revision, "", (), valid=False, validation_errors=words)
-    return Generated(record.id, record.revision, compiled.sql, compiled.statements, valid=True)
+        return replace(made, validation_errors=tuple(fault.sentence() for fault in error.faults))
+    sql = compiled.sql if chosen == ENGINE else flink_sql(declared)
+    made = replace(made, sql=sql, statements=statements_for(declared, chosen))
+    differences = differences_at(declared, chosen)
+    return replace(made, valid=not differences, validation_errors=differences)
 
 
-def validated(record: FilterRecord, sql: str | None) -> Validation:
-    made = generated(record)
-    if not made.valid:
-        return Validation(valid=False, errors=made.validation_errors)
-    if sql is not None and sql.strip() != made.sql.strip():
+def validated(record: FilterRecord, targets: Collection[str], sql: str | None) -> Validation:
+    """Whether it can run somewhere, and SQL that is sent along is what some target here runs."""
+    made = {target: generated(record, targets, target) for target in targets}
+    valid = {target: one for target, one in made.items() if one.valid}
+    troubles = {target: one.validation_errors for target, one in made.items() if not one.valid}
+    if not valid:
+        return Validation(valid=False, errors=_listed(troubles, "{word}"))
+    warnings = _listed(troubles, CANNOT)
+    if sql is not None and not any(_is_same(sql, record, one) for one in valid.values()):
         words = f"this is not the SQL of revision {record.revision[:12]}: only that can be deployed"
-        return Validation(valid=False, errors=(words,))
-    return Validation(valid=True)
+        return Validation(valid=False, errors=(words,), warnings=warnings)
+    return Validation(valid=True, warnings=warnings)
+
+
+def differences(declared: Filter, targets: Iterable[str]) -> tuple[str, ...]:
+    """Where it cannot be deployed to, and why."""
+    troubles = {target: differences_at(declared, target) for target in targets}
+    return _listed(troubles, CANNOT)
+
+
+def _listed(troubles: Mapping[str, tuple[str, ...]], form: str) -> tuple[str, ...]:
+    words = (form.format(target=t, word=word) for t, many in troubles.items() for word in many)
+    return tuple(dict.fromkeys(words))
+
+
+def _is_same(sql: str, record: FilterRecord, made: Generated) -> bool:
+    """As it is generated, or as the file of `filters compile --write`, whatever broker it names."""
+    if sql.strip() == made.sql.strip():
+        return True
+    if made.target != ENGINE:
+        return False
+    alone = alone_sql(compile_filter(parse_filter(dict(record.document)))).strip()
+    parts = (re.escape(part) for part in alone.split(BROKER))
+    return re.fullmatch("[^'\\n]*".join(parts), sql.strip()) is not None
 
 
 def question(control: ControlStore, declared: Filter) -> Question:

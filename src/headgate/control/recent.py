@@ -9,6 +9,7 @@ from typing import Protocol
 
 from headgate.engine.topic_reader import Stretch, committed_records
 from headgate.engine.topics import Topics
+from headgate.store.routing_model import TopicEnd
 
 SECONDS = 20.0
 
@@ -37,6 +38,8 @@ class Span:
 class Recent(Protocol):
     """Where the last records of a topic can be read."""
 
+    def end(self, topic: str) -> TopicEnd: ...
+
     def span(self, topic: str, last: int) -> Span: ...
 
     def records(self, topic: str, span: Span) -> Generator[Record]: ...
@@ -47,6 +50,15 @@ class KafkaRecent:
 
     def __init__(self, bootstrap: str, seconds: float = SECONDS) -> None:
         self._bootstrap, self._seconds = bootstrap, seconds
+
+    def end(self, topic: str) -> TopicEnd:
+        """Where the topic ends now; one that is not there yet has no offsets."""
+        topics = Topics(self._bootstrap)
+        topics.need()
+        state = topics.describe(topic)
+        if state is None:
+            return TopicEnd(topic, "", {})
+        return TopicEnd(topic, state.topic_id, {str(p): end for p, end in state.end.items()})
 
     def span(self, topic: str, last: int) -> Span:
         """The last offsets of all partitions, as evenly as they have records."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headgate.compile.filters.compile import compile_filter
+from headgate.compile.filters.flink import flink_faults, flink_statements
+from headgate.control.deployments import ENGINE
 from headgate.control.identity.model import UNKNOWN_WRITER
 from headgate.control.model import Difference
 from headgate.spec.filter import Filter, content, revision_of
@@ -41,9 +44,29 @@ def drafted(document: Filter | object, also: Collection[str] = ()) -> Draft:
     return Draft(declared, content(declared), revision_of(declared), sql_hash, frozenset(also))
 
 
-def bound(revision: str, sql_hash: str) -> str:
-    """What an approval is given for: this content and this SQL, nothing else."""
-    return fingerprint(f"{revision}\n{sql_hash}")
+def statements_for(declared: Filter, target: str) -> tuple[str, str]:
+    """The sink and the insert that this target runs: what a person is shown and approves."""
+    return compile_filter(declared).statements if target == ENGINE else flink_statements(declared)
+
+
+def differences_at(declared: Filter, target: str) -> tuple[str, ...]:
+    """Why the filter would mean something else at this target than it is documented to mean."""
+    faults = () if target == ENGINE else flink_faults(declared)
+    return tuple(fault.sentence() for fault in faults)
+
+
+def bounds_of(declared: Filter, targets: Iterable[str]) -> dict[str, str]:
+    """What an approval is given for, by target that can run it: this content and this text."""
+    revision = revision_of(declared)
+    return {
+        target: fingerprint(f"{revision}\n{_text_hash(declared, target)}")
+        for target in targets
+        if not differences_at(declared, target)
+    }
+
+
+def _text_hash(declared: Filter, target: str) -> str:
+    return hashlib.sha256("\n\n".join(statements_for(declared, target)).encode()).hexdigest()
 
 
 def document_text(document: Mapping[str, Any]) -> str:

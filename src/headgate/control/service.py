@@ -6,11 +6,14 @@ reconciler does, from what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
 
 from headgate.control import approvals, ordering, reading, submitting
+from headgate.control.deployments import ENGINE
 from headgate.control.faults import ControlFaults, Point
 from headgate.control.git.store import GitStore
 from headgate.control.identity.model import Identity
@@ -27,11 +30,14 @@ from headgate.control.recent import Recent
 from headgate.control.records import found
 from headgate.control.revisions import difference, drafted
 from headgate.control.targets.model import DeploymentTarget, State
+from headgate.control.topics import NO_TOPICS, ReservedTopics, check_topics
 from headgate.control.words import plain
-from headgate.errors import ForbiddenError, NotFoundError
+from headgate.errors import ConflictError, ForbiddenError, NotFoundError
 from headgate.spec.filter import SOURCE, Filter
 from headgate.spec.filter_loader import parse_filter
+from headgate.store.control import Change
 from headgate.store.control_model import (
+    Approval,
     AuditEntry,
     FilterRecord,
     FilterVersion,
@@ -41,12 +47,24 @@ from headgate.store.control_model import (
     Status,
 )
 from headgate.store.ops import OpsStore
+from headgate.store.routing_model import TopicEnd
 
 DEADLINE = timedelta(seconds=30)
 APPROVAL = timedelta(hours=72)
 MOST = 1000
 LAST_ENTRY = 2**62
 REFUSED = "approve_refused"
+Made = TypeVar("Made", FilterRecord, Operation)
+
+
+class Keep(Protocol):
+    """Keeps what came of a change in the change's own transaction, and hands it on."""
+
+    def __call__(self, change: Change, made: Made, /) -> Made: ...
+
+
+def _keep_nothing(change: Change, made: Made, /) -> Made:
+    return made
 
 
 class FilterService:
@@ -64,25 +82,32 @@ class FilterService:
         faults: ControlFaults | None = None,
         recent: Recent | None = None,
         source: str = SOURCE,
+        reserved: ReservedTopics = NO_TOPICS,
     ) -> None:
         """`source`: the topic of changes that a dry run may read before any filter names it."""
         self._recent, self._source = recent, source
+        self._reserved = reserved
         self.store, self.git, self.targets = store, git, targets
         self._control = store.control
         self._clock = clock or store.control.now
         self._valid, self._deadline = approval_valid, deadline
         self._faults = faults or ControlFaults.from_environment()
 
-    # Write
+    # Write. `keep` is called inside the transaction of a change, with what came of it.
 
     def create(
-        self, by: Identity, document: Filter | object, also: Collection[str] = ()
+        self,
+        by: Identity,
+        document: Filter | object,
+        also: Collection[str] = (),
+        keep: Keep = _keep_nothing,
     ) -> FilterRecord:
         """A new filter; `also` wrote on it, and may approve it as little as `by`."""
         require(by, "createFilter")
         draft = drafted(document, also)
         with self._control.change() as change:
-            return submitting.create(change, by.name, draft)
+            self._refuse_topics(change.filters(), draft.declared)
+            return keep(change, submitting.create(change, by.name, draft))
 
     def update(
         self,
@@ -97,29 +122,42 @@ class FilterService:
         draft = reading.of_same_id(drafted(document, also), id)
         with self._control.change() as change:
             record = found(change.filter(id), id)
+            # To stop what runs is the right of those who may pause it, to write is the authors'.
+            turns_off = submitting.turns_off(record, draft)
+            require(by, "pauseFilter" if turns_off else "createFilter")
+            if not turns_off:
+                self._refuse_topics(change.filters(), draft.declared)
             return submitting.update(change, record, by.name, draft, if_match, self._deadline)
 
     def set_enabled(
         self, by: Identity, id: str, enabled: bool, if_match: str | None = None
     ) -> FilterRecord:
         """Off at once; on as a new version that waits for approval."""
-        document = {**self.get(id).document, "enabled": enabled}
-        return self.update(by, id, document, if_match)
+        record = self.get(id)
+        version = self._control.version(id, record.wanted_version or record.version)
+        document = record.document if enabled or version is None else version.document
+        return self.update(by, id, {**document, "enabled": enabled}, if_match)
 
     def delete(self, by: Identity, id: str, if_match: str | None = None) -> FilterRecord:
-        """`deleted` at once, or `pending_deletion` when it runs: then a second person approves."""
+        """`deleted` at once, or `pending_deletion` when it runs, or did lately: two people decide."""
         require(by, "deleteFilter")
         with self._control.change() as change:
-            return submitting.delete(change, found(change.filter(id), id), by.name, if_match)
+            record = found(change.filter(id), id)
+            return submitting.delete(change, record, by.name, if_match, self._valid)
 
     # Decide
 
-    def approve(self, by: Identity, id: str, revision: str, comment: str = "") -> FilterRecord:
+    def approve(
+        self, by: Identity, id: str, revision: str, comment: str = "", keep: Keep = _keep_nothing
+    ) -> FilterRecord:
+        """Yes to this revision, as it is shown for the targets that there are."""
         require(by, "approveFilter")
         with self._refusals_audited(by, id, revision), self._control.change() as change:
             record = found(change.filter(id), id)
-            yes = approvals.Word(by.name, revision, plain(comment), self._valid)
-            after = approvals.approve(change, record, yes, self._deadline)
+            yes = approvals.Word(
+                by.name, revision, plain(comment), self._valid, tuple(self.targets)
+            )
+            after = keep(change, approvals.approve(change, record, yes, self._deadline))
             self._faults.at(Point.BEFORE_APPROVAL)
         self._faults.at(Point.AFTER_APPROVAL)
         return after
@@ -136,44 +174,71 @@ class FilterService:
                     change.audit(by.name, REFUSED, id, **detail)
             raise
 
-    def reject(self, by: Identity, id: str, reason: str) -> FilterRecord:
+    def reject(
+        self, by: Identity, id: str, reason: str, keep: Keep = _keep_nothing
+    ) -> FilterRecord:
         require(by, "rejectFilter")
         with self._control.change() as change:
-            return approvals.reject(change, found(change.filter(id), id), by.name, plain(reason))
+            record = found(change.filter(id), id)
+            return keep(change, approvals.reject(change, record, by.name, plain(reason)))
 
     # Order
 
-    def deploy(self, by: Identity, id: str, target: str = "engine") -> Operation:
+    def deploy(
+        self, by: Identity, id: str, target: str = ENGINE, keep: Keep = _keep_nothing
+    ) -> Operation:
         require(by, "deployFilter")
-        if target not in self.targets:
-            raise NotFoundError(
-                f"there is no target {plain(target)}", why=f"there are {', '.join(self.targets)}"
-            )
+        self._refuse_unknown_target(target)
+        since = self._end_of_source(id, target)
         with self._control.change() as change:
             record = found(change.filter(id), id)
-            operation = ordering.deploy(change, record, by.name, target, self._deadline)
+            self._refuse_topics(change.filters(), parse_filter(dict(record.document)))
+            operation = ordering.deploy(change, record, by.name, target, self._deadline, since)
+            operation = keep(change, operation)
             self._faults.at(Point.BEFORE_ORDER)
         self._faults.at(Point.AFTER_ORDER)
         return operation
 
-    def rollback(self, by: Identity, id: str, to_version: int | None = None) -> Operation:
+    def _end_of_source(self, id: str, target: str) -> TopicEnd | None:
+        """Where the source ends now; asked for before the transaction, which must not wait for it."""
+        declared = parse_filter(dict(self.get(id).document))
+        if self._recent is None or target != ENGINE or declared.backfill != "none":
+            return None
+        return self._recent.end(declared.source)
+
+    def rollback(
+        self,
+        by: Identity,
+        id: str,
+        to_version: int | None = None,
+        running: int | None = None,
+        keep: Keep = _keep_nothing,
+    ) -> Operation:
+        """Back to a version that was live; StaleError when another one runs than `running`."""
         require(by, "rollbackFilter")
         with self._control.change() as change:
             record = found(change.filter(id), id)
-            return ordering.rollback(change, record, by.name, to_version, self._deadline)
+            operation = ordering.rollback(
+                change, record, by.name, to_version, self._deadline, running
+            )
+            return keep(change, operation)
 
-    def pause(self, by: Identity, id: str) -> Operation:
+    def pause(self, by: Identity, id: str, keep: Keep = _keep_nothing) -> Operation:
         require(by, "pauseFilter")
         with self._control.change() as change:
-            return ordering.pause(change, found(change.filter(id), id), by.name, self._deadline)
+            record = found(change.filter(id), id)
+            return keep(change, ordering.pause(change, record, by.name, self._deadline))
 
-    def resume(self, by: Identity, id: str) -> Operation:
+    def resume(self, by: Identity, id: str, keep: Keep = _keep_nothing) -> Operation:
         require(by, "resumeFilter")
         observed = self.status(id).observed
         suspended = observed is not None and observed.state is State.FAILED
         with self._control.change() as change:
             record = found(change.filter(id), id)
-            return ordering.resume(change, record, by.name, self._deadline, suspended=suspended)
+            operation = ordering.resume(
+                change, record, by.name, self._deadline, suspended=suspended
+            )
+            return keep(change, operation)
 
     # Read
 
@@ -193,12 +258,48 @@ class FilterService:
         statuses = [reading.status_named(one) for one in asked]
         return self._control.page(statuses, consumer, q, after, min(max(limit, 1), MOST))
 
-    def generate(self, id: str) -> Generated:
-        return reading.generated(self.get(id))
+    def generate(self, id: str, target: str | None = None) -> Generated:
+        """The text that this target is sent; without one: where the filter runs, else the engine."""
+        if target is not None:
+            self._refuse_unknown_target(target)
+        return reading.generated(self.get(id), self.targets, target)
 
     def validate(self, id: str, sql: str | None = None) -> Validation:
         """The stored revision; SQL text sent along must equal what is generated."""
-        return reading.validated(self.get(id), sql)
+        record = self.get(id)
+        result = reading.validated(record, self.targets, sql)
+        return self._with_topics(parse_filter(dict(record.document)), result)
+
+    def check_document(self, declared: Filter) -> Validation:
+        """What a document that compiles would meet here: its topics, and the targets that there are."""
+        warnings = reading.differences(declared, self.targets)
+        return self._with_topics(declared, Validation(valid=True, warnings=warnings))
+
+    def _with_topics(self, declared: Filter, result: Validation) -> Validation:
+        others = [one for one in self._control.filters() if one.id != declared.id]
+        checked = check_topics(declared, others, self._reserved)
+        return replace(
+            result,
+            valid=result.valid and not checked.errors,
+            errors=(*result.errors, *checked.errors),
+            warnings=(*result.warnings, *checked.warnings),
+        )
+
+    def _refuse_topics(self, records: Iterable[FilterRecord], declared: Filter) -> None:
+        """ConflictError for a topic that the filter must not read or write."""
+        others = [one for one in records if one.id != declared.id]
+        if errors := check_topics(declared, others, self._reserved).errors:
+            raise ConflictError(
+                f"{declared.id} cannot have these topics",
+                why="\n".join(errors),
+                fix="choose another outputTopic or source",
+            )
+
+    def _refuse_unknown_target(self, target: str) -> None:
+        if target not in self.targets:
+            raise NotFoundError(
+                f"there is no target {plain(target)}", why=f"there are {', '.join(self.targets)}"
+            )
 
     def preview(
         self,
@@ -226,6 +327,10 @@ class FilterService:
         if not versions:
             raise NotFoundError(f"there is no filter {id}")
         return versions
+
+    def approvals(self, id: str) -> tuple[Approval, ...]:
+        """What people decided on the versions of a filter, the oldest first."""
+        return self._control.approvals(id)
 
     def diff(self, id: str, a: int, b: int) -> Difference:
         known = {version.version: version for version in self.revisions(id)}

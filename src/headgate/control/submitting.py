@@ -1,4 +1,8 @@
-"""Writing filters: create, update, turn off, delete. Nothing here lets anything run."""
+"""Writing filters: create, update, turn off, delete. Nothing here lets anything run.
+
+A person alone may write and take back what nobody runs. Of what runs, a document can only turn it
+off (`enabled` and nothing else), and a deletion takes two people, also for a while after it stopped.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headgate.control import lifecycle, operations, revisions
+from headgate.control.approvals import refuse_removal_under_way
 from headgate.control.lifecycle import Action
-from headgate.control.records import accept, refuse_stale, take_out
+from headgate.control.records import accept, refuse_stale, take_out, version_of
 from headgate.control.revisions import Draft
-from headgate.errors import DuplicateError
+from headgate.errors import ConflictError, DuplicateError
 from headgate.store.control import Change
 from headgate.store.control_model import FilterRecord, FilterVersion, OperationKind, Status
 
@@ -35,6 +40,7 @@ def create(change: Change, by: str, draft: Draft) -> FilterRecord:
         author=by,
         created_at=change.now,
         updated_at=change.now,
+        written_at=change.now,
     )
     return change.save(_accepted_when_off(change, record, version))
 
@@ -55,8 +61,11 @@ def update(
         return record
     on = draft.declared.enabled
     after = lifecycle.following(record, Action.UPDATE if on else Action.DISABLE)
-    if record.status is Status.PENDING_DELETION and not record.runs:
-        raise lifecycle.refused(record, "update", "its deletion is approved and under way")
+    refuse_removal_under_way(record, "update")
+    if turns_off(record, draft):
+        _refuse_other_changes(change, record, draft)
+    elif record.status is Status.PENDING_DELETION:
+        raise lifecycle.refused(record, "update", "its deletion waits for a second person")
     version = revisions.written(change, draft, record.version + 1, by, before, "")
     change.void_approvals(record.id, f"edited by {by}")
     action = "update" if on else "disable"
@@ -66,18 +75,56 @@ def update(
     return change.save(record if on else _turned_off(change, record, by, deadline))
 
 
-def delete(change: Change, record: FilterRecord, by: str, if_match: str | None) -> FilterRecord:
-    """Gone at once when nothing of it runs; otherwise a second person has to say so too."""
+def turns_off(record: FilterRecord, draft: Draft) -> bool:
+    """Whether this document stops what runs, as a pause does: whoever may pause may submit it."""
+    return record.runs and not draft.declared.enabled
+
+
+def delete(
+    change: Change, record: FilterRecord, by: str, if_match: str | None, window: timedelta
+) -> FilterRecord:
+    """Gone at once when it does not run and has not run within the window; else two people decide."""
     refuse_stale(record, if_match)
-    if record.runs:
+    if record.runs or _ran_within(change, record, window):
         after = lifecycle.following(record, Action.ASK_DELETION)
         change.audit(by, "ask_deletion", record.id, version=record.version)
         asked = replace(record, status=after, former_status=record.status, asked_by=by)
         return change.save(replace(asked, updated_at=change.now))
     after = lifecycle.following(record, Action.DELETE)
     change.void_approvals(record.id, f"deleted by {by}")
+    withdraw_all(change, record, by)
     change.audit(by, "delete", record.id, version=record.version)
     return change.save(take_out(change, replace(record, status=after, updated_at=change.now), by))
+
+
+def _ran_within(change: Change, record: FilterRecord, window: timedelta) -> bool:
+    """Whether anything of it was ordered to run, and its target was last busy with it lately."""
+    mine = [one for one in change.operations(record.id) if one.at >= record.created_at]
+    ordered = any(one.kind is OperationKind.DEPLOY for one in mine)
+    return ordered and change.now - max(one.ended_at or change.now for one in mine) < window
+
+
+def _refuse_other_changes(change: Change, record: FilterRecord, draft: Draft) -> None:
+    """Nobody approves a document that turns a filter off: its text must be that of what runs.
+
+    The newest version will not do: it may be one that waits, or was rejected.
+    """
+    running = version_of(change, record, record.wanted_version or record.version)
+    keys = {**running.document, **draft.content}.keys() - {"enabled"}
+    other = sorted(k for k in keys if running.document.get(k) != draft.content.get(k))
+    if other:
+        raise ConflictError(
+            f"{record.id} runs: a document that turns it off may change `enabled` only",
+            why=f"{', '.join(other)} differ from version {running.version}, which runs",
+            fix=f"send version {running.version} with enabled: false, or pause the filter; "
+            "send other changes as an update that waits for approval",
+        )
+
+
+def withdraw_all(change: Change, record: FilterRecord, by: str) -> None:
+    """A filter that is created again has no way back to what was deleted."""
+    numbers = [one.version for one in change.live_versions(record.id)]
+    change.withdraw_live(record.id, numbers, f"deleted by {by}")
 
 
 def _first_status(draft: Draft) -> Status:
@@ -99,6 +146,7 @@ def _at_version(
         former_status=None,
         asked_by=None,
         updated_at=change.now,
+        written_at=change.now,
     )
 
 
@@ -124,6 +172,7 @@ def _turned_off(change: Change, record: FilterRecord, by: str, deadline: timedel
         deployed_revision=None,
         paused=False,
         deployment_error=None,
+        since=None,
     )
     operations.begin(change, record, OperationKind.DISABLE, by, deadline, version=running)
     return record

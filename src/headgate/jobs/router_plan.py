@@ -9,8 +9,8 @@ from headgate.store.routing_model import Member, Owed, Owing, Seen, Standing, Wa
 from headgate.store.spans import Spans, between, blocks, minus
 
 EARLIEST = "earliest"
-# It judged until its cutover, and is to judge from there once it is live again.
-HALTED = (Standing.PAUSED, Standing.SUSPENDED, Standing.FAILED)
+# It is to judge from its cutover on, once it is live.
+HALTED = (Standing.PAUSED, Standing.SUSPENDED, Standing.FAILED, Standing.AHEAD)
 STUCK = (Standing.SUSPENDED, Standing.FAILED)
 EXPIRED = "the topic no longer had them when the filter went on"
 
@@ -35,11 +35,16 @@ class World:
 
 @dataclass(frozen=True)
 class Plan:
-    """The set, the standings that change with it, and what is to be judged beside it."""
+    """The set, the standings that change with it, and what is to be judged beside it.
+
+    `is_final` is False while some filter waits for the router to come to where it begins: the next
+    batch may change the set then, though nothing else is wanted.
+    """
 
     members: tuple[Member, ...]
     seen: tuple[Seen, ...]
     owed: tuple[Owed, ...]
+    is_final: bool = True
 
 
 def planned(world: World) -> Plan:
@@ -47,23 +52,25 @@ def planned(world: World) -> Plan:
     members: list[Member] = []
     seen: list[Seen] = []
     owed: list[Owed] = []
+    is_final = True
     for wanted in sorted(world.wanted, key=lambda one: one.filter):
         now = standing(world, wanted)
         before = world.seen.get(wanted.filter)
+        is_final &= now.standing is not Standing.AHEAD
         if now.standing is Standing.LIVE:
             members.append(Member(wanted.filter, wanted.revision, wanted.topic))
         if before is None or not _same(before, now):
             seen.append(now)
             owed += _owed(world, wanted, before) if now.standing is Standing.LIVE else []
     seen += _gone(world)
-    return Plan(tuple(members), tuple(seen), tuple(owed))
+    return Plan(tuple(members), tuple(seen), tuple(owed), is_final)
 
 
 def is_new(wanted: Wanted, before: Seen | None, source_id: str) -> bool:
     """Whether the filter is to be taken up, which it may turn out that it cannot be."""
     if wanted.paused or (before is not None and _is_stuck(wanted, before)):
         return False
-    if before is None or before.standing is not Standing.LIVE:
+    if before is None or before.standing not in (Standing.LIVE, Standing.AHEAD):
         return True
     return (before.revision, before.source_id) != (wanted.revision, source_id)
 
@@ -83,12 +90,27 @@ def standing(world: World, wanted: Wanted) -> Seen:
     )
     if before is not None and _is_stuck(wanted, before):
         return _stuck(world, before)
+    beginning = _beginning(world, wanted)
     if wanted.paused:
-        return replace(now, standing=Standing.PAUSED, cutover=_cursor(world, before, world.cutover))
+        return replace(now, standing=Standing.PAUSED, cutover=_cursor(world, before, beginning))
     if wanted.filter in world.refused:
         reason, cursor = world.refused[wanted.filter], _cursor(world, before, {})
         return replace(now, standing=Standing.FAILED, cutover=cursor, reason=reason)
+    start = _cursor(world, before, beginning)
+    if any(start.get(p, 0) > offset for p, offset in world.cutover.items()):
+        return replace(now, standing=Standing.AHEAD, cutover=start)
     return now
+
+
+def _beginning(world: World, wanted: Wanted) -> Mapping[str, int]:
+    """Where a filter that has judged nothing yet begins: not before the end at its deployment.
+
+    A router that is started later, or lags behind, comes to older events after the deployment.
+    """
+    since = wanted.since
+    if wanted.backfill == EARLIEST or since is None or since.topic_id != world.source_id:
+        return world.cutover
+    return {p: max(offset, since.offsets.get(p, 0)) for p, offset in world.cutover.items()}
 
 
 def _is_stuck(wanted: Wanted, before: Seen) -> bool:
@@ -109,7 +131,7 @@ def _cursor(world: World, before: Seen | None, otherwise: Mapping[str, int]) -> 
     """The first offset that the filter did not judge; of one that never judged, as said."""
     if before is None or before.source_id != world.source_id or before.standing is Standing.OFF:
         return otherwise
-    return world.cutover if before.standing is Standing.LIVE else before.cutover
+    return world.cutover if before.standing is Standing.LIVE else before.cutover or otherwise
 
 
 def _same(before: Seen, now: Seen) -> bool:

@@ -118,7 +118,7 @@ class RouterRun(TopicRun):
             self._context.still_mine()  # most likely another engine has the job by now
             raise
         self._sets.forget_all_but(plan.members)
-        self._generation = generation
+        self._generation = generation if plan.is_final else -1
 
     def _world(self) -> tuple[World, Boundary]:
         if self._place is None:

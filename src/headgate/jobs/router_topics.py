@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.errors import HeadgateError, UnavailableError
+from headgate.spec.topic_names import reason_against_events
 from headgate.store.routing_model import Member, Wanted
 
 PARTITIONS, RETENTION_DAYS = 3, 7
-INTERNAL, DEAD_LETTERS = "__", ".dlq"
 # A limit that is changed is noticed within this time.
 FRESH_SECONDS = 60.0
 
@@ -77,9 +77,8 @@ def forbidden(wanted: Wanted, dlq_topic: str, every: Sequence[Wanted]) -> str:
     """Why a filter must not write to its topic, whether or not it could; empty when it may."""
     if wanted.source in _reached_from(wanted.topic, every):
         return f"events would go round for ever: {wanted.topic} leads back to {wanted.source}"
-    if wanted.topic == dlq_topic or wanted.topic.endswith(DEAD_LETTERS):
-        return f"its output topic {wanted.topic} is one of dead letters"
-    return f"topic {wanted.topic} is Kafka's own" if wanted.topic.startswith(INTERNAL) else ""
+    reason = reason_against_events(wanted.topic, {dlq_topic: "it is a topic of dead letters"})
+    return f"its output topic {wanted.topic} is not for events: {reason}" if reason else ""
 
 
 def _reached_from(topic: str, every: Sequence[Wanted]) -> set[str]:

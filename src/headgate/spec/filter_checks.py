@@ -29,6 +29,7 @@ from headgate.spec.filter_conditions import (
 )
 from headgate.spec.json_pointer import json_pointer
 from headgate.spec.refusal import suggestion
+from headgate.spec.topic_names import reason_against_events
 
 _KINDS: dict[type, str] = {
     bool: "true or false",
@@ -117,6 +118,9 @@ def _texts(plain: Plain) -> Iterator[Found]:
     yield from _text(plain, "outputTopic", MOST_TOPIC, NAME, _NAMED)
     fix = "A topic's name has letters, digits, `.`, `_` and `-`."
     yield from _text(plain, "source", MOST_TOPIC, TOPIC, fix)
+    for key in ("outputTopic", "source"):
+        if reason := reason_against_events(str(plain.get(key) or "")):
+            yield Found((key,), f"is not for events: {reason}", "Name another topic.")
     # Not its own source, and not the usual one: events must not go round.
     if plain.get("outputTopic") in (SOURCE, plain.get("source", SOURCE)):
         yield Found(("outputTopic",), "it is a topic that is read", "Write to another topic.")

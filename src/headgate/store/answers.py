@@ -33,12 +33,18 @@ class AnswerStore:
         now = self._clock()
         with writing(self._engine) as db:
             db.execute(delete(answers).where(answers.c.at < now - KEPT_FOR))
-            found = _find(db, actor, key)
+            found = find_answer(db, actor, key)
             if found and not _cut_off(found, now):
                 return found
             db.execute(delete(answers).where(*_same(actor, key)))
             db.execute(insert(answers).values(**vars(Answer(actor, key, request, now))))
         return None
+
+    def find(self, actor: str, key: str) -> Answer | None:
+        """What was answered under this key, unless it is too long ago."""
+        with self._engine.connect() as db:
+            answer = find_answer(db, actor, key)
+        return answer if answer and answer.at >= self._clock() - KEPT_FOR else None
 
     def keep(
         self, actor: str, key: str, status: int, headers: Mapping[str, str], body: str
@@ -74,11 +80,20 @@ def _drop_oldest(db: Connection, actor: str) -> None:
         db.execute(delete(answers).where(*_same(actor, key)))
 
 
-def _find(db: Connection, actor: str, key: str) -> Answer | None:
+def find_answer(db: Connection, actor: str, key: str) -> Answer | None:
     row = db.execute(select(answers).where(*_same(actor, key))).one_or_none()
     if row is None:
         return None
     return Answer(row.actor, row.key, row.request, row.at, row.status, row.body, row.headers)
+
+
+def add_answer(db: Connection, answer: Answer) -> None:
+    """Keep an answer in the transaction of the change that it is of, within the same limits."""
+    db.execute(delete(answers).where(answers.c.at < answer.at - KEPT_FOR))
+    if len(answer.body) <= MOST_CHARACTERS:
+        db.execute(delete(answers).where(*_same(answer.actor, answer.key)))
+        db.execute(insert(answers).values(**vars(answer)))
+        _drop_oldest(db, answer.actor)
 
 
 def _cut_off(answer: Answer, now: datetime) -> bool:

@@ -19,6 +19,7 @@ from headgate.store.control_model import (
     FilterRecord,
     FilterVersion,
     GitErrand,
+    LiveVersion,
     Operation,
     OperationState,
     Page,
@@ -60,6 +61,12 @@ class Change:
     def approvals(self, filter_id: str) -> tuple[Approval, ...]:
         return control_rows.approvals_of(self._db, filter_id)
 
+    def live_versions(self, filter_id: str) -> tuple[LiveVersion, ...]:
+        return control_rows.live_of(self._db, filter_id)
+
+    def filters(self) -> tuple[FilterRecord, ...]:
+        return control_rows.every_filter(self._db)
+
     def operation(self, id: str) -> Operation | None:
         return control_rows.find_operation(self._db, id)
 
@@ -93,6 +100,15 @@ class Change:
             if not approval.void:
                 self.seal(replace(approval, void=why))
         return control_rows.void_approvals(self._db, filter_id, why)
+
+    def add_live(self, live: LiveVersion) -> None:
+        self._written += 1
+        control_rows.add_live(self._db, live)
+
+    def withdraw_live(self, filter_id: str, numbers: Collection[int], by: str) -> None:
+        """These versions are no way back any more."""
+        self._written += 1
+        control_rows.withdraw_live(self._db, filter_id, numbers, by)
 
     def save_operation(self, operation: Operation) -> Operation:
         self._written += 1

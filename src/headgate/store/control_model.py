@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from headgate.store.canonical import canonical, fingerprint
+from headgate.store.routing_model import TopicEnd
 
 
 class Status(StrEnum):
@@ -28,6 +29,8 @@ class Status(StrEnum):
 @dataclass(frozen=True)
 class FilterRecord:
     """A filter as it stands: its newest version, and what of it runs.
+
+    `since` is where the source ended when the filter was deployed: `backfill: none` begins there.
 
     `deployed_*` is what runs now, `wanted_*` what shall run; they differ while an operation is under
     way. `document` is the content of the newest version, without fields of status.
@@ -55,6 +58,8 @@ class FilterRecord:
     accepted_version: int | None = None
     former_status: Status | None = None
     asked_by: str | None = None
+    written_at: datetime | None = None
+    since: TopicEnd | None = None
 
     @property
     def etag(self) -> str:
@@ -76,7 +81,7 @@ def record_etag(record: FilterRecord) -> str:
 def _stamp(value: object) -> object:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
-    return value
+    return vars(value) if isinstance(value, TopicEnd) else value
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,8 @@ class FilterVersion:
     """One accepted or proposed content of a filter.
 
     `authors` are all who wrote it since the last approval: none of them may approve it. `sql_hash`
-    is of the SQL that it compiled to when it was written.
+    is of the SQL that it compiled to when it was written. A rollback `restores` an earlier version:
+    the one that people wrote and approved, never another rollback.
     """
 
     filter_id: str
@@ -96,6 +102,22 @@ class FilterVersion:
     written_at: datetime
     sql_hash: str
     note: str = ""
+    restores: int | None = None
+
+    @property
+    def written(self) -> int:
+        """The version in which people wrote and approved this content."""
+        return self.restores or self.version
+
+
+@dataclass(frozen=True)
+class LiveVersion:
+    """That a version went live; `withdrawn` names who rolled back from it, if anybody did."""
+
+    filter_id: str
+    version: int
+    at: datetime
+    withdrawn: str = ""
 
 
 class Decision(StrEnum):
@@ -105,12 +127,16 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True)
 class Approval:
-    """A second person's word on one version, bound to its revision and its compiled SQL."""
+    """A second person's decision on one version.
+
+    `bounds` has, by deployment target, the hash of the revision and of the text that the target is
+    sent: where that is another text, or a target that the approver was not shown, it does not hold.
+    """
 
     id: str
     filter_id: str
     version: int
-    bound: str
+    bounds: Mapping[str, str]
     decision: Decision
     by: str
     comment: str
@@ -118,9 +144,14 @@ class Approval:
     expires_at: datetime
     void: str = ""
 
-    def holds(self, bound: str, now: datetime) -> bool:
-        sound = self.decision is Decision.APPROVED and not self.void and self.bound == bound
-        return sound and now < self.expires_at
+    def covers(self, bounds: Mapping[str, str]) -> bool:
+        """Whether it was given for one of these texts at least, by target."""
+        approved = self.decision is Decision.APPROVED
+        return approved and any(self.bounds.get(target) == hash for target, hash in bounds.items())
+
+    def holds(self, now: datetime) -> bool:
+        """Whether nothing has ended it yet."""
+        return not self.void and now < self.expires_at
 
 
 class OperationKind(StrEnum):

@@ -23,6 +23,7 @@ from headgate.store.control_model import (
     FilterRecord,
     FilterVersion,
     GitErrand,
+    LiveVersion,
     Operation,
     OperationKind,
     OperationState,
@@ -34,8 +35,10 @@ from headgate.store.control_tables import (
     filter_versions,
     filters,
     git_errands,
+    live_versions,
     operations,
 )
+from headgate.store.routing_model import TopicEnd
 
 SEARCHED = ("id", "name", "description", "consumerId", "outputTopic")
 
@@ -55,6 +58,7 @@ def every_filter(db: Connection) -> tuple[FilterRecord, ...]:
 def save_filter(db: Connection, record: FilterRecord) -> None:
     values = _plain(record)
     values["consumer"] = str(record.document.get("consumerId", ""))
+    values["since"] = vars(record.since) if record.since else None
     same = update(filters).where(filters.c.id == record.id)
     if db.execute(same.values(**values)).rowcount == 0:
         db.execute(insert(filters).values(**values))
@@ -110,6 +114,7 @@ def _record(row: RowMapping) -> FilterRecord:
     values["status"] = Status(values["status"])
     values["former_status"] = Status(former) if former else None
     values["statement_ids"] = tuple(values["statement_ids"])
+    values["since"] = TopicEnd(**values["since"]) if values["since"] else None
     return FilterRecord(**values)
 
 
@@ -161,6 +166,25 @@ def _version(row: RowMapping) -> FilterVersion:
     values: dict[str, Any] = {str(name): value for name, value in row.items()}
     values["authors"] = tuple(values["authors"])
     return FilterVersion(**values)
+
+
+# Live versions
+
+
+def add_live(db: Connection, live: LiveVersion) -> None:
+    db.execute(insert(live_versions).values(**_plain(live)))
+
+
+def live_of(db: Connection, filter_id: str) -> tuple[LiveVersion, ...]:
+    """The versions that went live, the newest first."""
+    columns = [live_versions.c[name] for name in ("filter_id", "version", "at", "withdrawn")]
+    query = select(*columns).where(live_versions.c.filter_id == filter_id)
+    return tuple(LiveVersion(*row) for row in db.execute(query.order_by(live_versions.c.id.desc())))
+
+
+def withdraw_live(db: Connection, filter_id: str, numbers: Collection[int], by: str) -> None:
+    mine = (live_versions.c.filter_id == filter_id, live_versions.c.version.in_(numbers))
+    db.execute(update(live_versions).where(*mine).values(withdrawn=by))
 
 
 # Approvals

@@ -61,6 +61,8 @@ filters = Table(
     Column("accepted_version", Integer),
     Column("former_status", String(20)),
     Column("asked_by", String(200)),
+    Column("written_at", Utc),
+    Column("since", Json),
 )
 
 filter_versions = Table(
@@ -75,6 +77,7 @@ filter_versions = Table(
     Column("written_at", Utc, nullable=False),
     Column("sql_hash", String(64), nullable=False),
     Column("note", Text, nullable=False),
+    Column("restores", Integer),
 )
 
 approvals = Table(
@@ -83,15 +86,27 @@ approvals = Table(
     Column("id", String(64), primary_key=True),
     Column("filter_id", String(200), nullable=False),
     Column("version", Integer, nullable=False),
-    Column("bound", String(64), nullable=False),
     Column("decision", String(20), nullable=False),
     Column("by", String(200), nullable=False),
     Column("comment", Text, nullable=False),
     Column("at", Utc, nullable=False),
     Column("expires_at", Utc, nullable=False),
     Column("void", Text, nullable=False),
+    Column("bounds", Json, nullable=False),
 )
 Index("approvals_by_filter", approvals.c.filter_id, approvals.c.version)
+
+# Each time a version went live; `withdrawn` says who rolled back from it, and it is no way back then.
+live_versions = Table(
+    "live_versions",
+    metadata,
+    Column("id", ROW_ID, primary_key=True),
+    Column("filter_id", String(200), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("withdrawn", Text, nullable=False),
+)
+Index("live_versions_by_filter", live_versions.c.filter_id, live_versions.c.id)
 
 operations = Table(
     "operations",

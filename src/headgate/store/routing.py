@@ -23,6 +23,7 @@ from headgate.store.routing_model import (
     RoutedBatch,
     Seen,
     Standing,
+    TopicEnd,
     Wanted,
 )
 from headgate.store.routing_tables import (
@@ -57,7 +58,7 @@ class RoutingStore:
                 return
             _keep(db, wanted.revision, FILTER, wanted.filter, wanted.content, self._clock())
             db.execute(delete(wanted_filters).where(wanted_filters.c.filter == wanted.filter))
-            db.execute(insert(wanted_filters).values(**vars(wanted), at=self._clock()))
+            db.execute(insert(wanted_filters).values(**_wanted_row(wanted), at=self._clock()))
             _changed(db, {wanted.source, *([before.source] if before else [])})
 
     def unwant(self, filter: str) -> None:
@@ -306,7 +307,13 @@ def _end_owed(db: Connection, seen: Sequence[Seen], now: datetime) -> None:
 
 
 def _wanted(row: RowMapping) -> Wanted:
-    return Wanted(**{str(name): value for name, value in row.items() if name != "at"})
+    values: dict[str, Any] = {str(name): value for name, value in row.items() if name != "at"}
+    values["since"] = TopicEnd(**values["since"]) if values["since"] else None
+    return Wanted(**values)
+
+
+def _wanted_row(wanted: Wanted) -> dict[str, Any]:
+    return {**vars(wanted), "since": vars(wanted.since) if wanted.since else None}
 
 
 def _seen(row: RowMapping) -> Seen:

@@ -12,6 +12,7 @@ class Standing(StrEnum):
     """How a filter stands in the router, as last seen there."""
 
     LIVE = "live"
+    AHEAD = "ahead"  # taken up, and live once the router has come to where it begins
     PAUSED = "paused"
     SUSPENDED = (
         "suspended"  # it raised, or its topic cannot be written: the others go on without it
@@ -21,10 +22,23 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
+class TopicEnd:
+    """Where a topic ended at some moment: by partition, the offset that the next record gets.
+
+    `topic_id` tells a topic that was made again from the old one, whose offsets say nothing of it.
+    """
+
+    topic: str
+    topic_id: str
+    offsets: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Wanted:
     """A filter that is to be routed: exactly this revision, since this deployment.
 
     `content` is the canonical text of the document; a paused one keeps its place and gets nothing.
+    `since` is where its source ended when it was deployed, if that was known.
     """
 
     filter: str
@@ -35,6 +49,7 @@ class Wanted:
     deployment: str
     paused: bool = False
     backfill: str = "none"
+    since: TopicEnd | None = None
 
 
 @dataclass(frozen=True)

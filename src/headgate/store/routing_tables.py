@@ -28,6 +28,7 @@ wanted_filters = Table(
     Column("paused", Boolean, nullable=False),
     Column("backfill", String(20), nullable=False),
     Column("at", Utc, nullable=False),
+    Column("since", Json),
 )
 Index("wanted_filters_by_source", wanted_filters.c.source)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
 
+from headgate.control.deploying import Reconciler
 from headgate.store.answers import KEPT_FOR, UNDER_WAY_FOR, AnswerStore
 from headgate.store.ops import OpsStore
 
@@ -149,6 +151,110 @@ def test_answers_are_kept_for_a_day_and_what_was_cut_off_for_minutes(tmp_path: P
         assert (kept.status, kept.body, kept.headers) == (201, "{}", {"etag": "x"})
         now += timedelta(seconds=2)
         assert answers.claim("ann", "k", "r") is None
+
+
+class Killed(BaseException):
+    """The process is gone before it could answer."""
+
+
+CUT = ["before the change", "after the change"]
+
+
+@pytest.mark.parametrize("when", CUT)
+@pytest.mark.parametrize("action", ["create", "approve", "reject", "deploy", "pause", "rollback"])
+def test_a_kill_at_any_moment_leaves_the_key_as_good_as_the_change(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch, action: str, when: str
+) -> None:
+    """Sent again at once, it is carried out or gets its answer; never both, and never neither."""
+    who, path, body = _ready(ask, action)
+    service, plain = ask.service, getattr(ask.service, action)
+
+    def cut(*given: object, **more: object) -> object:
+        if when == "after the change":
+            plain(*given, **more)
+        raise Killed
+
+    headers = {"Idempotency-Key": "k-kill"}
+    # The kept answer itself is cut off too: nothing after the change's own transaction is done.
+    monkeypatch.setattr(service, action, cut)
+    monkeypatch.setattr(AnswerStore, "keep", lambda *_: None)
+    monkeypatch.setattr(AnswerStore, "drop", lambda *_: None)
+    with pytest.raises(Killed):
+        ask("POST", path, who, json=body, headers=headers)
+    monkeypatch.setattr(service, action, plain)
+    before = len(ask.store.control.audit())
+    again = ask("POST", path, who, json=body, headers=headers)
+    assert again.status_code in (200, 201, 202), again.json()
+    assert again.json()
+    replayed = again.headers.get("Idempotent-Replayed") == "true"
+    assert replayed == (when == "after the change")
+    assert (len(ask.store.control.audit()) == before) == replayed
+    once_more = ask("POST", path, who, json=body, headers=headers)
+    assert once_more.headers["Idempotent-Replayed"] == "true"
+
+
+def _ready(ask: Asked, action: str) -> tuple[str, str, dict[str, Any]]:
+    """Who sends what where, once everything that must come before it is done."""
+    if action == "create":
+        return "ann", FILTERS, dict(FILTER)
+    revision = ask("POST", FILTERS, "ann", json=FILTER).json()["revision"]
+    if action in ("approve", "reject"):
+        body = {"revision": revision} if action == "approve" else {"reason": "no"}
+        return "bob", f"{ONE}/{action}", body
+    ask("POST", f"{ONE}/approve", "bob", json={"revision": revision})
+    if action != "deploy":
+        _run(ask)
+    if action == "rollback":
+        changed = {**FILTER, "description": "second"}
+        made = ask("PUT", ONE, "ann", json=changed, headers=_match(ask)).json()
+        ask("POST", f"{ONE}/approve", "bob", json={"revision": made["revision"]})
+        _run(ask)
+    return "dan", f"{ONE}/{action}", {}
+
+
+def _match(ask: Asked) -> dict[str, str]:
+    return {"If-Match": ask("GET", ONE, "vera").headers["ETag"]}
+
+
+def _run(ask: Asked) -> None:
+    ask("POST", f"{ONE}/deploy", "dan")
+    reconciler = Reconciler(ask.store, None, ask.service.targets)
+    reconciler.step()
+    ask.router_says_yes()
+    reconciler.step()
+    reconciler.close()
+
+
+def test_a_rollback_names_what_it_takes_to_run(ask: Asked) -> None:
+    who, path, _ = _ready(ask, "rollback")
+    stale = ask("POST", path, who, json={"runningVersion": 1})
+    assert (stale.status_code, stale.json()["code"]) == (412, "HG-6005")
+    assert ask("POST", path, who, json={"runningVersion": 2}).status_code == 202
+
+
+def test_revisions_say_who_decided_what(ask: Asked) -> None:
+    who, path, body = _ready(ask, "rollback")
+    ask("POST", path, who, json=body)
+    versions = ask("GET", f"{ONE}/revisions", "vera").json()["revisions"]
+    assert [(one["version"], one["restores"]) for one in versions] == [(1, None), (2, None), (3, 1)]
+    for one in versions:
+        (decision,) = one["decisions"]
+        assert (decision["by"], decision["decision"], decision["targets"]) == (
+            "bob",
+            "approved",
+            ["engine"],
+        )
+
+
+def test_an_operator_turns_off_what_runs_and_an_author_does_not(ask: Asked) -> None:
+    _ready(ask, "pause")
+    off = {**FILTER, "enabled": False}
+    answers = {
+        who: ask("PUT", ONE, who, json=off, headers=_match(ask)).status_code
+        for who in ("ann", "bob", "olga")
+    }
+    assert answers == {"ann": 403, "bob": 403, "olga": 200}
+    assert ask("DELETE", ONE, "ann", headers=_match(ask)).status_code == 202
 
 
 # Pages

@@ -64,7 +64,8 @@ def test_a_second_one_of_the_same_id_is_a_conflict(ask: Asked) -> None:
 def test_the_generated_sql_has_two_statements(ask: Asked) -> None:
     ask("POST", FILTERS, "ann", json=FILTER)
     made = ask("POST", f"{ONE}/generate", "vera").json()
-    assert set(made) == {"filterId", "revision", "sql", "statements", "valid", "validationErrors"}
+    parts = {"filterId", "revision", "sql", "statements", "valid", "validationErrors", "target"}
+    assert set(made) == parts
     assert len(made["statements"]) == 2
     assert made["valid"] is True
     valid = ask("POST", f"{ONE}/validate", "vera", json={"sql": made["sql"]}).json()

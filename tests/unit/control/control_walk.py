@@ -1,7 +1,9 @@
 """Random walks through the control plane, with a judge of its own who looks at every step.
 
-The judge knows only what succeeded: who wrote which revision, who approved it, what was turned off.
-He decides from that alone whether what the engine was told may run.
+The judge keeps a model that shares no code with the product: who wrote each content, here or in git;
+who approved it; what was live, rolled back from, turned off, asked to be deleted. It is fed with what
+succeeded, and decides from that alone whether what the engine was told may run, whether a deletion
+was two people's, and where a rollback has to go.
 """
 
 from __future__ import annotations
@@ -40,7 +42,14 @@ values = st.sampled_from(("A", "B", "C"))
 WEIGHTS = {
     "do_as_intended": 6,
     "turn_off_on_and_back": 2,
-    "write": 2,
+    "deploy_pause_and_resume": 2,
+    "edit_away_and_back": 2,
+    "delete_alone": 3,
+    "roll_back_again": 3,
+    "deploy_too_late": 1,
+    "commit": 3,
+    "mend_store": 3,
+    "write": 3,
     "approve": 5,
     "reject": 1,
     "deploy": 2,
@@ -63,7 +72,30 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "last": st.sampled_from((1, 2, 3, 5, 5, 5)),
     },
     "turn_off_on_and_back": {"by": admins, "id": ids, "value": values},
-    "write": {"by": anyone, "id": ids, "value": values, "on": st.sampled_from((True, True, False))},
+    "deploy_pause_and_resume": {"id": ids, "value": values, "author": st.sampled_from(NAMES)},
+    "edit_away_and_back": {"id": ids, "value": values, "by": admins, "approver": admins},
+    "delete_alone": {
+        "by": anyone,
+        "id": ids,
+        "value": values,
+        "hours": st.sampled_from((0, 0, 80)),
+    },
+    "roll_back_again": {"by": admins, "id": ids, "times": st.integers(1, 3)},
+    "deploy_too_late": {"id": ids, "value": values, "author": st.sampled_from(NAMES)},
+    "commit": {
+        "id": ids,
+        "value": values,
+        "author": st.sampled_from(NAMES),
+        "on": st.sampled_from((True, True, False)),
+    },
+    "mend_store": {"by": admins, "id": ids},
+    "write": {
+        "by": anyone,
+        "id": ids,
+        "value": values,
+        "on": st.sampled_from((True, True, False)),
+        "as_it_runs": st.booleans(),
+    },
     "approve": {"by": anyone, "id": ids, "stale": st.booleans()},
     "reject": {"by": anyone, "id": ids},
     "deploy": {"by": anyone, "id": ids},
@@ -99,16 +131,52 @@ class Killer(ControlFaults):
 
 @dataclass
 class Known:
-    """What the judge knows of one filter."""
+    """What the judge knows of one filter.
+
+    `writers` wrote since the last approval, `wrote` has everybody who ever wrote a content, and
+    `authors` who wrote a version. `lived` has the versions that were live, `left` those of them that
+    were rolled back from. `git` is the file at the branch's tip, with who wrote on it since it was
+    as the store has it.
+    """
 
     writers: set[str] = field(default_factory=set)
+    wrote: dict[str, set[str]] = field(default_factory=dict)
+    authors: dict[int, set[str]] = field(default_factory=dict)
+    revisions: dict[int, str] = field(default_factory=dict)
+    git: tuple[dict[str, Any], set[str]] | None = None
     vetted: bool = False
     revision: str = ""
+    asked_by: str | None = None
+    ran_at: datetime | None = None
+    left: set[int] = field(default_factory=set)
     approved: dict[str, datetime] = field(default_factory=dict)
     may_run: set[str] = field(default_factory=set)
     leaving: set[str] = field(default_factory=set)
-    lived: set[str] = field(default_factory=set)
+    lived: list[int] = field(default_factory=list)
     paused: bool = False
+
+    def forget(self) -> None:
+        """The filter is gone: nothing of it runs, and there is no way back to it."""
+        self.lived, self.left, self.asked_by, self.ran_at = [], set(), None, None
+        self.turn_off()
+
+    def go_live(self, version: int) -> None:
+        if self.lived[-1:] != [version]:
+            self.lived.append(version)
+
+    def way_back(self, live: int | None, failed: bool) -> int | None:
+        """Where a rollback has to go that names no version."""
+        ways = [one for one in reversed(self.lived) if one not in self.left]
+        if failed and live in ways:
+            return live
+        now = self.revisions.get(live or 0)
+        return next((one for one in ways if self.revisions[one] != now), None)
+
+    def leave(self, live: int | None, to: int) -> None:
+        """What is rolled back from is no way back, in whatever version had that content till now."""
+        content = self.revisions.get(live or 0)
+        if live is not None and content != self.revisions[to]:
+            self.left |= {n for n, one in self.revisions.items() if n <= live and one == content}
 
     def turn_off(self) -> None:
         """What ran may stand there until the reconciler has been by, not longer."""
@@ -130,6 +198,7 @@ class Walk(RuleBasedStateMachine):
             type(self).made, Path(self.folder.name) / "ops.db", faults=self.killer
         )
         self.known = {id: Known() for id in IDS}
+        self.unnamed, self.failed = False, False
 
     def teardown(self) -> None:
         if not hasattr(self, "room"):
@@ -174,24 +243,49 @@ class Walk(RuleBasedStateMachine):
 
     # What people do
 
-    def write(self, by: Identity, id: str, value: str, on: bool) -> None:
-        service, known = self.room.service, self.known[id]
+    def write(self, by: Identity, id: str, value: str, on: bool, as_it_runs: bool = True) -> None:
         text = document(id, value, enabled=on)
-        before = self.room.store.control.filter(id)
+        running = self.running(id)
+        if not on and as_it_runs and running is not None:
+            text = {**running, "enabled": False}
+        self.submit(by, id, text, {by.name})
+
+    def submit(self, by: Identity, id: str, text: dict[str, Any], wrote: set[str]) -> None:
+        """Create or update; `wrote` are all who had a hand in the text."""
+        service, known = self.room.service, self.known[id]
+        before, running = self.room.store.control.filter(id), self.running(id)
+        also = frozenset(wrote - {by.name})
         if before is None or before.status == "deleted":
-            record = self.tried(lambda: service.create(by, text))
+            record = self.tried(lambda: service.create(by, text, also))
         else:
-            record = self.tried(lambda: service.update(by, id, text))
+            record = self.tried(lambda: service.update(by, id, text, None, also))
         if record is None or (before and record.version == before.version):
             return
+        self.did["written"] += 1
         # Who wrote before the last approval is no author of what is written after it.
         if known.vetted or before is None or before.status == "deleted":
             known.writers = set()
-        known.writers.add(by.name)
+        known.writers |= wrote | {by.name}
         known.vetted = False
         known.revision, known.approved = record.revision, {}
-        if not on:
+        known.authors[record.version] = set(known.writers)
+        known.revisions[record.version] = record.revision
+        known.wrote.setdefault(record.revision, set()).update(known.writers)
+        if not text["enabled"]:
+            if running is not None:
+                self.did["turned off"] += 1
+                assert by.roles & {"deployer", "operator", "admin"}, f"{by} stopped what ran"
+                assert {**running, "enabled": False} == dict(record.document), "and changed it"
             known.turn_off()
+            known.asked_by = None
+
+    def running(self, id: str) -> dict[str, Any] | None:
+        """The document that shall run now."""
+        record = self.room.store.control.filter(id)
+        if record is None or record.wanted_version is None:
+            return None
+        version = self.room.store.control.version(id, record.wanted_version)
+        return dict(version.document) if version else None
 
     def approve(self, by: Identity, id: str, stale: bool) -> None:
         record = self.room.store.control.filter(id)
@@ -207,6 +301,8 @@ class Walk(RuleBasedStateMachine):
         self.killed_or_done(lambda: self.room.service.deploy(by, id), id)
 
     def rollback(self, by: Identity, id: str, to: int | None) -> None:
+        record = self.room.store.control.filter(id)
+        self.unnamed, self.failed = to is None, bool(record and record.status == "failed")
         self.killed_or_done(lambda: self.room.service.rollback(by, id, to), id)
 
     def pause(self, by: Identity, id: str) -> None:
@@ -216,7 +312,78 @@ class Walk(RuleBasedStateMachine):
         self.killed_or_done(lambda: self.room.service.resume(by, id), id)
 
     def delete(self, by: Identity, id: str) -> None:
-        self.tried(lambda: self.room.service.delete(by, id))
+        self.killed_or_done(lambda: self.room.service.delete(by, id), id)
+
+    # Ways that chance would hardly find, each of which led around the second person once
+
+    def deploy_pause_and_resume(self, id: str, value: str, author: str) -> None:
+        """A deployment that a pause supersedes is live all the same, once it is resumed."""
+        self.do_as_intended(id, value, author, last=3)
+        self.pause(Identity(author, frozenset({"admin"})), id)
+        self.reconcile()
+        self.route("")
+        self.reconcile()
+        record = self.room.store.control.filter(id)
+        others = [name for name in NAMES if record and name not in self.wrote_any(id)]
+        for name in others[:1]:
+            self.approve(Identity(name, frozenset({"admin"})), id, stale=True)
+        self.resume(Identity(author, frozenset({"admin"})), id)
+        self.reconcile()
+
+    def deploy_too_late(self, id: str, value: str, author: str) -> None:
+        self.do_as_intended(id, value, author, last=2)
+        self.days_pass()
+        self.deploy(Identity(author, frozenset({"admin"})), id)
+
+    def edit_away_and_back(self, id: str, value: str, by: Identity, approver: Identity) -> None:
+        """Whoever wrote a content once may not approve it when somebody else brings it back."""
+        other = next(one for one in ("A", "B", "C") if one != value)
+        self.write(approver, id, value, on=True)
+        for name in NAMES:
+            self.approve(Identity(name, frozenset({"admin"})), id, stale=False)
+        self.write(by, id, other, on=True)
+        for name in NAMES:
+            self.approve(Identity(name, frozenset({"admin"})), id, stale=False)
+        self.write(by, id, value, on=True)
+        self.approve(approver, id, stale=False)
+
+    def delete_alone(self, by: Identity, id: str, value: str, hours: int) -> None:
+        """One person turns it off, waits perhaps, and deletes it."""
+        self.delete(by, id)
+        self.write(by, id, value, on=False)
+        self.reconcile()
+        self.route("")
+        self.reconcile()
+        self.room.clock.pass_(hours * 3600)
+        self.delete(by, id)
+
+    def roll_back_again(self, by: Identity, id: str, times: int) -> None:
+        """Pressed again, it goes on and not round."""
+        for _ in range(times):
+            self.rollback(by, id, None)
+            self.reconcile()
+            self.route("")
+            self.reconcile()
+
+    def commit(self, id: str, value: str, author: str, on: bool) -> None:
+        """Somebody changes the filter's file in git, which nobody here has seen yet."""
+        known = self.known[id]
+        record = self.room.store.control.filter(id)
+        accepted = record and self.room.store.control.version(id, record.accepted_version or 0)
+        text = document(id, value, enabled=on)
+        same = known.git is None or (accepted and dict(accepted.document) == known.git[0])
+        known.git = (text, {author} | (set() if same or known.git is None else known.git[1]))
+
+    def mend_store(self, by: Identity, id: str) -> None:
+        """What stands in git is submitted, with everybody who wrote it there as its author."""
+        known = self.known[id]
+        if known.git is not None:
+            text, wrote = known.git
+            self.did["mended"] += 1
+            self.submit(by, id, text, wrote)
+
+    def wrote_any(self, id: str) -> set[str]:
+        return set().union(*self.known[id].wrote.values())
 
     def do_as_intended(self, id: str, value: str, author: str, last: int) -> None:
         """The way it should go, or its beginning: walks would hardly ever get there by chance."""
@@ -252,6 +419,20 @@ class Walk(RuleBasedStateMachine):
         if self.tried(self.room.reconciler.step):
             for known in self.known.values():
                 known.leaving = set()
+        self.look()
+
+    def look(self) -> None:
+        """What is live by now, and what is gone."""
+        for id, known in self.known.items():
+            record = self.room.store.control.filter(id)
+            if record is None:
+                continue
+            if record.status == "deleted":
+                known.forget()
+            if record.runs:
+                known.ran_at = self.now
+            if record.deployed_version is not None:
+                known.go_live(record.deployed_version)
 
     def route(self, refuse: str) -> None:
         wanted = self.room.store.routing.wanted()
@@ -276,38 +457,59 @@ class Walk(RuleBasedStateMachine):
     def judge(self, id: str, actor: str, action: str, detail: Any) -> None:
         self.did[action] += 1
         known = self.known[id]
-        version = self.room.store.control.version(id, detail.get("version") or 0)
-        revision = version.revision if version else ""
-        if action == "approve" and not detail.get("resume"):
-            assert actor not in known.writers, f"{actor} approved what they wrote"
-            assert revision == known.revision
-            known.approved[revision], known.vetted = self.now, True
-        elif action == "approve":
-            assert version is not None
-            assert actor not in version.authors
+        number = detail.get("version") or 0
+        revision = known.revisions.get(number, "")
+        if action == "approve":
+            assert actor not in known.wrote[revision], f"{actor} approved what they wrote"
             known.approved[revision] = self.now
-            known.vetted |= revision == known.revision
+            if detail.get("resume"):
+                known.vetted |= revision == known.revision
+            else:
+                assert actor not in known.writers, f"{actor} approved what they wrote on"
+                assert revision == known.revision
+                known.vetted = True
         elif action in ("deploy", "resume"):
             given = known.approved.get(revision)
             assert given is not None, f"{action} of {revision[:6]} without a second person"
             assert self.now - given < timedelta(hours=HOURS), f"{action} after the approval's time"
             known.may_run.add(revision)
-            known.lived.add(revision)
             known.paused = False
         elif action == "reject":
             known.approved, known.vetted = {}, False
         elif action == "pause":
             known.approved, known.paused = {}, True
+        elif action == "ask_deletion":
+            known.asked_by = actor
+        elif action == "reject_deletion":
+            known.asked_by = None
         elif action == "approve_deletion":
+            assert known.asked_by not in (None, actor), f"{actor} alone deleted it"
+            known.asked_by = None
             known.turn_off()
-            known.lived = set()
+        elif action == "delete":
+            lately = known.ran_at and self.now - known.ran_at < timedelta(hours=HOURS)
+            assert not lately, f"{actor} alone deleted what ran"
+            known.forget()
         elif action == "rollback":
-            assert known.may_run, "a rollback turned a filter on"
-            assert revision in known.lived, "a rollback to something that never was approved"
-            known.may_run.add(revision)
-            known.revision, known.approved = revision, {}
-            assert version is not None
-            known.writers, known.vetted = set(version.authors), False
+            self.judge_rollback(id, number, detail["to"])
+
+    def judge_rollback(self, id: str, number: int, to: int) -> None:
+        known = self.known[id]
+        record = self.room.store.control.filter(id)
+        assert record is not None
+        assert known.may_run, "a rollback turned a filter on"
+        assert to in known.lived, "a rollback to something that was never live"
+        assert to not in known.left, "a rollback to what was rolled back from"
+        if self.unnamed:
+            expected = known.way_back(record.deployed_version, self.failed)
+            assert to == expected, f"a rollback to version {to}, not to {expected}"
+        known.leave(record.deployed_version, to)
+        known.revisions[number] = known.revisions[to]
+        known.authors[number] = set(known.authors[to])
+        revision = known.revisions[to]
+        known.may_run.add(revision)
+        known.revision, known.approved = revision, {}
+        known.writers, known.vetted = set(known.authors[to]), False
 
     @invariant()
     def nothing_runs_without_a_second_person(self) -> None:

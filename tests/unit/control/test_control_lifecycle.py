@@ -335,9 +335,22 @@ def test_filters_are_found_by_status_consumer_and_words(room: Room) -> None:
 
 def test_the_table_knows_every_status_and_says_what_it_allows() -> None:
     assert {status for moves in LEGAL.values() for status in moves} == set(Status)
-    assert allowed(Status.DEPLOYING) == ("disable", "pause")
-    assert "deploy" in allowed(Status.APPROVED)
-    assert "force" not in {name for status in Status for name in allowed(status)}
+    every = {name for moves in LEGAL for name in (moves.value,)}
+    assert "force" not in every
+
+
+def test_what_is_allowed_is_what_can_be_done_to_the_filter_now(room: Room) -> None:
+    record = room.service.create(ANN, document())
+    never_ran = allowed(record)
+    assert {"rollback", "pause", "resume"}.isdisjoint(never_ran)
+    assert {"update", "approve", "reject", "delete"} <= set(never_ran)
+    assert "deploy" in allowed(room.service.approve(BOB, "one", record.revision))
+    room.service.deploy(ANN, "one")
+    assert allowed(room.service.get("one")) == ("disable", "pause")
+    room.settle()
+    assert {"rollback", "pause"} <= set(allowed(room.service.get("one")))
+    room.service.pause(ANN, "one")
+    assert "pause" not in allowed(room.service.get("one"))
 
 
 def test_something_that_was_slipped_to_the_engine_is_taken_away(room: Room) -> None:
@@ -472,3 +485,182 @@ def test_a_target_that_was_told_late_has_its_time_all_the_same(room: Room) -> No
     room.router()
     room.reconciler.step()
     assert room.done(operation).state is OperationState.SUCCEEDED
+
+
+# Two people, also through deletion and rollback
+
+AUTHOR = Identity("ann", frozenset({"author"}))
+OPERATOR = Identity("olga", frozenset({"operator"}))
+
+
+def test_an_author_alone_does_not_turn_off_what_runs(room: Room) -> None:
+    room.live()
+    with pytest.raises(ForbiddenError, match="pauseFilter"):
+        room.service.set_enabled(AUTHOR, "one", enabled=False)
+    room.service.delete(AUTHOR, "one")
+    with pytest.raises(ForbiddenError, match="pauseFilter"):
+        room.service.set_enabled(AUTHOR, "one", enabled=False)
+    assert room.wanted() is not None
+
+
+def test_an_operator_turns_off_what_runs_and_writes_nothing_else(room: Room) -> None:
+    room.live()
+    changed = document(value="DEALER-002")
+    with pytest.raises(ForbiddenError):
+        room.service.update(OPERATOR, "one", changed)
+    with pytest.raises(ConflictError, match="`enabled` only"):
+        room.service.update(OPERATOR, "one", {**changed, "enabled": False})
+    assert room.service.set_enabled(OPERATOR, "one", enabled=False).status is Status.DISABLED
+    room.settle()
+    assert room.wanted() is None
+
+
+def test_what_is_turned_off_is_what_ran_and_not_a_draft(room: Room) -> None:
+    live = room.live()
+    room.updated("DEALER-002")
+    draft = room.service.get("one").document
+    with pytest.raises(ConflictError, match="`enabled` only"):
+        room.service.update(OPERATOR, "one", {**draft, "enabled": False})
+    off = room.service.set_enabled(OPERATOR, "one", enabled=False)
+    assert {**off.document, "enabled": True} == dict(live.document)
+
+
+@pytest.mark.parametrize("how", ["turned off", "paused"])
+def test_what_ran_lately_is_deleted_by_two_people_though_it_was_stopped(
+    room: Room, how: str
+) -> None:
+    room.live()
+    if how == "paused":
+        room.service.pause(ANN, "one")
+    else:
+        room.service.set_enabled(ANN, "one", enabled=False)
+    room.settle()
+    asked = room.service.delete(ANN, "one")
+    assert asked.status is Status.PENDING_DELETION
+    with pytest.raises(ForbiddenError):
+        room.service.approve(ANN, "one", asked.revision)
+    room.service.approve(BOB, "one", asked.revision)
+    room.settle()
+    assert room.service.list().total == 0
+
+
+def test_a_refused_deletion_of_what_is_off_leaves_it_off(room: Room) -> None:
+    room.live()
+    room.service.set_enabled(ANN, "one", enabled=False)
+    room.settle()
+    room.service.delete(ANN, "one")
+    assert room.service.reject(BOB, "one", "not yet").status is Status.DISABLED
+
+
+def test_what_has_been_off_for_longer_than_an_approval_holds_is_deleted_by_one(room: Room) -> None:
+    room.live()
+    room.service.set_enabled(ANN, "one", enabled=False)
+    room.settle()
+    room.clock.pass_(72 * 3600)
+    assert room.service.delete(ANN, "one").status is Status.DELETED
+
+
+def test_a_version_that_came_up_paused_and_was_resumed_is_a_way_back(room: Room) -> None:
+    room.live()
+    second = room.updated("DEALER-002")
+    room.service.approve(BOB, "one", second.revision)
+    room.service.deploy(ANN, "one")
+    room.service.pause(CAT, "one")
+    room.settle()
+    room.service.approve(BOB, "one", second.revision)
+    room.service.resume(ANN, "one")
+    room.settle()
+    room.updated("DEALER-003")
+    room.approved_and_deployed()
+    room.service.rollback(CAT, "one")
+    room.settle()
+    record = room.service.get("one")
+    assert (record.deployed_revision, record.status) == (second.revision, Status.DEPLOYED)
+
+
+def test_rollback_pressed_again_goes_on_and_never_back_to_the_bad_version(room: Room) -> None:
+    first = room.live()
+    second = room.updated("DEALER-002")
+    room.approved_and_deployed()
+    room.updated("DEALER-003")
+    room.approved_and_deployed()
+    seen: list[str | None] = []
+    for _ in range(2):
+        room.service.rollback(CAT, "one")
+        room.settle()
+        seen.append(room.service.get("one").deployed_revision)
+    assert seen == [second.revision, first.revision]
+    with pytest.raises(ConflictError, match="cannot be rolled back"):
+        room.service.rollback(CAT, "one")
+    with pytest.raises(ConflictError, match="no way back"):
+        room.service.rollback(CAT, "one", 3)
+
+
+def test_a_version_that_is_approved_anew_is_a_way_back_again(room: Room) -> None:
+    room.live()
+    bad = room.updated("DEALER-002")
+    room.approved_and_deployed()
+    room.service.rollback(CAT, "one")
+    room.settle()
+    room.updated("DEALER-002")
+    room.approved_and_deployed()
+    room.updated("DEALER-003")
+    room.approved_and_deployed()
+    room.service.rollback(CAT, "one")
+    room.settle()
+    assert room.service.get("one").deployed_revision == bad.revision
+
+
+def test_a_rollback_of_another_version_than_the_caller_saw_is_refused(room: Room) -> None:
+    room.live()
+    room.updated("DEALER-002")
+    room.approved_and_deployed()
+    room.service.rollback(CAT, "one", running=2)
+    room.settle()
+    with pytest.raises(StaleError, match="version 2 of one is not what runs"):
+        room.service.rollback(BOB, "one", running=2)
+    assert room.service.get("one").deployed_version == 3
+
+
+def test_a_rollback_that_fails_and_is_asked_for_again_goes_to_the_same_version(room: Room) -> None:
+    first = room.live()
+    room.updated("DEALER-002")
+    room.approved_and_deployed()
+    room.service.rollback(CAT, "one")
+    room.settle(refuses={first.revision: "no"})
+    assert room.service.get("one").status is Status.FAILED
+    room.service.rollback(CAT, "one")
+    room.settle()
+    assert room.service.get("one").deployed_revision == first.revision
+
+
+def test_after_a_rollback_the_approver_is_who_approved_that_content(room: Room) -> None:
+    room.live()
+    second = room.updated("DEALER-002")
+    room.service.approve(CAT, "one", second.revision)
+    room.service.deploy(ANN, "one")
+    room.settle()
+    assert room.service.get("one").approved_by == "cat"
+    room.service.rollback(CAT, "one")
+    room.settle()
+    record = room.service.get("one")
+    assert (record.version, record.approved_by) == (3, "bob")
+    assert room.service.revisions("one")[-1].restores == 1
+
+
+def test_whoever_wrote_a_content_once_may_not_approve_it_when_it_comes_back(room: Room) -> None:
+    room.live()
+    room.updated("DEALER-002", by=BOB)
+    room.service.approve(CAT, "one", room.service.get("one").revision)
+    room.updated("DEALER-003", by=ANN)
+    back = room.updated("DEALER-002", by=ANN)
+    with pytest.raises(ForbiddenError, match="bob may not approve"):
+        room.service.approve(BOB, "one", back.revision)
+    room.service.approve(CAT, "one", back.revision)
+
+
+def test_the_time_of_the_author_is_that_of_the_writing(room: Room) -> None:
+    record = room.service.create(ANN, document())
+    room.clock.pass_(60)
+    approved = room.service.approve(BOB, "one", record.revision)
+    assert approved.written_at == record.created_at < approved.updated_at

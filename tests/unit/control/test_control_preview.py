@@ -12,6 +12,7 @@ from headgate.control.masking import is_tagged, masked_header
 from headgate.control.recent import Record, Span, shared_out
 from headgate.control.service import FilterService
 from headgate.errors import DeclarationError, ForbiddenError, UnavailableError
+from headgate.store.routing_model import TopicEnd
 from headgate.variables import MASK
 
 VERA = Identity("vera", frozenset({"viewer"}))
@@ -38,6 +39,9 @@ class Memory:
 
     def __init__(self, values: Sequence[bytes | None]) -> None:
         self._values = values
+
+    def end(self, topic: str) -> TopicEnd:
+        return TopicEnd(topic, "t", {"0": len(self._values)})
 
     def span(self, topic: str, last: int) -> Span:
         end = len(self._values)

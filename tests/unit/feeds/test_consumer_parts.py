@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError
 
 from headgate.errors import DeclarationError, OperationError, SettingsError, UnavailableError
-from headgate.feeds.consumers.config import Dealer, load_config
+from headgate.feeds.consumers.config import ConsumerConfig, Dealer, load_config
 from headgate.feeds.consumers.delivery import Record, delivery_of, headers_of
 from headgate.feeds.consumers.event import NoEventError, read_event
 from headgate.feeds.consumers.handling import Handler
-from headgate.feeds.consumers.run import settings
+from headgate.feeds.consumers.run import DealerConsumer, settings
 from headgate.feeds.consumers.seen import Seen
 from headgate.feeds.consumers.sinks import Billing, Crm, Inventory, sinks_of
 from headgate.feeds.registry.frame import framed
@@ -259,3 +261,45 @@ def test_a_state_that_cannot_be_used_is_said_to_be_and_keeps_nothing(tmp_path):
         assert rows(handler, "effects") == []
         handler.handle([record(value())])
         assert rows(handler, "effects") != []
+
+
+# A broker that is away, or refuses
+
+
+def _closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def _consumer(tmp_path: Path, seen: Seen, patience: float = 2.0) -> DealerConsumer:
+    config = ConsumerConfig(dealer=DEALER, topic="t", group="g", sinks=("crm",))
+    return DealerConsumer(config, f"127.0.0.1:{_closed_port()}", seen, patience)
+
+
+def test_a_broker_that_is_away_is_said_and_once_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        Seen(tmp_path / "seen.db") as seen,
+        caplog.at_level(logging.WARNING),
+        pytest.raises(UnavailableError, match="got no partition of t within 2 s") as raised,
+    ):
+        _consumer(tmp_path, seen).run(lambda: False, once=True)
+    assert raised.value.fix
+    said = [record.getMessage() for record in caplog.records if "trying again" in record.message]
+    assert said
+    assert len(said) == len(set(said))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED],
+)
+def test_credentials_that_are_refused_end_the_consumer_in_words(tmp_path: Path, code: int) -> None:
+    with Seen(tmp_path / "seen.db") as seen:
+        consumer = _consumer(tmp_path, seen)
+        consumer._note(KafkaError(code), ("t", 0))
+        with pytest.raises(OperationError, match="refuses the group g") as raised:
+            consumer.run(lambda: False)
+    assert "key and secret" in str(raised.value.fix)

@@ -28,6 +28,7 @@ from headgate.store.routing_model import (
     RoutedBatch,
     Seen,
     Standing,
+    TopicEnd,
     Wanted,
 )
 from headgate.store.spans import between, blocks, first, merged, minus
@@ -76,6 +77,7 @@ class RouterModel(RuleBasedStateMachine):
         self.deployments = 0
         self.set_id = ""
         self.refused: set[str] = set()
+        self.begins: dict[str, TopicEnd] = {}
         self.take_over()
 
     def teardown(self) -> None:
@@ -116,6 +118,16 @@ class RouterModel(RuleBasedStateMachine):
     )
     def deploy(self, filter: str, revision: int, backfill: str) -> None:
         self.deployments += 1
+        before = self.store.routing.wanted_filter(filter)
+        if before is None or before.since is None or before.since.topic_id != self.topic_id:
+            since = TopicEnd(SOURCE, self.topic_id, dict(self.end))
+            seen = self.store.routing.seen_filter(filter)
+            if seen is None or seen.standing is Standing.OFF:
+                self.begins[filter] = since
+        else:
+            since = before.since
+        if backfill == "earliest":
+            self.begins.pop(filter, None)
         self.store.routing.want(
             Wanted(
                 filter,
@@ -125,6 +137,7 @@ class RouterModel(RuleBasedStateMachine):
                 f"out-{filter}",
                 f"d{self.deployments}",
                 backfill=backfill,
+                since=since,
             )
         )
 
@@ -137,6 +150,7 @@ class RouterModel(RuleBasedStateMachine):
     @rule(filter=FILTERS)
     def unwant(self, filter: str) -> None:
         self.store.routing.unwant(filter)
+        self.begins.pop(filter, None)
 
     @rule(filter=FILTERS, refused=st.booleans())
     def spoil(self, filter: str, refused: bool) -> None:
@@ -263,6 +277,19 @@ class RouterModel(RuleBasedStateMachine):
     def every_offset_is_judged_once_by_whom_it_should_be(self) -> None:
         found = {one.filter: one.breaks for one in ranges_of_all(self.store) if one.breaks}
         assert found == {}
+
+    @invariant()
+    def without_a_backfill_nothing_from_before_the_deployment_is_judged(self) -> None:
+        for filter, since in self.begins.items():
+            history = self.store.routing.history(filter)
+            off = [at for at, one in enumerate(history) if one.standing is Standing.OFF]
+            spell = history[off[-1] + 1 :] if off else history
+            for one in spell:
+                if one.source_id == since.topic_id and one.cutover:
+                    assert all(one.cutover.get(p, 0) >= end for p, end in since.offsets.items())
+            for owed in self.store.routing.owed(filter, (Owing.WAITING,)):
+                if owed.source_id == since.topic_id:
+                    assert all(start >= since.offsets.get(p, 0) for p, start in owed.start.items())
 
     @invariant()
     def a_live_filter_has_judged_all_since_its_cutover(self) -> None:

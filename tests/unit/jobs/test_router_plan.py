@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from headgate.jobs.router_plan import EXPIRED, World, is_new, planned
-from headgate.store.routing_model import Member, Owed, Owing, Seen, Standing, Wanted
+from headgate.store.routing_model import Member, Owed, Owing, Seen, Standing, TopicEnd, Wanted
 from headgate.store.spans import Spans
 
 SOURCE = "events"
@@ -138,3 +138,52 @@ def test_a_suspended_filter_is_owed_a_topic_that_was_made_again_from_its_beginni
     assert planned(replace(begun, seen={"one": moved})).seen == ()
     plan = planned(world(replace(ONE, deployment="d9"), seen=(moved,)))
     assert plan.owed == (owed(0, 50),)
+
+
+SINCE = replace(ONE, since=TopicEnd(SOURCE, "t1", {"0": 100}))
+
+
+def test_a_router_that_comes_later_sends_nothing_from_before_the_deployment() -> None:
+    plan = planned(world(SINCE))
+    (ahead,) = plan.seen
+    assert (plan.members, plan.owed, plan.is_final) == ((), (), False)
+    assert (ahead.standing, ahead.cutover) == (Standing.AHEAD, {"0": 100})
+    again = planned(world(SINCE, seen=(ahead,)))
+    assert (again.members, again.seen, again.is_final) == ((), (), False)
+    reached = replace(world(SINCE, seen=(ahead,)), cutover={"0": 120})
+    plan = planned(reached)
+    assert (plan.members, plan.is_final) == ((Member("one", "r1", "out-one"),), True)
+    assert [(one.standing, one.cutover) for one in plan.seen] == [(Standing.LIVE, {"0": 120})]
+    assert plan.owed == (owed(100, 120),)
+
+
+def test_a_router_that_is_there_begins_at_its_next_batch() -> None:
+    (live,) = planned(replace(world(SINCE), cutover={"0": 100})).seen
+    assert (live.standing, live.cutover) == (Standing.LIVE, {"0": 100})
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        replace(SINCE, backfill="earliest"),
+        replace(SINCE, since=TopicEnd(SOURCE, "t0", {"0": 100})),
+        replace(SINCE, since=TopicEnd(SOURCE, "", {})),
+    ],
+    ids=["backfill", "the topic was made again", "there was no topic"],
+)
+def test_where_the_source_ended_does_not_matter(wanted: Wanted) -> None:
+    (live,) = planned(world(wanted)).seen
+    assert (live.standing, live.cutover) == (Standing.LIVE, {"0": 50})
+
+
+def test_a_filter_paused_before_the_router_came_is_not_owed_what_is_older_than_it() -> None:
+    (paused,) = planned(world(replace(SINCE, paused=True))).seen
+    assert (paused.standing, paused.cutover) == (Standing.PAUSED, {"0": 100})
+    (ahead,) = planned(world(SINCE, seen=(paused,))).seen
+    assert (ahead.standing, ahead.cutover) == (Standing.AHEAD, {"0": 100})
+
+
+def test_a_filter_that_is_live_goes_on_whatever_the_end_was() -> None:
+    newer = replace(SINCE, revision="r9", deployment="d9")
+    (live,) = planned(world(newer, seen=(LIVE,))).seen
+    assert (live.standing, live.cutover) == (Standing.LIVE, {"0": 50})

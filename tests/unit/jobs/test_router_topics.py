@@ -17,7 +17,7 @@ def wanted(source: str, topic: str) -> Wanted:
         (wanted("c", "raw"), "for ever"),
         (wanted("raw", "dead"), "dead letters"),
         (wanted("raw", "orders.dlq"), "dead letters"),
-        (wanted("raw", "__consumer_offsets"), "Kafka's own"),
+        (wanted("raw", "__consumer_offsets"), "its own state"),
     ],
 )
 def test_a_filter_must_not_write_where_its_events_come_from_or_to_topics_of_others(

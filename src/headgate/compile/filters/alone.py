@@ -21,6 +21,7 @@ from headgate.expr.literals import spark_identifier
 from headgate.spec.filter import COLUMNS, JSON_COLUMN
 
 FOLDER = "filters"
+BROKER = "${BOOTSTRAP_SERVERS}"
 
 
 def alone_sql(compiled: CompiledFilter) -> str:
@@ -49,7 +50,7 @@ def _source(compiled: CompiledFilter) -> str:
     return f"""CREATE OR REPLACE TEMPORARY VIEW router_source
 USING kafka
 OPTIONS (
-  'kafka.bootstrap.servers' '${{BOOTSTRAP_SERVERS}}',
+  'kafka.bootstrap.servers' '{BROKER}',
   'kafka.isolation.level' 'read_committed',
   'subscribe' '{compiled.source}',
   'startingOffsets' 'earliest',

@@ -1,12 +1,20 @@
 """A filter as Flink SQL for Confluent Cloud: the same tree, written as the documents write it.
 
 Columns come first, then the check of the operation, then paths into the JSON column.
+
+Some conditions mean something else in Flink, whatever is written: `flink_faults` finds them, and such
+a filter is not deployed there. They are rendered all the same, so that what an earlier release
+deployed is recognised by its text.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from headgate.compile.filters.compile import SENT
-from headgate.expr.json_conditions import conditions_of, ops_of
+from headgate.errors import Fault
+from headgate.expr.json_conditions import conditions_of, ops_of, split
 from headgate.expr.tree import (
     And,
     Between,
@@ -23,12 +31,60 @@ from headgate.expr.tree import (
     Or,
     walk,
 )
-from headgate.spec.filter import Filter
+from headgate.spec.filter import AllOf, AnyCondition, AnyOf, Condition, Filter, NotOf
+from headgate.spec.filter_loader import BODY
 from headgate.spec.refusal import Refusal
 
 _TYPES = {"TIMESTAMP_LTZ": "TIMESTAMP_LTZ(6)"}
 _TIME_PATTERN = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 _LOOSE, _NEGATED, _TIGHT = range(3)
+# What could be the text of a JSON number: Flink writes 1000.00 and 1e3 otherwise than Spark does.
+_NUMERIC = re.compile(r"[-+]?[0-9.][0-9.eE+-]*")
+_ON_ENGINE = "Deploy it to the engine, or ask something else."
+
+
+def flink_faults(declared: Filter) -> tuple[Fault, ...]:
+    """The conditions that Flink would judge otherwise than filters.md says, each with the reason."""
+    found = _faults_in("/conditions", declared.conditions, negated=False)
+    return tuple(Fault(BODY, None, pointer, what, _ON_ENGINE) for pointer, what in found)
+
+
+def _faults_in(
+    pointer: str, items: tuple[AnyCondition, ...], *, negated: bool
+) -> Iterator[tuple[str, str]]:
+    for at, item in enumerate(items):
+        yield from _fault_of(f"{pointer}/{at}", item, negated=negated)
+
+
+def _fault_of(pointer: str, item: AnyCondition, *, negated: bool) -> Iterator[tuple[str, str]]:
+    match item:
+        case AllOf():
+            yield from _faults_in(f"{pointer}/all", item.all, negated=negated)
+        case AnyOf():
+            yield from _faults_in(f"{pointer}/any", item.any, negated=negated)
+        case NotOf():
+            yield from _fault_of(f"{pointer}/not", item.not_, negated=not negated)
+        case Condition():
+            if reason := _difference(item, negated=negated):
+                yield pointer, reason
+
+
+def _difference(item: Condition, *, negated: bool) -> str:
+    """Why Flink judges this condition otherwise; empty when it does not."""
+    if item.operator in ("isNull", "isNotNull"):
+        is_path = bool(split(item.field)[1])
+        return "Flink takes an object or a list for null (JSON_VALUE)" if is_path else ""
+    if item.value_type == "timestamp":
+        return "Flink reads no time with a T or a zone in it: it would match nothing"
+    if not split(item.field)[1] or item.value_type != "string":
+        return ""
+    if item.operator not in ("equals", "in"):
+        return f"Flink has other texts for numbers, which `{item.operator}` would tell apart"
+    if negated:
+        return "Flink has a text for numbers with an exponent, for which the opposite would hold"
+    values = (item.value,) if item.operator == "equals" else item.values
+    odd = next((value for value in values if _NUMERIC.fullmatch(str(value))), None)
+    return "" if odd is None else f"`{odd}` may be a number, and Flink has other texts for numbers"
 
 
 def flink_statements(declared: Filter) -> tuple[str, str]:

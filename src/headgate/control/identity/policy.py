@@ -35,7 +35,8 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
     "schemaFields": READERS,
     # Filters: change
     "createFilter": AUTHORS,
-    "updateFilter": AUTHORS,
+    # Authors write; to turn off what runs is the right of those who may pause (control/service.py).
+    "updateFilter": AUTHORS | DEPLOYERS | OPERATORS,
     "deleteFilter": AUTHORS,
     "approveFilter": APPROVERS,
     "rejectFilter": APPROVERS,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 STATES = {
     Standing.LIVE: State.RUNNING,
+    Standing.AHEAD: State.RUNNING,
     Standing.PAUSED: State.PAUSED,
     Standing.SUSPENDED: State.FAILED,
     Standing.FAILED: State.FAILED,
@@ -38,6 +39,7 @@ class EngineTarget:
             deployment=wanted.deployment,
             paused=wanted.paused,
             backfill=wanted.backfill,
+            since=wanted.since,
         )
         self._routing.want(row)
         return (wanted.deployment,)

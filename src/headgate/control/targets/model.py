@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from headgate.store.routing_model import TopicEnd
+
 
 class State(StrEnum):
     """How a deployment stands where it runs."""
@@ -21,7 +23,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Deployment:
-    """One revision of a filter that is to run; `deployment` names this very deployment."""
+    """One revision of a filter that is to run; `deployment` names this very deployment.
+
+    `since` is where the source ended when the filter was deployed.
+    """
 
     filter: str
     source: str
@@ -32,6 +37,7 @@ class Deployment:
     backfill: str = "none"
     paused: bool = False
     statements: tuple[str, ...] = ()
+    since: TopicEnd | None = None
 
 
 class Held(NamedTuple):

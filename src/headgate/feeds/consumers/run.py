@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -9,7 +10,7 @@ from typing import Any, Protocol, cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headgate.engine.topic_reader import PARTITION_END
-from headgate.errors import OperationError
+from headgate.errors import OperationError, UnavailableError
 from headgate.feeds.consumers.config import ConsumerConfig
 from headgate.feeds.consumers.delivery import Record, headers_of
 from headgate.feeds.consumers.handling import LOG, Counts, Handler
@@ -18,6 +19,16 @@ from headgate.feeds.consumers.sinks import sinks_of
 
 AT_ONCE = 200
 WAIT_SECONDS = 0.5
+# With --once: how long the broker may take to answer before that is a failure.
+PATIENCE_SECONDS = 30.0
+REFUSALS = frozenset(
+    {
+        KafkaError._AUTHENTICATION,  # pyright: ignore[reportPrivateUsage]
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    }
+)
 Partition = tuple[str, int]
 NOT_THERE = KafkaError.UNKNOWN_TOPIC_OR_PART
 
@@ -50,22 +61,42 @@ class Consumed:
 class DealerConsumer:
     """One member of the dealer's group."""
 
-    def __init__(self, config: ConsumerConfig, bootstrap: str, seen: Seen) -> None:
-        self._config = config
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        bootstrap: str,
+        seen: Seen,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._config, self._bootstrap = config, bootstrap
+        self._patience = patience
+        self._troubles: dict[int, str] = {}
+        self._refusal: KafkaError | None = None
         self._handler = Handler(config.dealer, seen, sinks_of(config.sinks))
         self._at_end: set[Partition] = set()
         self._assigned: set[Partition] = set()
         self._missing = False
-        self._consumer: Any = Consumer(settings(config, bootstrap))
+        own = {**settings(config, bootstrap), "error_cb": self._note_trouble}
+        self._consumer: Any = Consumer(own)
         self._consumer.subscribe(
             [config.topic], on_assign=self._gain, on_revoke=self._lose, on_lost=self._lose
         )
 
     def run(self, stop: Callable[[], bool], once: bool = False) -> Consumed:
-        """Until it is told to stop, or at the topic's end."""
+        """Until it is told to stop, or at the topic's end.
+
+        With `once` a broker that does not answer for `patience` seconds is UnavailableError; without,
+        it is waited for, and said once. Credentials that it refuses are OperationError at once.
+        """
+        until = time.monotonic() + self._patience
         try:
             while not stop() and not (once and self._is_done()):
                 self._step()
+                self._refuse_refusal()
+                if self._assigned:
+                    until = time.monotonic() + self._patience
+                elif once and time.monotonic() > until:
+                    raise self._away()
         finally:
             self._consumer.close()
         return self._consumed(self._handler.counts)
@@ -100,6 +131,32 @@ class DealerConsumer:
                 why=error.str(),
                 fix="start the consumer again; it goes on where the group stands",
             )
+        elif error.code() != NOT_THERE:
+            self._note_trouble(error)
+
+    def _note_trouble(self, error: KafkaError) -> None:
+        """Say each kind of trouble once, until the broker has answered again."""
+        if error.code() in REFUSALS:
+            self._refusal = error
+        elif error.code() not in self._troubles:
+            LOG.warning("The broker at %s: %s; trying again", self._bootstrap, error.str())
+        self._troubles[error.code()] = error.str()
+
+    def _refuse_refusal(self) -> None:
+        if self._refusal is not None:
+            raise OperationError(
+                f"the broker at {self._bootstrap} refuses the group {self._config.group}",
+                why=self._refusal.str(),
+                fix="check the key and secret of the consumer, and what they may read",
+            )
+
+    def _away(self) -> UnavailableError:
+        return UnavailableError(
+            f"the group {self._config.group} got no partition of {self._config.topic} "
+            f"within {self._patience:g} s",
+            why="; ".join(self._troubles.values()) or f"{self._bootstrap} did not answer",
+            fix="start the broker and create the topic, or check BOOTSTRAP_SERVERS",
+        )
 
     def _commit(self, records: list[Record]) -> None:
         """What is not committed comes again, and is known then."""
@@ -115,6 +172,7 @@ class DealerConsumer:
 
     def _gain(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._missing = False
+        self._troubles.clear()
         self._assigned |= {(p.topic, p.partition) for p in partitions}
         numbers = sorted(number for _, number in self._assigned)
         LOG.info("Group %s: %s %s", self._config.group, self._config.topic, numbers)

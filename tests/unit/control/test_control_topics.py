@@ -1,0 +1,106 @@
+"""Topics that a filter must not read or write, alone and beside other filters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.control.control_room import ANN, BOB, Room, document, make_database
+
+from headgate.control.topics import ReservedTopics
+from headgate.errors import ConflictError, DeclarationError
+from headgate.settings import Settings
+from headgate.spec.filter_loader import parse_filter
+from headgate.spec.topic_names import reason_against_events
+
+NOT_FOR_EVENTS = [
+    "connect-configs",
+    "connect-offsets",
+    "connect-status",
+    "headgate-connect-configs",
+    "my.connect.status",
+    "dlq-cassandra-cloud",
+    "taxi.events.dlq",
+    "orders-dlq",
+    "dq.metrics",
+    "__consumer_offsets",
+    "__transaction_state",
+    "_schemas",
+    "..",
+    ".",
+]
+FOR_EVENTS = [
+    "raw-event-headers",
+    "filtered-one",
+    "order-status",
+    "app-configs",
+    "connected-cars",
+    "my-connection-status",
+    "dqa.events",
+    "dlqueen",
+]
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(make_database(tmp_path / "ops.db"))
+
+
+@pytest.mark.parametrize("topic", NOT_FOR_EVENTS)
+def test_a_topic_that_is_not_for_events_is_known_by_its_name(topic: str) -> None:
+    assert reason_against_events(topic)
+    with pytest.raises(DeclarationError) as raised:
+        parse_filter(document(source=topic))
+    assert "/source" in {fault.field for fault in raised.value.faults}
+    with pytest.raises(DeclarationError) as raised:
+        parse_filter(document(outputTopic=topic))
+    assert "/outputTopic" in {fault.field for fault in raised.value.faults}
+
+
+@pytest.mark.parametrize("topic", FOR_EVENTS)
+def test_a_name_that_only_resembles_one_of_those_may_be_used(topic: str) -> None:
+    assert reason_against_events(topic) == ""
+    parse_filter(document(source=topic, outputTopic="filtered-one-two"))
+
+
+def test_topics_that_the_settings_name_are_taken(room: Room, tmp_path: Path) -> None:
+    named = Settings(
+        root=tmp_path, topic="trips", dlq_topic="refused-trips", metrics_topic="windows"
+    )
+    room.service._reserved = ReservedTopics.of(named)
+    for topic in ("trips", "refused-trips", "windows"):
+        with pytest.raises(ConflictError, match="cannot have these topics") as raised:
+            room.service.create(ANN, document(outputTopic=topic))
+        assert topic in (raised.value.why or "")
+
+
+def test_two_filters_do_not_send_events_round(room: Room) -> None:
+    room.service.create(ANN, document("one", source="x", outputTopic="y"))
+    room.service.create(ANN, document("two", source="y", outputTopic="z"))
+    back = document("three", source="z", outputTopic="x")
+    with pytest.raises(ConflictError) as raised:
+        room.service.create(ANN, back)
+    assert "z -> x -> y -> z" in (raised.value.why or "")
+    found = room.service.check_document(parse_filter(back))
+    assert (found.valid, len(found.errors)) == (False, 1)
+    room.service.create(ANN, document("three", source="z", outputTopic="w"))
+    with pytest.raises(ConflictError, match="cannot have these topics"):
+        room.service.update(ANN, "three", back)
+
+
+def test_a_loop_that_arose_since_the_approval_is_found_when_it_is_deployed(room: Room) -> None:
+    record = room.service.create(ANN, document("one", source="x", outputTopic="y"))
+    room.service.approve(BOB, "one", record.revision)
+    other = room.service.create(ANN, document("two", source="a", outputTopic="x"))
+    with room.store.control.change() as change:
+        change.audit("test", "test", "two")
+        change.save(type(other)(**{**vars(other), "document": {**other.document, "source": "y"}}))
+    with pytest.raises(ConflictError, match="cannot have these topics"):
+        room.service.deploy(ANN, "one")
+
+
+def test_a_topic_of_another_consumer_is_warned_of(room: Room) -> None:
+    room.service.create(ANN, document("one", outputTopic="shared"))
+    found = room.service.check_document(parse_filter(document("two", outputTopic="shared")))
+    assert found.valid
+    assert found.warnings == ("one writes to shared too, for another consumer: one-consumer",)
