@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
+from headgate.checks.history import history_line
 from headgate.checks.rule_accounts import (
     RuleAccount,
     dead_letters_of,
-    history_line,
     windows_of,
 )
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import job_name
 from headgate.store.coverage import gaps, overlaps
-from headgate.store.model import ACTIVE, LedgerRow
+from headgate.store.model import ACTIVE, Intent, LedgerRow
 
 if TYPE_CHECKING:
     from headgate.checks.lake import Lake
@@ -62,6 +62,7 @@ class PairEvidence:
     swept: int
     swept_rows: int
     topics: tuple[OnTopic, ...]
+    unsettled: tuple[Intent, ...] = ()
 
     def outcomes(self) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -80,7 +81,10 @@ def account(evidence: PairEvidence) -> RuleAccount:
         _windows(evidence),
         _swept(evidence),
         _open(evidence),
-        *(history_line(table, evidence.settled) for table in evidence.tables.values()),
+        *(
+            history_line(table, evidence.settled, unsettled=evidence.unsettled)
+            for table in evidence.tables.values()
+        ),
     )
     return RuleAccount(evidence.table, lines, evidence.tables)
 
@@ -143,6 +147,7 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> PairE
         open_batches=len(store.open_intents(job)) + len(store.open_intents(sweeps)),
         streaming=any(run.mode == "streaming" for run in store.runs(job, states=ACTIVE)),
         settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
+        unsettled=store.unsettled_intents(),
         tables={kind: evidence for kind, evidence in found.items() if evidence is not None},
         letters=dead_letters_of(lake, job),
         windowed=windows_of(lake, table),
