@@ -24,6 +24,7 @@ from headgate.checks.produced import (
     topic_lines,
 )
 from headgate.checks.topic import begun_late
+from headgate.plurals import count_of
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
 
 
@@ -79,7 +80,9 @@ def _silver_sum(total: Sums) -> Line:
 def _offsets(evidence: Evidence) -> Line:
     rows = evidence.bronze_ledger
     broken = (*gaps(rows), *overlaps(rows))
-    words = f"{len(last_offsets(rows))} partitions, {len(rows)} batches, every offset once, in turn"
+    partitions = count_of(len(last_offsets(rows)), "partition")
+    batches = count_of(len(rows), "batch", "batches")
+    words = f"{partitions}, {batches}, every offset once, in turn"
     late = begun_late(rows, evidence.on_broker) if evidence.on_broker else 0
     if late:
         words += f"; {late} begin above 0, and what was before is no longer on the topic"
@@ -91,9 +94,9 @@ def _steps(evidence: Evidence) -> Line:
     broken = [seam.sentence() for seam in gaps(rows)]
     if rows and not rows[0].range.starts_anew:
         broken.append("its first step does not start from nothing")
-    words = f"silver followed bronze in {len(rows)} steps without a break"
+    words = f"silver followed bronze in {count_of(len(rows), 'step')} without a break"
     if filled := backfills(evidence):
-        words += f", {len(filled)} backfills beside"
+        words += f", {count_of(len(filled), 'backfill')} beside"
     return line("steps", not broken, words, "; ".join(broken))
 
 

@@ -45,6 +45,8 @@ def history_line(
         )
     ]
     words = f"all {len(table.commits)} snapshots of {table.name} are ours"
+    if len(table.commits) == 1:
+        words = f"the one snapshot of {table.name} is ours"
     if not table.commits:
         words = f"{table.name} is empty: nobody has written to it"
     details = [f"not ours: {', '.join(foreign)}"] if foreign else []

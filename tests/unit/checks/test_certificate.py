@@ -210,7 +210,7 @@ def test_what_was_not_counted_again_is_said(evidence: Evidence) -> None:
 
 
 def test_gaps_are_shown_and_those_that_nothing_explains_are_warned_of(evidence: Evidence) -> None:
-    assert named(evidence, "gaps").words.startswith("1 offsets are without a record: its broker")
+    assert named(evidence, "gaps").words.startswith("1 offset is without a record: its broker")
     plain = TopicEvidence("id1", {"0": 0, "1": 0}, {"0": 12, "1": 9})
     found = named(replace(evidence, on_broker=plain), "gaps")
     assert found.verdict is Verdict.WARN
@@ -436,5 +436,5 @@ def test_what_a_backfill_added_counts_until_the_next_rebuild(evidence: Evidence)
     )
     assert failed(filled_in) == []
     assert named(filled_in, "silver").words == "bronze 16 = silver 12 + duplicates 3 + filtered 1"
-    assert named(filled_in, "steps").words.endswith("1 backfills beside")
+    assert named(filled_in, "steps").words.endswith("1 backfill beside")
     assert failed(replace(filled_in, backfill_ledger=(before,))) == ["silver rows"]
