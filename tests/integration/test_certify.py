@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from click.testing import CliRunner, Result
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
 
 from headgate.checks.certificate import Certificate, broken, run_certification, text, write
+from headgate.cli.main import cli
 from headgate.engine.topics import TopicSpec, TopicState
+from headgate.errors import DifferenceError, UsageError
 from headgate.local.process import wait_until
 from headgate.settings import Settings
 from headgate.store.model import Intent, LedgerRow, Range
@@ -76,6 +79,9 @@ class Pipe:
 
     def _table(self, name: str, like: pa.Table) -> Table:
         return self._catalog.create_table(name, schema=like.schema)
+
+    def drop(self, name: str) -> None:
+        self._catalog.drop_table(name)
 
     def close(self) -> None:
         self._catalog.close()
@@ -356,6 +362,40 @@ def test_a_removed_dataset_is_still_accounted_for(pipe: Pipe) -> None:
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+@pytest.fixture
+def command(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`headgate` in the pipe's project, whose active dataset is orders."""
+    monkeypatch.chdir(pipe.settings.root)
+    monkeypatch.setenv("DATASET", "orders")
+    monkeypatch.setenv("TOPIC", "orders")
+    return lambda *words: CliRunner().invoke(cli, words)
+
+
+def test_a_certificate_is_of_the_active_dataset_unless_all_is_asked_for(
+    pipe: Pipe, command: Callable[..., Result]
+) -> None:
+    unread = Range("kafka:other", "t9", {"0": 0}, {"0": 3})
+    pipe.settle("bronze-other", unread, pipe.bronze, accepted=3)
+    result = command("certify", "--out", str(pipe.proof))
+    assert result.exit_code == 0, result.output
+    assert "not looked at: dataset other; --all certifies everything" in result.stderr
+    assert pipe.recheck().returncode == 0
+    result = command("certify", "--all")
+    assert isinstance(result.exception, DifferenceError)
+    assert "other: " in result.exception.why
+    assert "orders: " not in result.exception.why
+    assert isinstance(command("certify", "--all", "--dataset", "x").exception, UsageError)
+
+
+def test_a_count_says_which_table_is_missing(pipe: Pipe, command: Callable[..., Result]) -> None:
+    result = command("lake", "count")
+    assert result.stdout == "BRONZE=9\nSILVER=7\n"
+    pipe.drop("silver.orders")
+    result = command("lake", "count")
+    assert result.stdout == "BRONZE=9\nSILVER=-1\n"
+    assert "silver.orders does not exist yet, hence -1: make process writes it" in result.stderr
+
+
 def test_a_certificate_that_was_touched_up_is_found_out(pipe: Pipe) -> None:
     pipe.certify()
     ledger = pipe.settings.home / "certificates" / "proof.ledger.jsonl"
@@ -451,7 +491,7 @@ def test_the_records_are_counted_again_on_the_topic(on_topic: Fill) -> None:
     assert broken(certificate) == ()
     words = text(certificate)
     assert "✓ 11 records counted on the topic = ledger 11" in words
-    assert "✓ 1 offsets are without a record: its broker has had transactions" in words
+    assert "✓ 1 offset is without a record: its broker has had transactions" in words
     assert words.endswith("Every record is accounted for.")
     assert again.returncode == 0, again.stdout + again.stderr
     assert "11 records counted from its first = ledger 11" in again.stdout

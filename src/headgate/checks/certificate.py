@@ -201,6 +201,23 @@ def _with_other_jobs(
     return (*ledger, *(row for row in rows if row.job not in own))
 
 
+def left_out(certificate: Certificate) -> tuple[str, ...]:
+    """What else the ledger has, and the certificate no account of."""
+    told = {account.dataset for account in certificate.accounts}
+    titles = {
+        "bronze": "dataset {}",
+        rule_accounts.QUALITY: "rules of {}",
+        reconcile_accounts.RECONCILE: "rules of {}",
+        router_accounts.ROUTER: "filters on {}",
+    }
+    jobs = {row.job.partition("-")[::2] for row in certificate.ledger}
+    return tuple(
+        titles[kind].format(subject)
+        for kind, subject in sorted(jobs)
+        if kind in titles and not (kind == "bronze" and subject in told)
+    )
+
+
 def default_file(settings: Settings, certificate: Certificate) -> Path:
     return settings.home / "certificates" / f"{certificate.made_at:%Y%m%dT%H%M%SZ}.json"
 
