@@ -1,8 +1,11 @@
 """Re-check a certificate from the tables and the exported ledger, importing nothing of Headgate.
 
     python scripts/recheck_certificate.py CERTIFICATE.json [--catalog FILE] [--bootstrap HOST:PORT]
+        [--previous CERTIFICATE.json]
 
 Prints PASS or FAIL per statement, exits with 0 or 5. --bootstrap counts the topic's records, too.
+What was certified before is compared with the certificate that --previous names, else with the note
+that the certificate itself has of it.
 """
 
 import argparse
@@ -13,12 +16,16 @@ import sqlite3
 import sys
 from bisect import insort
 from collections import Counter, defaultdict
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 import duckdb
 
 TIMES = {"bronze": "ingestion_ts", "dead_letters": "refused_at"}
+OUTCOMES = {"bronze": "accepted", "dead_letters": "refused", "silver": "kept"}
+FILES = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
+DELETED = ("deleted-records", "added-position-deletes", "added-equality-deletes")
 ORIGIN = "kafka_topic, kafka_partition, kafka_offset"
 CURRENT = "SELECT metadata_location FROM iceberg_tables WHERE table_namespace=? AND table_name=?"
 told = Counter()
@@ -47,26 +54,22 @@ class Table:
         described = db.execute(f"DESCRIBE {self.rows[1:-1]}").fetchall()
         self.columns = sorted(row[0] for row in described if row[0] not in TIMES.values())
 
-    def content(self) -> tuple[int, str]:
-        names = [name.replace('"', '""') for name in self.columns]
+    def content(self, columns: list[str] | None = None, test: str = "TRUE") -> tuple[int, str]:
+        names = [name.replace('"', '""') for name in columns or self.columns]
         texts = [f'coalesce(CAST("{name}" AS VARCHAR), chr(30))' for name in names]
         digest = f"left(md5({' || chr(31) || '.join(texts)}), 15)"
         summed = f"SELECT count(*), sum(CAST('0x' || {digest} AS BIGINT)) FROM {self.rows}"
-        rows, found = self.db.execute(summed).fetchall()[0]
+        rows, found = self.db.execute(f"{summed} WHERE {test}").fetchall()[0]
         return rows, f"{int(found or 0):x}"
 
-    def foreign(self, settled: set[int]) -> list[int]:
-        """Snapshots in its history that are not ours, nor the same rows, written anew."""
+    def history(self) -> list[tuple[dict, set[int], str | None]]:
+        """Its snapshots, newest first, each with the ids that name it and its job, if it has one."""
         snapshots = {s["snapshot-id"]: s for s in self.metadata.get("snapshots", [])}
         found, at = [], snapshots.get(self.metadata.get("current-snapshot-id"))
         while at:
-            summary = at["summary"]
-            source = int(summary.get("source-snapshot-id", 0))
-            marked = "headgate.job" in summary | snapshots.get(source, {}).get("summary", {})
-            same = summary.get("added-records") == summary.get("deleted-records")
-            ours = marked or (same and summary.get("operation") == "replace")
-            if not ours and not {at["snapshot-id"], source} & settled:
-                found.append(at["snapshot-id"])
+            source = int(at["summary"].get("source-snapshot-id", 0))
+            both = snapshots.get(source, {}).get("summary", {}) | at["summary"]
+            found.append((at, {at["snapshot-id"], source}, both.get("headgate.job")))
             at = snapshots.get(at.get("parent-snapshot-id"))
         return found
 
@@ -100,17 +103,73 @@ def check_ledger(bronze: list, silver: list, certified: int) -> dict[tuple[str, 
     return lanes
 
 
-def check_table(table: Table, expected: int, settled: set[int], catalog: str) -> None:
+def check_table(role: str, table: Table, expected: int, own: list, ledger: list, given) -> None:
     rows, content = table.content()
     say(rows == expected, f"{table.name}: {rows:,} rows = ledger {expected:,}")
     found = (table.columns, content, table.metadata.get("current-snapshot-id") or -1)
     certified = tuple(table.entry[k] or -1 for k in ("columns", "content_hash", "snapshot_id"))
     say(found == certified, f"{table.name}: content {certified[1]} as certified", content)
-    say(not (foreign := table.foreign(settled)), f"{table.name}: all its history is ours", foreign)
-    if catalog:
-        row = sqlite3.connect(catalog).execute(CURRENT, table.name.rsplit(".", 1)).fetchone()
+    check_history(role, table, own, {id_ for row in ledger for id_ in row["snapshots"].values()})
+    if role in TIMES:
+        check_batches(role, table, own)
+    check_previous(role, table, own)
+    if given.catalog:
+        row = sqlite3.connect(given.catalog).execute(CURRENT, table.name.rsplit(".", 1)).fetchone()
         same = row is not None and local(row[0]) == local(table.entry["metadata_file"])
         say(same, f"{table.name}: the certificate speaks of its current state", row)
+
+
+def check_history(role: str, table: Table, own: list, named: set[int]) -> None:
+    """A ledger row names each snapshot and its rows, or it changes none; anyone can forge a job."""
+    foreign, misfits, jobs = [], [], {row["job"] for row in own}
+    by_id = {id_: row for row in own for id_ in row["snapshots"].values()}
+    for snapshot, ids, job in table.history():
+        summary = snapshot["summary"]
+        added, deleted = (summary.get(f"{verb}-records") for verb in ("added", "deleted"))
+        same = summary.get("operation") == "replace" and added == deleted
+        same = same or (job and not any(int(summary.get(name, 0)) for name in FILES))
+        other = job and job not in jobs and summary.get("operation") == "append"  # a shared table
+        if not (ids & named or same or other):
+            foreign.append(snapshot["snapshot-id"])
+        for row in [by_id[id_] for id_ in ids if id_ in by_id]:
+            backfill, anew = row["job"].startswith("backfill-"), not row["range"]["start"]
+            gone = 0 if anew and not backfill else sum(int(summary.get(n, 0)) for n in DELETED)
+            due = row["net"] if backfill else row["outcomes"].get(OUTCOMES[role], 0)
+            if int(added or 0) - gone != due:
+                misfits.append((row["id"], int(added or 0) - gone, due))
+    say(not foreign, f"{table.name}: all its history is the ledger's", foreign)
+    say(not misfits, f"{table.name}: its snapshots brought the rows of their batches", misfits)
+
+
+def check_batches(role: str, table: Table, own: list) -> None:
+    counted = f"SELECT epoch_us({TIMES[role]}), count(*) FROM {table.rows} GROUP BY 1"
+    found, due = dict(table.db.execute(counted).fetchall()), Counter()
+    for row in own:
+        at = datetime.fromisoformat(row["batch_time"])
+        due[int(at.timestamp()) * 1_000_000 + at.microsecond] += row["outcomes"].get(
+            OUTCOMES[role], 0
+        )
+    wrong = [(at, found.get(at), due[at]) for at in {*found, *due} if found.get(at, 0) != due[at]]
+    say(not wrong, f"{table.name}: each batch has as many rows as the ledger says", wrong[:5])
+
+
+def check_previous(role: str, table: Table, own: list) -> None:
+    """What was certified before is unchanged, or each change since is in the history."""
+    before, history = table.entry.get("previous"), table.history()
+    anew = {id_ for r in own if role == "silver" and not r["range"]["start"]
+            if not r["job"].startswith("backfill-") for id_ in r["snapshots"].values()}  # fmt: skip
+    oldest = history[-1][0].get("parent-snapshot-id") if history else None
+    seen = {oldest}.union(*(ids for _, ids, _ in history))
+    followed = oldest is None or seen & anew or (before and before["snapshot_id"] in seen)
+    whole = before and before["until"] == table.entry["until"]
+    if before and (whole or role in TIMES) and set(before["columns"]) <= set(table.columns):
+        test = f"{TIMES[role]} <= TIMESTAMPTZ '{before['until']}'" if role in TIMES else "TRUE"
+        same = table.content(before["columns"], test) == (before["rows"], before["content_hash"])
+        words = f"{table.name}: the rows certified {before['made_at']} are unchanged"
+        say(same, words, before["content_hash"])
+        followed = followed or whole
+    if not followed:
+        print(f"SKIP  {table.name}: snapshots have expired, not every change can be seen")
 
 
 def check_origins(db: duckdb.DuckDBPyConnection, tables: dict[str, Table], rows: list) -> None:
@@ -141,7 +200,7 @@ def check_topic(bootstrap: str, rows: list[dict], lanes: dict[tuple[str, int], l
         print(f"SKIP  {topic} no longer has all that was read: it cannot be counted")
         return
     consumer.assign([kafka.TopicPartition(topic, p, offset) for p, offset in begin.items()])
-    while waiting and (message := consumer.poll(20)):
+    while waiting and (message := consumer.poll(20)) is not None:  # a tombstone is false
         end = lane_of[message.partition()][-1][1]
         counted += not message.error() and message.offset() < end
         if message.error() or message.offset() + 1 >= end:  # the last offsets may have no record
@@ -164,14 +223,23 @@ def check_dataset(db: duckdb.DuckDBPyConnection, entry: dict, ledger: list, give
     lanes = check_ledger(bronze, silver, entry["sums"].get("expired", 0))
     filters = {"dead_letters": "job = '{}'".format(jobs[0].replace("'", "''"))}
     tables = {r: Table(db, t, filters.get(r, "TRUE")) for r, t in entry["tables"].items()}
-    settled = {id_ for row in ledger for id_ in row["snapshots"].values()}
     counts = {"bronze": accepted, "dead_letters": refused, "silver": kept}
     for role, table in tables.items():
-        check_table(table, counts.pop(role), settled, given.catalog)
+        own = [*silver, *backfills] if role == "silver" else bronze
+        check_table(role, table, counts.pop(role), own, ledger, given)
     say(not any(counts.values()), "no table is missing", counts)
     check_origins(db, tables, bronze)
     if given.bootstrap and bronze:
         check_topic(given.bootstrap, bronze, lanes)
+
+
+def take_previous(certificate: dict, earlier: dict) -> None:
+    """Hold the tables against an earlier certificate in place of the note in this one."""
+    known = {entry["dataset"]: entry["tables"] for entry in earlier["datasets"]}
+    for entry in certificate["datasets"]:
+        for role, table in entry["tables"].items():
+            before = known.get(entry["dataset"], {}).get(role)
+            table["previous"] = before and {**before, "made_at": earlier["made_at"]}
 
 
 def main() -> int:
@@ -179,8 +247,11 @@ def main() -> int:
     parser.add_argument("certificate", type=Path)
     parser.add_argument("--catalog", default="", help="SQLite file: are the tables still so?")
     parser.add_argument("--bootstrap", default="", help="count the topic's records again, there")
+    parser.add_argument("--previous", type=Path, help="an earlier certificate that you have kept")
     given = parser.parse_args()
     certificate = json.loads(given.certificate.read_text())
+    if given.previous:
+        take_previous(certificate, json.loads(given.previous.read_text()))
     exported = (given.certificate.parent / certificate["ledger"]["file"]).read_bytes()
     same = hashlib.sha256(exported).hexdigest() == certificate["ledger"]["sha256"]
     say(same, "the exported ledger is the certified one")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
-from headgate.errors import Fault, SettingsError
+from headgate.errors import Fault, SettingsError, UsageError
 
 ACTIVE = ".env"
 DEFAULT_PROFILE = "env/embedded.env"
@@ -178,11 +178,15 @@ def values_of(dataset: str) -> dict[str, str]:
 
 
 def find_root(start: Path) -> Path:
-    """The nearest folder upwards that holds profiles or datasets, else where we stand."""
+    """The nearest folder upwards that holds profiles or datasets; UsageError when there is none."""
     for folder in (start, *start.parents):
         if (folder / DEFAULT_PROFILE).is_file() or (folder / "datasets").is_dir():
             return folder
-    return start
+    raise UsageError(
+        "this is no Headgate project",
+        why=f"neither {start} nor a folder above it has {DEFAULT_PROFILE} or a folder datasets",
+        fix="change to the folder of your project (cd …), then the same command again",
+    )
 
 
 def suggestion(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:

@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from headgate.axes import NAMES, SECRETS, VARIABLES, Values, contradictions, value_findings
-from headgate.errors import SettingsError
+from headgate.errors import SettingsError, UsageError
 from headgate.profile import (
     DEFAULT_PROFILE,
     RUNNING_SERVICES,
@@ -196,9 +196,14 @@ class Settings(Values):
         return self.home / RUNNING_FILE
 
 
-def load_settings(root: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force here: profile, running services and environment over the defaults."""
-    settings = Settings.from_sources(gather(root, environ))
+def load_settings(
+    root: Path | None = None, environ: Mapping[str, str] | None = None, *, anywhere: bool = False
+) -> Settings:
+    """The settings in force here: profile, running services and environment over the defaults.
+
+    Without `root` the working folder must be inside a project, unless the command works `anywhere`.
+    """
+    settings = Settings.from_sources(gather(root, environ, anywhere=anywhere))
     if settings.bootstrap_servers and settings.origin("bootstrap_servers") == RUNNING_SERVICES:
         _embedded_brokers[settings.bootstrap_servers] = settings.home / EMBEDDED_BROKER
     return settings
@@ -212,13 +217,25 @@ def embedded_broker(bootstrap: str) -> Path | None:
     return _embedded_brokers.get(bootstrap)
 
 
-def gather(root: Path | None = None, environ: Mapping[str, str] | None = None) -> Sources:
+def gather(
+    root: Path | None = None, environ: Mapping[str, str] | None = None, *, anywhere: bool = False
+) -> Sources:
     """Every source of values, weakest first."""
-    folder = root.absolute() if root else find_root(Path.cwd())
+    folder = root.absolute() if root else working_root(anywhere=anywhere)
     sources = read_sources(folder, os.environ if environ is None else environ)
     home = sources.find("HEADGATE_HOME")
     given = Path(home.entry.value).expanduser() if home and home.entry.value else ".headgate"
     return sources.with_running(relevant(read_running(folder / given / RUNNING_FILE), sources))
+
+
+def working_root(*, anywhere: bool = False) -> Path:
+    """The project that the working folder is in; that folder itself for what works `anywhere`."""
+    try:
+        return find_root(Path.cwd())
+    except UsageError:
+        if anywhere:
+            return Path.cwd()
+        raise
 
 
 def relevant(running: Source, sources: Sources) -> Source:

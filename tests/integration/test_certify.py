@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from click.testing import CliRunner, Result
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.table import Table
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table, Transaction
 
 from headgate.checks.certificate import Certificate, broken, run_certification, text, write
+from headgate.cli.main import cli
 from headgate.engine.topics import TopicSpec, TopicState
+from headgate.errors import DifferenceError, UsageError
 from headgate.local.process import wait_until
 from headgate.settings import Settings
 from headgate.store.model import Intent, LedgerRow, Range
@@ -72,6 +80,9 @@ class Pipe:
     def _table(self, name: str, like: pa.Table) -> Table:
         return self._catalog.create_table(name, schema=like.schema)
 
+    def drop(self, name: str) -> None:
+        self._catalog.drop_table(name)
+
     def close(self) -> None:
         self._catalog.close()
 
@@ -85,8 +96,10 @@ class Pipe:
         **outcomes: int,
     ) -> None:
         read = sum(outcomes.values())
-        snapshot = table.current_snapshot()
-        named = {"t": snapshot.snapshot_id} if snapshot else {}
+        written = {table.name(): table.current_snapshot()}
+        if outcomes.get("refused"):
+            written["headgate", "dead_letters"] = self.dead_letters.current_snapshot()
+        named = {".".join(("lake", *t)): s.snapshot_id for t, s in written.items() if s}
         with OpsStore.open(self.settings.ops_store_url) as store:
             intent = store.begin(Intent(None, job, 1, range_, ("r",), at, 0))
             row = LedgerRow(
@@ -124,9 +137,9 @@ def _rows(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
     )
 
 
-def _letters(offsets: Sequence[int]) -> pa.Table:
+def _letters(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
     names = [{"ingestion_ts": "refused_at"}.get(name, name) for name in _rows([]).column_names]
-    letters = _rows(offsets).rename_columns(names)
+    letters = _rows(offsets, at).rename_columns(names)
     return letters.append_column("job", pa.array(["bronze-orders"] * len(offsets)))
 
 
@@ -149,6 +162,20 @@ def _fill(pipe: Pipe, topic_id: str = "t1", first: int = 0) -> Pipe:
     table = Range("table:bronze.orders", "u1", {}, {"snapshot": snapshot.snapshot_id})
     pipe.settle("silver-orders", table, pipe.silver, kept=7, duplicate=1, filtered=1)
     return pipe
+
+
+def _fill_second(pipe: Pipe) -> None:
+    """Twelve more offsets: four rows, seven dead letters, a gap; silver keeps all four."""
+    rows = [12, 13, 14, 15]
+    pipe.bronze.append(_rows(rows, LATER), snapshot_properties=dict(_marker("bronze-orders")))
+    letters = _letters(range(16, 23), LATER)
+    pipe.dead_letters.append(letters, snapshot_properties=dict(_marker("bronze-orders")))
+    pipe.silver.append(_rows(rows, LATER), snapshot_properties=dict(_marker("silver-orders")))
+    before, now = (snapshot.snapshot_id for snapshot in pipe.bronze.snapshots()[-2:])
+    range_ = Range("kafka:orders", "t1", {"0": 12}, {"0": 24})
+    pipe.settle("bronze-orders", range_, pipe.bronze, gaps=1, at=LATER, accepted=4, refused=7)
+    table = Range("table:bronze.orders", "u1", {"snapshot": before}, {"snapshot": now})
+    pipe.settle("silver-orders", table, pipe.silver, at=LATER, kept=4)
 
 
 @pytest.fixture
@@ -198,6 +225,175 @@ def test_damage_is_found_by_both(pipe: Pipe, damage: Callable[[Pipe], None], wor
     assert again.returncode == 5, again.stdout + again.stderr
     failed = [line for line in again.stdout.splitlines() if line.startswith("FAIL")]
     assert len(failed) > 1  # not only because the certificate says so itself
+
+
+def _change_value(table: Table, at: int, **forged: str) -> None:
+    """What an UPDATE of one row by another session does."""
+    changed = _rows([at]).set_column(0, "id", pa.array([99], pa.int64()))
+    with (
+        table.transaction() as transaction,
+        transaction.update_snapshot(forged).overwrite() as update,
+    ):
+        keep = table.scan().to_arrow().filter(pc.field("kafka_offset") != at)
+        for task in table.scan().plan_files():
+            update.delete_data_file(task.file)
+        rows = pa.concat_tables([keep, changed.cast(keep.schema)])
+        for file in _data_files(transaction, rows):
+            update.append_data_file(file)
+
+
+def _data_files(transaction: Transaction, rows: pa.Table) -> Iterator[DataFile]:
+    metadata = transaction.table_metadata
+    return iter(_dataframe_to_data_files(metadata, rows, transaction._table.io))
+
+
+def _hide_change(table: Table) -> None:
+    """What compaction and expiry leave of the history: one snapshot that replaced all rows."""
+    file = Path(table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(file.read_text())
+    last = next(
+        s for s in metadata["snapshots"] if s["snapshot-id"] == metadata["current-snapshot-id"]
+    )
+    records = last["summary"]["total-records"]
+    last["summary"] |= {
+        "operation": "replace", "added-records": records, "deleted-records": records,
+    }  # fmt: skip
+    last["parent-snapshot-id"] = 1
+    file.write_text(json.dumps({**metadata, "snapshots": [last], "snapshot-log": []}))
+
+
+def _tamper_with_ledger(pipe: Pipe, **changes: Mapping[int, int]) -> None:
+    """Add to outcomes, records read or gaps of the bronze rows: `{row: difference}`."""
+    file = pipe.settings.ops_store_url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file)) as db, db:
+        query = "SELECT id, outcomes FROM ledger WHERE job = 'bronze-orders' ORDER BY id"
+        for n, (id_, text_) in enumerate(db.execute(query).fetchall()):
+            outcomes = json.loads(text_)
+            for name in ("accepted", "refused", "tombstone"):
+                if difference := changes.get(name, {}).get(n, 0):
+                    outcomes[name] += difference
+            sums = [changes.get(name, {}).get(n, 0) for name in ("read", "gaps")]
+            update = "UPDATE ledger SET outcomes = ?, read = read + ?, gaps = gaps + ? WHERE id = ?"
+            db.execute(update, (json.dumps(outcomes), *sums, id_))
+
+
+def _drop_ledger_row(pipe: Pipe, which: int) -> None:
+    file = pipe.settings.ops_store_url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file)) as db, db:
+        query = "SELECT id FROM ledger WHERE job = 'bronze-orders' ORDER BY id"
+        (id_,) = db.execute(query).fetchall()[which]
+        db.execute("DELETE FROM ledger WHERE id = ?", (id_,))
+
+
+def _change_and_hide(table: Table, at: int) -> None:
+    _change_value(table, at)
+    _hide_change(table.refresh())
+
+
+TAMPERING: Mapping[str, Callable[[Pipe], None]] = {
+    "a: a row of bronze is deleted": lambda pipe: pipe.bronze.delete("kafka_offset = 3"),
+    "b: a row of bronze is inserted again": lambda pipe: pipe.bronze.append(_rows([3])),
+    "c: a value in bronze is changed": lambda pipe: _change_value(pipe.bronze, 3),
+    "d: the newest ledger row is dropped": lambda pipe: _drop_ledger_row(pipe, -1),
+    "d2: an earlier ledger row is dropped": lambda pipe: _drop_ledger_row(pipe, 0),
+    "e1: a batch has accepted more": lambda pipe: _tamper_with_ledger(pipe, accepted={0: 1}),
+    "e2: accepted is refused": lambda pipe: _tamper_with_ledger(
+        pipe, accepted={0: -1}, refused={0: 1}
+    ),
+    "e3: a record moves to another batch": lambda pipe: _tamper_with_ledger(
+        pipe, accepted={0: -1, 1: 1}, read={0: -1, 1: 1}, gaps={0: 1, 1: -1}
+    ),
+    "e4: outcomes move, all sums are kept": lambda pipe: _tamper_with_ledger(
+        pipe, accepted={0: -5, 1: 5}, refused={0: 5, 1: -5}
+    ),
+    "f: a dead letter is dropped": lambda pipe: pipe.dead_letters.delete("kafka_offset = 9"),
+    "g: a value is changed under forged metadata": lambda pipe: _change_value(
+        pipe.bronze, 3, **_marker("bronze-orders")
+    ),
+    "g2: the same in silver": lambda pipe: _change_value(
+        pipe.silver, 3, **_marker("silver-orders")
+    ),
+    "h: a change is compacted and expired": lambda pipe: _change_and_hide(pipe.bronze, 3),
+    "h2: the same in silver": lambda pipe: _change_and_hide(pipe.silver, 3),
+    "i: a value in silver is changed": lambda pipe: _change_value(pipe.silver, 3),
+}
+
+
+@pytest.mark.parametrize("attack", TAMPERING)
+def test_tampering_is_noticed_by_both(pipe: Pipe, attack: str) -> None:
+    _fill_second(pipe)
+    assert broken(run_certification(pipe.settings)) == ()
+    TAMPERING[attack](pipe)
+    certificate, again = pipe.certify()
+    assert broken(certificate)
+    assert again.returncode == 5, again.stdout + again.stderr
+    failed = [line for line in again.stdout.splitlines() if line.startswith("FAIL")]
+    assert len(failed) > 1, again.stdout  # not only because the certificate says so itself
+
+
+def test_expired_history_without_an_earlier_certificate_is_a_warning(pipe: Pipe) -> None:
+    _change_and_hide(pipe.bronze, 3)
+    certificate, again = pipe.certify()
+    assert broken(certificate) == ()
+    assert "! the history of bronze.orders does not reach back to its first batch" in text(
+        certificate
+    )
+    assert "SKIP  bronze.orders: snapshots have expired" in again.stdout
+
+
+def test_an_earlier_certificate_that_was_kept_tells_what_the_note_does_not(pipe: Pipe) -> None:
+    pipe.certify()
+    kept = pipe.proof.with_name("kept.json")
+    kept.write_text(pipe.proof.read_text())
+    _change_and_hide(pipe.bronze, 3)
+    with OpsStore.open(pipe.settings.ops_store_url) as store:
+        store.mark("certified:orders", "{}")
+    _, again = pipe.certify()
+    assert again.returncode == 0
+    again = pipe.recheck("--previous", str(kept))
+    assert "FAIL  bronze.orders: the rows certified" in again.stdout
+
+
+def test_a_removed_dataset_is_still_accounted_for(pipe: Pipe) -> None:
+    (pipe.settings.root / "datasets" / "orders" / "dataset.yml").unlink()
+    certificate, again = pipe.certify()
+    assert broken(certificate) == ()
+    assert "! orders is no longer declared" in text(certificate)
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+@pytest.fixture
+def command(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`headgate` in the pipe's project, whose active dataset is orders."""
+    monkeypatch.chdir(pipe.settings.root)
+    monkeypatch.setenv("DATASET", "orders")
+    monkeypatch.setenv("TOPIC", "orders")
+    return lambda *words: CliRunner().invoke(cli, words)
+
+
+def test_a_certificate_is_of_the_active_dataset_unless_all_is_asked_for(
+    pipe: Pipe, command: Callable[..., Result]
+) -> None:
+    unread = Range("kafka:other", "t9", {"0": 0}, {"0": 3})
+    pipe.settle("bronze-other", unread, pipe.bronze, accepted=3)
+    result = command("certify", "--out", str(pipe.proof))
+    assert result.exit_code == 0, result.output
+    assert "not looked at: dataset other; --all certifies everything" in result.stderr
+    assert pipe.recheck().returncode == 0
+    result = command("certify", "--all")
+    assert isinstance(result.exception, DifferenceError)
+    assert "other: " in result.exception.why
+    assert "orders: " not in result.exception.why
+    assert isinstance(command("certify", "--all", "--dataset", "x").exception, UsageError)
+
+
+def test_a_count_says_which_table_is_missing(pipe: Pipe, command: Callable[..., Result]) -> None:
+    result = command("lake", "count")
+    assert result.stdout == "BRONZE=9\nSILVER=7\n"
+    pipe.drop("silver.orders")
+    result = command("lake", "count")
+    assert result.stdout == "BRONZE=9\nSILVER=-1\n"
+    assert "silver.orders does not exist yet, hence -1: make process writes it" in result.stderr
 
 
 def test_a_certificate_that_was_touched_up_is_found_out(pipe: Pipe) -> None:
@@ -283,8 +479,8 @@ def _send(broker: RunningBroker, topic: str, count: int, *, transaction: bool = 
     if transaction:
         producer.init_transactions(120)
         producer.begin_transaction()
-    for n in range(count):
-        producer.produce(topic, str(n), partition=0)
+    for n in range(count):  # every third is a tombstone
+        producer.produce(topic, str(n) if n % 3 else None, partition=0)
     assert producer.flush(120) == 0
     if transaction:
         producer.commit_transaction(120)
@@ -295,7 +491,7 @@ def test_the_records_are_counted_again_on_the_topic(on_topic: Fill) -> None:
     assert broken(certificate) == ()
     words = text(certificate)
     assert "✓ 11 records counted on the topic = ledger 11" in words
-    assert "✓ 1 offsets are without a record: its broker has had transactions" in words
+    assert "✓ 1 offset is without a record: its broker has had transactions" in words
     assert words.endswith("Every record is accounted for.")
     assert again.returncode == 0, again.stdout + again.stderr
     assert "11 records counted from its first = ledger 11" in again.stdout

@@ -21,8 +21,9 @@ from headgate.checks.rule_diff import row_changes, rule_changes
 from headgate.checks.rule_diff_read import rows_of_topics
 from headgate.checks.rule_explain import explained, explained_text, read_counts
 from headgate.checks.rule_revisions import Finder
+from headgate.cli.job_run import report_quality
 from headgate.compile.rules.model import JudgedTable
-from headgate.errors import UsageError
+from headgate.errors import DifferenceError, UsageError
 from headgate.store.ops import utc_now
 
 CANARY = "canary-51e7"
@@ -123,6 +124,7 @@ def test_a_report_counts_what_was_sent_and_hides_what_is_sensitive(
     _first_run_stays_readable(pipeline)
     _what_is_tagged_later_is_masked_too(pipeline)
     _revisions_are_compared_over_the_topic(pipeline, second)
+    _a_run_can_be_a_gate(pipeline, second)
 
 
 def _declared(pipeline: Pipeline, name: str = "") -> JudgedTable:
@@ -157,6 +159,18 @@ def _what_is_tagged_later_is_masked_too(pipeline: Pipeline) -> None:
     )
     tagged = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
     assert {row.row["amount"] for row in tagged.sample.rows} == {"***"}
+
+
+def _a_run_can_be_a_gate(pipeline: Pipeline, second: list[Sent]) -> None:
+    run = pipeline.store.run(Quality(pipeline).job, 2)
+    for level, matched in (("error", ["no_mail"]), ("warn", ["no_mail", "negative"])):
+        with pytest.raises(DifferenceError) as refused:
+            report_quality(pipeline.settings, pipeline.store, run, level)
+        assert refused.value.exit_code == 5
+        lines = refused.value.why.splitlines()
+        assert [line.split()[1].rstrip(":") for line in lines] == matched
+        assert lines[0] == f"ERROR no_mail: {held(second)['no_mail']} rows"
+    report_quality(pipeline.settings, pipeline.store, run, None)
 
 
 def _first_run_stays_readable(pipeline: Pipeline) -> None:

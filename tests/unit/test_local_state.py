@@ -10,8 +10,9 @@ from headgate.errors import ConflictError
 from headgate.local import kafka
 from headgate.local.children import last_error
 from headgate.local.process import any_port, choose_port, port_is_free, read_log
-from headgate.local.services import remove_data
+from headgate.local.services import embedded_data, remove_data
 from headgate.local.state import LocalFiles, LocalState, Phase, ServiceState, now, write_record
+from headgate.settings import Settings
 
 
 def test_a_state_survives_its_file(tmp_path):
@@ -53,7 +54,8 @@ def test_removing_data_leaves_what_is_not_ours(tmp_path):
     for name in ("kafka/data", "demo/kafka", "mine"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "ops.db-wal").write_text("")
-    assert [p.name for p in remove_data(tmp_path)] == ["kafka", "ops.db-wal"]
+    settings = Settings(root=tmp_path, home=tmp_path)
+    assert [p.name for p in remove_data(settings)] == ["kafka", "ops.db-wal"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["demo", "mine"]
 
 
@@ -62,8 +64,32 @@ def test_what_is_remembered_of_data_goes_with_it(tmp_path):
     for name in (*kept, *gone):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
-    assert {p.name for p in remove_data(tmp_path)} == {"hasher", "repairs", "pairs"}
+    settings = Settings(root=tmp_path, home=tmp_path)
+    assert {p.name for p in remove_data(settings)} == {"hasher", "repairs", "pairs"}
     assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()] == [*kept]
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"warehouse": "/somewhere/else"},
+        {
+            "storage": "minio",
+            "s3_endpoint": "http://127.0.0.1:9000",
+            "minio_root_user": "minio",
+            "minio_root_password": "minio-secret",
+        },
+    ],
+)
+def test_the_ledger_of_tables_that_are_elsewhere_stays(tmp_path, elsewhere):
+    for name in ("kafka", "certificates", "checkpoints", "warehouse"):
+        (tmp_path / name).mkdir()
+    for name in ("ops.db", "catalog.db"):
+        (tmp_path / name).write_text("x")
+    settings = Settings(root=tmp_path, home=tmp_path, **elsewhere)
+    assert [p.name for p in embedded_data(settings)] == ["kafka"]
+    assert [p.name for p in remove_data(settings)] == ["kafka"]
+    assert len(list(tmp_path.iterdir())) == 5
 
 
 def test_a_port_in_use_gives_way_to_the_next():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headgate.checks.facts import (
     Evidence,
     Line,
     Sums,
     TableEvidence,
+    Verdict,
     backfills,
     line,
     open_line,
     sums,
 )
+from headgate.checks.history import batches_line, certified_lines, history_line, misfits
 from headgate.checks.produced import (
     counted_lines,
     expired_lines,
@@ -20,13 +24,18 @@ from headgate.checks.produced import (
     topic_lines,
 )
 from headgate.checks.topic import begun_late
+from headgate.plurals import count_of
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
 
 
 def account(evidence: Evidence) -> tuple[Line, ...]:
     """Every line of the account; it holds when none of them is FAIL."""
+    if not evidence.is_declared and evidence.bronze is None and evidence.silver is None:
+        words = f"{evidence.dataset} is no longer declared, and its tables are gone"
+        return (Line("declared", Verdict.WARN, words, "it is left out of the account"),)
     total = sums(evidence)
     return (
+        *_declared_lines(evidence),
         _something(total),
         produced_line(evidence, total),
         _silver_sum(total),
@@ -41,8 +50,15 @@ def account(evidence: Evidence) -> tuple[Line, ...]:
         _rows("bronze rows", evidence.bronze, total.accepted),
         _rows("dead letters", evidence.dead_letters, total.refused),
         _rows("silver rows", evidence.silver, total.kept),
-        *(_history(table, evidence) for table in _tables(evidence)),
+        *_history_lines(evidence),
     )
+
+
+def _declared_lines(evidence: Evidence) -> tuple[Line, ...]:
+    if evidence.is_declared:
+        return ()
+    words = f"{evidence.dataset} is no longer declared"
+    return (Line("declared", Verdict.WARN, words, "its topic and tables are those of the ledger"),)
 
 
 def _something(total: Sums) -> Line:
@@ -64,7 +80,9 @@ def _silver_sum(total: Sums) -> Line:
 def _offsets(evidence: Evidence) -> Line:
     rows = evidence.bronze_ledger
     broken = (*gaps(rows), *overlaps(rows))
-    words = f"{len(last_offsets(rows))} partitions, {len(rows)} batches, every offset once, in turn"
+    partitions = count_of(len(last_offsets(rows)), "partition")
+    batches = count_of(len(rows), "batch", "batches")
+    words = f"{partitions}, {batches}, every offset once, in turn"
     late = begun_late(rows, evidence.on_broker) if evidence.on_broker else 0
     if late:
         words += f"; {late} begin above 0, and what was before is no longer on the topic"
@@ -76,9 +94,9 @@ def _steps(evidence: Evidence) -> Line:
     broken = [seam.sentence() for seam in gaps(rows)]
     if rows and not rows[0].range.starts_anew:
         broken.append("its first step does not start from nothing")
-    words = f"silver followed bronze in {len(rows)} steps without a break"
+    words = f"silver followed bronze in {count_of(len(rows), 'step')} without a break"
     if filled := backfills(evidence):
-        words += f", {len(filled)} backfills beside"
+        words += f", {count_of(len(filled), 'backfill')} beside"
     return line("steps", not broken, words, "; ".join(broken))
 
 
@@ -101,16 +119,25 @@ def _rows(name: str, table: TableEvidence | None, expected: int) -> Line:
     return line(name, table.rows == expected, words, f"{table.rows - expected:+,} in the table")
 
 
-def _tables(evidence: Evidence) -> tuple[TableEvidence, ...]:
-    found = (evidence.bronze, evidence.dead_letters, evidence.silver)
-    return tuple(table for table in found if table is not None)
-
-
-def _history(table: TableEvidence, evidence: Evidence) -> Line:
+def _history_lines(evidence: Evidence) -> Iterator[Line]:
+    """Of each table: its commits, its rows batch by batch, and what was certified before."""
+    bronze, silver = evidence.bronze_ledger, evidence.silver_ledger
+    own_jobs = {row.job for row in (*bronze, *silver, *evidence.backfill_ledger)}
     known = evidence.settled
-    foreign = [c for c in table.commits if not c.is_ours(known) and not c.only_rewrites()]
-    words = f"all {len(table.commits)} snapshots of {table.name} are ours"
-    if not table.commits:
-        words = f"{table.name} is empty: nobody has written to it"
-    detail = ", ".join(f"{c.operation} {c.id}" for c in foreign)
-    return line(f"history of {table.name}", not foreign, words, f"not ours: {detail}")
+    appended = ((evidence.bronze, "accepted"), (evidence.dead_letters, "refused"))
+    for table, outcome in appended:
+        if table is not None:
+            wrong = misfits(table, bronze, lambda row, name=outcome: row.outcomes.get(name, 0))
+            yield history_line(table, known, own_jobs=own_jobs, misfits=wrong)
+            if table.batches is not None:
+                yield batches_line(table, bronze, outcome)
+            yield from certified_lines(table)
+    if evidence.silver is not None:
+        table = evidence.silver
+        wrong = (
+            *misfits(table, silver, lambda row: row.outcomes.get("kept", 0), rebuilds=True),
+            *misfits(table, evidence.backfill_ledger, lambda row: row.net),
+        )
+        yield history_line(table, known, own_jobs=own_jobs, misfits=wrong)
+        rebuilds = (row.snapshots.values() for row in silver if row.range.starts_anew)
+        yield from certified_lines(table, frozenset(id_ for ids in rebuilds for id_ in ids))

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from headgate.checks import reconcile_accounts, router_accounts, rule_accounts
 from headgate.checks.accounts import account
-from headgate.checks.facts import Evidence, Line, Sums, TableEvidence, Verdict, sums
+from headgate.checks.certified import note_certified
+from headgate.checks.facts import CertifiedTable, Evidence, Line, Sums, TableEvidence, Verdict, sums
 from headgate.checks.rule_accounts import RuleAccount
+from headgate.compile.fragments import job_name
 from headgate.errors import DifferenceError
 from headgate.store.canonical import canonical, fingerprint
 from headgate.store.model import LedgerRow
@@ -142,6 +144,17 @@ def _table(table: TableEvidence) -> dict[str, object]:
         "snapshot_id": table.snapshot_id,
         "committed_at": table.committed_at.isoformat() if table.committed_at else None,
         "snapshots": len(table.commits),
+        "until": table.until.isoformat() if table.until else None,
+        "previous": _previous(table.certified) if table.certified else None,
+    }
+
+
+def _previous(table: CertifiedTable) -> dict[str, object]:
+    return {
+        **vars(table),
+        "columns": list(table.columns),
+        "made_at": table.made_at.isoformat(),
+        "until": table.until.isoformat(),
     }
 
 
@@ -172,7 +185,37 @@ def run_certification(
         rules += tuple(reconcile_accounts.account(evidence) for evidence in sides)
         routed = (router_accounts.gather(settings, store, lake, source) for source in sources)
         rules += tuple(router_accounts.account(evidence) for evidence in routed)
-        return replace(certify(found, utc_now(), __version__), rules=rules)
+        certificate = certify(found, utc_now(), __version__)
+        for account in certificate.accounts:
+            if account.holds:
+                note_certified(store, account.dataset, account.tables, certificate.made_at)
+        ledger = _with_other_jobs(certificate.ledger, wanted, store.ledger())
+        return replace(certificate, rules=rules, ledger=ledger)
+
+
+def _with_other_jobs(
+    ledger: Sequence[LedgerRow], datasets: Iterable[str], rows: Iterable[LedgerRow]
+) -> tuple[LedgerRow, ...]:
+    """The certified rows and those of all other jobs, whose commits stand in shared tables."""
+    own = {job_name(kind, name) for kind in ("bronze", "silver", "backfill") for name in datasets}
+    return (*ledger, *(row for row in rows if row.job not in own))
+
+
+def left_out(certificate: Certificate) -> tuple[str, ...]:
+    """What else the ledger has, and the certificate no account of."""
+    told = {account.dataset for account in certificate.accounts}
+    titles = {
+        "bronze": "dataset {}",
+        rule_accounts.QUALITY: "rules of {}",
+        reconcile_accounts.RECONCILE: "rules of {}",
+        router_accounts.ROUTER: "filters on {}",
+    }
+    jobs = {row.job.partition("-")[::2] for row in certificate.ledger}
+    return tuple(
+        titles[kind].format(subject)
+        for kind, subject in sorted(jobs)
+        if kind in titles and not (kind == "bronze" and subject in told)
+    )
 
 
 def default_file(settings: Settings, certificate: Certificate) -> Path:

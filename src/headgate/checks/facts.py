@@ -13,6 +13,13 @@ from headgate.store.coverage import Piece, pieces, since_rebuild
 from headgate.store.model import LedgerRow
 
 MARKER = f"{PREFIX}job"
+# A snapshot of which the summary names none of these has the files of its parent.
+FILE_CHANGES = (
+    "added-data-files",
+    "deleted-data-files",
+    "added-delete-files",
+    "removed-delete-files",
+)
 # What a backfill has added (its net) comes to silver again as one of these.
 DUPLICATES = ("duplicate", "replaced", "backfilled")
 
@@ -37,27 +44,70 @@ class Line:
 
 @dataclass(frozen=True)
 class Commit:
-    """A snapshot in a table's history, and that of the staged one it was published from."""
+    """A snapshot in a table's history, and the summary of the staged one it was published from."""
 
     id: int
     operation: str
     summary: Mapping[str, str]
     source_summary: Mapping[str, str] | None = None
+    parent_id: int | None = None
 
-    def is_ours(self, settled: frozenset[int]) -> bool:
-        """Our marker, its source's, or a ledger row that names it or its source."""
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids by which a ledger row may name it: its own and that of its staged snapshot."""
         source = self.summary.get("source-snapshot-id", "")
-        named = self.id in settled or (source.isdigit() and int(source) in settled)
-        return named or MARKER in self.summary or MARKER in (self.source_summary or {})
+        return frozenset({self.id, int(source)} if source.isdigit() else {self.id})
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Its summary, with what only the staged snapshot's says."""
+        return {**(self.source_summary or {}), **self.summary}
+
+    @property
+    def added(self) -> int:
+        return int(self.summary.get("added-records", 0))
+
+    @property
+    def gained(self) -> int:
+        """By how many rows the table grew."""
+        deleted = ("deleted-records", "added-position-deletes", "added-equality-deletes")
+        return self.added - sum(int(self.summary.get(name, 0)) for name in deleted)
 
     def only_rewrites(self) -> bool:
+        """Whether it wrote equally many rows anew, as compaction does."""
         added, deleted = self.summary.get("added-records"), self.summary.get("deleted-records")
         return self.operation == "replace" and added == deleted
+
+    def only_marks(self) -> bool:
+        """Whether it touched no file and has our commit metadata: a batch without a row, a fence."""
+        return MARKER in self.metadata and not any(
+            int(self.summary.get(name, 0)) for name in FILE_CHANGES
+        )
+
+
+@dataclass(frozen=True)
+class CertifiedTable:
+    """What the last certificate that held said of a table.
+
+    `until` is the time of the newest batch that had written to it.
+    """
+
+    made_at: datetime
+    snapshot_id: int | None
+    rows: int
+    content_hash: str
+    columns: tuple[str, ...]
+    until: datetime
 
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """What a table holds now: rows of this dataset, their content hash, and its history."""
+    """What a table holds now: rows of this dataset, their content hash, and its history.
+
+    `batches` counts the rows by the batch time that they bear. `certified` is the table as last
+    certified, and `certified_now` the count and content hash that its certified rows have now; None
+    where they cannot be told from rows that came since.
+    """
 
     name: str
     rows: int
@@ -68,6 +118,10 @@ class TableEvidence:
     committed_at: datetime | None
     commits: tuple[Commit, ...]
     where: str = ""
+    batches: Mapping[datetime, int] | None = None
+    until: datetime | None = None
+    certified: CertifiedTable | None = None
+    certified_now: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +167,7 @@ class Evidence:
     backfill_ledger: tuple[LedgerRow, ...] = ()
     gaps: tuple[AcceptedGap, ...] = ()
     declared_topic: str = ""
+    is_declared: bool = True
 
     @property
     def confirmed(self) -> TopicEvidence | None:

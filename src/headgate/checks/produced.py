@@ -5,6 +5,7 @@ from __future__ import annotations
 from headgate.checks.facts import Evidence, Line, Sums, Verdict, line
 from headgate.checks.topic import BatchCount, OnTopic, differing, on_topic
 from headgate.compile.fragments import job_name
+from headgate.plurals import count_of
 
 MOST_TOLD = 5
 
@@ -65,7 +66,9 @@ def counted_lines(evidence: Evidence) -> tuple[Line, ...]:
     if found.why_not:
         words = "records and gaps were not counted again on the topic"
         return (Line("counted", Verdict.WARN, words, found.why_not),)
-    left = f", {found.left:,} batches are no longer whole there" if found.left else ""
+    left = (
+        f", {count_of(found.left, 'batch', 'batches')} no longer whole there" if found.left else ""
+    )
     words = f"{found.counted:,} records counted on the topic = ledger {found.read:,}{left}"
     wrong = differing(found, topic)
     if not wrong and found.counted < found.read:
@@ -93,7 +96,7 @@ def expired_lines(evidence: Evidence, total: Sums) -> tuple[Line, ...]:
     """What nobody has read and nobody will: it is named in every certificate from then on."""
     if not total.expired:
         return ()
-    words = f"{total.expired:,} records expired on the topic before they were read"
+    words = f"{count_of(total.expired, 'record')} expired on the topic before they were read"
     told = "; ".join(gap.sentence for gap in evidence.gaps)
     return (Line("expired", Verdict.WARN, words, told),)
 
@@ -101,7 +104,9 @@ def expired_lines(evidence: Evidence, total: Sums) -> tuple[Line, ...]:
 def gaps_line(evidence: Evidence, total: Sums) -> Line:
     if not total.gaps:
         return Line("gaps", Verdict.PASS, "no offset is without a record")
-    words, topic = f"{total.gaps:,} offsets are without a record", evidence.on_broker
+    verb = "is" if total.gaps == 1 else "are"
+    words = f"{count_of(total.gaps, 'offset')} {verb} without a record"
+    topic = evidence.on_broker
     if topic and topic.compacted:
         return Line("gaps", Verdict.PASS, f"{words}: the topic is compacted")
     if topic and topic.transactions:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.checks.report_sums import Sum
-from headgate.spec.ruleset import Severity
+from headgate.plurals import count_of
+from headgate.spec.ruleset import SEVERITIES, Severity
 
 MASK = "***"
 
@@ -180,3 +182,18 @@ class QualityReport:
     @property
     def failed(self) -> int:
         return self.judged - self.clean
+
+
+def broken_rules(report: QualityReport, level: Severity) -> tuple[str, ...]:
+    """A line for each rule and aggregate of severity `level` or above that found something."""
+    severities = SEVERITIES[: SEVERITIES.index(level) + 1]
+    matched = [r for r in report.rules if r.held and r.severity in severities]
+    outside = [v for v in report.verdicts if not v.holds and v.severity in severities]
+    windows = Counter((v.aggregate, v.severity) for v in outside)
+    return (
+        *(f"{r.severity} {r.name}: {count_of(r.held, 'row')}" for r in matched),
+        *(
+            f"{severity} {name}: outside its limits {count_of(n, 'time')}"
+            for (name, severity), n in windows.items()
+        ),
+    )

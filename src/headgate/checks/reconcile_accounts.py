@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
+from headgate.checks.history import history_line
 from headgate.checks.rule_accounts import (
     RuleAccount,
     dead_letters_of,
-    history_line,
+    named_snapshots,
     windows_of,
 )
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import job_name
 from headgate.store.coverage import gaps, overlaps
-from headgate.store.model import ACTIVE, LedgerRow
+from headgate.store.model import ACTIVE, Intent, LedgerRow
 
 if TYPE_CHECKING:
     from headgate.checks.lake import Lake
@@ -62,6 +63,7 @@ class PairEvidence:
     swept: int
     swept_rows: int
     topics: tuple[OnTopic, ...]
+    unsettled: tuple[Intent, ...] = ()
 
     def outcomes(self) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -80,7 +82,10 @@ def account(evidence: PairEvidence) -> RuleAccount:
         _windows(evidence),
         _swept(evidence),
         _open(evidence),
-        *(history_line(table, evidence.settled) for table in evidence.tables.values()),
+        *(
+            history_line(table, evidence.settled, unsettled=evidence.unsettled)
+            for table in evidence.tables.values()
+        ),
     )
     return RuleAccount(evidence.table, lines, evidence.tables)
 
@@ -137,12 +142,14 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> PairE
 
     job, sweeps, rows = job_name(RECONCILE, table), job_name(SWEEP, table), store.ledger()
     found = {kind: table_evidence(lake, f"dq.{kind}_{table}") for kind in TABLES}
+    unsettled = store.unsettled_intents()
     return PairEvidence(
         table=table,
         ledger=tuple(row for row in rows if row.job == job),
         open_batches=len(store.open_intents(job)) + len(store.open_intents(sweeps)),
         streaming=any(run.mode == "streaming" for run in store.runs(job, states=ACTIVE)),
-        settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
+        settled=named_snapshots(store),
+        unsettled=unsettled,
         tables={kind: evidence for kind, evidence in found.items() if evidence is not None},
         letters=dead_letters_of(lake, job),
         windowed=windows_of(lake, table),

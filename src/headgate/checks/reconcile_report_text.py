@@ -14,6 +14,7 @@ from headgate.checks.reconcile_report_make import Before
 from headgate.checks.report_page import percent
 from headgate.checks.report_text import adding_up, changed, named, parts_text, whole_json
 from headgate.checks.text_columns import aligned
+from headgate.plurals import count_of
 
 MOST_SHOWN = 10
 
@@ -53,7 +54,7 @@ def report_text(report: ReconcileReport) -> str:
 
 def _head(report: ReconcileReport) -> Iterator[str]:
     h = report.header
-    yield f"{h.table}: {' against '.join(h.sources)}, {h.state}, {h.batches:,} batches"
+    yield f"{h.table}: {' against '.join(h.sources)}, {h.state}, {count_of(h.batches, 'batch', 'batches')}"
     yield f"window {h.window}, grace {h.grace}; verdicts from {h.first_change} to {h.last_change}"
     rollups = ", ".join(f"{r.keys:,} {r.rollup} ({percent(r.share)})" for r in report.rollups)
     yield f"{report.keys:,} keys: {rollups}"

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
+from headgate.checks.history import history_line
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
-from headgate.store.model import ACTIVE, SNAPSHOT, LedgerRow
+from headgate.store.model import ACTIVE, SNAPSHOT, Intent, LedgerRow
 
 if TYPE_CHECKING:
     from headgate.checks.lake import Lake
@@ -45,6 +46,7 @@ class RuleEvidence:
     why_no_broker: str = ""
     # By the time of the batch that wrote them, which is how a letter names its batch.
     letters_at: Mapping[datetime, int] = field(default_factory=dict[datetime, int])
+    unsettled: tuple[Intent, ...] = ()
 
     @property
     def rows(self) -> tuple[LedgerRow, ...]:
@@ -90,7 +92,10 @@ def account(evidence: RuleEvidence) -> RuleAccount:
         _partials(evidence),
         _rules(evidence),
         _open(evidence),
-        *(history_line(table, evidence.settled) for table in tables.values()),
+        *(
+            history_line(table, evidence.settled, unsettled=evidence.unsettled)
+            for table in tables.values()
+        ),
     )
     return RuleAccount(evidence.table, lines, tables)
 
@@ -173,11 +178,13 @@ def _open(evidence: RuleEvidence) -> Line:
     return open_line(evidence.open_batches, streaming=evidence.streaming)
 
 
-def history_line(table: TableEvidence, settled: frozenset[int]) -> Line:
-    foreign = [c for c in table.commits if not c.is_ours(settled) and not c.only_rewrites()]
-    words = f"all {len(table.commits)} snapshots of {table.name} are ours"
-    detail = ", ".join(f"{c.operation} {c.id}" for c in foreign)
-    return line(f"history of {table.name}", not foreign, words, f"not ours: {detail}")
+def named_snapshots(store: OpsStore) -> frozenset[int]:
+    """The snapshots that ledger rows name.
+
+    To be asked after the tables and then the unsettled intents were read: a batch that is settled
+    in between is then either still open or named.
+    """
+    return frozenset(id_ for row in store.ledger() for id_ in row.snapshots.values())
 
 
 def dead_letters_of(lake: Lake, job: str) -> int:
@@ -201,6 +208,9 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleE
     topic = newest.source.removeprefix("kafka:") if newest and not newest.is_table else ""
     on_broker, why = ask_broker(settings, topic) if topic else (None, "")
     sums, letters = _sums(lake, table), _letters(lake, job)
+    results = table_evidence(lake, f"dq.results_{table}")
+    partials = table_evidence(lake, f"dq.partials_{table}")
+    unsettled = store.unsettled_intents()
     counts = store.newest_rule_counts(job, max(1, len(own)))
     current = {row.id for row in since_rebuild(own)}
     return RuleEvidence(
@@ -208,9 +218,10 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleE
         ledger=own,
         open_batches=len(store.open_intents(job)),
         streaming=any(run.mode == "streaming" for run in store.runs(job, states=ACTIVE)),
-        settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
-        results=table_evidence(lake, f"dq.results_{table}"),
-        partials=table_evidence(lake, f"dq.partials_{table}"),
+        settled=named_snapshots(store),
+        unsettled=unsettled,
+        results=results,
+        partials=partials,
         letters=sum(letters.values()),
         rows_counted=sums["rows"],
         rules_counted=sums["rule"],

@@ -44,10 +44,10 @@ def _is(value: object) -> str:
 
 
 def aggregate_words(aggregate: Aggregate) -> str:
-    """What is measured, in words."""
+    """What is measured, in words; freshness without a field is that of the event time."""
     words = {
         "row_count": "the number of rows",
-        "freshness": f"seconds since the newest {aggregate.field}",
+        "freshness": f"seconds since the newest {aggregate.field or 'event'}",
         "null_rate": f"the share of rows without {aggregate.field}",
         "distinct_count": f"how many different {aggregate.field} there are",
         "sum": f"the sum of {aggregate.field}",

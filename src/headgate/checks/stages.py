@@ -77,14 +77,16 @@ def jobs(
     *,
     streams: int = 0,
     just_restarted: Collection[str] = (),
+    earlier: Sequence[Run] = (),
 ) -> list[Finding]:
     """Stage 2: the jobs started since the last `up`, looked at twice.
 
     `streams` is how many must run, 0 in batch mode; `just_restarted` are jobs whose last restart is
-    so young that the next one may follow.
+    so young that the next one may follow. `earlier` are runs from before the last `up`: what they
+    finished stands in the tables, whatever was restarted since.
     """
     if not streams:
-        return [_finished(after), _restarts(after), _failed(after)]
+        return [_finished((*earlier, *after)), _restarts(after), _failed(after)]
     ongoing = _ongoing(before, after, just_restarted)
     return [_running(after, streams), _stream_restarts(after, ongoing), _failed(after)]
 

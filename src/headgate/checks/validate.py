@@ -13,7 +13,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from headgate.checks.facts import Verdict
-from headgate.checks.stages import Finding, Pipeline, jobs, marts, pipeline, services
+from headgate.checks.stages import (
+    BATCH_JOBS,
+    Finding,
+    Pipeline,
+    jobs,
+    marts,
+    pipeline,
+    services,
+)
+from headgate.compile.fragments import job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
 from headgate.jobs.requests import streams_of
 from headgate.store.model import ACTIVE, Run
@@ -67,6 +76,16 @@ class ValidationReport:
         return bool(asked) and all(c.verdict is Verdict.FAIL for c in asked)
 
 
+def processed_datasets(settings: Settings) -> tuple[str, ...]:
+    """The declared datasets whose bronze job has ever run."""
+    from headgate.spec.loader import available_datasets
+    from headgate.store.ops import OpsStore
+
+    with OpsStore.open(settings.ops_store_url) as store:
+        known = available_datasets(settings.root)
+        return tuple(name for name in known if store.latest(job_name("bronze", name)))
+
+
 def numbered(stage: int, findings: Sequence[Finding]) -> tuple[Check, ...]:
     return tuple(
         Check(stage, f"{stage}.{i}", f.name, f.value, f.limit, f.verdict, f.detail)
@@ -83,12 +102,14 @@ def attempt(gather: Callable[[], Sequence[Finding]], name: str) -> Sequence[Find
         return [Finding(name, "could not be checked", "", Verdict.FAIL, words)]
 
 
-def run_validation(settings: Settings, watch: Watch = lambda words: None) -> ValidationReport:
-    """Run all four stages."""
+def run_validation(
+    settings: Settings, watch: Watch = lambda words: None, name: str = ""
+) -> ValidationReport:
+    """Run all four stages on this dataset, or the active one."""
     from headgate.checks.evidence import declared
     from headgate.store.ops import OpsStore, utc_now
 
-    dataset = declared(settings, settings.need("dataset"))
+    dataset = declared(settings, name or settings.need("dataset"))
     with OpsStore.open(settings.ops_store_url) as store:
         stages = _Stages(settings, dataset, store)
         found: dict[int, Sequence[Finding]] = {}
@@ -121,7 +142,11 @@ class _Stages:
         after, mode = self._own_runs(), self._settings.mode
         streams = 0 if mode == "batch" else len(streams_of(mode))
         young = just_restarted(self._store, after)
-        return jobs(self._runs, after, streams=streams, just_restarted=young)
+        earlier = [run for kind in BATCH_JOBS for run in self._store.runs(self._job(kind))]
+        return jobs(self._runs, after, streams=streams, just_restarted=young, earlier=earlier)
+
+    def _job(self, kind: str) -> str:
+        return job_name(kind, self._dataset.name)
 
     def _own_runs(self) -> tuple[Run, ...]:
         """The runs of this dataset's jobs since `up`, and those that went on over it."""
@@ -173,15 +198,33 @@ def _lake(settings: Settings) -> Generator[Lake, None, None]:
         yield lake
 
 
-def refuse_unless_ok(report: ValidationReport) -> None:
+def refuse_unless_ok(*reports: ValidationReport) -> None:
     """Raise what the exit code says: 8 when nothing answers, 5 for any other failure."""
-    if report.ok:
+    bad = [report for report in reports if not report.ok]
+    if not bad:
         return
-    why = "\n".join(_sentence(check) for check in report.failed)
-    if report.nothing_answers:
+    why = "\n".join(
+        _sentence(r, check, several=len(reports) > 1) for r in bad for check in r.failed
+    )
+    if all(report.nothing_answers for report in bad):
         raise UnavailableError("no service answers", why=why, fix="headgate local up")
-    count = "one check" if len(report.failed) == 1 else f"{len(report.failed)} checks"
-    raise DifferenceError(f"{count} failed", why=why, fix="headgate job list; headgate certify")
+    failed = sum(len(report.failed) for report in bad)
+    count = "one check" if failed == 1 else f"{failed} checks"
+    raise DifferenceError(f"{count} failed", why=why, fix=_advice(bad))
+
+
+# What a failed check of each stage calls for.
+_ADVICE = {
+    1: "headgate local health",
+    2: "headgate job list",
+    3: "headgate certify",
+    4: "make dbt-build, then make validate",
+}
+
+
+def _advice(reports: Sequence[ValidationReport]) -> str:
+    stages = {check.stage for report in reports for check in report.failed}
+    return "; ".join(_ADVICE[stage] for stage in sorted(stages))
 
 
 def text(report: ValidationReport) -> str:
@@ -202,5 +245,6 @@ def _value(check: Check) -> str:
     return f"{check.value}{limit}" + (f": {check.detail}" if check.detail else "")
 
 
-def _sentence(check: Check) -> str:
-    return f"{check.number} {check.name}: {_value(check)}"
+def _sentence(report: ValidationReport, check: Check, *, several: bool) -> str:
+    dataset = f"{report.dataset}: " if several else ""
+    return f"{dataset}{check.number} {check.name}: {_value(check)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.console import console
 from headgate.cli.dataset_check import below, check, faults_below
 from headgate.cli.dataset_drift import drift
@@ -95,7 +96,7 @@ def build(name: str | None, refresh: bool) -> None:
     from headgate.jobs.build import plan_build, refresh_templates, write_build
 
     settings = _settings()
-    chosen = name or settings.need("dataset")
+    chosen = name or active_dataset(settings)
     with faults_below(settings.root):
         plan = plan_build(settings, chosen)
     refreshed = refresh_templates(settings, chosen) if refresh else ()
@@ -121,7 +122,7 @@ def show(name: str | None, only: str | None) -> None:
 
     settings = _settings()
     with faults_below(settings.root):
-        plan = plan_build(settings, name or settings.need("dataset"))
+        plan = plan_build(settings, name or active_dataset(settings))
     files = tuple(
         ShownFile(below(file.path, settings.root), file.shown)
         for file in plan.files

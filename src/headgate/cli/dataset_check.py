@@ -45,6 +45,7 @@ def check(name: str | None) -> None:
     for known in names:
         find_dataset(settings.root, known)
         _tell_conflicts(settings.root, known)
+        _tell_copied_sample(settings, known)
     faults = tuple(fault for known in names for fault in _faults(settings, known))
     if console.format != "text":
         console.data(Checked(names, faults, passed=not faults))
@@ -98,6 +99,27 @@ def _tell_conflicts(root: Path, name: str) -> None:
 
     for path in open_conflicts(root, name):
         console.warn(f"{path} awaits a decision: see {path}{CONFLICT_FILE}")
+
+
+def _tell_copied_sample(settings: Settings, name: str) -> None:
+    """A sample that lacks the manifest's columns came along when the folder was copied."""
+    from headgate.errors import DeclarationError
+    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.sample_loader import SAMPLE, load_sample
+
+    manifest = find_dataset(settings.root, name)
+    sample = manifest.with_name(SAMPLE)
+    try:
+        dataset = load_dataset(manifest, settings.topics_of(name)).value
+        written = {c.name for c in load_sample(sample).value.written} if sample.is_file() else None
+    except DeclarationError:  # told as a fault
+        return
+    missing = [c.name for c in dataset.columns if written is not None and c.name not in written]
+    if missing:
+        console.warn(
+            f"{below(sample, settings.root)} writes no {', '.join(missing[:5])}:"
+            " it looks like the sample of another dataset"
+        )
 
 
 def below(path: Path, root: Path) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.console import console
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def drift(name: str | None) -> None:
     from headgate.store.ops import OpsStore
 
     settings = load_settings()
-    path = find_dataset(settings.root, name or str(settings.need("dataset")))
+    path = find_dataset(settings.root, name or active_dataset(settings))
     with OpsStore.open(settings.ops_store_url) as store:
         found = drift_report(settings, store, load_dataset(path, PLACEHOLDERS).value)
     text = _text(found)

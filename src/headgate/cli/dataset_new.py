@@ -11,13 +11,20 @@ import click
 
 from headgate.cli.console import console
 from headgate.cli.parts import Parts
+from headgate.plurals import count_of
 
 if TYPE_CHECKING:
     from headgate.cli.draft_files import DraftFiles
     from headgate.feeds.profile.draft import Draft
     from headgate.settings import Settings
 
-NEXT = ("make scaffold", "make up", "make create-topics generate process", "make validate certify")
+NEXT = (
+    "make scaffold",
+    "make up",
+    "make create-topics generate process",
+    "make dbt-build",
+    "make validate certify",
+)
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,10 @@ def _where(settings: Settings, name: str, file: Path) -> str:
     return "".join(given)
 
 
+def _is_part(drafted: Drafted) -> bool:
+    return drafted.rows_looked_at < drafted.rows
+
+
 def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:
     """What was decided, what to look at, and what comes next."""
     from headgate.feeds.profile.words import about_event_time, about_losses
@@ -135,9 +146,12 @@ def _tell(draft: Draft, drafted: Drafted, kept: list[Path]) -> None:
     for words in about_event_time(draft.profile, draft.event_time):
         console.warn(words.rstrip("."))
     console.say(f"key: {', '.join(draft.key.columns)}")
-    if draft.key.sharing > draft.key.repeated:
+    if draft.key.sharing:
+        in_part = f" of the {drafted.rows_looked_at:,} looked at" if _is_part(drafted) else ""
+        verb = "has" if draft.key.sharing == 1 else "have"
         console.warn(
-            f"{draft.key.sharing:,} rows have the key of another: silver keeps one of each"
+            f"{count_of(draft.key.sharing, 'row')}{in_part} {verb} the key of another row:"
+            " silver keeps the newest of each and drops the others as duplicates"
         )
     for column in draft.columns:
         for words in about_losses(column):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.asking import ask, need_terminal
 from headgate.cli.console import console
 from headgate.cli.dataset_check import faults_below
@@ -56,7 +57,7 @@ def scaffold(name: str | None, dry_run: bool) -> None:
 
     settings = load_settings()
     with faults_below(settings.root):
-        plan = plan_scaffold(settings.root, name or settings.need("dataset"))
+        plan = plan_scaffold(settings.root, name or active_dataset(settings))
     if not dry_run:
         apply(settings.root, plan)
     console.data(reported(plan, dry_run=dry_run), text=_text(plan, dry_run=dry_run))

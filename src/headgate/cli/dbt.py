@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.console import Progress, console
 from headgate.errors import DifferenceError, OperationError
 
@@ -49,7 +50,7 @@ def build(select: tuple[str, ...], full_refresh: bool) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    dataset = settings.need("dataset")
+    dataset = active_dataset(settings)
     tell(
         watched(
             "dbt build",
@@ -66,7 +67,7 @@ def test(select: tuple[str, ...]) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    dataset = settings.need("dataset")
+    dataset = active_dataset(settings)
     tell(watched("dbt test", lambda watch: dbt.test(settings, dataset, select, watch)))
 
 
@@ -77,7 +78,7 @@ def docs() -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    page = dbt.docs(settings, settings.need("dataset"))
+    page = dbt.docs(settings, active_dataset(settings))
     console.data({"page": str(page)}, text=str(page))
 
 

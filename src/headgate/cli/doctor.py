@@ -38,7 +38,7 @@ def _settings() -> Settings:
     from headgate.settings import Settings, load_settings
 
     try:
-        return load_settings()
+        return load_settings(anywhere=True)
     except SettingsError as error:
         console.error(error)
         return Settings()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.console import Progress, console
 from headgate.cli.feed_audit import feed_audit
 from headgate.cli.feed_consumer import feed_consumer
@@ -74,7 +75,7 @@ def sample(rows: int, seed: int, out: Path | None, dataset: str | None, yes: boo
     from headgate.spec.sample_loader import find_sample, load_sample
 
     settings = load_settings()
-    name = dataset or settings.need("dataset")
+    name = dataset or active_dataset(settings)
     declared = load_sample(find_sample(settings.root, name))
     file = out or settings.data_file_of(name)
     if not yes:
@@ -132,7 +133,7 @@ def generate(
     chosen = mode or ("realtime" if rate else settings.generator_mode)
     plan = plan_from(
         settings,
-        dataset or settings.need("dataset"),
+        dataset or active_dataset(settings),
         file,
         mode=cast("Mode", chosen),
         rate=rate or settings.generator_rate,

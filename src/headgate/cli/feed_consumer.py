@@ -45,7 +45,7 @@ def feed_consumer(config: Path, once: bool, state: Path | None) -> None:
     from headgate.feeds.interruption import interruption
     from headgate.settings import load_settings
 
-    settings, found = load_settings(), load_config(config, os.environ)
+    settings, found = load_settings(anywhere=True), load_config(config, os.environ)
     bootstrap = _bootstrap(settings, found)
     file = state or settings.home / "consumers" / f"{found.group}.db"
     _log_to_stderr()

@@ -24,7 +24,7 @@ def asked(seconds: float = 30.0) -> Generator[Client]:
     from headgate.api.client import Client
     from headgate.settings import load_settings
 
-    settings = load_settings()
+    settings = load_settings(anywhere=True)
     with Client(url_of(settings), settings.api_key, seconds) as client:
         yield client
 

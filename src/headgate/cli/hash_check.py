@@ -50,9 +50,9 @@ def command(files: tuple[Path, ...]) -> None:
       headgate -o json hash check
     """
     from headgate.errors import DeclarationError
-    from headgate.profile import find_root
+    from headgate.settings import working_root
 
-    checked = check_contracts(find_root(Path.cwd()), files)
+    checked = check_contracts(working_root(anywhere=bool(files)), files)
     console.data(checked, text="\n".join(_lines(checked)))
     for contract in checked.contracts:
         for note in contract.notes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import Progress, console
+from headgate.cli.gate import FAIL_ON, LEVELS
 from headgate.cli.job_report import EngineWatch, open_store, report, sentence
 from headgate.errors import InterruptedByUserError
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Silver: rebuild the whole table.")
 @click.option("--from", "first", metavar="DATE", help="Silver: only the rows of these dates anew,")
 @click.option("--to", "last", metavar="DATE", help="up to this one, even beside a stream.")
-def run_job(job: str, full: bool, first: str | None, last: str | None) -> None:
+@click.option("--fail-on", type=click.Choice(LEVELS), help=FAIL_ON)
+def run_job(job: str, full: bool, first: str | None, last: str | None, fail_on: str | None) -> None:
     """Run a job of the active dataset and wait for it.
 
     The running engine does the work; without one, this command is the engine while it lasts.
@@ -33,18 +35,31 @@ def run_job(job: str, full: bool, first: str | None, last: str | None) -> None:
       headgate job run silver --full
       headgate job run silver --from 2024-01-03 --to 2024-01-05
       headgate job run bronze-orders
+      headgate job run quality-customer --fail-on error
     """
+    from headgate.cli.active import active_dataset
     from headgate.engine.lease import active_engine
-    from headgate.jobs.requests import ask_for, need_broker
+    from headgate.jobs.requests import OF_A_DATASET, ask_for, job_name, need_broker
 
     settings, store = open_store()
+    if job in OF_A_DATASET:
+        job = job_name(job, active_dataset(settings))
+    _check_gate(job, fail_on)
     with store:
         options = {"form": "full"} if full else {}
         if first or last:
             job, options = _backfill(settings, job, first, last, full=full)
         if active_engine(store) is None:
             need_broker(settings, job)
-        finish(settings, store, ask_for(settings, store, job, "batch", options))
+        asked = ask_for(settings, store, job, "batch", options)
+        finish(settings, store, asked, fail_on=fail_on)
+
+
+def _check_gate(job: str, fail_on: str | None) -> None:
+    from headgate.errors import UsageError
+
+    if fail_on and not job.startswith("quality-"):
+        raise UsageError(f"--fail-on is for quality jobs, and {job} judges by no rules")
 
 
 def _backfill(
@@ -61,19 +76,26 @@ def _backfill(
     return job_name("backfill", dataset), Dates.asked({"from": first, "to": last}).options()
 
 
-def finish(settings: Settings, store: OpsStore, asked: Run) -> Run:
-    """Wait for the run and say how it ended; its failure is raised."""
+def finish(settings: Settings, store: OpsStore, asked: Run, *, fail_on: str | None = None) -> Run:
+    """Wait for the run and say how it ended; its failure, or what its rules found, is raised."""
     from headgate.jobs.requests import raise_unless_finished
 
     ended = carried_out(settings, store, asked)
     raise_unless_finished(ended)
     console.done(sentence(ended))
-    if ended.kind == "quality":
-        from headgate.cli.rules_report import report_of
-
-        report_of(settings, store, ended)
     console.data(report(ended), text="")
+    if ended.kind == "quality":
+        report_quality(settings, store, ended, fail_on)
     return ended
+
+
+def report_quality(settings: Settings, store: OpsStore, run: Run, fail_on: str | None) -> None:
+    """Write the report of a quality run; raise what `fail_on` makes of the rules that matched."""
+    from headgate.cli.rules_report import refuse_broken_rules, report_of
+
+    page = report_of(settings, store, run, required=fail_on is not None)
+    if page is not None and fail_on is not None:
+        refuse_broken_rules(page, fail_on)
 
 
 def carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:

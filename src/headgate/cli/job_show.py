@@ -10,6 +10,7 @@ import click
 
 from headgate.cli.console import as_table, console, plain
 from headgate.cli.job_report import open_store, report
+from headgate.plurals import count_of
 
 if TYPE_CHECKING:
     from headgate.checks.job_view import JobView
@@ -182,7 +183,7 @@ def _text(shown: Shown, trigger: float, engine: bool) -> str:
     how = "as a stream" if seen.mode == "streaming" else "in batch mode"
     since = f" since {seen.since}" if seen.since else ""
     lines = {
-        "records": f"{seen.records:,} in {seen.batches:,} batches of this run",
+        "records": f"{seen.records:,} in {count_of(seen.batches, 'batch', 'batches')} of this run",
         "rows/s": f"{pace.rows_in_per_s:,} in, {pace.rows_out_per_s:,} out, over the last minute",
         "last batch": _last_batch(shown, trigger),
         "lag": shown.lag_words,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.console import console
 from headgate.errors import UnavailableError
 
@@ -42,9 +43,13 @@ def count() -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    dataset = active_dataset(settings)
+    dataset = load_active(settings)
     with Lake.open(settings) as lake:
-        counts = Counts(rows(lake, dataset.bronze_table), rows(lake, dataset.silver_table))
+        tables = (dataset.bronze_table, dataset.silver_table)
+        counts = Counts(*(rows(lake, table) for table in tables))
+    for table, found in zip(tables, (counts.bronze, counts.silver), strict=True):
+        if found < 0:
+            console.warn(f"{table} does not exist yet, hence -1: make process writes it")
     console.data(counts, text=f"BRONZE={counts.bronze}\nSILVER={counts.silver}")
 
 
@@ -60,7 +65,7 @@ def wait(min_rows: int | None, timeout: float | None) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    table = active_dataset(settings).silver_table
+    table = load_active(settings).silver_table
     with Lake.open(settings) as lake:
         found = wait_for_rows(
             table,
@@ -72,11 +77,11 @@ def wait(min_rows: int | None, timeout: float | None) -> None:
     console.data({"table": table, "rows": found}, text=f"SILVER={found}")
 
 
-def active_dataset(settings: Settings) -> Dataset:
-    """The dataset that DATASET names."""
+def load_active(settings: Settings) -> Dataset:
+    """The manifest of the active dataset."""
     from headgate.spec.loader import find_dataset, load_dataset
 
-    name = settings.need("dataset")
+    name = active_dataset(settings)
     return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
 
 

@@ -95,14 +95,19 @@ def down(remove_data: bool, yes: bool, timeout: float) -> None:
     from headgate.local import services
     from headgate.settings import load_settings
 
-    home = load_settings().home
+    settings = load_settings()
+    home = settings.home
     if remove_data:
-        _confirm_removal(home, services.embedded_data(home), yes)
+        if not services.has_embedded_tables(settings):
+            console.say(
+                f"the tables are in {settings.shown('warehouse')}: they and the ledger stay"
+            )
+        _confirm_removal(home, services.embedded_data(settings), yes)
     ran = services.down(home, timeout)
     kept = "" if remove_data else f"; the data are kept in {home}"
     console.done(("stopped" if ran else "nothing was running") + kept)
     if remove_data:
-        removed = services.remove_data(home)
+        removed = services.remove_data(settings)
         console.done(f"removed {len(removed)} file(s) and folder(s) under {home}")
 
 

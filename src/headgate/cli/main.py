@@ -11,6 +11,7 @@ import click
 
 from headgate import __version__
 from headgate.cli.console import FORMATS, console
+from headgate.cli.verbs import LazyCommands
 from headgate.errors import HeadgateError, InterruptedByUserError
 
 NOUNS: dict[str, str] = {
@@ -45,7 +46,7 @@ NOUNS: dict[str, str] = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(LazyCommands):
     """Imports a noun's module only when that noun is called, so that help stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

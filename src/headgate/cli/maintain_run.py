@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from headgate.cli.active import active_dataset
 from headgate.cli.asking import ask, need_terminal
 from headgate.cli.console import console
 
@@ -43,7 +44,7 @@ def carry_out(dataset: str | None, wanted: Wanted) -> tuple[Plan, Report | None]
 
     settings, store = open_store()
     with store:
-        name = dataset or str(settings.need("dataset"))
+        name = dataset or active_dataset(settings)
         return maintained(
             settings, store, name, wanted, lambda run: carried_out(settings, store, run)
         )

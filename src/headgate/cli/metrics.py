@@ -11,6 +11,7 @@ from headgate.cli.console import console
 from headgate.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
+    from headgate.metrics.names import Metric
     from headgate.metrics.readings import Family
     from headgate.metrics.sinks import Sink
     from headgate.settings import Settings
@@ -34,7 +35,16 @@ def group() -> None:
 @group.command("list")
 @click.option("--table", help="The metrics of this table's rules, with their three names.")
 def list_(table: str | None) -> None:
-    """Print every metric's name, kind, unit, labels and meaning."""
+    """Print every metric's name, kind, unit, labels and meaning.
+
+    Those of a reconciled pair's verdicts and records are among them; the metrics of your own rules
+    are listed with --table.
+
+    \b
+    Examples:
+      headgate metrics list
+      headgate metrics list --table customer
+    """
     from headgate.metrics.names import METRICS
 
     if table is not None:
@@ -44,15 +54,37 @@ def list_(table: str | None) -> None:
         [
             {"name": m.name, "kind": m.kind, "unit": m.unit}
             | {"labels": " ".join(m.labels), "help": m.help}
-            for m in METRICS
+            for m in (*METRICS, *_pair_metrics())
         ]
     )
+
+
+def _pair_metrics() -> Iterator[Metric]:
+    """The counters that every reconciled pair has: of its verdicts, and of its records."""
+    from dataclasses import replace
+
+    from headgate.compile.rules.verdicts import settled_rules
+    from headgate.metrics.names import COUNTED_METRICS, LATE_ARRIVAL, rule_metric
+
+    words = {rule.metric: f"Keys with the verdict {rule.status}." for rule in settled_rules()}
+    words |= {metric: f"Records of a pair: {name}." for name, metric in COUNTED_METRICS.items()}
+    words |= {LATE_ARRIVAL: "Keys whose sides came together after the grace time."}
+    for metric, meaning in words.items():
+        yield replace(rule_metric(metric), help=meaning)
 
 
 def _rule_names(table: str) -> Iterator[dict[str, object]]:
     from headgate.compile.dataset import PLACEHOLDERS
     from headgate.compile.rules.judge import judged_table
-    from headgate.metrics.names import flat, namespaced, prometheus
+    from headgate.compile.rules.judged import all_rules
+    from headgate.metrics.names import (
+        COUNTED,
+        COUNTED_METRICS,
+        LATE_ARRIVAL,
+        flat,
+        namespaced,
+        prometheus,
+    )
     from headgate.settings import load_settings
     from headgate.spec.rules_loader import find_table, load_rules
 
@@ -60,13 +92,18 @@ def _rule_names(table: str) -> Iterator[dict[str, object]]:
     file = find_table(settings.root, table)
     declared = load_rules(file, PLACEHOLDERS)
     namespace = declared.value.metrics.namespace
-    for rule in judged_table(declared, declared.value.table(table)).rules:
+    judged = judged_table(declared, declared.value.table(table))
+    counted = [(rule.name, rule.severity, rule.metric) for rule in all_rules(judged)]
+    if judged.table.reconcile is not None:
+        metrics = {**COUNTED_METRICS, LATE_ARRIVAL: LATE_ARRIVAL}
+        counted += [(f"{COUNTED}{name}", "INFO", metric) for name, metric in metrics.items()]
+    for name, severity, metric in counted:
         yield {
-            "rule": rule.name,
-            "severity": rule.severity,
-            "dotted": namespaced(namespace, rule.metric),
-            "flat": flat(rule.metric),
-            "prometheus": prometheus(rule.metric),
+            "rule": name,
+            "severity": severity,
+            "dotted": namespaced(namespace, metric),
+            "flat": flat(metric),
+            "prometheus": prometheus(metric),
         }
 
 

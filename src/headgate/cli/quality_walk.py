@@ -123,7 +123,7 @@ class QualityWalk(Walk):
     def prove(self, file: Path) -> None:
         """The ledger against tables, dead letters and windows, as for any data."""
         with self._steps.step("certify") as step:
-            found = reported(Proof, "certify", "--out", str(file))
+            found = reported(Proof, "certify", "--all", "--out", str(file))
             statements = sum(len(account.checks) for account in found.rules)
             step.words = f"every record is accounted for: {statements} statements hold"
 

@@ -71,7 +71,7 @@ def command(table: str, folder: Path | None, repairs: int, shown: bool) -> None:
         raise DifferenceError(
             f"the counts of {report.header.job} do not add up",
             why="\n".join(wrong),
-            fix="headgate certify says which batch; a batch may be under way",
+            fix="headgate certify --all says which batch; a batch may be under way",
         )
 
 

@@ -23,6 +23,7 @@ from headgate.cli.reconcile_look import (
 from headgate.cli.steps import POLL_SECONDS, Steps, command, reported, wait_for
 from headgate.cli.walk import Data, Walk
 from headgate.errors import OperationError
+from headgate.plurals import count_of
 
 if TYPE_CHECKING:
     from headgate.checks.reconcile_planted import Line, Wrong
@@ -253,14 +254,14 @@ class ReconcileWalk(Walk):
             step.words = (
                 f"all {len(found):,} keys are as planted, and so are {counts} counts"
                 if compared.holds
-                else f"{len(wrong):,} keys and {differing} sums are not as planted"
+                else f"not as planted: {count_of(len(wrong), 'key')}, {count_of(differing, 'sum')}"
             )
             step.holds = compared.holds
         return compared
 
     def prove(self, file: Path) -> None:
         with self._steps.step("certify") as step:
-            found = reported(Proof, "certify", "--out", str(file))
+            found = reported(Proof, "certify", "--all", "--out", str(file))
             statements = sum(len(account.checks) for account in found.rules)
             step.words = f"every record is accounted for: {statements} statements hold"
 

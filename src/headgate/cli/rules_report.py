@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.gate import FAIL_ON, LEVELS
 
 if TYPE_CHECKING:
+    from headgate.checks.quality_report import QualityReport
     from headgate.settings import Settings
     from headgate.store.model import Run
     from headgate.store.ops import OpsStore
@@ -44,18 +46,25 @@ class Written:
 )
 @click.option("--seed", type=int, default=None, help="Draws other failing rows.")
 @click.option("--rows", type=click.IntRange(0, 5_000), default=None, help="How many of them.")
+@click.option("--fail-on", type=click.Choice(LEVELS), help=FAIL_ON)
 def command(
-    table: str, number: int | None, folder: Path | None, seed: int | None, rows: int | None
+    table: str,
+    number: int | None,
+    folder: Path | None,
+    seed: int | None,
+    rows: int | None,
+    fail_on: str | None,
 ) -> None:
     """Write the report of a run: counts, trend, windows and a sample of failing rows.
 
     A page (HTML, in one file) and the same as JSON. Values of sensitive columns are masked. Exit
-    code 5 when the counts do not add up.
+    code 5 when the counts do not add up, or when --fail-on says so.
 
     \b
     Examples:
       headgate rules report orders
       headgate rules report orders --run 3 --out /tmp/reports
+      headgate rules report orders --fail-on error
       headgate -o json rules report orders
     """
     from headgate.checks.quality_report_files import make_and_write
@@ -94,19 +103,40 @@ def command(
         raise DifferenceError(
             f"the counts of {report.header.job} run {report.header.run} do not add up",
             why="\n".join(wrong),
-            fix="headgate certify says which batch; a run may still be going on",
+            fix="headgate certify --all says which batch; a run may still be going on",
+        )
+    if fail_on is not None:
+        refuse_broken_rules(report, fail_on)
+
+
+def refuse_broken_rules(report: QualityReport, level: str) -> None:
+    """Raise when a rule or an aggregate of this severity or above was broken in the run."""
+    from headgate.checks.quality_report import broken_rules
+    from headgate.errors import DifferenceError
+
+    sentences = broken_rules(report, "WARN" if level == "warn" else "ERROR")
+    if sentences:
+        raise DifferenceError(
+            f"{report.header.job} run {report.header.run} breaks rules of severity {level} or above",
+            why="\n".join(sentences),
+            fix=f"headgate rules report {report.header.table} shows the rows",
         )
 
 
-def report_of(settings: Settings, store: OpsStore, run: Run) -> None:
-    """The report of a run that has just ended, where reports are kept; the run is done without it too."""
+def report_of(
+    settings: Settings, store: OpsStore, run: Run, *, required: bool = False
+) -> QualityReport | None:
+    """The report of a run that has just ended; unless `required`, the run is done without it too."""
     from headgate.checks.quality_report_files import make_and_write
     from headgate.checks.quality_report_gather import Wanted
     from headgate.errors import HeadgateError
 
     try:
-        _, files = make_and_write(settings, store, Wanted(run.subject, run.number))
+        page, files = make_and_write(settings, store, Wanted(run.subject, run.number))
     except HeadgateError as error:
+        if required:
+            raise
         console.warn(f"there is no report of {run.job} run {run.number}: {error.what}")
-        return
+        return None
     console.say(f"report: {files.html}")
+    return page

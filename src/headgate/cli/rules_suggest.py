@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.console import console
 from headgate.cli.parts import Parts
 
@@ -139,7 +140,7 @@ def _of_dataset(settings: Settings, given: _Given) -> RuleWishes:
     from headgate.feeds.suggest import RuleWishes
     from headgate.spec.loader import find_dataset, load_dataset
 
-    name = given.dataset or str(settings.need("dataset"))
+    name = given.dataset or active_dataset(settings)
     dataset = load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
     return RuleWishes(
         table=_free(settings, given.name or snake_case(name), chosen=given.name is not None),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.asking import confirm
 from headgate.cli.console import console
 from headgate.errors import UnavailableError
@@ -130,7 +131,7 @@ def create(
     if table:
         specs = rule_specs(open_rules(settings, table).table, partitions, dlq_partitions)
     else:
-        topic, letters = topics_of(settings, dataset or settings.need("dataset"))
+        topic, letters = topics_of(settings, dataset or active_dataset(settings))
         specs = [
             _spec(topic, partitions or PARTITIONS, TOPIC_DAYS),
             _spec(letters, dlq_partitions, DLQ_DAYS),
@@ -175,7 +176,7 @@ def delete(yes: bool, dataset: str | None) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    names = topics_of(settings, dataset or settings.need("dataset"))
+    names = topics_of(settings, dataset or active_dataset(settings))
     question = f"Delete {', '.join(names)} and all their records?"
     confirm(question, yes=yes, otherwise="deleting topics needs --yes here")
     deleted = _open(settings).delete(names)

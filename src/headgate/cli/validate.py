@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import click
 
+from headgate.cli.active import active_dataset
 from headgate.cli.console import console
+from headgate.errors import UsageError
 
 
 @click.command("validate")
-def command() -> None:
+@click.option("--all", "everything", is_flag=True, help="Every dataset that was ever processed.")
+def command(everything: bool) -> None:
     """Check services, jobs, data and marts; exit 5 when a check fails, 8 when nothing answers.
+
+    The data and marts are those of the active dataset, or with --all of every one.
 
     \b
     Examples:
       headgate validate
+      headgate validate --all
       headgate -o json validate
     """
     from headgate.checks import validate
     from headgate.settings import load_settings
 
-    report = validate.run_validation(load_settings(), watch=_tell)
-    console.data(report, text=validate.text(report))
-    validate.refuse_unless_ok(report)
+    settings = load_settings()
+    if not everything:
+        report = validate.run_validation(settings, _tell, active_dataset(settings))
+        console.data(report, text=validate.text(report))
+        validate.refuse_unless_ok(report)
+        return
+    names = validate.processed_datasets(settings)
+    if not names:
+        raise UsageError("no dataset was ever processed", fix="make process")
+    reports = [validate.run_validation(settings, _tell, name) for name in names]
+    console.data({"datasets": reports}, text="\n\n".join(map(validate.text, reports)))
+    validate.refuse_unless_ok(*reports)
 
 
 def _tell(stage: str) -> None:

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
 
-class Verbs(click.Group):
+class LazyCommands(click.Group):
+    """A group that imports commands when they are called; a misspelt one gets a suggestion."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        near = get_close_matches(args[0], names, n=1) if args[0] not in names else []
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if near:  # click itself knows only commands that are imported
+                words = f"No such command '{args[0]}'. Did you mean '{near[0]}'?"
+                raise click.UsageError(words, ctx=error.ctx) from None
+            raise
+
+
+class Verbs(LazyCommands):
     """Imports a verb's module only when that verb is called: the `command` of headgate.cli.<noun>_<verb>."""
 
     def __init__(self, *, noun: str, verbs: Mapping[str, str], **attributes: Any) -> None:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -76,8 +77,20 @@ def open_parquet(file: Path, said: str) -> pq.ParquetFile:
         raise OperationError(
             f"{file} is not a Parquet file",
             why=str(error).partition("\n")[0],
-            fix="put a Parquet file there, or make one with `headgate feed sample`",
+            fix=_conversion(file),
         ) from error
+
+
+def _conversion(file: Path) -> str:
+    """How to make a Parquet file of this one: with DuckDB, which is installed with Headgate."""
+    reader = {".csv": "read_csv", ".tsv": "read_csv", ".json": "read_json", ".jsonl": "read_json"}
+    read = reader.get(file.suffix.lower())
+    if read is None:
+        return "put a Parquet file there, or make one with `headgate feed sample`"
+    parquet = file.with_suffix(".parquet")
+    path, target = (str(name).replace("'", "''") for name in (file, parquet))
+    copy = f"COPY (FROM {read}('{path}')) TO '{target}' (FORMAT parquet)"
+    return f"convert it: .venv/bin/python -c {shlex.quote(f'import duckdb; duckdb.sql({copy!r})')}"
 
 
 def _nearby(file: Path) -> str:

@@ -233,9 +233,10 @@ def _fitting(column: ColumnProfile, limit: float) -> int | float | None:
 
 
 def _form(column: ColumnProfile, draft: Draft, pattern: str) -> Suggestion:
+    """Anchored: a rule looks for its pattern anywhere in the text."""
     return Suggestion(
         f"{column.name}_malformed",
-        {"type": "regex", "field": column.name, "pattern": pattern, "severity": "WARN"},
+        {"type": "regex", "field": column.name, "pattern": f"^{pattern}$", "severity": "WARN"},
         "the first texts all have this form",
         flags=f"NOT regexp_full_match({at(draft, column.name)}, {_duck(pattern)})",
     )

@@ -21,6 +21,7 @@ from headgate.jobs.maintain_usual import (
     TABLES,
     family,
 )
+from headgate.plurals import count_of
 
 COMPACT, EXPIRE, VACUUM = "compact", "expire", "vacuum"
 ACTIONS = (COMPACT, EXPIRE, VACUUM)
@@ -221,10 +222,10 @@ class Report(_Kept):
         files = sum(table.after.files - table.before.files for table in self.tables)
         manifests = sum(table.manifests_rewritten for table in self.tables)
         found = {
-            f"{parts:,} parts compacted ({files:+,} files)": parts,
-            f"{manifests:,} manifests rewritten": manifests,
-            f"{expired:,} snapshots expired": expired,
-            f"{removed:,} orphan files removed": removed,
+            f"{count_of(parts, 'part')} compacted ({files:+,} files)": parts,
+            f"{count_of(manifests, 'manifest')} rewritten": manifests,
+            f"{count_of(expired, 'snapshot')} expired": expired,
+            f"{count_of(removed, 'orphan file')} removed": removed,
         }
         return ", ".join(words for words, count in found.items() if count) or "nothing to do"
 

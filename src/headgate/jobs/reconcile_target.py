@@ -14,20 +14,10 @@ from headgate.engine.protocol import Result
 from headgate.jobs.quality_target import ACCEPTED, QualityTarget
 from headgate.jobs.reconcile_counts import late_by_rules
 from headgate.jobs.rules_revision import Revisions, dq_table
-from headgate.metrics.names import LATE_ARRIVAL
+from headgate.metrics.names import COUNTED, COUNTED_METRICS, LATE_ARRIVAL
 from headgate.settings import Settings
 from headgate.store.model import Intent, Judged, RuleCount
 from headgate.store.ops import OpsStore
-
-# What a batch counts of its records beside their outcomes, under names of their own in the ledger.
-COUNTED = "counted_"
-METRICS = {
-    "deletes": "delete_count",
-    "duplicates": "duplicates",
-    "late_records": "late_records",
-    "dq_missing_pk": "missing_pk",
-    "dq_unknown_action": "unknown_action",
-}
 
 
 @dataclass(frozen=True)
@@ -88,5 +78,5 @@ def pair_target(
 
 
 def _count(name: str, n: int) -> RuleCount:
-    metric = METRICS.get(name, name.removeprefix("dq_"))
+    metric = COUNTED_METRICS.get(name, name.removeprefix("dq_"))
     return RuleCount(f"{COUNTED}{name}", metric, "INFO", n, n)

@@ -60,6 +60,7 @@ def apply_removal(root: Path, removal: Removal) -> None:
     for file in removal.files:
         (root / file.path).unlink(missing_ok=True)
     bases = Bases(root, removal.dataset)
+    bases.forget_copied()
     for path in bases.paths():
         if not (root / path).exists():
             bases.forget(path)

@@ -32,6 +32,8 @@ OF_RULES = (QUALITY, RECONCILE)
 OF_FILTERS = (ROUTER, REPLAY)
 # A consumer waits for what is routed; a look at an idle topic costs little.
 ROUTER_SECONDS = 1.0
+# Jobs that a dataset has one of each: named alone, they are the active dataset's.
+OF_A_DATASET = ("bronze", "silver", "backfill", "maintain")
 # The streams of a dataset.
 STREAMS = ("bronze", "silver")
 POLL_SECONDS = 0.2

@@ -79,6 +79,7 @@ def plan_scaffold(root: Path, name: str) -> Scaffold:
 def apply(root: Path, scaffold: Scaffold) -> None:
     """Write the files, and what was scaffolded as the base of the next merge."""
     bases = Bases(root, scaffold.dataset)
+    bases.forget_copied()
     for file in scaffold.files:
         if file.changes and file.after is not None:
             write_source(root / file.path, file.after)

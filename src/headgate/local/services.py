@@ -37,13 +37,17 @@ from headgate.settings import Settings
 UP_SECONDS = 120.0
 DOWN_SECONDS = 100.0
 DISK_NEEDED = 300_000_000
-# Everything embedded services and jobs keep under the home; the demo's own home stays.
-EMBEDDED_DATA = (
-    *("cassandra", "postgres", "registry", "connect", "cdc", "consumers", "git", "redrives"),
+# What embedded services and jobs keep under the home; the demo's own home stays.
+SERVICE_DATA = (
+    *("cassandra", "postgres", "registry", "connect", "cdc", "consumers", "kafka", "engine*"),
     # What is remembered of data must not outlive it: poll states, repairs half done, planted pairs.
-    *("hasher", "repairs", "data/pairs"),
-    *("kafka", "warehouse*", "checkpoints", "metrics", "logs", "scratch", "dbt*", "certificates"),
-    *("catalog.db*", "ops.db*", "engine*", "local.plan.json", "local.json", "endpoints.env"),
+    *("hasher", "repairs", "data/pairs", "metrics", "logs", "scratch", "dbt*"),
+    *("local.plan.json", "local.json", "endpoints.env"),
+)
+# The embedded tables and what is known of them: both go, or both stay.
+TABLE_DATA = (
+    *("warehouse*", "checkpoints", "catalog.db*", "ops.db*", "certificates"),
+    *("git", "redrives"),
 )
 Tell = Callable[[str], None]
 
@@ -237,22 +241,33 @@ def _reap(pid: int) -> None:
         wait_until(lambda: not alive(pid), 10.0)
 
 
-def remove_data(home: Path) -> tuple[Path, ...]:
-    """Remove all embedded data of a home whose services are stopped; what was removed."""
-    if LocalFiles(home).supervisor_pid() is not None:
+def has_embedded_tables(settings: Settings) -> bool:
+    """Whether the tables stand under the home, so that they go with it."""
+    warehouse = Path(settings.warehouse.removeprefix("file:"))
+    return settings.storage == "local" and warehouse.is_relative_to(settings.home)
+
+
+def embedded_data(settings: Settings) -> tuple[Path, ...]:
+    """The files and folders that `remove_data` would remove.
+
+    Where the tables are elsewhere, on another disk or in object storage, they stay; so do the
+    ledger, the catalog and the certificates, without which nobody could account for them.
+    """
+    patterns = (*SERVICE_DATA, *(TABLE_DATA if has_embedded_tables(settings) else ()))
+    return tuple(sorted({path for pattern in patterns for path in settings.home.glob(pattern)}))
+
+
+def remove_data(settings: Settings) -> tuple[Path, ...]:
+    """Remove the embedded data of a home whose services are stopped; what was removed."""
+    if LocalFiles(settings.home).supervisor_pid() is not None:
         raise UsageError("the local services still run", fix="headgate local down")
-    found = embedded_data(home)
+    found = embedded_data(settings)
     for path in found:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()
     return found
-
-
-def embedded_data(home: Path) -> tuple[Path, ...]:
-    """The files and folders of a home that `remove_data` would remove."""
-    return tuple(sorted({path for pattern in EMBEDDED_DATA for path in home.glob(pattern)}))
 
 
 def status(settings: Settings) -> tuple[ServiceState, ...]:

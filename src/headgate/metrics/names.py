@@ -297,6 +297,14 @@ LABELLED_GAUGES = (KEYS,)
 ALIASES = {"invalid_hash": "hash_format_error"}
 # Rules of this name count records, not verdicts: they are part of no total.
 COUNTED = "counted_"
+# What a pair's batch counts of its records beside their outcomes, and the metric of each count.
+COUNTED_METRICS = {
+    "deletes": "delete_count",
+    "duplicates": "duplicates",
+    "late_records": "late_records",
+    "dq_missing_pk": "missing_pk",
+    "dq_unknown_action": "unknown_action",
+}
 # Verdicts on pairs that came together late count as this, beside what they count as themselves.
 LATE_ARRIVAL = "late_arrival"
 LATE_VERDICTS = ("verdict_late_match", "verdict_late_mismatch")

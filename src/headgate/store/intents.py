@@ -38,6 +38,11 @@ def open_of(db: Connection, job: str) -> tuple[Intent, ...]:
     return tuple(from_row(row) for row in db.execute(query.order_by(intents.c.id)))
 
 
+def unsettled(db: Connection) -> tuple[Intent, ...]:
+    query = select(intents).where(intents.c.state.in_((OPEN, WITHDRAWN)))
+    return tuple(from_row(row) for row in db.execute(query.order_by(intents.c.id)))
+
+
 def amend(db: Connection, intent: Intent, revisions: Sequence[str]) -> Intent:
     """The same offsets, judged by another set of revisions; the old intent stays on record."""
     if state(db, intent) != OPEN:

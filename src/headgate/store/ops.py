@@ -214,6 +214,11 @@ class OpsStore:
         with self._engine.connect() as db:
             return intents.open_of(db, job)
 
+    def unsettled_intents(self) -> tuple[Intent, ...]:
+        """Batches of all jobs that are under way or were given up: no ledger row is of them."""
+        with self._engine.connect() as db:
+            return intents.unsettled(db)
+
     def intent_at(self, job: str, start: Mapping[str, int]) -> Intent | None:
         """The newest open or settled intent with this start."""
         with self._engine.connect() as db:

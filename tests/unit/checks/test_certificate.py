@@ -4,13 +4,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from headgate.checks.accounts import account
 from headgate.checks.certificate import broken, certify, text, write
-from headgate.checks.facts import AcceptedGap, Commit, Evidence, Line, TableEvidence, Verdict, sums
+from headgate.checks.facts import (
+    AcceptedGap,
+    CertifiedTable,
+    Commit,
+    Evidence,
+    Line,
+    TableEvidence,
+    Verdict,
+    sums,
+)
 from headgate.checks.topic import BatchCount, Recount, TopicEvidence
 from headgate.store.model import ACCEPTED_GAP, LedgerRow, Range
 
@@ -200,7 +210,7 @@ def test_what_was_not_counted_again_is_said(evidence: Evidence) -> None:
 
 
 def test_gaps_are_shown_and_those_that_nothing_explains_are_warned_of(evidence: Evidence) -> None:
-    assert named(evidence, "gaps").words.startswith("1 offsets are without a record: its broker")
+    assert named(evidence, "gaps").words.startswith("1 offset is without a record: its broker")
     plain = TopicEvidence("id1", {"0": 0, "1": 0}, {"0": 12, "1": 9})
     found = named(replace(evidence, on_broker=plain), "gaps")
     assert found.verdict is Verdict.WARN
@@ -265,6 +275,129 @@ def test_a_replace_that_loses_rows_is_not_a_rewrite() -> None:
     assert not Commit(7, "replace", {"added-records": "4", "deleted-records": "5"}).only_rewrites()
 
 
+FORGED = {"headgate.job": "bronze-orders", "added-data-files": "1", "added-records": "5"}
+
+
+@pytest.mark.parametrize(
+    "commit",
+    [
+        Commit(7, "overwrite", {**FORGED, "deleted-data-files": "1", "deleted-records": "5"}),
+        Commit(7, "append", FORGED),
+        Commit(7, "append", {"source-snapshot-id": "3", "added-data-files": "1"}, FORGED),
+        Commit(7, "overwrite", {**FORGED, "headgate.job": "quality-x", "deleted-records": "5"}),
+        Commit(7, "overwrite", {"headgate.job": "bronze-orders", "added-delete-files": "1"}),
+    ],
+)
+def test_forged_commit_metadata_does_not_make_a_commit_ours(
+    evidence: Evidence, commit: Commit
+) -> None:
+    forged = replace(evidence, bronze=table("bronze.orders", 16, OURS, commit))
+    assert failed(forged) == ["history of bronze.orders"]
+
+
+def test_another_jobs_append_to_the_shared_table_is_fine(evidence: Evidence) -> None:
+    commit = Commit(7, "append", {**FORGED, "headgate.job": "router-x"})
+    letters = table("headgate.dead_letters", 3, OURS, commit)
+    assert failed(replace(evidence, dead_letters=letters)) == []
+
+
+def test_a_commit_must_bring_the_rows_of_the_batch_that_names_it(evidence: Evidence) -> None:
+    first, second = evidence.bronze_ledger
+    rows = (replace(first, snapshots={"lake.bronze.orders": 5}), second)
+    for added, wrong in ((10, []), (9, ["history of bronze.orders"])):
+        summary = {"added-data-files": "1", "added-records": str(added)}
+        bronze = table("bronze.orders", 16, Commit(5, "append", summary))
+        found = replace(evidence, bronze_ledger=rows, bronze=bronze, settled=frozenset({5}))
+        assert failed(found) == wrong
+
+
+def test_each_batch_must_have_its_own_rows(evidence: Evidence) -> None:
+    """Sums that agree are not enough: five rows may have moved from one batch to another."""
+    first, second = evidence.bronze_ledger
+    later = TIME + timedelta(hours=1)
+    rows = (first, replace(second, batch_time=later))
+    whole = replace(table("bronze.orders", 16), batches={TIME: 10, later: 6})
+    assert failed(replace(evidence, bronze_ledger=rows, bronze=whole)) == []
+    moved = replace(
+        evidence, bronze_ledger=rows, bronze=replace(whole, batches={TIME: 9, later: 7})
+    )
+    assert failed(moved) == ["batches of bronze.orders"]
+    assert named(moved, "batches of bronze.orders").detail.startswith(
+        "2024-01-01 00:00:00: 9 rows, ledger 10"
+    )
+
+
+NOTE = CertifiedTable(TIME, 5, 16, "abc", ("a",), TIME)
+LATER = TIME + timedelta(hours=1)
+EXPIRED = Commit(8, "append", {"headgate.job": "bronze-orders"}, parent_id=6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        # No certificate before this one: the history must reach back to the first batch.
+        ({}, None),
+        ({"commits": (EXPIRED,)}, Verdict.WARN),
+        # Certified rows are compared, however far the history reaches back.
+        ({"certified": NOTE, "certified_now": (16, "abc"), "until": TIME}, Verdict.PASS),
+        ({"certified": NOTE, "certified_now": (16, "abd"), "until": LATER}, Verdict.FAIL),
+        ({"certified": NOTE, "certified_now": (15, "abc"), "until": LATER}, Verdict.FAIL),
+        # What came since must be in the history.
+        ({"certified": NOTE, "certified_now": (16, "abc"), "until": LATER}, Verdict.PASS),
+        (
+            {
+                "certified": NOTE,
+                "certified_now": (16, "abc"),
+                "until": LATER,
+                "commits": (replace(EXPIRED, parent_id=5),),
+            },
+            Verdict.PASS,
+        ),
+        (
+            {
+                "certified": NOTE,
+                "certified_now": (16, "abc"),
+                "until": LATER,
+                "commits": (EXPIRED,),
+            },
+            Verdict.WARN,
+        ),
+        ({"certified": NOTE, "until": LATER, "commits": (EXPIRED,)}, Verdict.WARN),
+    ],
+)
+def test_what_was_certified_is_followed_to_now(
+    evidence: Evidence, changes: dict[str, Any], verdict: Verdict | None
+) -> None:
+    bronze = replace(table("bronze.orders", 16), **changes)
+    lines = account(replace(evidence, bronze=bronze))
+    found = [line.verdict for line in lines if line.name == "certified rows of bronze.orders"]
+    assert found == ([verdict] if verdict else [])
+
+
+def test_a_rebuild_of_silver_needs_no_older_history(evidence: Evidence) -> None:
+    rows = (
+        evidence.silver_ledger[0],
+        replace(evidence.silver_ledger[1], snapshots={"lake.silver.orders": 8}),
+        evidence.silver_ledger[2],
+    )
+    summary = {"added-records": "8", "added-data-files": "1"}
+    silver = table("silver.orders", 12, replace(EXPIRED, summary=summary))
+    known = replace(evidence, silver=silver, settled=frozenset({8}))
+    name = "certified rows of silver.orders"
+    assert named(known, name).verdict is Verdict.WARN
+    rebuilt = account(replace(known, silver_ledger=rows))
+    assert name not in [line.name for line in rebuilt]
+
+
+def test_a_dataset_that_was_removed_is_named(evidence: Evidence) -> None:
+    removed = replace(evidence, is_declared=False)
+    assert failed(removed) == []
+    assert named(removed, "declared").words == "orders is no longer declared"
+    (line,) = account(replace(removed, bronze=None, silver=None, dead_letters=None))
+    assert line.verdict is Verdict.WARN
+    assert "its tables are gone" in line.words
+
+
 def test_the_certificate_names_its_ledger_by_hash(evidence: Evidence, tmp_path: Path) -> None:
     import hashlib
 
@@ -303,5 +436,5 @@ def test_what_a_backfill_added_counts_until_the_next_rebuild(evidence: Evidence)
     )
     assert failed(filled_in) == []
     assert named(filled_in, "silver").words == "bronze 16 = silver 12 + duplicates 3 + filtered 1"
-    assert named(filled_in, "steps").words.endswith("1 backfills beside")
+    assert named(filled_in, "steps").words.endswith("1 backfill beside")
     assert failed(replace(filled_in, backfill_ledger=(before,))) == ["silver rows"]

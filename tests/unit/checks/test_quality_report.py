@@ -20,7 +20,7 @@ from tests.unit.checks.quality_runs import (
     rule_table,
 )
 
-from headgate.checks.quality_report import MASK, QualityReport
+from headgate.checks.quality_report import MASK, QualityReport, broken_rules
 from headgate.checks.quality_report_html import report_html
 from headgate.checks.quality_report_make import StatusCount, make_report
 from headgate.checks.quality_report_ranges import range_words
@@ -28,7 +28,7 @@ from headgate.checks.quality_report_sample import masked_values, shown_row, spre
 from headgate.checks.quality_report_svg import WIDTH, Bar, bars_svg, scale
 from headgate.checks.quality_report_text import report_json, report_text
 from headgate.checks.report_page import percent
-from headgate.checks.rule_aggregates import verdict_line
+from headgate.checks.rule_aggregates import aggregate_words, verdict_line
 from headgate.checks.rule_words import rule_words
 from headgate.expr.parse import parse_condition
 from headgate.metrics.windows import AggregateVerdict
@@ -48,6 +48,25 @@ def test_every_judged_row_is_clean_or_counted_by_one_rule() -> None:
     assert sum(line.n for line in made.severities) == made.failed
     assert made.read == sum(made.outcomes.values()) == 1003
     assert made.adds_up
+
+
+def test_broken_rules_are_told_by_severity() -> None:
+    made = report()
+    held = {r.name: r for r in made.rules if r.held}
+    errors, warnings = broken_rules(made, "ERROR"), broken_rules(made, "WARN")
+    outside = [verdict for verdict in made.verdicts if not verdict.holds]
+    broken = [*held.values(), *outside]
+    assert outside
+    assert len(errors) == sum(one.severity == "ERROR" for one in broken)
+    assert len(warnings) == sum(one.severity != "INFO" for one in broken)
+    assert "outside its limits" in "".join(errors)
+    name = errors[0].split()[1].rstrip(":")
+    assert errors[0].startswith(f"ERROR {name}: {held[name].held:,} row")
+
+
+def test_freshness_without_a_field_is_that_of_the_event() -> None:
+    aggregate = Aggregate(name="late", measure="freshness", max=60)
+    assert aggregate_words(aggregate) == "seconds since the newest event"
 
 
 def test_a_row_that_is_missing_in_the_table_is_told() -> None:

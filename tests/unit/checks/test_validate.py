@@ -85,6 +85,24 @@ def failed(findings: list[Finding]) -> list[str]:
     return [found.name for found in findings if found.verdict is Verdict.FAIL]
 
 
+def test_runs_that_finished_before_the_services_were_restarted_count() -> None:
+    assert failed(jobs((), (), earlier=FINISHED)) == []
+
+
+def test_advice_is_that_of_the_stages_that_failed() -> None:
+    report = validated(s4=[Finding("dbt tests", "0 of 3 passed", "0", Verdict.FAIL)])
+    with pytest.raises(DifferenceError) as refused:
+        refuse_unless_ok(report)
+    assert refused.value.fix == "make dbt-build, then make validate"
+
+
+def test_several_datasets_are_told_apart() -> None:
+    bad = validated(s2=jobs((), ()))
+    with pytest.raises(DifferenceError) as refused:
+        refuse_unless_ok(bad, replace(validated(), dataset="other"))
+    assert refused.value.why.startswith(f"{bad.dataset}: 2.1 finished jobs")
+
+
 def test_batch_wants_bronze_and_silver_finished() -> None:
     assert failed(jobs(FINISHED, FINISHED)) == []
     assert failed(jobs(FINISHED[:1], FINISHED[:1])) == ["finished jobs"]

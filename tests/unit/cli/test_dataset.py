@@ -54,6 +54,65 @@ def test_build_writes_the_sql_and_the_configuration_and_prints_what_it_wrote(
     assert all((project / file).is_file() for file in files)
 
 
+def copy_of_taxi(project: Path, name: str = "cabs") -> Path:
+    """A dataset made as S2.25 has it: the folder copied, names replaced in the manifest."""
+    shutil.copytree(project / "datasets/taxi", project / "datasets" / name)
+    shutil.copytree(ROOT / "dbt", project / "dbt")
+    manifest = project / "datasets" / name / "dataset.yml"
+    text = manifest.read_text()
+    for old, new in (("name: taxi", f"name: {name}"), ("raw_trips", name), ("cleaned_trips", name)):
+        text = text.replace(old, new)
+    manifest.write_text(text)
+    return manifest
+
+
+def files_of(project: Path) -> dict[str, bytes]:
+    found = (path for path in project.rglob("*") if path.is_file())
+    return {path.relative_to(project).as_posix(): path.read_bytes() for path in found}
+
+
+def test_removing_a_copied_dataset_touches_no_file_of_the_other(project: Path) -> None:
+    shutil.copytree(ROOT / "dbt", project / "dbt")
+    before = files_of(project)
+    shutil.rmtree(project / "dbt")
+    copy_of_taxi(project)
+    listed = run("remove", "cabs", "--dry-run").stdout.split()
+    assert [path for path in listed if "taxi" in path] == []
+    assert run("remove", "cabs", "--yes").exit_code == 0
+    assert files_of(project) == before
+
+
+def test_a_copied_dataset_is_scaffolded_anew_and_removed_alone(project: Path) -> None:
+    copy_of_taxi(project)
+    taxi = {
+        path: data
+        for path, data in files_of(project).items()
+        if "/taxi/" in path and "cabs" not in path
+    }
+    result = run("scaffold", "cabs")
+    assert result.exception is None, result.exception
+    made = files_of(project)
+    assert "spark/sql/cabs/06_silver.sql.tmpl" in made
+    assert not any("/taxi/" in path for path in made if path.startswith("datasets/cabs/"))
+    assert run("remove", "cabs", "--yes").exit_code == 0
+    left = files_of(project)
+    assert {path: left.get(path) for path in taxi} == taxi
+    assert not any("cabs" in path for path in left)
+
+
+def test_the_sample_of_another_dataset_is_noticed(project: Path) -> None:
+    assert "sample" not in run("check", "taxi").stderr
+    manifest = copy_of_taxi(project)
+    manifest.write_text(manifest.read_text().replace("VendorID", "vendor_no"))
+    assert "datasets/cabs/sample.yml writes no vendor_no" in run("check", "cabs").stderr
+
+
+def test_a_command_says_which_dataset_it_acts_on_when_nobody_chose_it() -> None:
+    assert "dataset taxi (profile env/embedded.env); DATASET=… chooses" in run("show").stderr
+    assert "chooses another" not in run("show", env={"DATASET": "orders"}).stderr
+    assert "chooses another" not in run("show", "orders").stderr
+
+
 def test_build_gives_the_same_bytes_again(project: Path) -> None:
     run("build")
     first = {path: path.read_bytes() for path in (project / "build").rglob("*") if path.is_file()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from datetime import datetime
@@ -306,6 +307,33 @@ def test_a_dry_run_prints_the_manifest_and_writes_nothing() -> None:
     result = run("new", "events", "--from", str(file), "--dry-run")
     assert "event_ts_col: kafka_timestamp" in result.stdout
     assert not Path("datasets/events").exists()
+
+
+def test_the_next_steps_build_the_marts_before_they_are_validated() -> None:
+    file = odd.write(Path("events.parquet"), odd.every_kind())
+    said = run("new", "events", "--from", str(file)).stderr
+    steps = [line.strip() for line in said.splitlines() if line.startswith("  make ")]
+    assert steps.index("make dbt-build") < steps.index("make validate certify")
+
+
+def test_the_duplicates_that_silver_will_drop_are_counted() -> None:
+    at = [datetime(2024, 1, 1, 0, n) for n in (1, 2, 3)]
+    columns = {"id": pa.array([1, 2, 2]), "at": pa.array(at)}
+    file = odd.write(Path("events.parquet"), columns)
+    said = run("new", "events", "--from", str(file), "--key", "id").stderr
+    assert "1 row has the key of another row: silver keeps the newest of each" in said
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "it's.csv", "rows.JSONL"])
+def test_a_file_of_another_format_comes_with_a_command_that_converts_it(name: str) -> None:
+    text = '{"id": 1}\n{"id": 2}\n' if "JSON" in name else "id\n1\n2\n"
+    Path(name).write_text(text)
+    error = run("new", "events", "--from", name).exception
+    assert isinstance(error, OperationError)
+    _python, _option, code = shlex.split(error.fix.removeprefix("convert it: "))
+    exec(code)  # as the shell would; a unit test starts no process
+    result = run("new", "events", "--from", str(Path(name).with_suffix(".parquet")))
+    assert result.exception is None, result.exception
 
 
 def test_what_comes_next_names_the_file_only_where_it_must(project: Path) -> None:

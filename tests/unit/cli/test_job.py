@@ -18,9 +18,10 @@ from headgate.cli.console import console
 from headgate.cli.job_report import EngineWatch, RunReport, report
 from headgate.cli.job_run import carried_out, interrupted, run_job
 from headgate.cli.job_stream import restart
+from headgate.cli.main import cli
 from headgate.engine.expiry import ExpiredError
 from headgate.engine.lease import NAME, EngineLease
-from headgate.errors import InterruptedByUserError, UnavailableError
+from headgate.errors import InterruptedByUserError, UnavailableError, UsageError
 from headgate.jobs.requests import ask_for, need_broker
 from headgate.settings import Settings
 from headgate.store.model import JobSpec, Lease, Progress, Run, RunState
@@ -70,6 +71,16 @@ def restarted(
     assert lease is not None
     with lease:
         yield found
+
+
+def test_only_what_is_judged_by_rules_can_fail_on_them(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "datasets").mkdir()
+    monkeypatch.chdir(project)
+    result = CliRunner().invoke(cli, ["job", "run", "bronze", "--fail-on", "error"])
+    assert isinstance(result.exception, UsageError)
+    assert "bronze-taxi judges by no rules" in result.exception.what
 
 
 def test_the_streams_that_run_are_restarted_whatever_the_mode_is(

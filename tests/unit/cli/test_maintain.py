@@ -102,7 +102,7 @@ def test_the_plan_is_shown_before_anything_is_done(engine: Engine, line: str) ->
     before_the_plan, before_the_work = engine.shown
     assert before_the_plan == ()
     assert "compact: 9 small files in 1 part" in before_the_work[0]
-    assert result.stdout.startswith("Report of maintain-x run 2: 1 parts compacted")
+    assert result.stdout.startswith("Report of maintain-x run 2: 1 part compacted")
 
 
 def test_a_dry_run_shows_its_plan_and_ends(engine: Engine) -> None:

@@ -57,6 +57,15 @@ def test_a_tables_rules_are_listed_with_their_three_names(run: Run) -> None:
     }
 
 
+def test_the_counters_of_a_pair_are_listed(run: Run) -> None:
+    named = ("hash_match", "hash_mismatch", "missing_cloud", "missing_onprem", "invalid_hash")
+    counted = ("delete_count", "duplicates", "late_arrival", "missing_pk")
+    every = {row["name"] for row in items(run("list"))}
+    table = {row["flat"] for row in items(run("list", "--table", "business"))}
+    assert {f"dq_{name}_total" for name in (*named, *counted)} <= every
+    assert {f"dq_{name}" for name in (*named, *counted)} <= table
+
+
 def test_values_are_shown_without_an_engine(run: Run) -> None:
     found = {row["name"]: row["value"] for row in items(run("show", "dq_"))}
     assert found["dq_rows_total"] == 10

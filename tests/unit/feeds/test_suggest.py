@@ -107,7 +107,7 @@ def test_the_limits_leave_room_and_the_values_are_those_seen(found: Suggested) -
     assert settings["amount_out_of_range"]["min"] == 0
     assert settings["amount_out_of_range"]["max"] == 200
     assert settings["state_unknown"]["values"] == ("new", "paid", "sent")
-    assert settings["order_no_malformed"]["pattern"] == "[A-Z]{2}\\-[0-9]{6}"
+    assert settings["order_no_malformed"]["pattern"] == "^[A-Z]{2}\\-[0-9]{6}$"
     assert settings["coupon_often_missing"]["max"] == 0.5
 
 

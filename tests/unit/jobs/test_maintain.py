@@ -239,9 +239,7 @@ def test_the_plan_and_the_report_read_well() -> None:
     untouched = TableReport(table="lake.bronze.x", before=SIZE, after=SIZE)
     report = Report(job="maintain-x", run=3, tables=(untouched, done))
     text = report_text(report)
-    assert text.startswith(
-        "Report of maintain-x run 3: 1 parts compacted (-5 files)\n\nlake.silver"
-    )
+    assert text.startswith("Report of maintain-x run 3: 1 part compacted (-5 files)\n\nlake.silver")
     assert "files                    9 →          4" in text
     assert "compacted 1 part, 2 tried again" in text
     assert "left for the next time, since others wrote there: 2026-02-03" in text
