@@ -25,6 +25,7 @@ from headgate.local.process import wait_until
 from headgate.store.model import Run, RunState
 
 pytestmark = pytest.mark.slow
+KILLS = int(os.environ.get("HEADGATE_KILLS", "6"))
 NewPipeline = Callable[..., Pipeline]
 
 
@@ -111,18 +112,19 @@ def test_a_stream_says_that_its_broker_is_away_and_comes_back_by_itself(
     assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
 
 
+@pytest.mark.timeout(600 + 90 * KILLS)
 def test_streams_work_again_after_every_kind_of_kill_and_lose_nothing(tmp_path: Path) -> None:
     """HEADGATE_KILLS says how many kills; with 30 it takes about 20 minutes."""
-    kills, rng = int(os.environ.get("HEADGATE_KILLS", "6")), Random(15)
+    rng = Random(15)
     kinds: list[str] = []
-    while len(kinds) < kills:
+    while len(kinds) < KILLS:
         kinds += rng.sample(list(STRIKES), len(STRIKES))
     stack = Stack(tmp_path)
     with stack.running() as pipeline:
         feeder = Feeder(str(pipeline.settings.bootstrap_servers), pipeline.topic, seed=15)
         feeder.start()
         assert stack.until_all_work(datetime.now(UTC)) < 120
-        for kind in kinds[:kills]:
+        for kind in kinds[:KILLS]:
             time.sleep(rng.uniform(0.0, 4.0))
             stack.strike(kind)
         feeder.stop()
