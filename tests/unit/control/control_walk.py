@@ -36,8 +36,11 @@ people = st.builds(
 )
 admins = st.builds(Identity, st.sampled_from(NAMES), st.just(frozenset({"admin"})))
 anyone = st.one_of(admins, people)
+authors = st.builds(Identity, st.sampled_from(NAMES), st.just(frozenset({"author"})))
 ids = st.sampled_from(IDS)
-values = st.sampled_from(("A", "B", "C"))
+# Enough of them that somebody is left who has never written one.
+VALUES = ("A", "B", "C", "D", "E", "F", "G", "H")
+values = st.sampled_from(VALUES)
 # How often what is tried; the way it should go comes often, since chance would hardly find it.
 WEIGHTS = {
     "do_as_intended": 6,
@@ -75,7 +78,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "deploy_pause_and_resume": {"id": ids, "value": values, "author": st.sampled_from(NAMES)},
     "edit_away_and_back": {"id": ids, "value": values, "by": admins, "approver": admins},
     "delete_alone": {
-        "by": anyone,
+        "by": st.one_of(anyone, authors),
         "id": ids,
         "value": values,
         "hours": st.sampled_from((0, 0, 80)),
@@ -323,12 +326,14 @@ class Walk(RuleBasedStateMachine):
         self.reconcile()
         self.route("")
         self.reconcile()
-        record = self.room.store.control.filter(id)
-        others = [name for name in NAMES if record and name not in self.wrote_any(id)]
-        for name in others[:1]:
-            self.approve(Identity(name, frozenset({"admin"})), id, stale=True)
+        self.approve(self.somebody_else(id), id, stale=True)
         self.resume(Identity(author, frozenset({"admin"})), id)
         self.reconcile()
+        self.route("")
+        self.reconcile()
+        following = VALUES[(VALUES.index(value) + 1) % len(VALUES)]
+        self.do_as_intended(id, following, author, last=5)
+        self.rollback(Identity(author, frozenset({"admin"})), id, None)
 
     def deploy_too_late(self, id: str, value: str, author: str) -> None:
         self.do_as_intended(id, value, author, last=2)
@@ -337,7 +342,7 @@ class Walk(RuleBasedStateMachine):
 
     def edit_away_and_back(self, id: str, value: str, by: Identity, approver: Identity) -> None:
         """Whoever wrote a content once may not approve it when somebody else brings it back."""
-        other = next(one for one in ("A", "B", "C") if one != value)
+        other = next(one for one in VALUES if one != value)
         self.write(approver, id, value, on=True)
         for name in NAMES:
             self.approve(Identity(name, frozenset({"admin"})), id, stale=False)
@@ -382,24 +387,25 @@ class Walk(RuleBasedStateMachine):
             self.did["mended"] += 1
             self.submit(by, id, text, wrote)
 
-    def wrote_any(self, id: str) -> set[str]:
-        return set().union(*self.known[id].wrote.values())
-
     def do_as_intended(self, id: str, value: str, author: str, last: int) -> None:
         """The way it should go, or its beginning: walks would hardly ever get there by chance."""
         by = Identity(author, frozenset({"admin"}))
-        other = next(
-            name for name in NAMES if name not in {author, *self.known[id].writers} or name == "dan"
-        )
         steps = (
             lambda: self.write(by, id, value, on=True),
-            lambda: self.approve(Identity(other, frozenset({"admin"})), id, stale=False),
+            lambda: self.approve(self.somebody_else(id), id, stale=False),
             lambda: self.deploy(by, id),
             lambda: self.reconcile(),
             lambda: (self.route(""), self.reconcile()),
         )
         for step in steps[:last]:
             step()
+
+    def somebody_else(self, id: str) -> Identity:
+        """An admin who had no hand in the newest version, if there is one."""
+        known = self.known[id]
+        wrote = known.writers | known.wrote.get(known.revision, set())
+        free = [name for name in NAMES if name not in wrote]
+        return Identity(free[0] if free else NAMES[-1], frozenset({"admin"}))
 
     def turn_off_on_and_back(self, by: Identity, id: str, value: str) -> None:
         """A way around approval, if rollback woke what was turned off."""
