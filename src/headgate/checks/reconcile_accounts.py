@@ -12,6 +12,7 @@ from headgate.checks.history import history_line
 from headgate.checks.rule_accounts import (
     RuleAccount,
     dead_letters_of,
+    named_snapshots,
     windows_of,
 )
 from headgate.checks.topic import TopicEvidence
@@ -141,13 +142,14 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> PairE
 
     job, sweeps, rows = job_name(RECONCILE, table), job_name(SWEEP, table), store.ledger()
     found = {kind: table_evidence(lake, f"dq.{kind}_{table}") for kind in TABLES}
+    unsettled = store.unsettled_intents()
     return PairEvidence(
         table=table,
         ledger=tuple(row for row in rows if row.job == job),
         open_batches=len(store.open_intents(job)) + len(store.open_intents(sweeps)),
         streaming=any(run.mode == "streaming" for run in store.runs(job, states=ACTIVE)),
-        settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
-        unsettled=store.unsettled_intents(),
+        settled=named_snapshots(store),
+        unsettled=unsettled,
         tables={kind: evidence for kind, evidence in found.items() if evidence is not None},
         letters=dead_letters_of(lake, job),
         windowed=windows_of(lake, table),

@@ -178,6 +178,15 @@ def _open(evidence: RuleEvidence) -> Line:
     return open_line(evidence.open_batches, streaming=evidence.streaming)
 
 
+def named_snapshots(store: OpsStore) -> frozenset[int]:
+    """The snapshots that ledger rows name.
+
+    To be asked after the tables and then the unsettled intents were read: a batch that is settled
+    in between is then either still open or named.
+    """
+    return frozenset(id_ for row in store.ledger() for id_ in row.snapshots.values())
+
+
 def dead_letters_of(lake: Lake, job: str) -> int:
     """The dead letters of a job in their table."""
     return sum(_letters(lake, job).values())
@@ -199,6 +208,9 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleE
     topic = newest.source.removeprefix("kafka:") if newest and not newest.is_table else ""
     on_broker, why = ask_broker(settings, topic) if topic else (None, "")
     sums, letters = _sums(lake, table), _letters(lake, job)
+    results = table_evidence(lake, f"dq.results_{table}")
+    partials = table_evidence(lake, f"dq.partials_{table}")
+    unsettled = store.unsettled_intents()
     counts = store.newest_rule_counts(job, max(1, len(own)))
     current = {row.id for row in since_rebuild(own)}
     return RuleEvidence(
@@ -206,10 +218,10 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleE
         ledger=own,
         open_batches=len(store.open_intents(job)),
         streaming=any(run.mode == "streaming" for run in store.runs(job, states=ACTIVE)),
-        settled=frozenset(id_ for row in rows for id_ in row.snapshots.values()),
-        unsettled=store.unsettled_intents(),
-        results=table_evidence(lake, f"dq.results_{table}"),
-        partials=table_evidence(lake, f"dq.partials_{table}"),
+        settled=named_snapshots(store),
+        unsettled=unsettled,
+        results=results,
+        partials=partials,
         letters=sum(letters.values()),
         rows_counted=sums["rows"],
         rules_counted=sums["rule"],

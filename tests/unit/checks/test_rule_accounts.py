@@ -11,7 +11,7 @@ import pytest
 from headgate.checks.facts import Commit, TableEvidence, Verdict
 from headgate.checks.rule_accounts import RuleEvidence, account
 from headgate.checks.topic import TopicEvidence
-from headgate.store.model import LedgerRow, Range
+from headgate.store.model import Intent, LedgerRow, Range
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 OUTCOMES = {"accepted": 7, "dead_letter": 1, "refused": 1, "tombstone": 1}
@@ -66,6 +66,22 @@ def test_an_account_that_adds_up_holds() -> None:
 )
 def test_whatever_is_off_is_named(changed: dict[str, Any], line: set[str]) -> None:
     assert failing(replace(TOPIC, **changed)) == line
+
+
+def test_commits_of_batches_without_a_ledger_row_must_be_those_of_a_known_intent() -> None:
+    """A batch that was given up has published partials, and taking them back deleted rows."""
+    intent = Intent(5, "quality-x", 1, TOPIC.ledger[0].range, ("r",), TIME, 1)
+    summary = {
+        "headgate.job": "fence-quality-x",
+        "headgate.batch-time": TIME.isoformat(),
+        "deleted-data-files": "1",
+        "deleted-records": "4",
+    }
+    taken_back = replace(TOPIC, partials=table(3, Commit(9, "overwrite", summary)))
+    assert failing(taken_back) == {"history of dq.x"}
+    assert failing(replace(taken_back, unsettled=(intent,))) == set()
+    other = replace(intent, batch_time=TIME + timedelta(seconds=1))
+    assert failing(replace(taken_back, unsettled=(other,))) == {"history of dq.x"}
 
 
 def test_offsets_that_were_judged_twice_are_found() -> None:
