@@ -168,8 +168,8 @@ def _a_run_can_be_a_gate(pipeline: Pipeline, second: list[Sent]) -> None:
             report_quality(pipeline.settings, pipeline.store, run, level)
         assert refused.value.exit_code == 5
         lines = refused.value.why.splitlines()
-        assert [line.split()[1].rstrip(":") for line in lines] == matched
-        assert lines[0] == f"ERROR no_mail: {held(second)['no_mail']} rows"
+        assert {line.split()[1].rstrip(":") for line in lines} == {*matched}
+        assert f"ERROR no_mail: {held(second)['no_mail']} rows" in lines
     report_quality(pipeline.settings, pipeline.store, run, None)
 
 
