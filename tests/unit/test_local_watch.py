@@ -275,9 +275,10 @@ def test_an_engine_that_starts_again_is_given_the_ports_it_had(plan, tmp_path, m
 def test_why_an_engine_ended_is_its_last_error_unless_it_was_killed(
     plan, tmp_path, code, why, retry
 ):
-    child = FakeChild(Command(("run",), tmp_path / "engine.log", tmp_path))
+    command = Command(("run",), tmp_path / "engine.log", tmp_path)
+    child = FakeChild(command)
     child.exit_code = code
-    child.command.log.write_text("error HG-1001: no such table\nmetrics on http://localhost:9249\n")
+    command.log.write_text("error HG-1001: no such table\nmetrics on http://localhost:9249\n")
     ended = EngineService(LocalFiles(tmp_path), plan).explain(cast(Child, child))
     assert (ended.why, ended.retry) == (why, retry)
 

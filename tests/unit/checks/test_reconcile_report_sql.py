@@ -169,13 +169,14 @@ def test_flags_are_those_of_the_merged_state(changes: duckdb.DuckDBPyConnection)
     rng, expected = Random(7), dict[str, tuple[bool, bool, bool]]()
     changes.execute(STATES)
     for key in range(300):
-        parts = [random_state(rng, f"k{key}") for _ in range(rng.randint(1, 5))]
+        pk = f"k{key}"
+        parts = [random_state(rng, pk) for _ in range(rng.randint(1, 5))]
         kept = [merge_all(rng.sample(parts, rng.randint(1, len(parts)))) for _ in range(2)]
         for state in (*parts, *kept):
             row = [state.pk, *(field for side in SIDES for field in columns_of(state.side(side)))]
             changes.execute(f"INSERT INTO states VALUES ({', '.join('?' * len(row))})", row)
         verdict = judge(merge_all(parts), NOON, Limits(window=WINDOW))
-        expected[state.pk] = (verdict.stale, verdict.conflict, verdict.late)
+        expected[pk] = (verdict.stale, verdict.conflict, verdict.late)
     rows = changes.execute(f"SELECT * FROM ({flags_sql('states', WINDOW)})").fetchall()
     assert {pk: flags for pk, *flags in rows} == {pk: [*f] for pk, f in expected.items()}
     assert all({flags[n] for flags in expected.values()} == {True, False} for n in range(3))
@@ -189,7 +190,7 @@ SIDE = (
 )
 STATES = f"CREATE TABLE states (pk TEXT, {', '.join(SIDE.format(s=side) for side in SIDES)})"
 # As numbers, in the order in which the state compares them.
-SAID = {("a", False, 2): -5, ("b", False, 2): 9}
+SAID: dict[tuple[str | None, bool, int | None], int] = {("a", False, 2): -5, ("b", False, 2): 9}
 
 
 def random_state(rng: Random, pk: str) -> State:

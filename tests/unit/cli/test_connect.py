@@ -93,5 +93,6 @@ def test_a_pair_without_cassandra_gets_no_topic_for_its_dead_letters():
     table = load_rules(ROOT / "rules" / "topic1.yml", {}).value.table("business")
     names = {spec.name for spec in rule_specs(table, None, 1)}
     assert {"topic1", "topic2", "dlq-cassandra-cloud"} <= names
+    assert table.reconcile is not None
     elsewhere = replace(table, reconcile=replace(table.reconcile, rows=Rows()))
     assert {spec.name for spec in rule_specs(elsewhere, None, 1)} == names - {"dlq-cassandra-cloud"}

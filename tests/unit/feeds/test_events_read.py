@@ -176,7 +176,9 @@ def test_what_postgresql_could_not_keep_is_refused_wherever_it_stands():
 def test_what_json_allows_and_no_event_may_have_is_a_fault_of_that_event(before, after, pointer):
     text = SAMPLE.read_text()
     assert before in text
-    first, second = parsed(f"[{text.replace(before, after)}, {text}]".encode())
+    events = parsed(f"[{text.replace(before, after)}, {text}]".encode())
+    assert isinstance(events, list)
+    first, second = events
     assert pointers(first) == [pointer]
     read_event(second)
 
