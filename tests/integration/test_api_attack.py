@@ -54,6 +54,7 @@ class ServerProcess:
 def serve_process(home: Path) -> Generator[ServerProcess]:
     settings = Settings(root=home)
     settings.home.mkdir(parents=True, exist_ok=True)
+    (home / "datasets").mkdir()  # makes it the folder of a project
     with OpsStore.open(settings.ops_store_url) as store:
         roles = {**ROLES, "paul": "producer"}
         keys = {
