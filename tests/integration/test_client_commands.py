@@ -28,6 +28,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
 def shell(
     api: RunningApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Shell:
+    (api.settings.root / "datasets").mkdir(exist_ok=True)  # makes it the folder of a project
     monkeypatch.chdir(api.settings.root)
     return Shell(api, monkeypatch, capsys)
 

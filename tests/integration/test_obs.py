@@ -44,15 +44,17 @@ class Docker:
 def docker(tmp_path: Path) -> Docker:
     made = Docker(tmp_path / "bin", tmp_path / "home")
     made.folder.mkdir()
-    script = made.folder / "docker"
-    script.write_text(
-        f"#!{sys.executable}\n"
+    program = made.folder / "docker.py"
+    program.write_text(
         "import json, os, pathlib, sys\n"
         f"log = pathlib.Path({str(made.folder)!r}) / 'asked'\n"
         "chosen = {k: v for k, v in os.environ.items() if 'GRAFANA' in k or 'PROMETHEUS' in k}\n"
         "log.open('a').write(json.dumps({'argv': ' '.join(sys.argv[1:]), **chosen}) + '\\n')\n"
         "sys.exit(1 if os.environ.get('DOCKER_AWAY') else 0)\n"
     )
+    script = made.folder / "docker"
+    # Not Python's path in the first line: the system cuts that at a blank.
+    script.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{program}' \"$@\"\n")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return made
 

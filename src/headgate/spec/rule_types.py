@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Annotated
 
@@ -33,9 +34,19 @@ def _exact(value: object) -> object:
 
 
 def _number(value: object) -> object:
+    if isinstance(value, str) and value[-1:].isdigit() and _is_beyond_double(value):
+        raise Refusal("the number is too large", "Write a smaller one, or none.")
     if isinstance(value, bool | str | list | dict):
         raise Refusal("this must be a number", "Write the number without quotes.")
     return value
+
+
+def _is_beyond_double(text: str) -> bool:
+    """Whether a number as 1e400 is meant, which a declared file's reader leaves as text."""
+    try:
+        return math.isinf(float(text))
+    except ValueError:
+        return False
 
 
 def _type(value: object) -> SqlType:

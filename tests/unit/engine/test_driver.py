@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from headgate.engine import session as session_module
 from headgate.engine.driver import Driver
@@ -112,7 +113,10 @@ class Launched:
 def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     launched = Launched()
     monkeypatch.setattr("pyspark.java_gateway.Popen", launched)
+    # Tests that ran before in this process may have left a session, which would be taken instead.
     monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
     monkeypatch.setattr(session_module, "bundle", lambda _: ())
     # Keys of object storage are options like others; its connector is not needed to see them.
     monkeypatch.setattr(session_module, "check_bundled", lambda _: None)

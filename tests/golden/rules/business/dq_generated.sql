@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision 4246c7112517, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 0442adf0143f, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '4246c7112517345482240ec8c00b8ac7019e73ef68da14bf4eb476c88150e8cd';
+DEFAULT '0442adf0143f8c939d004c128db86b3a73b7f65d9988a43f22e9b429f69ed3f0';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -811,7 +811,7 @@ SELECT *
 FROM VALUES
   (1, 'verdict_match', 'MATCH', 'hash_match', 'INFO', 'keep', 'both sides have the row, and their hashes are equal'),
   (2, 'verdict_late_match', 'LATE_MATCH', 'hash_match', 'INFO', 'keep', 'the hashes are equal; the sides came further apart than the window'),
-  (3, 'verdict_delete_event', 'DELETE_EVENT', 'delete_event', 'INFO', 'keep', 'the row was deleted on-prem'),
+  (3, 'verdict_delete_event', 'DELETE_EVENT', 'delete_event', 'INFO', 'keep', 'the row is deleted, and no side still has it'),
   (4, 'verdict_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ'),
   (5, 'verdict_late_mismatch', 'LATE_MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'the hashes differ, and the sides came further apart than the window'),
   (6, 'verdict_zombie', 'ZOMBIE', 'zombie', 'ERROR', 'keep', 'the row is deleted on one side and alive on the other'),

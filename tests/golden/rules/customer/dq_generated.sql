@@ -1,5 +1,5 @@
 -- Data quality of customer: topic onprem.customer.events and topic cloud.customer.hash, judged by 5 rules.
--- Compiled from rules.yaml, revision 64f74cdb9d47, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision 9cf5e6eb89f4, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_customer, SELECT * FROM dq_metrics_customer.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '64f74cdb9d476644d2af79738523891e1f46fcdfef00fcd5e56cacd90befeeda';
+DEFAULT '9cf5e6eb89f481e95686db90d344bb91f4fa0befaaac6019be61b02320720b62';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -469,7 +469,7 @@ FROM VALUES
   (3, 'missing_cloud', 'MISSING_CLOUD', 'missing_cloud', 'ERROR', 'keep', 'the cloud has no row, or no hash, for the key'),
   (4, 'invalid_hash', 'INVALID_HASH', 'invalid_hash', 'ERROR', 'keep', 'a hash is not 64 lower-case hexadecimal digits'),
   (5, 'hash_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ'),
-  (6, 'verdict_delete_event', 'DELETE_EVENT', 'delete_count', 'INFO', 'keep', 'the row was deleted on-prem'),
+  (6, 'verdict_delete_event', 'DELETE_EVENT', 'delete_count', 'INFO', 'keep', 'the row is deleted, and no side still has it'),
   (7, 'verdict_invalid_hash', 'INVALID_HASH', 'invalid_hash', 'ERROR', 'keep', 'a hash is not 64 lower-case hexadecimal digits'),
   (8, 'verdict_missing_cloud', 'MISSING_CLOUD', 'missing_cloud', 'ERROR', 'keep', 'the cloud has no row, or no hash, for the key'),
   (9, 'verdict_missing_onprem', 'MISSING_ONPREM', 'missing_onprem', 'ERROR', 'keep', 'on-prem has no row, or no hash, for the key'),
@@ -600,7 +600,7 @@ FROM (
       named_struct('name', 'missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
       named_struct('name', 'invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
       named_struct('name', 'hash_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ'),
-      named_struct('name', 'verdict_delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row was deleted on-prem'),
+      named_struct('name', 'verdict_delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row is deleted, and no side still has it'),
       named_struct('name', 'verdict_invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
       named_struct('name', 'verdict_missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
       named_struct('name', 'verdict_missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'ERROR', 'reason', 'on-prem has no row, or no hash, for the key'),
