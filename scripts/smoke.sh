@@ -3,7 +3,7 @@
 # Unpacking, patterns, times, settings, --help and doctor; with the few packages that these need, in build/smoke.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages="alembic annotated-types attrs click hypothesis iniconfig jinja2 mako markupsafe orjson packaging
+packages="alembic annotated-types attrs click confluent-kafka hypothesis iniconfig jinja2 mako markupsafe orjson packaging
  pluggy pydantic pydantic-core pygments pytest pytest-timeout ruamel-yaml sortedcontainers sqlalchemy sqlglot
  typing-extensions typing-inspection"
 tests="tests/unit/test_bundles.py tests/unit/test_java.py tests/unit/test_settings.py tests/unit/test_config_cli.py
