@@ -112,7 +112,7 @@ def everything(tmp_path: Path, blank: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copy(blank, tmp_path / "ops.db")
     with asked(tmp_path, bootstrap_servers="127.0.0.1:1") as app:
         people(app)
-        monkeypatch.setattr(drift, "mend", lambda *_: Mended((), (), ()))
+        monkeypatch.setattr(drift, "mend", lambda *_: Mended((), (), (), ()))
         app.app.state.event_writers = TakingWriters()
         assert app("POST", FILTERS, "adam", json=FILTER).status_code == 201
 
