@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headgate.errors import DeclarationError
+from headgate.profile import is_file
 from headgate.spec.durations import in_words
 from headgate.spec.hash_contract_loader import contract_files, load_contract
 from headgate.spec.reconcile import Reconcile, WholeRows
@@ -176,7 +177,7 @@ def contract_faults(rule_set: RuleSet, root: Path) -> Found:
 
 
 def _contract(pointer: str, name: str, root: Path) -> Found:
-    if not (root / name).is_file():
+    if not is_file(root / name):
         known = [path.relative_to(root).as_posix() for path in contract_files(root)]
         yield pointer, f"there is no contract `{name}`", suggestion(name, known, "contracts")
         return

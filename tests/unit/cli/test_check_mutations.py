@@ -139,6 +139,7 @@ def test_the_files_are_valid_as_they_are(whole_project: Path) -> None:
     [
         ("schemas/v1/filters/service-by-dealer-001.json", ("version",), "1"),
         ("rules/taxi.yml", ("tables", 0, "rules", 9, "values", 1), "1e400"),
+        ("rules/topic1.yml", ("tables", 0, "reconcile", "contract"), "9" * 400),
         ("rules/topic1.tests.yml", ("tests", 5, "given", 1), {}),
         (
             "datasets/orders/sample.yml",
