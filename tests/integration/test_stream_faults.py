@@ -17,7 +17,7 @@ from tests.integration.conftest import RunningBroker
 from tests.integration.events import events
 from tests.integration.oracle import bronze_rows
 from tests.integration.spark import TYPES, Pipeline, create_topic
-from tests.integration.stack_kills import STRIKES, Feeder, Stack
+from tests.integration.stack_kills import RECOVERY_SECONDS, STRIKES, Feeder, Stack
 from tests.integration.test_streaming import streaming
 
 from headgate.engine.lease import active_engine
@@ -130,6 +130,7 @@ def test_streams_work_again_after_every_kind_of_kill_and_lose_nothing(tmp_path: 
         feeder.stop()
         stack.drain()
         sums = stack.check()
+    print(f"{feeder.bursts} bursts, {feeder.aborted} aborted, {feeder.failed} failed: {sums}")
     assert feeder.aborted
     assert sums["refused"]
-    print(f"{feeder.bursts} bursts, {feeder.aborted} aborted, {feeder.failed} failed: {sums}")
+    assert [struck for struck in stack.struck if struck.seconds > RECOVERY_SECONDS] == []
