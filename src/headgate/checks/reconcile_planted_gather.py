@@ -92,7 +92,8 @@ class PairGathering:
 
     def recount(self) -> Recount:
         """All records of both topics, judged without Spark."""
-        return recounted(topic_records(self._bootstrap, self._places.topics))
+        records = topic_records(self._bootstrap, self._places.topics)
+        return recounted(records, self._places.limits.horizon)
 
     def lines(self, sums: Sums, keys: Mapping[str, FoundKey], recount: Recount) -> tuple[Line, ...]:
         """Every sum beside what each place says."""
@@ -194,14 +195,18 @@ class PairGathering:
 def repeated_line(onprem: int, recount: Recount, counter: int) -> Line:
     """Repeated records: on-prem as planted; in the cloud as often as two readers said the same.
 
-    A reader that is slow repeats a version after the other has brought a newer one. Whether the job
-    counts that depends on whether both are in one batch: see docs/reconcile_job.md.
+    A reader that is slow repeats a version after the other has brought a newer one, and a repetition
+    may come in the next window of the horizon. Whether the job counts those depends on how batches
+    are cut: see docs/reconcile_job.md.
     """
-    cloud, cloud_newest = (
-        counts.get("cloud", 0) for counts in (recount.duplicates, recount.newest_duplicates)
+    certain = recount.certain_duplicates
+    return Line(
+        "repeated",
+        "records",
+        onprem + recount.duplicates.get("cloud", 0),
+        {"counter": counter},
+        least=min(onprem, certain.get("onprem", 0)) + certain.get("cloud", 0),
     )
-    counted = {"counter": counter}
-    return Line("repeated", "records", onprem + cloud, counted, least=onprem + cloud_newest)
 
 
 def _kinds(keys: Mapping[str, FoundKey]) -> Counts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import orjson
@@ -41,33 +41,38 @@ class TopicRecord:
 class Recount:
     """What the records say: each key's state, and how often a record repeats an earlier one.
 
-    `newest_duplicates` are those that repeat the newest version of their key. The job counts them
-    however its batches are cut; a repetition of an older version it counts within one batch only.
+    `certain_duplicates` are those that repeat the newest version of their key within one window of
+    the horizon. The job counts them however its batches are cut; a repetition of an older version,
+    or of what stands in another window, it counts within one batch only.
     """
 
     states: Mapping[str, State]
     duplicates: Mapping[Side, int]
-    newest_duplicates: Mapping[Side, int]
+    certain_duplicates: Mapping[Side, int]
 
     def verdicts(self, at: datetime, limits: Limits) -> dict[str, Verdict]:
         return {pk: judge(state, at, limits) for pk, state in self.states.items()}
 
 
-def recounted(records: Iterable[TopicRecord]) -> Recount:
+def recounted(records: Iterable[TopicRecord], horizon: timedelta) -> Recount:
     """Merged in the order in which they come: any order gives the same."""
     states: dict[str, State] = {}
     seen: Counter[tuple[Side, str, datetime, str | None]] = Counter()
+    seen_in_window: Counter[tuple[Side, str, datetime, str | None, int]] = Counter()
     for record, pk, reading in _readings(records):
         state = of_message(record.side, pk, reading)
         states[pk] = merge(states[pk], state) if pk in states else state
-        seen[record.side, pk, reading.version, reading.hash] += 1
-    again: Counter[Side] = Counter()
-    newest_again: Counter[Side] = Counter()
-    for (side, pk, version, _), n in seen.items():
-        again[side] += n - 1
+        content = (record.side, pk, reading.version, reading.hash)
+        seen[content] += 1
+        seen_in_window[(*content, int(record.read_at.timestamp() // horizon.total_seconds()))] += 1
+    duplicates: Counter[Side] = Counter()
+    certain_duplicates: Counter[Side] = Counter()
+    for (side, *_), count in seen.items():
+        duplicates[side] += count - 1
+    for (side, pk, version, _, _), count in seen_in_window.items():
         if _is_plainly_newest(states[pk], side, version):
-            newest_again[side] += n - 1
-    return Recount(states, dict(again), dict(newest_again))
+            certain_duplicates[side] += count - 1
+    return Recount(states, dict(duplicates), dict(certain_duplicates))
 
 
 def _is_plainly_newest(state: State, side: Side, version: datetime) -> bool:

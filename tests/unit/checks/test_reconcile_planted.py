@@ -98,7 +98,7 @@ def test_records_are_judged_without_spark_in_any_order() -> None:
     statuses: set[str] = set()
     for seed in range(20):
         Random(seed).shuffle(records)
-        found = recounted(records)
+        found = recounted(records, LIMITS.horizon)
         statuses.add(found.verdicts(NOON, LIMITS)["a"].status)
         assert found.duplicates.get("onprem") == 1
     assert statuses == {"MATCH"}
@@ -110,11 +110,12 @@ def test_a_tombstone_is_a_delete_of_the_key_in_the_message_key() -> None:
         record("onprem", 1, 1, None),
         record("cloud", 0, 2, None),
     ]
-    assert recounted(records).verdicts(NOON, LIMITS)["a"].status == "DELETE_EVENT"
+    recount = recounted(records, LIMITS.horizon)
+    assert recount.verdicts(NOON, LIMITS)["a"].status == "DELETE_EVENT"
 
 
-def test_a_slow_reader_that_repeats_an_older_version_may_be_counted_or_not() -> None:
-    """Whether both are in one batch decides it, and load decides how batches are cut."""
+def test_repetitions_of_an_older_version_or_another_window_may_be_counted_or_not() -> None:
+    """How batches are cut decides it, and load decides how they are."""
     old, new = "2026-03-01T11:00:00Z", "2026-03-01T11:30:00Z"
     recount = recounted(
         [
@@ -122,10 +123,14 @@ def test_a_slow_reader_that_repeats_an_older_version_may_be_counted_or_not() -> 
             record("cloud", 1, 1, read(new, HASH)),
             record("cloud", 2, 2, read(old, OTHER)),
             record("cloud", 3, 3, read(new, HASH)),
-        ]
+            record("onprem", 0, 58, said(new, HASH)),
+            record("onprem", 1, 59, said(new, HASH)),
+            record("onprem", 2, 61, said(new, HASH)),
+        ],
+        LIMITS.horizon,
     )
 
-    lines = {count: repeated_line(10, recount, count) for count in range(10, 14)}
+    lines = {count: repeated_line(2, recount, count) for count in range(1, 6)}
 
-    assert [count for count, line in lines.items() if line.holds] == [11, 12]
-    assert lines[13].sentence() == "repeated records: planted 11–12, found 13 in counter"
+    assert [count for count, line in lines.items() if line.holds] == [2, 3, 4]
+    assert lines[5].sentence() == "repeated records: planted 2–4, found 5 in counter"
