@@ -266,7 +266,7 @@ test-integration: $(DEV) $(PREPARED) ## with a real broker and Spark
 	$(PYTEST) $(SIDE_BY_SIDE) tests/integration -m "not slow"
 
 test-all: $(DEV) $(PREPARED) ## everything, the slow ones too; goes on where it was broken off
-	$(PYTEST) -p tests.resume $(SIDE_BY_SIDE) tests/integration tests/unit
+	$(PYTEST) -p tests.support.resume $(SIDE_BY_SIDE) tests/integration tests/unit
 
 smoke: $(READY) ## what depends on Python's own library, with Debian's Python and one of 3.12 or newer
 	scripts/smoke.sh

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.integration.postgres import place_in
+from tests.support.postgres import place_in
 
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.errors import UnavailableError
@@ -28,9 +28,7 @@ READY_SECONDS = 240
 TRIES, PORT_TAKEN = 3, "its port is in use"
 Kind = TypeVar("Kind", bound=Service)
 
-# Spark fixtures stand in a module of their own; it is loaded when it is there.
-if Path(__file__).with_name("spark.py").is_file():
-    from tests.integration.spark import *  # noqa: F403  # pytest finds fixtures by their names in this module
+from tests.support.pipeline import *  # noqa: F403, E402  # pytest finds fixtures by their names in this module
 
 
 @dataclass

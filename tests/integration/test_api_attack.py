@@ -18,7 +18,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.integration.api_server import FILTER, ROLES
+from tests.support.api_server import FILTER, ROLES
 
 from headgate.api.connection import BODY_SECONDS, HEAD_SECONDS, MOST_WAITING_OF_A_PEER
 from headgate.control.identity.keys import Keys

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fakes.confluent import ENVIRONMENT, KEY, ORGANIZATION, SECRET, fake_confluent
-from tests.integration.api_server import FILTER, running
+from tests.support.api_server import FILTER, running
+from tests.support.fake_confluent import ENVIRONMENT, KEY, ORGANIZATION, SECRET, fake_confluent
 
 ID, TOPIC = FILTER["id"], FILTER["outputTopic"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
+from tests.support.api_server import FILTER, RunningApi, agreeable_router, running
 
 from headgate.api import stream
 from headgate.api.models import Happened

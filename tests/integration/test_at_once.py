@@ -9,8 +9,8 @@ from threading import Barrier
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.integration.events import events
-from tests.integration.spark import Pipeline
+from tests.support.dataset_events import events
+from tests.support.pipeline import Pipeline
 
 from headgate.engine.spark_options import catalog_options
 from headgate.engine.statements import create

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.spark import Sent, create_topic, produce
+from tests.support.pipeline import Sent, create_topic, produce
 
 from headgate.feeds.audit import Copied, copy_audit
 from headgate.feeds.cassandra import Place, session_at

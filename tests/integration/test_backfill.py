@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from tests.integration.events import events
-from tests.integration.oracle import silver_of
-from tests.integration.played import append, make_bronze, sound_row
-from tests.integration.spark import MORNING, SECOND, Interruption, Pipeline, Sent, strike
+from tests.support.bronze_table import append, make_bronze, sound_row
+from tests.support.dataset_events import events
+from tests.support.oracle import silver_of
+from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, Sent, strike
 
 from headgate.checks.certificate import Certificate, broken
 from headgate.engine.faults import Faults, Point

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.integration.events import events
-from tests.integration.spark import Pipeline
+from tests.support.dataset_events import events
+from tests.support.pipeline import Pipeline
 
 from headgate.checks.certificate import Certificate, broken
 

@@ -10,9 +10,9 @@ from random import Random
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from tests.integration.events import compact, event, events
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import TYPES, Pipeline, Sent
+from tests.support.dataset_events import compact, event, events
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import TYPES, Pipeline, Sent
 
 from headgate.engine.topics import Topics
 from headgate.jobs.bronze import run_bronze

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import TYPES, Pipeline, StruckError, create_topic, strike
+from tests.support.dataset_events import events
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import TYPES, Pipeline, StruckError, create_topic, strike
 
 from headgate.engine.faults import Point
 from headgate.engine.topics import Topics

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.api_server import FILTER, RunningApi, agreeable_router, running
-from tests.integration.shell import Shell
+from tests.support.api_server import FILTER, RunningApi, agreeable_router, running
+from tests.support.command_line import Shell
 
 from headgate.local.process import any_port, wait_until
 from headgate.spec.filter import revision_of

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.postgres import ops_store_in
-from tests.unit.control.control_room import ANN, BOB, document, make_database
+from tests.support.control_plane import ANN, BOB, document, make_database
+from tests.support.postgres import ops_store_in
 
 from headgate.control.deploying import Reconciler
 from headgate.control.service import FilterService

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.unit.control.control_room import ANN, BOB, document, make_database
+from tests.support.control_plane import ANN, BOB, document, make_database
 
 from headgate.api.server import RECONCILE_EVERY
 from headgate.control.deploying import LEASE, Reconciler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import Producer
-from tests.unit.control.control_room import document
+from tests.support.control_plane import document
 from tests.unit.control.test_control_preview import event
 
 from headgate.control.preview import Question, preview

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.newcomer import SECONDS, Newcomer, clone
+from tests.support.project_clone import SECONDS, Newcomer, clone
 
 EVENTS, SEED = 90, 5
 HOME = ".headgate/demo-filters"

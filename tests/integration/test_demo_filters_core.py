@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.router import Router, event
-from tests.integration.spark import Pipeline, Sent
+from tests.support.pipeline import Pipeline, Sent
+from tests.support.router_job import Router, event
 
 from headgate.checks.dead_letters import Chosen
 from headgate.checks.filter_proof_gather import Place, handled, prove

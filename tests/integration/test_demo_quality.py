@@ -11,7 +11,7 @@ from typing import Any
 
 import pyspark
 import pytest
-from tests.integration.newcomer import SECONDS, Newcomer, clone
+from tests.support.project_clone import SECONDS, Newcomer, clone
 
 from headgate.compile.rules.notebooks import SUFFIXES
 from headgate.engine.java import find_java

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.newcomer import SECONDS, Newcomer, clone
+from tests.support.project_clone import SECONDS, Newcomer, clone
 
 KEYS, SEED = 1_500, 11
 HOME = ".headgate/demo-reconcile"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.integration.letters_table import Refused, settings_at, write_letters
+from tests.support.dead_letter_table import Refused, settings_at, write_letters
 
 from headgate.checks.dead_letters import Chosen
 from headgate.checks.dead_letters_shown import Hidden, hidden_names, shown

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.letters_table import Refused, settings_at, write_letters
-from tests.unit.api.asked import Asked
+from tests.support.api_client import Asked
+from tests.support.dead_letter_table import Refused, settings_at, write_letters
 
 from headgate.api.app import create_app
 from headgate.control.service import FilterService

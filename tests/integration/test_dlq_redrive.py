@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.integration.conftest import RunningBroker
-from tests.integration.letters_table import Refused, settings_at, write_letters
+from tests.support.dead_letter_table import Refused, settings_at, write_letters
 
 from headgate.checks.dead_letters import Chosen
 from headgate.checks.redriving import Redriving, open_redriving

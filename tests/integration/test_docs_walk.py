@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.newcomer import ROOT, Newcomer, clone, steps_of, up_to
-from tests.unit.feeds.real_tables import write_real_table
+from tests.support.nycflights import write_real_table
+from tests.support.project_clone import ROOT, Newcomer, clone, steps_of, up_to
 
 PAGE = ROOT / "docs" / "03_add_new_dataset.md"
 NAME_ON_THE_PAGE = "rides"

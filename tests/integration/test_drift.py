@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.integration.events import compact, event
-from tests.integration.spark import Interruption, Pipeline, StruckError, strike
+from tests.support.dataset_events import compact, event
+from tests.support.pipeline import Interruption, Pipeline, StruckError, strike
 
 from headgate.checks.certificate import broken
 from headgate.checks.drift import drift_report

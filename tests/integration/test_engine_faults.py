@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.integration.events import events
-from tests.integration.spark import Pipeline
-from tests.integration.stack_kills import jvm_of
 from tests.integration.test_stream_faults import engine, newest, say, until_read
+from tests.support.dataset_events import events
+from tests.support.local_stack import jvm_of
+from tests.support.pipeline import Pipeline
 
 from headgate.engine.lease import active_engine
 from headgate.errors import DriverLostError

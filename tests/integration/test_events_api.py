@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from tests.integration.postgres import ROOT, rows
-from tests.mutations import mutated
-from tests.unit.api.asked import Asked, asked, people
+from tests.support.api_client import Asked, asked, people
+from tests.support.document_mutations import mutated
+from tests.support.postgres import ROOT, rows
 
 from headgate.api import events
 from headgate.api.server import Address, Server, serve

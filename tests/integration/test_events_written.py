@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from tests.integration.conftest import READY_SECONDS
-from tests.integration.postgres import ROOT, place_in, rows
+from tests.support.postgres import ROOT, place_in, rows
 
 from headgate.errors import UnavailableError
 from headgate.feeds.events.database import connect

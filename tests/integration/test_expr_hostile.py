@@ -6,8 +6,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.expr_frames import seeded
-from tests.unit.expr.hostile import hostile_names, hostile_texts
+from tests.support.expression_frames import seeded
+from tests.support.hostile_texts import hostile_names, hostile_texts
 
 from headgate.expr import build
 from headgate.expr.literals import spark_identifier

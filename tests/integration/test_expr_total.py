@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.expr_frames import (
+from tests.support.expression_frames import (
     ANSI,
     VIEW,
     same_key,
@@ -17,8 +17,8 @@ from tests.integration.expr_frames import (
     spark_answers,
     twin_answer,
 )
-from tests.unit.expr.random_exprs import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
-from tests.unit.expr.random_rows import extremes
+from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
+from tests.support.random_rows import extremes
 
 from headgate.expr.keywords import RESERVED
 from headgate.expr.literals import spark_identifier, spark_literal

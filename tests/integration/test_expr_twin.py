@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlglot
 from sqlglot import exp
-from tests.integration.expr_frames import (
+from tests.support.expression_frames import (
     ANSI,
     same_key,
     seeded,
@@ -16,7 +16,7 @@ from tests.integration.expr_frames import (
     spark_answers,
     twin_answer,
 )
-from tests.unit.expr.random_exprs import (
+from tests.support.random_expressions import (
     COLUMNS,
     KINDS,
     PLAIN,
@@ -24,7 +24,7 @@ from tests.unit.expr.random_exprs import (
     random_expr,
     random_logic,
 )
-from tests.unit.expr.random_rows import Row, random_rows
+from tests.support.random_rows import Row, random_rows
 
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import Expr

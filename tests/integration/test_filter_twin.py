@@ -7,16 +7,16 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.expr_frames import ANSI, seeded
-from tests.integration.filters import (
+from tests.support.expression_frames import ANSI, seeded
+from tests.support.filter_frames import (
     bound,
     refused_by_spark,
     refused_by_twin,
     routed_by_spark,
     routed_by_twin,
 )
-from tests.unit.compile.filters.random_filters import ODD_RECORDS, random_filter, random_record
-from tests.unit.expr.hostile import hostile_texts
+from tests.support.hostile_texts import hostile_texts
+from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
 from tests.unit.spec.test_filter import DEALER
 
 from headgate.compile.filters.compile import compile_filter

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Connection, create_engine
 from tests.integration.test_git_store_drift import by_hand, document
-from tests.unit.api.asked import Asked
-from tests.unit.control.control_room import make_database
+from tests.support.api_client import Asked
+from tests.support.control_plane import make_database
 from tests.unit.control.test_audit_chain import (
     cut_off_and_set_the_head,
     delete_everything,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.test_git_store_drift import by_hand, document
-from tests.unit.control.control_room import ANN, BOB, make_database
+from tests.support.control_plane import ANN, BOB, make_database
 
 from headgate.api.background import Repeated
 from headgate.control.deploying import Reconciler

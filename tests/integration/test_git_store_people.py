@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.integration.test_git_store_drift import document
-from tests.unit.api.asked import Asked
-from tests.unit.control.control_room import make_database
+from tests.support.api_client import Asked
+from tests.support.control_plane import make_database
 
 from headgate.api.app import create_app
 from headgate.control.deploying import Reconciler

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.integration.events import events
-from tests.integration.spark import Pipeline
+from tests.support.dataset_events import events
+from tests.support.pipeline import Pipeline
 
 from headgate.jobs.host import ENGINE_FILE, only_writer
 from headgate.local.process import wait_until

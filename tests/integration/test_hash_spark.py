@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.hash_tables import Table, write_tables
+from tests.support.hash_vector_tables import Table, write_tables
 
 from headgate.hashing.rows import row_hash
 from headgate.hashing.spark import row_hash_sql

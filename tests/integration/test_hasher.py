@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.hashers import AT, Heard, Lab, event, hash_of, in_background
+from tests.support.hasher_harness import AT, Heard, Lab, event, hash_of, in_background
 
 from headgate.checks.cloud_letters import ask_again, cloud_letters, keys_of
 from headgate.compile.reconcile.limits import Limits

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.hashers import Got, Lab, event, eventually, hash_of
+from tests.support.hasher_harness import Got, Lab, event, eventually, hash_of
 
 from headgate.engine.topics import TopicSpec
 from headgate.errors import UnavailableError

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.hashers import Lab, Started, event, eventually, hash_of
+from tests.support.hasher_harness import Lab, Started, event, eventually, hash_of
 
 from headgate.feeds.cassandra import Cassandra, Place, session_at
 

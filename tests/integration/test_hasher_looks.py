@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.hashers import AT, Lab, Started, event, eventually, hash_of
+from tests.support.hasher_harness import AT, Lab, Started, event, eventually, hash_of
 
 from headgate.feeds.cassandra import Cassandra, Place, session_at
 from headgate.feeds.hasher.asked import reread_topic

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from tests.integration.events import events
-from tests.integration.hostile import ACCEPTED, KINDS, REFUSED, Kind, table
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import TYPES, Pipeline, Sent
+from tests.support.dataset_events import events
+from tests.support.hostile_records import ACCEPTED, KINDS, REFUSED, Kind, table
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import TYPES, Pipeline, Sent
 
 from headgate.compile.bronze import REASONS
 

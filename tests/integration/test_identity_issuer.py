@@ -16,7 +16,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from tests.integration.api_server import FILTER, running
+from tests.support.api_server import FILTER, running
 
 from headgate.control.identity import tokens
 from headgate.control.identity.tokens import AWAY_SECONDS, Issuer, KeySetAtUrl, TokenVerifier

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import TYPES, Pipeline, Sent
+from tests.support.dataset_events import events
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import TYPES, Pipeline, Sent
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.integration.events import events
-from tests.integration.spark import Pipeline
+from tests.support.dataset_events import events
+from tests.support.pipeline import Pipeline
 
 from headgate.engine.maintained import MaintainedTable
 from headgate.jobs import maintain

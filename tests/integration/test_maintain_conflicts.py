@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
-from tests.integration.events import events
-from tests.integration.played import agrees
-from tests.integration.spark import MORNING, SECOND, Interruption, Pipeline, Sent
+from tests.support.bronze_table import agrees
+from tests.support.dataset_events import events
+from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, Sent
 
 from headgate.engine.faults import Point
 from headgate.engine.maintained import MaintainedTable

@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows
-from tests.integration.played import agrees
-from tests.integration.spark import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
+from tests.support.bronze_table import agrees
+from tests.support.dataset_events import events
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
 
 from headgate.compile.fragments import TABLE_PROPERTIES
 from headgate.engine.conflicts import TableMovedError

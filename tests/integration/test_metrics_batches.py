@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.integration.conftest import RunningBroker
 from tests.integration.test_metrics_sinks import agent, consumed, heard, receiver, settings
+from tests.support.metric_windows import SHAPE
 from tests.unit.metrics.test_batches import TOLD, counted
-from tests.unit.metrics.window_rows import SHAPE
 
 from headgate.engine.metrics_sinks import sinks_of
 from headgate.metrics.emit import Emitter

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import orjson
 import pytest
-from tests.unit.metrics.window_rows import SHAPE, at, batch
+from tests.support.metric_windows import SHAPE, at, batch
 
 from headgate.local.observability import PROMETHEUS_FILE
 from headgate.local.process import any_port

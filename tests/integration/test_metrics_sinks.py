@@ -18,7 +18,7 @@ import orjson
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.integration.conftest import RunningBroker
-from tests.unit.metrics.window_rows import FEW_ROWS, SHAPE, at, batch
+from tests.support.metric_windows import FEW_ROWS, SHAPE, at, batch
 
 from headgate.engine.metrics_sinks import sinks_of
 from headgate.metrics.emit import Emitter

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import orjson
 import pytest
 from click.testing import CliRunner
-from tests.unit.metrics.window_rows import JOB, RECORD, SHAPE, at, batch
+from tests.support.metric_windows import JOB, RECORD, SHAPE, at, batch
 
 from headgate.cli.main import cli
 from headgate.errors import OperationError, UnavailableError

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.integration.spark import Pipeline
-from tests.unit.feeds import odd_files as odd
-from tests.unit.feeds.real_tables import write_real_table
+from tests.support import parquet_files as odd
+from tests.support.nycflights import write_real_table
+from tests.support.pipeline import Pipeline
 
 from headgate.feeds.generator import Generated, Plan, generate
 from headgate.feeds.profile.draft import draft_text

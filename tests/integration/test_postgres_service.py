@@ -10,8 +10,8 @@ from dataclasses import replace
 import psycopg
 import pytest
 from tests.integration.conftest import READY_SECONDS
-from tests.integration.postgres import place_in, rows
 from tests.integration.test_local import Local
+from tests.support.postgres import place_in, rows
 
 from headgate.errors import UnavailableError
 from headgate.feeds.events.database import Place, connect, migrate

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.quality import RULES, UNIQUE, Expected, Quality, declare, row, rows
-from tests.integration.spark import Pipeline, Sent, StruckError, strike
+from tests.support.pipeline import Pipeline, Sent, StruckError, strike
+from tests.support.quality_job import RULES, UNIQUE, Expected, Quality, declare, row, rows
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point

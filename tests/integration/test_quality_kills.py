@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.integration.quality import RULES, UNIQUE, Quality, declare, row
-from tests.integration.spark import Pipeline, Sent
+from tests.support.pipeline import Pipeline, Sent
+from tests.support.quality_job import RULES, UNIQUE, Quality, declare, row
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.integration.quality import (
+from tests.integration.test_streaming import Stream
+from tests.support.pipeline import Pipeline, Sent
+from tests.support.quality_job import (
     RULES,
     START,
     UNIQUE,
@@ -18,8 +20,6 @@ from tests.integration.quality import (
     rows,
     window_of,
 )
-from tests.integration.spark import Pipeline, Sent
-from tests.integration.test_streaming import Stream
 
 from headgate.checks.job_view import view
 from headgate.jobs.quality_marks import running_mark

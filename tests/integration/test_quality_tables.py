@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.integration.quality import Quality
-from tests.integration.spark import Pipeline
+from tests.support.pipeline import Pipeline
+from tests.support.quality_job import Quality
 
 from headgate.errors import DeclarationError
 

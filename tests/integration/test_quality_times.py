@@ -6,9 +6,9 @@ import json
 from datetime import timedelta
 
 import pytest
-from tests.integration.quality import RULES, UNIQUE, Quality, declare, row
-from tests.integration.spark import Pipeline, Sent, StruckError, create_topic, strike
 from tests.integration.test_quality_stream import QualityStream
+from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
+from tests.support.quality_job import RULES, UNIQUE, Quality, declare, row
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point

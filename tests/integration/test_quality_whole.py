@@ -7,8 +7,8 @@ import json
 from collections import Counter
 
 import pytest
-from tests.integration.quality import Quality, declare
-from tests.integration.spark import Pipeline, Sent, StruckError, create_topic, strike
+from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
+from tests.support.quality_job import Quality, declare
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
@@ -64,7 +64,7 @@ def pair(pipeline: Pipeline) -> Quality:
 
 
 def send(quality: Quality) -> None:
-    from tests.integration.spark import produce
+    from tests.support.pipeline import produce
 
     onprem = [
         side("hash_onprem", "a", "old", 1, action="UPSERT"),

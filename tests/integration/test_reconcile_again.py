@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.integration.reconcile import EPOCH, MORNING, Message, Pair, cloud, moment, onprem
-from tests.integration.spark import Interruption, Pipeline, Sent, StruckError
+from tests.support.pipeline import Interruption, Pipeline, Sent, StruckError
+from tests.support.reconcile_job import EPOCH, MORNING, Message, Pair, cloud, moment, onprem
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.engine.faults import Point

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.reconcile import Message, Pair, cloud, onprem, random_messages
-from tests.integration.spark import Pipeline, Sent, StruckError, strike
+from tests.support.pipeline import Pipeline, Sent, StruckError, strike
+from tests.support.reconcile_job import Message, Pair, cloud, onprem, random_messages
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point

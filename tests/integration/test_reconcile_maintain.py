@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.integration.reconcile import Pair, cloud, onprem
-from tests.integration.spark import Pipeline
+from tests.support.pipeline import Pipeline
+from tests.support.reconcile_job import Pair, cloud, onprem
 
 from headgate.checks.certificate import broken
 from headgate.jobs import maintain

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.integration.reconcile import Message, Pair, cloud, onprem, tombstone
-from tests.integration.spark import Pipeline, Sent
+from tests.support.pipeline import Pipeline, Sent
+from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 
 from headgate.checks.differences import Difference, RowDifference
 from headgate.checks.reconcile_report import ReconcileReport

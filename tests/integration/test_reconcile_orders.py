@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.integration.reconcile import LANES, Pair, cuts, random_messages, without_duplicates
-from tests.integration.spark import Pipeline
+from tests.support.pipeline import Pipeline
+from tests.support.reconcile_job import LANES, Pair, cuts, random_messages, without_duplicates
 
 SEED = 20_260
 KEYS = 300  # of each order

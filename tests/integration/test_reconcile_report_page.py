@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.browser import Page, started
 from tests.integration.test_report_page import CONTRAST
-from tests.unit.checks.reconcile_runs import evidence, header
+from tests.support.browser import Page, started
+from tests.support.reconcile_evidence import evidence, header
 
 from headgate.checks.reconcile_report_html import report_html
 from headgate.checks.reconcile_report_make import make_report

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.newcomer import ROOT, Newcomer, clone, steps_of
+from tests.support.project_clone import ROOT, Newcomer, clone, steps_of
 
 PAGE = ROOT / "docs" / "06_reconcile_runbook.md"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.oracle import Record, read_topic
-from tests.integration.reconcile import Message, Pair, cloud, digest, onprem, tombstone
-from tests.integration.spark import JVM, MORNING, Pipeline, Sent, create_topic
+from tests.support.oracle import Record, read_topic
+from tests.support.pipeline import JVM, MORNING, Pipeline, Sent, create_topic
+from tests.support.reconcile_job import Message, Pair, cloud, digest, onprem, tombstone
 
 from headgate.checks.certificate import broken
 from headgate.checks.reconcile_read import current_verdicts, standing

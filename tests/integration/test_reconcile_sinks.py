@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.reconcile import Message, Pair, cloud, onprem, tombstone
-from tests.integration.spark import Pipeline, Sent
+from tests.support.pipeline import Pipeline, Sent
+from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 from tests.unit.metrics.test_batches import Heard
 
 from headgate.metrics.readings import Readings

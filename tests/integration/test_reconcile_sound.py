@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.integration.reconcile_messages import RECORD, START
 from tests.integration.test_reconcile_sql import VIEWS, run
+from tests.support.reconcile_messages import RECORD, START
 
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.rules.compile import compile_table

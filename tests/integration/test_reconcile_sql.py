@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.reconcile_messages import (
+from tests.support.reconcile_messages import (
     RECORD,
     START,
     Message,

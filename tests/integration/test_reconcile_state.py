@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.integration.reconcile import Message, Pair, cloud, onprem
-from tests.integration.spark import Pipeline, Sent
+from tests.support.pipeline import Pipeline, Sent
+from tests.support.reconcile_job import Message, Pair, cloud, onprem
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.metrics.names import STATE_BYTES, STATE_ROWS, Metric

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
-from tests.integration.oracle import read_topic
-from tests.integration.reconcile import MORNING, Pair, cloud, onprem, tombstone
-from tests.integration.spark import Interruption, Pipeline, StruckError
+from tests.support.oracle import read_topic
+from tests.support.pipeline import Interruption, Pipeline, StruckError
+from tests.support.reconcile_job import MORNING, Pair, cloud, onprem, tombstone
 
 from headgate.checks.certificate import broken
 from headgate.engine import protocol

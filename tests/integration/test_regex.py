@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.expr.random_regexes import STRANGE, accepted_patterns, hostile_texts, short_texts
+from tests.support.random_regexes import STRANGE, accepted_patterns, hostile_texts, short_texts
 from tests.unit.expr.test_regex import ACCEPTED
 
 from headgate.expr.functions import call

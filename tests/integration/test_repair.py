@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.integration.hashers import AT, Lab, event, eventually, hash_of, project_of, row_of
+from tests.support.hasher_harness import AT, Lab, event, eventually, hash_of, project_of, row_of
 
 from headgate.checks.differences import EQUAL
 from headgate.checks.differences_gather import open_rows

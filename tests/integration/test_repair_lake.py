@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.integration.letters_table import settings_at
+from tests.support.dead_letter_table import settings_at
 
 from headgate.checks.differences_gather import open_side
 from headgate.checks.differences_repair import open_repairs

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.integration.browser import Page, started
-from tests.unit.checks.quality_runs import CANARY, HOSTILE, NOON, evidence, judged
+from tests.support.browser import Page, started
+from tests.support.quality_evidence import CANARY, HOSTILE, NOON, evidence, judged
 
 from headgate.checks.quality_report_html import report_html
 from headgate.checks.quality_report_make import make_report

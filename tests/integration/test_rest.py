@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import TYPES, Pipeline, Sent
 from tests.integration.test_bronze import in_transaction
+from tests.support.dataset_events import events
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import TYPES, Pipeline, Sent
 
 from headgate.compile.script import Script
 from headgate.engine import rest

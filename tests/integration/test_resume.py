@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.resume import FILE, ROOT
+from tests.support.resume import FILE, ROOT
 
 TESTS = """
 from pathlib import Path
@@ -21,7 +21,16 @@ def test_mended():
 
 
 def run(folder: Path, *given: str) -> int:
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "tests.resume", "--rootdir", str(folder)]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.support.resume",
+        "--rootdir",
+        str(folder),
+    ]
     return subprocess.run(
         [*words, *given, str(folder / "test_some.py")],
         cwd=folder,

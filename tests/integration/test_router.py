@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.router import Routed, Router, event, once
-from tests.integration.spark import Pipeline, Sent, StruckError, create_topic, strike
+from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
+from tests.support.router_job import Routed, Router, event, once
 
 from headgate.checks.certificate import broken
 from headgate.checks.router_ranges import ranges_of_all

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.router import Router, event
-from tests.integration.spark import Interruption, Pipeline, StruckError, strike
 from tests.integration.test_streaming import group_offsets, remove_before
+from tests.support.pipeline import Interruption, Pipeline, StruckError, strike
+from tests.support.router_job import Router, event
 
 from headgate.checks.certificate import broken
 from headgate.checks.router_ranges import ranges_of_all

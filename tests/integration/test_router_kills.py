@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.router import Router, event, once
-from tests.integration.spark import Interruption, Pipeline, StruckError, create_topic, strike
+from tests.support.pipeline import Interruption, Pipeline, StruckError, create_topic, strike
+from tests.support.router_job import Router, event, once
 
 from headgate.checks.router_ranges import ranges_of_all
 from headgate.engine.faults import Point

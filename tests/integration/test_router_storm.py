@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.integration.router import Router, event, once
-from tests.integration.spark import Pipeline, Sent
 from tests.integration.test_router_stream import stands, streaming, until
+from tests.support.pipeline import Pipeline, Sent
+from tests.support.router_job import Router, event, once
 
 from headgate.checks.certificate import broken
 from headgate.checks.router_ranges import ranges_of_all

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.integration.router import Router, event
-from tests.integration.spark import Pipeline
 from tests.integration.test_streaming import Stream
+from tests.support.pipeline import Pipeline
+from tests.support.router_job import Router, event
 
 from headgate.checks.router_ranges import ranges_of
 from headgate.local.process import wait_until

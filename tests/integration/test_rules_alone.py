@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.oracle import read_topic
-from tests.integration.reconcile import random_messages, reading
-from tests.integration.spark import Pipeline, create_topic, produce
 from tests.integration.test_sql_alone import spark_sql
+from tests.support.oracle import read_topic
+from tests.support.pipeline import Pipeline, create_topic, produce
+from tests.support.reconcile_job import random_messages, reading
 
 from headgate.checks.lake import Lake
 from headgate.cli.feed_rules import feeding_of, open_feed, open_rules, order_of, send

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.compile.rules.rule_sets import load
-from tests.unit.compile.rules.tables import script
+from tests.support.rule_files import load
+from tests.support.rule_tables import script
 
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.script import Script

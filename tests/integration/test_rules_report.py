@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.integration.quality import Quality
-from tests.integration.spark import Pipeline, Sent, create_topic, produce
+from tests.support.pipeline import Pipeline, Sent, create_topic, produce
+from tests.support.quality_job import Quality
 
 from headgate.checks.quality_report import QualityReport
 from headgate.checks.quality_report_files import make_and_write

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from pydantic import TypeAdapter
-from tests.integration.random_rules import COLUMNS, Asked, random_rows, random_rules
+from tests.support.random_rules import COLUMNS, Asked, random_rows, random_rules
 
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import judged

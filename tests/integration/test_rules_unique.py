@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.compile.rules.tables import LAKE, TOPIC, script, table
+from tests.support.rule_tables import LAKE, TOPIC, script, table
 
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.twin import judge_rows

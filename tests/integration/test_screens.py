@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.integration.api_server import FILTER, ROLES, RunningApi, agreeable_router, served
-from tests.integration.letters_table import Refused, environ_at, write_letters
-from tests.integration.shell import Shell
+from tests.support.api_server import FILTER, ROLES, RunningApi, agreeable_router, served
+from tests.support.command_line import Shell
+from tests.support.dead_letter_table import Refused, environ_at, write_letters
 
 from headgate.engine.topics import TopicSpec
 from headgate.settings import load_settings

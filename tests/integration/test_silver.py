@@ -12,8 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.integration.oracle import SilverOracle, silver_of, surrogate_key
-from tests.integration.played import (
+from tests.support.bronze_table import (
     Row,
     append,
     make_bronze,
@@ -21,7 +20,8 @@ from tests.integration.played import (
     sound_row,
     streaming,
 )
-from tests.integration.spark import Pipeline
+from tests.support.oracle import SilverOracle, silver_of, surrogate_key
+from tests.support.pipeline import Pipeline
 
 from headgate.checks.lake import Lake
 from headgate.compile import silver as silver_sql

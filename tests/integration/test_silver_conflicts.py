@@ -7,10 +7,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows, silver_of
-from tests.integration.played import append, make_bronze, sound_row
-from tests.integration.spark import TYPES, Interruption, Pipeline, StruckError, strike
+from tests.support.bronze_table import append, make_bronze, sound_row
+from tests.support.dataset_events import events
+from tests.support.oracle import bronze_rows, silver_of
+from tests.support.pipeline import TYPES, Interruption, Pipeline, StruckError, strike
 
 from headgate.engine.faults import Point
 from headgate.engine.iceberg import ManagedTable

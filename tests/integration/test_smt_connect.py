@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import RunningBroker
-from tests.integration.smt_rig import (
+from tests.support.connect_harness import (
     Rig,
     hash_of,
     headers_of,

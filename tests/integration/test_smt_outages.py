@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.conftest import RunningBroker
-from tests.integration.smt_rig import (
+from tests.support.connect_harness import (
     ROOT,
     Rig,
     hash_of,

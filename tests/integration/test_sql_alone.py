@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from tests.integration.spark import MORNING, SECOND, Pipeline, Sent, create_topic
+from tests.support.pipeline import MORNING, SECOND, Pipeline, Sent, create_topic
 
 from headgate.checks.lake import Lake
 from headgate.engine.java import find_java

@@ -14,11 +14,11 @@ from random import Random
 
 import pytest
 from tests.integration.conftest import RunningBroker
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import TYPES, Pipeline, create_topic
-from tests.integration.stack_kills import RECOVERY_SECONDS, STRIKES, Feeder, Stack
 from tests.integration.test_streaming import streaming
+from tests.support.dataset_events import events
+from tests.support.local_stack import RECOVERY_SECONDS, STRIKES, Feeder, Stack
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import TYPES, Pipeline, create_topic
 
 from headgate.engine.lease import active_engine
 from headgate.local.process import wait_until

@@ -12,9 +12,9 @@ from random import Random
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import (
+from tests.support.dataset_events import events
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import (
     SECOND,
     TYPES,
     Interruption,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.fakes.confluent import (
+from tests.support.fake_confluent import (
     ENVIRONMENT,
     KEY,
     ORGANIZATION,

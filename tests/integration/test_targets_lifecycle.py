@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.fakes.confluent import (
+from tests.support.control_plane import document, make_database
+from tests.support.fake_confluent import (
     ENVIRONMENT,
     KEY,
     ORGANIZATION,
@@ -15,7 +16,6 @@ from tests.fakes.confluent import (
     FakeConfluent,
     fake_confluent,
 )
-from tests.unit.control.control_room import document, make_database
 
 from headgate.control.deploying import AGREE_EVERY, Reconciler
 from headgate.control.identity.model import Identity

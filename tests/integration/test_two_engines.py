@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from tests.integration.events import events
-from tests.integration.oracle import bronze_rows
-from tests.integration.spark import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
+from tests.support.dataset_events import events
+from tests.support.oracle import bronze_rows
+from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
 
 from headgate.engine.faults import Faults, Point
 from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable

@@ -9,9 +9,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.events import compact, event
-from tests.integration.hostile import KINDS
-from tests.integration.spark import FILTERS, MANIFEST, ROOT
+from tests.support.dataset_events import compact, event
+from tests.support.hostile_records import KINDS
+from tests.support.pipeline import FILTERS, MANIFEST, ROOT
 
 from headgate.compile.dataset import BRONZE_BATCH, compile_dataset
 from headgate.compile.script import parse_script

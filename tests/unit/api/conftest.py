@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.api.asked import Asked, asked, people
+from tests.support.api_client import Asked, asked, people
 
 
 @pytest.fixture(scope="session")

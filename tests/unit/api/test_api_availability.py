@@ -18,7 +18,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, Asked
 
 from headgate.api import events, manners, served
 from headgate.api.places import GIT, MOST, MOST_OF_A_CALLER, MOST_WRONG_KEYS, STREAMS, WrongKeys

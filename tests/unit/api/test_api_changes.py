@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, Asked
 
 from headgate.control.deploying import Reconciler
 from headgate.store.answers import KEPT_FOR, UNDER_WAY_FOR, AnswerStore

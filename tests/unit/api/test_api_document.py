@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.api.asked import Asked
+from tests.support.api_client import Asked
 from tools.openapi import FILE, written
 
 from headgate.control.identity.policy import PUBLIC

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, Asked
 
 from headgate.control.deploying import Reconciler
 from headgate.control.targets.open import open_targets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, Asked
 
 from headgate.api.server import refuse_strangers
 from headgate.control.identity.policy import OPERATIONS, READS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy.exc import OperationalError
-from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, Asked
 
 from headgate.api.manners import MOST_BYTES
 from headgate.api.places import DRY_RUNS

@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.mutations import mutated
-from tests.unit.api.asked import FILTER, FILTERS, ONE, Asked, asked, people
+from tests.support.api_client import FILTER, FILTERS, ONE, Asked, asked, people
+from tests.support.document_mutations import mutated
 
 from headgate.api import dlq, drift
 from headgate.control.git.mending import Mended

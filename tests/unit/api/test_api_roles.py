@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import APIRouter
-from tests.unit.api.asked import Asked
+from tests.support.api_client import Asked
 
 from headgate.api import app as app_module
 from headgate.api.guard import allowed

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.unit.api.asked import FILTER, FILTERS, ONE, asked
+from tests.support.api_client import FILTER, FILTERS, ONE, asked
 
 CANARY = "canary-7f3a91"
 PASSWORDS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS, declare
-from tests.unit.store.store_batches import TIME
+from tests.support.ledger_rows import TIME
+from tests.support.manifests import ORDERS, declare
 
 from headgate.checks.drift import Brought, manifest_lines, plain_name, report
 from headgate.compile.evolution import evolved_column

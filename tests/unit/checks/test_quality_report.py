@@ -10,7 +10,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from tests.unit.checks.quality_runs import (
+from tests.support.quality_evidence import (
     CANARY,
     HOSTILE,
     NOON,

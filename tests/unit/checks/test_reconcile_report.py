@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.checks.reconcile_runs import HOSTILE, NOON, STATUSES, evidence, header
+from tests.support.reconcile_evidence import HOSTILE, NOON, STATUSES, evidence, header
 
 from headgate.checks.reconcile_report import Objective, ReconcileReport
 from headgate.checks.reconcile_report_html import colour_of, report_html

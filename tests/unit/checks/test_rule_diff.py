@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.checks.quality_runs import CANARY, NOON, judged, rule_table
+from tests.support.quality_evidence import CANARY, NOON, judged, rule_table
 
 from headgate.checks.rule_diff import RuleDiff, row_changes, rule_changes
 from headgate.checks.rule_diff_read import rows_of_file

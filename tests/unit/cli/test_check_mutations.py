@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
-from tests.mutations import ODD_JSON, ODD_YAML, mutated, replaced
+from tests.support.document_mutations import ODD_JSON, ODD_YAML, mutated, replaced
 
 from headgate.axes import NAMES
 from headgate.cli.main import cli

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
-from tests.unit.feeds import odd_files as odd
+from tests.support import parquet_files as odd
 
 from headgate.cli.main import cli
 from headgate.errors import HeadgateError, OperationError, UsageError

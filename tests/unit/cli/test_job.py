@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.ledger_rows import Clock
 from tests.unit.store.conftest import clock, made, store
-from tests.unit.store.store_batches import Clock
 
 from headgate.checks.lag import Lag, PartitionLag
 from headgate.cli import job_mend, job_report, job_show, job_stream

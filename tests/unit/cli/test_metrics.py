@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.unit.metrics.window_rows import JOB, NOW, SHAPE, at, batch
+from tests.support.metric_windows import JOB, NOW, SHAPE, at, batch
 from tests.unit.store.conftest import clock, made, store
 
 from headgate.cli.main import cli

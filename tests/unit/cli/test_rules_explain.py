@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.unit.checks.quality_runs import NOON, batch
+from tests.support.quality_evidence import NOON, batch
 
 from headgate.cli.main import cli
 from headgate.errors import UsageError

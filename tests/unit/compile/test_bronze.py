@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.unit.compile.manifests import ORDERS, compiled, declare, selected
+from tests.support.manifests import ORDERS, compiled, declare, selected
 
 from headgate.compile.bronze import REASONS, json_schema, json_type, refusals, unread_fields
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING

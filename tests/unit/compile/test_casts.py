@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS, compiled
+from tests.support.manifests import ORDERS, compiled
 
 from headgate.compile.casts import tried, tried_of_any
 from headgate.compile.dataset import SILVER

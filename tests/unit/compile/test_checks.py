@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS, compiled
+from tests.support.manifests import ORDERS, compiled
 
 from headgate.errors import DeclarationError, Fault
 

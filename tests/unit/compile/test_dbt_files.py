@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import yaml
-from tests.unit.compile.manifests import ORDERS, ROOT, declare
+from tests.support.manifests import ORDERS, ROOT, declare
 
 from headgate.compile.dbt_files import model_tests, source_entry
 from headgate.compile.promises import promises

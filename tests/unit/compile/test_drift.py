@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS, compiled, declare, layouts, selected
+from tests.support.manifests import ORDERS, compiled, declare, layouts, selected
 
 from headgate.compile.bronze import OWN_NAMES
 from headgate.compile.dataset import BRONZE_BATCH, evolved_bronze

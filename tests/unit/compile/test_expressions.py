@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS
+from tests.support.manifests import ORDERS
 
 from headgate.compile.expressions import load_checked
 from headgate.errors import DeclarationError, Fault

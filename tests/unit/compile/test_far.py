@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS, compiled, declare
+from tests.support.manifests import ORDERS, compiled, declare
 
 from headgate.compile.bronze import refusals
 from headgate.compile.dataset import BRONZE_BATCH

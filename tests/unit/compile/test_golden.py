@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ROOT, layouts
+from tests.support.manifests import ROOT, layouts
 
 from headgate.compile.dataset import PLACEHOLDERS, compile_dataset
 from headgate.jobs.declaration import compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS, compiled
+from tests.support.manifests import ORDERS, compiled
 
 from headgate.compile.dataset import BRONZE_BATCH, SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
 from headgate.compile.edited import check_edited

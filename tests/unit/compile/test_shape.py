@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.manifests import ORDERS, declare
+from tests.support.manifests import ORDERS, declare
 
 from headgate.compile.bronze import json_type
 from headgate.compile.bronze import shape as shape_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
-from tests.unit.compile.manifests import ORDERS, compiled, selected
+from tests.support.manifests import ORDERS, compiled, selected
 
 from headgate.compile.backfill import columns_as
 from headgate.compile.dataset import SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL

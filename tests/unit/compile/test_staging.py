@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.unit.compile.manifests import ORDERS, ROOT, compiled
+from tests.support.manifests import ORDERS, ROOT, compiled
 
 from headgate.compile.staging import quoted
 from headgate.jobs.declaration import compiled as compiled_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import Connection, create_engine, delete, insert, select, update
-from tests.unit.control.control_room import ANN, BOB, Room, document, make_database
+from tests.support.control_plane import ANN, BOB, Room, document, make_database
 
 from headgate.cli.main import cli
 from headgate.control.audit import (

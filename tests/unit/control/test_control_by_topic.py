@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.unit.control.control_room import ANN, BOB, Clock, document, make_database
+from tests.support.control_plane import ANN, BOB, Clock, document, make_database
 
 from headgate.control.deploying import Reconciler
 from headgate.control.service import FilterService

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.control.control_room import ANN, BOB, CAT, Room, document, make_database
+from tests.support.control_plane import ANN, BOB, CAT, Room, document, make_database
 
 from headgate.control.identity.model import Identity
 from headgate.control.lifecycle import LEGAL, allowed

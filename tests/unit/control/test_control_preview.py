@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.unit.control.control_room import ANN, Room, document, make_database
+from tests.support.control_plane import ANN, Room, document, make_database
 
 from headgate.control.identity.model import ROLES, Identity
 from headgate.control.masking import is_tagged, masked_header

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.control.control_room import ANN, BOB, ENGINE, Room, document, make_database
+from tests.support.control_plane import ANN, BOB, ENGINE, Room, document, make_database
 from tests.unit.control.test_control_by_topic import NAME, ByTopic
 
 from headgate.compile.filters import flink

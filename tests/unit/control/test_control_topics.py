@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.control.control_room import ANN, BOB, Room, document, make_database
+from tests.support.control_plane import ANN, BOB, Room, document, make_database
 
 from headgate.control.topics import ReservedTopics
 from headgate.errors import ConflictError, DeclarationError

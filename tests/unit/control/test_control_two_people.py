@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.unit.control.control_room import make_database
-from tests.unit.control.control_walk import Walk
+from tests.support.control_plane import make_database
+from tests.support.control_walk import Walk
 
 from headgate.control import approvals, ordering, revisions, service, submitting
 from headgate.store.control import Change

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.control.control_room import make_database
+from tests.support.control_plane import make_database
 
 from headgate.control.targets.engine import EngineTarget
 from headgate.control.targets.model import Deployment, Held, State

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JNetworkError
+from tests.support.ledger_rows import Clock
 from tests.unit.store.conftest import clock, made, store
-from tests.unit.store.store_batches import Clock
 
 from headgate.engine import controller as controller_module
 from headgate.engine.context import Job, RunContext

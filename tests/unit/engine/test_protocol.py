@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from tests.support.ledger_rows import intent, topic
 from tests.unit.store.conftest import clock, made, store
-from tests.unit.store.store_batches import intent, topic
 
 from headgate.engine.faults import Faults
 from headgate.engine.iceberg import AlreadyPublishedError

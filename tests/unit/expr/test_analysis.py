@@ -5,7 +5,7 @@ from random import Random
 from types import FrameType
 
 import pytest
-from tests.unit.expr.random_conditions import COLUMNS, random_text, rows
+from tests.support.random_conditions import COLUMNS, random_text, rows
 
 from headgate.expr.analysis import Finding, Named, analyse
 from headgate.expr.analysis.read import Reader

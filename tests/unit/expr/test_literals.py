@@ -5,7 +5,7 @@ from decimal import Decimal
 from math import inf, nan
 
 import pytest
-from tests.unit.expr.random_exprs import HOSTILE_TEXTS
+from tests.support.random_expressions import HOSTILE_TEXTS
 
 from headgate.expr.literals import LiteralValue, spark_identifier, spark_literal
 from headgate.expr.parse import parse_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.expr.random_exprs import COLUMNS
+from tests.support.random_expressions import COLUMNS
 
 from headgate.expr.faults import ExprError
 from headgate.expr.forms import FORMS

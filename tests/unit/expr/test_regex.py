@@ -5,7 +5,7 @@ import time
 from random import Random
 
 import pytest
-from tests.unit.expr.random_regexes import (
+from tests.support.random_regexes import (
     accepted_patterns,
     found_in,
     hostile_texts,

@@ -4,7 +4,7 @@ from random import Random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.expr.random_exprs import COLUMNS, KINDS, random_condition, random_expr
+from tests.support.random_expressions import COLUMNS, KINDS, random_condition, random_expr
 
 from headgate.expr.parse import parse_condition, parse_value
 from headgate.expr.spark import to_spark

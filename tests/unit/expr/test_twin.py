@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.unit.expr.random_exprs import COLUMNS, KINDS, random_expr
-from tests.unit.expr.random_rows import BATCH_TIME, random_rows
+from tests.support.random_expressions import COLUMNS, KINDS, random_expr
+from tests.support.random_rows import BATCH_TIME, random_rows
 
 from headgate.expr.parse import parse_value
 from headgate.expr.spark import to_spark

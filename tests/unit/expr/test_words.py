@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.expr.random_exprs import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
+from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
 
 from headgate.expr.parse import parse_condition
 from headgate.expr.spark import BATCH_TIME

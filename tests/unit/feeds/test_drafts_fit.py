@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.feeds import odd_files as odd
+from tests.support import parquet_files as odd
 
 from headgate.cli.draft_files import DraftFiles
 from headgate.errors import OperationError

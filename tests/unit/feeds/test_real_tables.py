@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.feeds.real_tables import write_real_table
+from tests.support.nycflights import write_real_table
 
 from headgate.feeds.profile.draft import Draft
 from headgate.feeds.profile.draw_up import Wishes, draw_up

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.fixtures import make_parquet
-from tests.unit.feeds import odd_files
-from tests.unit.feeds.real_tables import write_real_table
+from tests.support import parquet_files
+from tests.support.nycflights import write_real_table
 
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.rules.model import JudgedTable
@@ -192,7 +192,7 @@ def test_the_trips_give_valid_rules(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 300])
 def test_a_file_of_every_kind_gives_valid_rules(rows: int, tmp_path: Path) -> None:
-    file = odd_files.write(tmp_path / "kinds.parquet", odd_files.every_kind(rows))
+    file = parquet_files.write(tmp_path / "kinds.parquet", parquet_files.every_kind(rows))
     # A file without rows tells nothing of which a rule could be made.
     assert bool(checked(of(file), tmp_path).rules) == (rows > 0)
 

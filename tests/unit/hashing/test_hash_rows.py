@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.hashing.hash_meaning import KINDS, meaning, pairs
-from tests.unit.hashing.hash_reader import Reader
+from tests.support.hash_oracle import KINDS, meaning, pairs
+from tests.support.hash_text_reader import Reader
 from tools.hash_vectors import MOVED
 
 from headgate.errors import RowRefusedError

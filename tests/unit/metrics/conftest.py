@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine
-from tests.unit.metrics.window_rows import Clock
+from tests.support.metric_windows import Clock
 
 from headgate.store.ops import OpsStore
 from headgate.store.tables import metadata

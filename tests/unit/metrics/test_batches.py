@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.metric_windows import JOB, RECORD, SHAPE, Clock, at, batch
 from tests.unit.metrics.test_sinks import Kept
-from tests.unit.metrics.window_rows import JOB, RECORD, SHAPE, Clock, at, batch
 
 from headgate.metrics.dogstatsd import encoded
 from headgate.metrics.emit import Emitter

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.metrics.window_rows import FEW_ROWS, RECORD
+from tests.support.metric_windows import FEW_ROWS, RECORD
 
 from headgate.metrics.dogstatsd import DATAGRAM_BYTES, encoded, named, packed, tag
 from headgate.metrics.sinks import Change

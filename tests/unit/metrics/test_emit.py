@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tests.unit.metrics.window_rows import JOB, NOW, SHAPE, Clock, at, batch
+from tests.support.metric_windows import JOB, NOW, SHAPE, Clock, at, batch
 
 from headgate.metrics.emit import AT_ONCE, Emitter
 from headgate.metrics.windows import WindowSums, restored

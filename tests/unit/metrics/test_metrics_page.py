@@ -3,7 +3,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from tests.unit.metrics.window_rows import NOON, RECORD
+from tests.support.metric_windows import NOON, RECORD
 
 from headgate.compile.rules.metrics import TOTALS
 from headgate.metrics.batches import BatchRecord, batch_fields

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.metrics.window_rows import JOB, SHAPE, Clock, at, batch
+from tests.support.metric_windows import JOB, SHAPE, Clock, at, batch
 
 from headgate.metrics import gauges, names
 from headgate.metrics.emit import Emitter

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.metrics.window_rows import JOB, SHAPE, Clock, at, batch
+from tests.support.metric_windows import JOB, SHAPE, Clock, at, batch
 
 from headgate.errors import UnavailableError
 from headgate.metrics.emit import Emitter

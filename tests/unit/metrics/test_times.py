@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.metrics.window_rows import JOB, NOON, NOW, SHAPE, Clock
+from tests.support.metric_windows import JOB, NOON, NOW, SHAPE, Clock
 
 from headgate.metrics.emit import Emitter
 from headgate.metrics.times import END, EPOCH, FIRST, LAST, earlier, later, moment

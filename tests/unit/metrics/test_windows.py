@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import orjson
 import pytest
-from tests.unit.metrics.window_rows import FEW_ROWS, JOB, NOON, RECORD, SHAPE, at
+from tests.support.metric_windows import FEW_ROWS, JOB, NOON, RECORD, SHAPE, at
 
 from headgate.metrics.windows import (
     WindowSums,

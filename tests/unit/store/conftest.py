@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
-from tests.unit.store.store_batches import Clock
+from tests.support.ledger_rows import Clock
 
 from headgate.store.database import HEAD
 from headgate.store.ops import OpsStore

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.store.store_batches import intent, outcome, table, topic
+from tests.support.ledger_rows import intent, outcome, table, topic
 
 from headgate.store.coverage import coverage, gaps, overlaps, since_rebuild, span
 from headgate.store.model import LedgerRow, Range

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.unit.store.store_batches import TIME, intent, topic
+from tests.support.ledger_rows import TIME, intent, topic
 
 from headgate.store.drift import LONGEST_NAME
 from headgate.store.model import DriftKind, FieldDrift, Intent

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.store.store_batches import Clock
+from tests.support.ledger_rows import Clock
 
 from headgate.errors import LeaseLostError
 from headgate.store.ops import OpsStore

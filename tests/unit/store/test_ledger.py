@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.store.store_batches import intent, outcome, table, topic
+from tests.support.ledger_rows import intent, outcome, table, topic
 
 from headgate.errors import BatchRefusedError
 from headgate.store.ops import OpsStore

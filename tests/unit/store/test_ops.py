@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
-from tests.unit.store.store_batches import Clock
+from tests.support.ledger_rows import Clock
 
 from headgate.cli import main
 from headgate.errors import SettingsError, UnavailableError

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.store.store_batches import Clock, intent, outcome, topic
+from tests.support.ledger_rows import Clock, intent, outcome, topic
 
 from headgate.store import windows
 from headgate.store.model import Closing, Judged, LedgerRow, RuleCount, TouchedWindow, Window

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.unit.expr.hostile import hostile_texts
+from tests.support.hostile_texts import hostile_texts
 from tests.unit.spec.test_filter import DEALER, EVERYTHING, ROOT
 
 from headgate.compile.filters.alone import alone_sql

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.unit.compile.filters.random_filters import ODD_RECORDS, random_filter, random_record
-from tests.unit.expr.hostile import hostile_texts
+from tests.support.hostile_texts import hostile_texts
+from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
 from tests.unit.spec.test_filter import DEALER, ROOT
 
 from headgate.compile.filters.compile import compile_filter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.unit.compile.rules.tables import compiled
+from tests.support.rule_tables import compiled
 
 from headgate.compile.reconcile.judging import rule_struct
 from headgate.compile.reconcile.tables import CHANGES, STATES

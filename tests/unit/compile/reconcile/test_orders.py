@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 import pytest
-from tests.integration.reconcile_messages import START, Message, drawn
+from tests.support.reconcile_messages import START, Message, drawn
 
 from headgate.compile.reconcile.state import State, merge, merge_all
 from headgate.compile.reconcile.verdict import Limits, Verdict, judge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.unit.compile.rules.tables import script, table
+from tests.support.rule_tables import script, table
 
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.rules.model import JudgedTable

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.rules.tables import LAKE, compiled, script, table
+from tests.support.rule_tables import LAKE, compiled, script, table
 
 from headgate.compile.rules import compile as compile_module
 from headgate.compile.rules.compile import compile_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.unit.compile.rules.tables import ROOT, compiled, shipped
+from tests.support.rule_tables import ROOT, compiled, shipped
 
 from headgate.compile.render import Template
 from headgate.compile.rules.compile import compile_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.unit.compile.rules.tables import HEAD, LAKE, TOPIC, script
+from tests.support.rule_tables import HEAD, LAKE, TOPIC, script
 
 from headgate.compile.casts import tried_of_any
 from headgate.compile.far import condition

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.expr.random_exprs import HOSTILE_TEXTS
+from tests.support.random_expressions import HOSTILE_TEXTS
 
 from headgate.compile.fragments import comment
 from headgate.compile.rules.compile import compile_table

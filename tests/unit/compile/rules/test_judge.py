@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.rules.rule_sets import ONE, PAIR, condition, faults, load, one_rule
+from tests.support.rule_files import ONE, PAIR, condition, faults, load, one_rule
 
 from headgate.compile.rules.judge import judged, judged_table
 from headgate.errors import DeclarationError

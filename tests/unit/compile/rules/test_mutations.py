@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from tests.unit.compile.rules.rule_sets import ONE, PAIR
+from tests.support.rule_files import ONE, PAIR
 
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import JudgedFile, load_judged

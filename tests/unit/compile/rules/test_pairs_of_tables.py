@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.rules.rule_sets import load
-from tests.unit.compile.rules.tables import script
+from tests.support.rule_files import load
+from tests.support.rule_tables import script
 
 from headgate.compile.rules.model import JudgedTable
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.rules.rule_sets import ONE, PAIR, load
+from tests.support.rule_files import ONE, PAIR, load
 
 from headgate.compile.rules.judge import judged
 from headgate.compile.rules.model import JudgedTable

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.compile.rules.rule_sets import condition, faults, one_rule
+from tests.support.rule_files import condition, faults, one_rule
 
 REGEX = "type: regex, field: email, pattern: '^a+$'"
 

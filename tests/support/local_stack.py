@@ -20,10 +20,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
-from tests.integration.events import events
-from tests.integration.hostile import REFUSALS
-from tests.integration.oracle import Record, bronze_rows, silver_of, typed
-from tests.integration.spark import JVM, ROOT, TYPES, Pipeline, create_topic, environment
+from tests.support.dataset_events import events
+from tests.support.hostile_records import REFUSALS
+from tests.support.oracle import Record, bronze_rows, silver_of, typed
+from tests.support.pipeline import JVM, ROOT, TYPES, Pipeline, create_topic, environment
 
 from headgate.checks.certificate import broken
 from headgate.checks.lag import rows_behind

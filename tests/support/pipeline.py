@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.oracle import Record, read_topic
+from tests.support.oracle import Record, read_topic
 
 from headgate.axes import NAMES
 from headgate.engine.faults import VARIABLE, Faults, Point

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.integration.oracle import Record, read_topic
-from tests.integration.spark import LETTER_COLUMNS, Letter, Pipeline, Sent
+from tests.support.oracle import Record, read_topic
+from tests.support.pipeline import LETTER_COLUMNS, Letter, Pipeline, Sent
 
 from headgate.control.recent import KafkaRecent
 from headgate.engine.faults import Faults

@@ -6,7 +6,7 @@ import json
 from random import Random
 from typing import Any
 
-from tests.unit.expr.random_exprs import HOSTILE_TEXTS
+from tests.support.random_expressions import HOSTILE_TEXTS
 
 from headgate.spec.filter import Filter
 from headgate.spec.filter_loader import parse_filter

@@ -11,7 +11,7 @@ from headgate.compile.rules.model import JudgedTable
 from headgate.compile.script import Script, parse_script
 from headgate.spec.rules_loader import find_table, load_rules
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[2]
 HEAD = """
 version: 2
 metadata: {env: test, pipeline: tests}

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.unit.control.control_room import Room, document
+from tests.support.control_plane import Room, document
 
 from headgate.control.faults import ControlFaults, Point
 from headgate.control.identity.model import Identity

@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import inf, nan
 from random import Random
 
-from tests.unit.expr.random_exprs import COLUMNS, HOSTILE_TEXTS
+from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS
 
 from headgate.expr.literals import spark_literal
 from headgate.expr.twin import Value

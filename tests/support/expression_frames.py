@@ -9,8 +9,8 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.expr.random_exprs import COLUMNS
-from tests.unit.expr.random_rows import BATCH_TIME, Row, spark_value
+from tests.support.random_expressions import COLUMNS
+from tests.support.random_rows import BATCH_TIME, Row, spark_value
 
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.spark import to_spark

@@ -13,7 +13,7 @@ from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 from headgate.spec.loader import load_dataset
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 ORDERS = dedent("""\
     name: orders
     topic: ${TOPIC}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.unit.expr.random_exprs import HOSTILE_TEXTS
+from tests.support.random_expressions import HOSTILE_TEXTS
 
 LONG = 64 * 1024
 _PIECES = (

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.integration.api_server import RunningApi
+from tests.support.api_server import RunningApi
 
 from headgate.cli import main as command_line
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine, text
-from tests.unit.store.store_batches import Clock
+from tests.support.ledger_rows import Clock
 
 from headgate.control.deploying import Reconciler
 from headgate.control.faults import ControlFaults

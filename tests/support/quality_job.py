@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from tests.integration.oracle import Record
-from tests.integration.spark import MORNING, Pipeline, Sent
+from tests.support.oracle import Record
+from tests.support.pipeline import MORNING, Pipeline, Sent
 
 from headgate.store.model import RuleCount
 

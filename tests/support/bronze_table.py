@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from tests.integration.spark import Pipeline
+from tests.support.pipeline import Pipeline
 
 from headgate.compile.dataset import BRONZE_BATCH
 from headgate.engine.iceberg import ManagedTable

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from tests.integration.oracle import Record, read_topic
-from tests.integration.spark import MORNING, Pipeline, Sent, create_topic, produce
+from tests.support.oracle import Record, read_topic
+from tests.support.pipeline import MORNING, Pipeline, Sent, create_topic, produce
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.integration.events import compact, event
+from tests.support.dataset_events import compact, event
 
 ACCEPTED, REFUSED = "accepted", "refused"
 Make = Callable[[Random], bytes]

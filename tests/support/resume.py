@@ -1,4 +1,4 @@
-"""`pytest -p tests.resume`: a run that was broken off or failed goes on with what has not passed yet.
+"""`pytest -p tests.support.resume`: a run that was broken off or failed goes on with what has not passed yet.
 
 What has passed is kept in .headgate/tests-passed.txt, of one state of the work tree: after any change,
 and after a run in which nothing failed, all begins anew.
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILE = Path(".headgate") / "tests-passed.txt"
 
 
