@@ -29,6 +29,8 @@ TABLE ?= customer
 # Two broker-and-Spark pairs at once; each file of tests stays in one of them. Files are taken in the
 # order given, so that the long ones do not come last and leave a worker idle.
 WORKERS ?= 2
+JUNIT = build/tests/junit.xml
+TIMED = -p tests.support.durations --junitxml $(JUNIT) --durations 20
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
 
@@ -257,7 +259,10 @@ docs: $(READY) ## write the generated reference pages
 ##@ Tests and measurements
 
 test: $(DEV) $(PREPARED) ## everything quick: unit and integration
-	$(PYTEST) $(SIDE_BY_SIDE) tests/integration tests/unit -m "not slow"
+	$(PYTEST) $(SIDE_BY_SIDE) $(TIMED) tests/integration tests/unit -m "not slow"
+
+test-durations: test ## run the quick tests and write where their time goes
+	$(BIN)/python tools/test_durations.py $(JUNIT)
 
 test-unit: $(DEV) ## unit tests alone, two minutes
 	$(PYTEST) tests/unit -q -m "not slow"
