@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,6 +42,26 @@ def exhaust_heap(pipeline: Pipeline, jvm: int) -> None:
     assert command.returncode == 8, talk
     assert "the engine does not answer" in talk
     assert "Traceback" not in talk
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_call_that_the_jvm_cuts_off_prints_no_trace(caplog: pytest.LogCaptureFixture) -> None:
+    """Which of py4j's loggers reports it depends on when the JVM ends; this is the root logger's."""
+    from py4j.java_gateway import GatewayClient, GatewayParameters
+
+    def answer_nothing() -> None:
+        connection, _ = jvm.accept()
+        connection.recv(100)
+        connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as jvm:
+        thread = threading.Thread(target=answer_nothing)
+        thread.start()
+        client = GatewayClient(gateway_parameters=GatewayParameters(port=jvm.getsockname()[1]))
+        client.send_command("c\nt\nname\ne\n", retry=False)
+        thread.join()
+        client.close()
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(

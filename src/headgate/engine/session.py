@@ -80,8 +80,14 @@ def start_session(
     # PySpark prints each failed statement with its JVM trace; the error itself says enough.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     # py4j prints a trace for every call into a JVM that is gone; the error itself is raised.
+    # A call cut off while it is under way is logged by the root logger, not by py4j's own.
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_from_py4j)
     return session
+
+
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 @contextmanager
