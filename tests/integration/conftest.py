@@ -3,106 +3,35 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.pipeline import JVM, ROOT, Pipeline, create_topic
 from tests.support.postgres import place_in
+from tests.support.services import RunningBroker, start_broker, start_service
 
-from headgate.engine.topics import Topics, TopicSpec
-from headgate.errors import UnavailableError
 from headgate.feeds.connect.build import build_plugins
 from headgate.feeds.events.database import Place
-from headgate.local import kafka
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
-from headgate.local.process import Child, any_port, wait_until
-from headgate.local.service import Running, Service
+from headgate.local.service import Running
+from headgate.settings import Settings
+from headgate.store.ops import OpsStore
 
-# Each waits only until its service answers; beside other tests a JVM may take minutes to start.
-READY_SECONDS = 240
-# Between the choice of a port and the start of a server on it somebody else may take it.
-TRIES, PORT_TAKEN = 3, "its port is in use"
-Kind = TypeVar("Kind", bound=Service)
-
-from tests.support.pipeline import *  # noqa: F403, E402  # pytest finds fixtures by their names in this module
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-@dataclass
-class RunningBroker:
-    """A broker of this test session that tests may also kill and start again."""
-
-    broker: kafka.Broker
-    runtime: kafka.Runtime
-    child: Child
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    @property
-    def bootstrap(self) -> str:
-        return self.broker.bootstrap
-
-    @property
-    def topics(self) -> Topics:
-        return Topics(self.bootstrap)
-
-    def new_topic(self, partitions: int = 1, prefix: str = "topic") -> str:
-        """A topic of its own for one test."""
-        name = f"{prefix}-{next(self._numbers)}"
-        self.topics.create([TopicSpec(name, partitions, retention_days=1)])
-        return name
-
-    def kill(self) -> None:
-        """What `kill -9` does."""
-        self.child.kill()
-
-    def restart(self) -> None:
-        """Start it again on the same ports and data, and wait until it answers."""
-        self.child = start(self.broker, self.runtime)
-
-    def stop(self) -> None:
-        kafka.stop(self.broker, self.runtime, self.child)
-
-
-def tried(broker: kafka.Broker, runtime: kafka.Runtime) -> tuple[Child, str]:
-    """The broker's process once it answers, or why it did not."""
-    child = Child(kafka.command(broker, runtime))
-    if not wait_until(lambda: kafka.ready(broker) or child.exit_code is not None, READY_SECONDS):
-        child.kill()
-    if child.exit_code is None:
-        return child, ""
-    why, _ = kafka.why_it_ended(broker.log, child.exit_code, child.log_from)
-    return child, why
-
-
-def start(broker: kafka.Broker, runtime: kafka.Runtime) -> Child:
-    child, why = tried(broker, runtime)
-    assert not why, f"the broker did not start: {why}"
-    return child
-
-
-def start_broker(home: Path, tries: int = TRIES) -> RunningBroker:
-    port = any_port()
-    place = kafka.Broker(home / "kafka", port, any_port([port]), home / "logs" / "broker.log")
-    runtime = kafka.kafka_runtime()
-    kafka.prepare(place, runtime)
-    child, why = tried(place, runtime)
-    if why == PORT_TAKEN and tries > 1:
-        return start_broker(home, tries - 1)
-    assert not why, f"the broker did not start: {why}"
-    return RunningBroker(place, runtime, child)
-
-
-def started(make: Callable[[], Kind], tries: int = TRIES) -> Running[Kind]:
-    """The service that is made, running; each that is made chooses its own ports."""
-    try:
-        return Running(make(), READY_SECONDS).start()
-    except UnavailableError as error:
-        if error.why != PORT_TAKEN or tries == 1:
-            raise
-    return started(make, tries - 1)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """py4j closes the sockets of `collect` only when they are garbage: any later test may see it."""
+    for item in items:
+        if "integration" in item.path.parts:
+            for warning in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +58,7 @@ def private_broker(tmp_path: Path) -> Iterator[RunningBroker]:
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[CassandraServer]]:
     """The session's Cassandra, started by the first test that asks for it."""
     folder = tmp_path_factory.mktemp("the cassandra")
-    with started(lambda: CassandraServer(folder)) as node:
+    with start_service(lambda: CassandraServer(folder)) as node:
         yield node
 
 
@@ -140,14 +69,14 @@ def connect(
     """The session's Kafka Connect, with our own plugins, on the session's broker."""
     plugins = build_plugins(Path("connect")).folder
     folder = tmp_path_factory.mktemp("the connect")
-    with started(lambda: ConnectServer(folder, broker.bootstrap, plugins)) as worker:
+    with start_service(lambda: ConnectServer(folder, broker.bootstrap, plugins)) as worker:
         yield worker
 
 
 @pytest.fixture
 def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
     """A Cassandra for one test that kills it."""
-    with started(lambda: CassandraServer(tmp_path / "cassandra")) as node:
+    with start_service(lambda: CassandraServer(tmp_path / "cassandra")) as node:
         yield node
 
 
@@ -155,7 +84,7 @@ def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[PostgresServer]]:
     """A PostgreSQL for the tests of one file."""
     folder = tmp_path_factory.mktemp("the postgres")
-    with started(lambda: PostgresServer(folder)) as server:
+    with start_service(lambda: PostgresServer(folder)) as server:
         yield server
 
 
@@ -163,3 +92,61 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[Postg
 def events_place(postgres: Running[PostgresServer]) -> Place:
     """Where clients find the events' database of that PostgreSQL."""
     return place_in(postgres.service)
+
+
+@pytest.fixture(scope="session")
+def lake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the shared session's catalog and warehouse are."""
+    # With a blank, as in many a path: whatever runs on this home has to cope with it.
+    return tmp_path_factory.mktemp("the lake")
+
+
+@pytest.fixture(scope="session")
+def spark(lake_home: Path) -> Iterator[SparkSession]:
+    """The one session of this test run."""
+    from headgate.engine.session import start_session, stop_session
+
+    session = start_session(Settings(root=lake_home, home=lake_home, **JVM))
+    yield session
+    stop_session(session)
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def new_pipeline(
+    spark: SparkSession, broker: RunningBroker, lake_home: Path, tmp_path: Path
+) -> Iterator[Callable[..., Pipeline]]:
+    """Makes pipelines; `largest` is the topic's limit for a message."""
+    made: list[Pipeline] = []
+
+    def make(partitions: int = 2, largest: int = 1_048_588, **declared: str) -> Pipeline:
+        name = f"p{next(_numbers)}"
+        root = tmp_path / name
+        shutil.copytree(ROOT / "datasets" / "_template", root / "datasets" / "_template")
+        create_topic(broker.bootstrap, name, partitions, largest)
+        create_topic(broker.bootstrap, f"{name}-dlq", 1, 1_048_588)
+        settings = Settings(
+            root=root,
+            home=lake_home,
+            dataset=name,
+            topic=name,
+            dlq_topic=f"{name}-dlq",
+            bootstrap_servers=broker.bootstrap,
+            ops_store_url=f"sqlite:///{root}/ops.db",
+            **JVM,
+        )
+        pipeline = Pipeline(name, settings, OpsStore.open(settings.ops_store_url), spark)
+        pipeline.declare(**declared)
+        made.append(pipeline)
+        return pipeline
+
+    yield make
+    for pipeline in made:
+        pipeline.store.close()
+
+
+@pytest.fixture
+def pipeline(new_pipeline: Callable[..., Pipeline]) -> Pipeline:
+    return new_pipeline()

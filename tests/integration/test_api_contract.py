@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
-from tests.integration.conftest import RunningBroker
 from tests.support.api_server import FILTER, RunningApi, running
 from tests.support.postgres import ops_store_in
+from tests.support.services import RunningBroker
 
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running

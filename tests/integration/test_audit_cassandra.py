@@ -12,9 +12,10 @@ from headgate.feeds.audit import Copied, copy_audit
 from headgate.feeds.cassandra import Place, session_at
 
 if TYPE_CHECKING:
-    from tests.integration.conftest import Running, RunningBroker
+    from tests.support.services import RunningBroker
 
     from headgate.local.cassandra import CassandraServer
+    from headgate.local.service import Running
 
 TABLE, TOPIC = "told.audit", "told-audit"
 

@@ -7,12 +7,11 @@ import threading
 from collections.abc import Callable
 from random import Random
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from tests.support.dataset_events import compact, event, events
 from tests.support.oracle import bronze_rows
-from tests.support.pipeline import TYPES, Pipeline, Sent
+from tests.support.pipeline import TYPES, Pipeline, Sent, produce_in_transaction
 
 from headgate.engine.topics import Topics
 from headgate.jobs.bronze import run_bronze
@@ -173,30 +172,16 @@ def test_a_partition_that_is_added_later_is_read_from_its_beginning(pipeline: Pi
 
 def test_what_transactions_leave_in_the_topic_is_counted_as_gaps(pipeline: Pipeline) -> None:
     bootstrap = str(pipeline.settings.bootstrap_servers)
-    in_transaction(bootstrap, pipeline.topic, events(1, 10), commit=True)
-    in_transaction(bootstrap, pipeline.topic, events(2, 5, 10), commit=False)
+    produce_in_transaction(bootstrap, pipeline.topic, events(1, 10), commit=True)
+    produce_in_transaction(bootstrap, pipeline.topic, events(2, 5, 10), commit=False)
     pipeline.process("bronze")
-    in_transaction(bootstrap, pipeline.topic, events(3, 5, 20), commit=False)
+    produce_in_transaction(bootstrap, pipeline.topic, events(3, 5, 20), commit=False)
     pipeline.process("bronze")
-    in_transaction(bootstrap, pipeline.topic, events(4, 10, 30), commit=True)
+    produce_in_transaction(bootstrap, pipeline.topic, events(4, 10, 30), commit=True)
     pipeline.process("bronze")
     assert sorted(row[0] for row in pipeline.bronze()) == [*range(10), *range(30, 40)]
     assert pipeline.outcomes() == {"accepted": 20}
     assert sum(row.gaps for row in pipeline.ledger()) == 10 + 4  # aborted, and the ends of each
-
-
-def in_transaction(bootstrap: str, topic: str, values: list[bytes], *, commit: bool) -> None:
-    """Its last mark is written after the commit returns: here it is waited for."""
-    end = Topics(bootstrap).found(topic).end[0] + len(values) + 1
-    options = {"bootstrap.servers": bootstrap, "transactional.id": topic, "log_level": 0}
-    producer = Producer(options)
-    producer.init_transactions(120)
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, value, partition=0)
-    producer.flush(120)
-    (producer.commit_transaction if commit else producer.abort_transaction)(120)
-    assert wait_until(lambda: Topics(bootstrap).found(topic).end[0] == end, 60)
 
 
 def add_partitions(bootstrap: str, topic: str, total: int) -> None:

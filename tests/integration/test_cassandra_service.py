@@ -7,39 +7,18 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-from tests.integration.conftest import READY_SECONDS
-from tests.integration.test_local import Local
+from tests.support.cassandra_session import KEYSPACE, session
+from tests.support.local_commands import Local
+from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
 from headgate.local import cql
-from headgate.local.cassandra import LOCAL_DC, CassandraServer
+from headgate.local.cassandra import CassandraServer
 from headgate.local.process import any_port, wait_until
 from headgate.local.service import Running
 from headgate.local.state import CASSANDRA, LocalFiles
-
-KEYSPACE = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-
-
-@contextmanager
-def session(port: int) -> Iterator:
-    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-    from cassandra.policies import DCAwareRoundRobinPolicy
-
-    profile = ExecutionProfile(DCAwareRoundRobinPolicy(local_dc=LOCAL_DC))
-    cluster = Cluster(
-        ["127.0.0.1"],
-        port=port,
-        protocol_version=5,
-        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
-    )
-    try:
-        yield cluster.connect()
-    finally:
-        cluster.shutdown()
 
 
 def test_a_killed_node_comes_back_with_every_row(private_cassandra):

@@ -31,7 +31,7 @@ from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
-    from tests.integration.conftest import RunningBroker
+    from tests.support.services import RunningBroker
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.integration.test_cassandra_service import KEYSPACE, session
+from tests.support.cassandra_session import KEYSPACE, session
 
 from headgate.cli.main import cli
 from headgate.errors import HeadgateError

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.integration.conftest import RunningBroker
+from tests.support.services import RunningBroker
 
 from headgate.feeds.consumers.config import ConsumerConfig, Dealer
 from headgate.feeds.consumers.run import DealerConsumer

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, document, make_database
+from tests.support.control_plane import ANN, BOB, document
+from tests.support.ops_store import create_database
 from tests.support.postgres import ops_store_in
 
 from headgate.control.deploying import Reconciler
@@ -73,7 +74,7 @@ def at_once(what: Callable[[str, int], None], url: str) -> None:
 
 
 def sqlite_in(folder: Path) -> str:
-    return f"sqlite:///{make_database(folder / 'ops.db')}"
+    return f"sqlite:///{create_database(folder / 'ops.db')}"
 
 
 def edited_at_once(url: str) -> None:

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, document, make_database
+from tests.support.control_plane import ANN, BOB, document
+from tests.support.ops_store import create_database
 
 from headgate.api.server import RECONCILE_EVERY
 from headgate.control.deploying import LEASE, Reconciler
@@ -72,7 +73,7 @@ class Plane:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    make_database(tmp_path / "ops.db")
+    create_database(tmp_path / "ops.db")
     plane = Plane(tmp_path)
     plane.service.create(ANN, document())
     plane.store.close()

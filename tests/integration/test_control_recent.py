@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 from tests.support.control_plane import document
-from tests.unit.control.test_control_preview import event
+from tests.support.filter_documents import event_value
 
 from headgate.control.preview import Question, preview
 from headgate.control.recent import KafkaRecent
@@ -27,7 +27,7 @@ def filled(broker, name: str, count: int) -> str:
     broker.topics.create([TopicSpec(name, partitions=3, retention_days=1)])
     sending = producer(broker.bootstrap)
     for n in range(count):
-        sending.produce(name, event(n, DEALERS[n % 3]), partition=n % 3)
+        sending.produce(name, event_value(n, DEALERS[n % 3]), partition=n % 3)
     assert sending.flush(120) == 0
     return name
 
@@ -51,7 +51,7 @@ def test_ends_of_transactions_are_no_events_and_no_reason_to_wait(broker):
     sending.init_transactions(120)
     for commits in (True, False, True):
         sending.begin_transaction()
-        sending.produce(topic, event(99, "DEALER-001"), partition=0)
+        sending.produce(topic, event_value(99, "DEALER-001"), partition=0)
         sending.flush(120)
         sending.commit_transaction(120) if commits else sending.abort_transaction(120)
     # The last mark is written after the commit returns.

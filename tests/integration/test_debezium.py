@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Message
-from tests.integration.conftest import READY_SECONDS, RunningBroker
 from tests.support.postgres import ROOT, place_in
+from tests.support.services import READY_SECONDS, RunningBroker
 
 from headgate.cli.connect_deploy import EVENTS_REFERRED, specs_of
 from headgate.engine.bundles_folder import bundle_folder

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.integration.conftest import RunningBroker
 from tests.support.dead_letter_table import Refused, settings_at, write_letters
+from tests.support.services import RunningBroker
 
 from headgate.checks.dead_letters import Chosen
 from headgate.checks.redriving import Redriving, open_redriving

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.integration.test_stream_faults import engine, newest, say, until_read
 from tests.support.dataset_events import events
 from tests.support.local_stack import jvm_of
 from tests.support.pipeline import Pipeline
+from tests.support.streams import engine_process, newest_run, run_command, wait_until_read
 
 from headgate.engine.lease import active_engine
 from headgate.errors import DriverLostError
@@ -77,9 +77,9 @@ def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
     pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.5})
     pipeline.produce(events(1, 50))
     announced = pipeline.settings.home / ENGINE_FILE
-    with engine(pipeline) as running:
-        say(pipeline, "job", "start", "bronze")
-        until_read(pipeline, 50)
+    with engine_process(pipeline) as running:
+        run_command(pipeline, "job", "start", "bronze")
+        wait_until_read(pipeline, 50)
         jvm = jvm_of(running.pid)
         token = json.loads(announced.read_text())["connect_token"]
         assert token not in Path(f"/proc/{jvm}/cmdline").read_text()
@@ -90,9 +90,9 @@ def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
     assert "Traceback" not in talk
     assert not announced.exists()
     assert active_engine(pipeline.store) is None
-    assert (newest(pipeline).state, newest(pipeline).restarts) == (RunState.RUNNING, 0)
-    assert f"waits for an engine: make up ({words})" in say(pipeline, "job", "list")
-    pipeline.store.move(newest(pipeline).job, newest(pipeline).number, RunState.CANCELED)
+    assert (newest_run(pipeline).state, newest_run(pipeline).restarts) == (RunState.RUNNING, 0)
+    assert f"waits for an engine: make up ({words})" in run_command(pipeline, "job", "list")
+    pipeline.store.move(newest_run(pipeline).job, newest_run(pipeline).number, RunState.CANCELED)
 
 
 def test_a_master_that_spark_refuses_is_an_error_in_words(

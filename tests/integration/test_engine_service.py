@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.test_local import Local
+from tests.support.local_commands import Local
 
 from headgate.local.process import any_port, wait_until
 from headgate.local.state import LocalFiles, LocalState, Phase, ServiceState

@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from tests.integration.conftest import READY_SECONDS
 from tests.support.postgres import ROOT, place_in, rows
+from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
 from headgate.feeds.events.database import connect

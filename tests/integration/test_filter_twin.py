@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.expression_frames import ANSI, seeded
+from tests.support.filter_documents import DEALER
 from tests.support.filter_frames import (
     bound,
     refused_by_spark,
@@ -17,7 +18,6 @@ from tests.support.filter_frames import (
 )
 from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
-from tests.unit.spec.test_filter import DEALER
 
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter

@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.integration.conftest import RunningBroker
-from tests.integration.test_sql_alone import spark_sql
 from tests.support.oracle import read_topic
 from tests.support.pipeline import Sent, create_topic, produce
 from tests.support.random_filters import ODD_RECORDS, random_record
+from tests.support.services import RunningBroker
+from tests.support.spark_sql import spark_sql
 
 from headgate.checks.lake import Lake
 from headgate.cli.filters_compile import compiled_text

@@ -7,46 +7,12 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.support.git_store import by_hand, document
+
 from headgate.control.git import drift as drift_module
 from headgate.control.git.drift import TOO_MANY, drift_of, restored, writers
 from headgate.control.git.model import DriftKind, GitIdentity
 from headgate.control.git.store import GitStore
-
-
-def document(name: str, dealer: str = "DEALER-001") -> str:
-    return json.dumps(
-        {
-            "id": name,
-            "name": name,
-            "consumerId": "some-consumer",
-            "outputTopic": f"filtered-{name}",
-            "conditions": [
-                {"field": "header_data.dealerId", "operator": "equals", "value": dealer}
-            ],
-            "enabled": True,
-        },
-        indent=2,
-    )
-
-
-def by_hand(folder: Path, clone: Path, name: str, text: str | None) -> None:
-    """Somebody edits the repository with git alone."""
-
-    def git(*words: str) -> None:
-        who = ["-c", "user.name=Hand", "-c", "user.email=hand@example.org"]
-        subprocess.run(["git", *who, "-C", str(clone), *words], check=True, capture_output=True)
-
-    if not clone.exists():
-        subprocess.run(["git", "clone", "--quiet", str(folder), str(clone)], check=True)
-    git("pull", "--quiet")
-    file = clone / "schemas" / "v1" / "filters" / f"{name}.json"
-    if text is None:
-        file.unlink()
-    else:
-        file.write_text(text)
-    git("add", "-A")
-    git("commit", "--quiet", "-m", "by hand")
-    git("push", "--quiet")
 
 
 def drifted(tmp_path: Path) -> tuple[GitStore, dict[str, str]]:

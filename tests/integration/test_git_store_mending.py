@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import Connection, create_engine
-from tests.integration.test_git_store_drift import by_hand, document
 from tests.support.api_client import Asked
-from tests.support.control_plane import make_database
-from tests.unit.control.test_audit_chain import (
+from tests.support.audit_tampering import (
     cut_off_and_set_the_head,
     delete_everything,
     rewrite_everything,
 )
+from tests.support.git_store import by_hand, document
+from tests.support.ops_store import create_database
 
 from headgate.api.app import create_app
 from headgate.cli.main import cli
@@ -67,7 +67,7 @@ class Room:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
-    make_database(tmp_path / "ops.db")
+    create_database(tmp_path / "ops.db")
     with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
         yield Room(tmp_path, store)
 

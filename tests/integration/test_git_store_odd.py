@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.integration.test_git_store_drift import by_hand, document
-from tests.support.control_plane import ANN, BOB, make_database
+from tests.support.control_plane import ANN, BOB
+from tests.support.git_store import by_hand, document
+from tests.support.ops_store import create_database
 
 from headgate.api.background import Repeated
 from headgate.control.deploying import Reconciler
@@ -84,7 +85,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_database(tmp_path_factory.mktemp("odd") / "ops.db")
+    return create_database(tmp_path_factory.mktemp("odd") / "ops.db")
 
 
 @pytest.fixture

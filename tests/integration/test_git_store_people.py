@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.test_git_store_drift import document
 from tests.support.api_client import Asked
-from tests.support.control_plane import make_database
+from tests.support.git_store import document
+from tests.support.ops_store import create_database
 
 from headgate.api.app import create_app
 from headgate.control.deploying import Reconciler
@@ -84,7 +84,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_database(tmp_path_factory.mktemp("people") / "ops.db")
+    return create_database(tmp_path_factory.mktemp("people") / "ops.db")
 
 
 @pytest.fixture

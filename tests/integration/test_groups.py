@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.integration.conftest import RunningBroker
+from tests.support.services import RunningBroker
 
 from headgate.engine.groups import GroupOffsets
 from headgate.errors import HeadgateError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.integration.conftest import RunningBroker
+from tests.support.services import RunningBroker
 
 from headgate.engine.reading import LagWatch, engine_reading
 from headgate.feeds.topic_writer import TopicWriter

@@ -17,8 +17,9 @@ from typing import Any
 import orjson
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.integration.conftest import RunningBroker
+from tests.support.metric_sinks import BATCH_METRICS, settle_counted_batch
 from tests.support.metric_windows import FEW_ROWS, SHAPE, at, batch
+from tests.support.services import RunningBroker
 
 from headgate.engine.metrics_sinks import sinks_of
 from headgate.metrics.emit import Emitter
@@ -230,6 +231,31 @@ def test_all_sinks_say_the_same_through_an_outage_and_late_rows(
     assert sum(value["dq_error_total"] for value in windows) == 9 * WINDOWS
     assert heard(agent)["dq_error_total"] == 9 * WINDOWS
     assert errors_once(consumed(broker.bootstrap, topic)) == 9 * WINDOWS
+
+
+def test_all_sinks_say_what_batches_counted(
+    broker: RunningBroker,
+    store: OpsStore,
+    agent: socket.socket,
+    receiver: tuple[str, list[dict[str, Any]], list[int]],
+) -> None:
+    topic = broker.new_topic(prefix="batches")
+    push_url, taken, _ = receiver
+    address = f"127.0.0.1:{agent.getsockname()[1]}"
+    more = {"dogstatsd_address": address, "metrics_push_url": push_url}
+    deliverer = Deliverer(store, sinks_of(settings(broker.bootstrap, topic, **more)))
+    Emitter(store, SHAPE, lambda _: {})
+    settle_counted_batch(store)
+    settle_counted_batch(store, 23)
+    assert deliverer.deliver_now() == (6, {})
+    deliverer.close()
+    twice = {name: 2 * n for name, n in BATCH_METRICS.items()}
+    assert heard(agent) == twice
+    records = consumed(broker.bootstrap, topic)
+    assert [value for _, value, _ in records] == taken
+    assert {name: sum(value[name] for value in taken) for name in BATCH_METRICS} == twice
+    assert [headers["headgate.id"] for _, _, headers in records] == [one["id"] for one in taken]
+    assert {key for key, _, _ in records} == {"orders_onprem"}
 
 
 def test_a_broker_that_is_away_loses_nothing(broker: RunningBroker, store: OpsStore) -> None:

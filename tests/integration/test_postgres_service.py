@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from tests.integration.conftest import READY_SECONDS
-from tests.integration.test_local import Local
+from tests.support.local_commands import Local
 from tests.support.postgres import place_in, rows
+from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
 from headgate.feeds.events.database import Place, connect, migrate

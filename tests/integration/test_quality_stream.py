@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.integration.test_streaming import Stream
 from tests.support.pipeline import Pipeline, Sent
 from tests.support.quality_job import (
     RULES,
@@ -20,6 +19,7 @@ from tests.support.quality_job import (
     rows,
     window_of,
 )
+from tests.support.streams import Stream
 
 from headgate.checks.job_view import view
 from headgate.jobs.quality_marks import running_mark
@@ -39,20 +39,6 @@ def quality(pipeline: Pipeline) -> Quality:
     return Quality(pipeline)
 
 
-class QualityStream(Stream):
-    """The same of a quality job."""
-
-    def until_judged(self, records: int) -> None:
-        from headgate.local.process import wait_until
-
-        def there() -> bool:
-            return sum(row.read for row in self.pipeline.ledger("quality")) >= records
-
-        assert wait_until(lambda: there() or not self.alive, 240)
-        assert self.error is None
-        assert there()
-
-
 def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> None:
     pipeline, store = quality.pipeline, quality.pipeline.store
     declare(pipeline)
@@ -60,9 +46,9 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> 
     after = [row(n, amount=95, second=n, partition=0) for n in range(50, 60)]
     pipeline.produce(before)
     run = pipeline.ask_for("quality", "streaming")
-    stream = QualityStream(pipeline, pipeline.context(run))
+    stream = Stream(pipeline, pipeline.context(run))
     try:
-        stream.until_judged(50)
+        stream.wait_until_read(50)
         first = run.revision
         declare(pipeline, RULES + LARGE + UNIQUE)
         planned = plan_deployment(pipeline.settings, store, pipeline.name)
@@ -73,9 +59,9 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> 
         assert running is not None
         assert running.value == planned.revision != first
         pipeline.produce(after)
-        stream.until_judged(60)
+        stream.wait_until_read(60)
     finally:
-        stream.end()
+        stream.stop()
 
     judged = {r.revisions for r in pipeline.ledger("quality")}
     assert judged == {(first,), (planned.revision,)}

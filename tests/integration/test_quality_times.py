@@ -6,9 +6,9 @@ import json
 from datetime import timedelta
 
 import pytest
-from tests.integration.test_quality_stream import QualityStream
 from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
 from tests.support.quality_job import RULES, UNIQUE, Quality, declare, row
+from tests.support.streams import Stream
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
@@ -68,22 +68,22 @@ def test_far_times_break_no_stream_and_silence_closes_what_is_open(
     odd = [far(n, at) for n, at in enumerate(FAR)]
     pipeline.produce([*odd, row(1, key="k", second=1, partition=0)])
     run = pipeline.ask_for("quality", "streaming")
-    stream = QualityStream(pipeline, pipeline.context(run))
+    stream = Stream(pipeline, pipeline.context(run))
     try:
-        stream.until_judged(8)
+        stream.wait_until_read(8)
         # Nothing was carried into the future: the key is known, its window is open.
         pipeline.produce([row(2, key="k", second=2, partition=0)])
-        stream.until_judged(9)
+        stream.wait_until_read(9)
         assert quality.statuses() == {"VALID": 8, "INVALID": 1}
         assert wait_until(lambda: not store.pending_windows(quality.job), 30)
-        assert stream.alive
+        assert stream.is_alive
         assert said_rows(quality) == 9
         before = late_rows(quality)
         pipeline.produce([row(3, second=3, partition=0)])
-        stream.until_judged(10)
+        stream.wait_until_read(10)
         assert late_rows(quality).get(True, 0) == before.get(True, 0) + 1
     finally:
-        stream.end()
+        stream.stop()
     # What the stopped stream left open is closed by the engine, and not before its time.
     idle = LeftOpen(pipeline.session, store, pipeline.settings)
     assert idle.look() == 0

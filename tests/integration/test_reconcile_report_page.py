@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.test_report_page import CONTRAST
-from tests.support.browser import Page, started
+from tests.support.browser import CONTRAST, Page, started
 from tests.support.reconcile_evidence import evidence, header
 
 from headgate.checks.reconcile_report_html import report_html

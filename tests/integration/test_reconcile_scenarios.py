@@ -27,7 +27,7 @@ from headgate.store.ops import OpsStore, utc_now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.integration.conftest import RunningBroker
+    from tests.support.services import RunningBroker
 
 NAME = "scenarios"
 NOWHERE = Sent(b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}')

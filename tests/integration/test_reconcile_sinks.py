@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.metric_sinks import RecordingSink
 from tests.support.pipeline import Pipeline, Sent
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
-from tests.unit.metrics.test_batches import Heard
 
 from headgate.metrics.readings import Readings
 from headgate.metrics.sinks import Deliverer
@@ -29,7 +29,7 @@ WINDOWS = {"dq_hash_mismatch": 2, "dq_invalid_hash": 1, "dq_hash_format_error": 
 
 @pytest.mark.slow
 def test_sinks_are_told_all_that_a_pair_counts(pipeline: Pipeline) -> None:
-    pair, sink = Pair(pipeline), Heard()
+    pair, sink = Pair(pipeline), RecordingSink()
     path = pipeline.settings.root / "rules" / f"{pair.name}.yml"
     path.write_text(path.read_text() + RULES)
     deliverer = Deliverer(pipeline.store, [sink])

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.integration.test_reconcile_sql import VIEWS, run
 from tests.support.reconcile_messages import RECORD, START
+from tests.support.reconcile_sql import VIEWS, run_script
 
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.rules.compile import compile_table
@@ -26,7 +26,7 @@ def test_the_job_takes_what_the_table_of_records_calls_sound(spark: SparkSession
     session = spark.newSession()
     judged = load_judged(ROOT / "rules" / "topic1.yml", PLACEHOLDERS).tables[0]
     script = parse_script("business", compile_table(judged, "rules/topic1.yml").text)
-    run(session, script, [], START + timedelta(days=500))
+    run_script(session, script, [], START + timedelta(days=500))
     cases = json.loads((ROOT / "tests/fixtures/reconcile/sound.json").read_text("utf-8"))
     rows = [
         (b"k", case["text"].encode(), "topic1", 0, at, START, None)

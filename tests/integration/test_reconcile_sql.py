@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -14,15 +13,14 @@ import pytest
 from tests.support.reconcile_messages import (
     RECORD,
     START,
-    Message,
     drawn,
-    records_of,
     states_of,
 )
+from tests.support.reconcile_sql import VIEWS, run_script
 
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.reconcile.merging import merged_query
-from headgate.compile.reconcile.state import SIDES, Side
+from headgate.compile.reconcile.state import SIDES
 from headgate.compile.reconcile.verdict import Limits, Verdict, judge
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import load_judged
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 ANSI = "spark.sql.ansi.enabled"
 LIMITS = Limits()
-VIEWS: dict[Side, str] = {"onprem": "topic1_onprem_source", "cloud": "topic2_cloud_source"}
-MADE = ("view", "timed view", "states view", "bound states", "verdict view", "partial view")
 # The same states, as if each were one window's.
 PART = (
     "SELECT *, FALSE AS whole, TRUE AS changed, session.batch_time AS judged_at, 'batch' AS origin"
@@ -57,19 +53,6 @@ def script() -> Script:
 def session(spark: SparkSession) -> SparkSession:
     """A session whose views and settings no other test sees."""
     return spark.newSession()
-
-
-def run(session: SparkSession, script: Script, messages: Sequence[Message], at: datetime) -> None:
-    """All views of the file over these messages, at a time."""
-    for step in (*script.named("clock"), *script.named("revision")):
-        session.sql(step)
-    session.sql(f"SET VARIABLE batch_time = TIMESTAMP_LTZ '{at.isoformat()}'")
-    for side in SIDES:
-        frame = session.createDataFrame(records_of(messages, side), RECORD)
-        frame.createOrReplaceTempView(VIEWS[side])
-    for step in script.steps:
-        if step.name in MADE:
-            session.sql(step.sql)
 
 
 def told(verdict: Verdict) -> tuple[Any, ...]:
@@ -109,7 +92,7 @@ def test_s1_23_to_35_messages_of_the_documents_get_their_status(
 ) -> None:
     """As they are written there: fields over several lines, times that end in Z."""
     cases = json.loads((ROOT / "tests/fixtures/reconcile/contracts.json").read_text("utf-8"))
-    run(session, script, [], START + timedelta(days=500))
+    run_script(session, script, [], START + timedelta(days=500))
     for side, topic in zip(SIDES, ("topic1", "topic2"), strict=True):
         rows = [
             (c["pk"].encode(), json.dumps(c[topic], indent=2).encode(), topic, 0, at, START, None)
@@ -145,7 +128,7 @@ def test_sql_and_python_say_the_same_of_random_keys(
     seen: Counter[str] = Counter()
     for minutes in (15, 240):
         at = START + timedelta(minutes=minutes)
-        run(session, script, messages, at)
+        run_script(session, script, messages, at)
         states = states_of(messages, at)
         expected = {pk: told(judge(state, at, LIMITS)) for pk, state in states.items()}
         assert found_in(session, "dq_verdicts_business") == expected

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.random_regexes import STRANGE, accepted_patterns, hostile_texts, short_texts
-from tests.unit.expr.test_regex import ACCEPTED
+from tests.support.regex_patterns import ACCEPTED
 
 from headgate.expr.functions import call
 from headgate.expr.literals import spark_literal

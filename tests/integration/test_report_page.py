@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.browser import Page, started
+from tests.support.browser import CONTRAST, Page, started
 from tests.support.quality_evidence import CANARY, HOSTILE, NOON, evidence, judged
 
 from headgate.checks.quality_report_html import report_html
@@ -122,17 +122,3 @@ def test_without_anything_found_the_page_is_whole_too(page: Page, tmp_path: Path
     page.open(file)
     assert page.complaints == []
     assert "nothing to hold it against yet" in page.run("document.body.textContent")
-
-
-CONTRAST = """(() => {
-  const light = (colour) => {
-    const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).slice(0, 3).map((part) => {
-      const share = part / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const words = light(getComputedStyle(document.querySelector('%s')).color);
-  const ground = light(getComputedStyle(document.body).backgroundColor);
-  return (Math.max(words, ground) + 0.05) / (Math.min(words, ground) + 0.05);
-})()"""

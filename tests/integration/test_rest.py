@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.test_bronze import in_transaction
 from tests.support.dataset_events import events
 from tests.support.oracle import bronze_rows
-from tests.support.pipeline import TYPES, Pipeline, Sent
+from tests.support.pipeline import TYPES, Pipeline, Sent, produce_in_transaction
 
 from headgate.compile.script import Script
 from headgate.engine import rest
@@ -126,9 +125,9 @@ def test_a_batch_in_transactions_has_its_bad_records_found_and_its_gaps_counted(
     bootstrap = str(pipeline.settings.bootstrap_servers)
     values = events(5, 2_000)
     values[700] = BAD
-    in_transaction(bootstrap, pipeline.topic, values[:1_000], commit=True)
-    in_transaction(bootstrap, pipeline.topic, values[1_000:1_010], commit=False)
-    in_transaction(bootstrap, pipeline.topic, values[1_010:], commit=True)
+    produce_in_transaction(bootstrap, pipeline.topic, values[:1_000], commit=True)
+    produce_in_transaction(bootstrap, pipeline.topic, values[1_000:1_010], commit=False)
+    produce_in_transaction(bootstrap, pipeline.topic, values[1_010:], commit=True)
     pipeline.process("bronze")
     assert pipeline.outcomes() == {"accepted": 1_989, "refused": 1}
     assert [letter.origin[-1] for letter in pipeline.dead_letters()] == [700]

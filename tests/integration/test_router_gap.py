@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.test_streaming import group_offsets, remove_before
 from tests.support.pipeline import Interruption, Pipeline, StruckError, strike
 from tests.support.router_job import Router, event
+from tests.support.streams import delete_records_before, group_offsets
 
 from headgate.checks.certificate import broken
 from headgate.checks.router_ranges import ranges_of_all
@@ -50,7 +50,7 @@ def gaps(router: Router) -> list[int]:
 def test_expired_events_are_refused_then_accepted_and_the_certificate_names_them(
     router: Router,
 ) -> None:
-    remove_before(router.pipeline, GONE)
+    delete_records_before(router.pipeline, GONE)
     with pytest.raises(ExpiredError, match=r"4 records of .* expired before") as refused:
         router.route()
     assert "partition 0: offsets 5 to 7, partition 1: offsets 5 to 5" in refused.value.why
@@ -77,7 +77,7 @@ def test_expired_events_are_refused_then_accepted_and_the_certificate_names_them
 def test_a_killed_acceptance_is_finished_by_whatever_run_comes_next(
     router: Router, point: Point, form: str
 ) -> None:
-    remove_before(router.pipeline, GONE)
+    delete_records_before(router.pipeline, GONE)
     killed = strike(point)
     with pytest.raises(StruckError):
         router.route(killed, form="accept-gap", by="ann")
@@ -96,7 +96,7 @@ def test_a_killed_acceptance_is_finished_by_whatever_run_comes_next(
 def test_an_acceptance_that_was_killed_before_its_checkpoint_is_followed(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove_before(router.pipeline, GONE)
+    delete_records_before(router.pipeline, GONE)
     with monkeypatch.context() as patch:
         patch.setattr("headgate.jobs.router_gap.repair_checkpoint", struck)
         with pytest.raises(StruckError):
@@ -113,7 +113,7 @@ def test_a_batch_that_was_announced_and_has_expired_since_is_given_up(router: Ro
     with pytest.raises(StruckError):
         router.route(strike(Point.AFTER_INTENT))
     assert len(open_intents(router)) == 1
-    remove_before(router.pipeline, GONE)
+    delete_records_before(router.pipeline, GONE)
     with pytest.raises(ExpiredError):
         router.route()
     router.route(form="accept-gap", by="ann")
@@ -131,7 +131,7 @@ def test_a_batch_that_was_sent_and_not_settled_has_expired_since(router: Router)
     with pytest.raises(StruckError):
         router.route(strike(Point.AFTER_ROUTING))
     assert arrived(router) == list(range(20))
-    remove_before(router.pipeline, GONE)
+    delete_records_before(router.pipeline, GONE)
     router.route(form="accept-gap", by="ann")
     router.route()
     assert open_intents(router) == ()
@@ -142,7 +142,7 @@ def test_a_batch_that_was_sent_and_not_settled_has_expired_since(router: Router)
 
 @pytest.mark.slow
 def test_events_that_expire_under_a_batch_end_it_in_words(router: Router) -> None:
-    vanish = Interruption(Point.AFTER_INTENT, lambda: remove_before(router.pipeline, GONE))
+    vanish = Interruption(Point.AFTER_INTENT, lambda: delete_records_before(router.pipeline, GONE))
     with pytest.raises(ExpiredError, match=r"4 records of .* expired before"):
         router.route(vanish)
     assert vanish.met == 1

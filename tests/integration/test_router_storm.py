@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.integration.test_router_stream import stands, streaming, until
 from tests.support.pipeline import Pipeline, Sent
 from tests.support.router_job import Router, event, once
+from tests.support.streams import has_standing, stream_router
 
 from headgate.checks.certificate import broken
 from headgate.checks.router_ranges import ranges_of_all
@@ -76,12 +76,14 @@ def router(pipeline: Pipeline) -> Router:
 def test_1000_filters_are_live_on_one_query(router: Router) -> None:
     for number in range(1_000):
         router.dealer(number, outputTopic=f"{router.pipeline.name}-shared-{number % 5}")
-    with streaming(router) as stream:
+    with stream_router(router) as stream:
         last = router.pipeline.store.routing.wanted_filter("dealer-999")
         assert last is not None
-        until(router, stream, lambda: stands(router, "dealer-999", Standing.LIVE, last.deployment))
+        stream.wait_for(
+            lambda: has_standing(router, "dealer-999", Standing.LIVE, last.deployment),
+        )
         router.pipeline.produce(event(n, f"DEALER-{n % 1_200:03d}") for n in range(6_000))
-        until(router, stream, lambda: sum(row.read for row in router.ledger()) == 6_000)
+        stream.wait_for(lambda: sum(row.read for row in router.ledger()) == 6_000)
         assert len(stream.context.session.streams.active) <= 1
     assert {one.standing for one in router.pipeline.store.routing.seen()} == {Standing.LIVE}
     sums = router.pipeline.store.routing.routed_sums(router.job)
@@ -94,8 +96,8 @@ def test_1000_filters_are_live_on_one_query(router: Router) -> None:
 def test_a_storm_of_500_changes_in_a_minute_leaves_every_ledger_contiguous(router: Router) -> None:
     for number in range(20):
         router.dealer(number, outputTopic=f"{router.pipeline.name}-shared")
-    with streaming(router) as stream:
-        until(router, stream, lambda: len(router.pipeline.store.routing.seen()) == 20)
+    with stream_router(router) as stream:
+        stream.wait_for(lambda: len(router.pipeline.store.routing.seen()) == 20)
         begun, sent = time.monotonic(), 0
         for change in range(500):
             number = change % 20
@@ -118,16 +120,14 @@ def test_a_storm_of_500_changes_in_a_minute_leaves_every_ledger_contiguous(route
                 sent += 20
             time.sleep(max(0.0, begun + change * 0.12 - time.monotonic()))
         assert time.monotonic() - begun < 70
-        until(router, stream, lambda: sum(row.read for row in router.ledger()) == sent)
+        stream.wait_for(lambda: sum(row.read for row in router.ledger()) == sent)
         generation = router.pipeline.store.routing.generation(router.pipeline.topic)
         assert generation >= 500
         for number in range(20):
             router.dealer(number, outputTopic=f"{router.pipeline.name}-shared")
         wanted = {one.filter: one.deployment for one in router.pipeline.store.routing.wanted()}
-        until(
-            router,
-            stream,
-            lambda: all(stands(router, *one) for one in _live(wanted)),
+        stream.wait_for(
+            lambda: all(has_standing(router, *one) for one in _live(wanted)),
         )
     rows = router.ledger()
     assert (gaps(rows), overlaps(rows)) == ((), ())

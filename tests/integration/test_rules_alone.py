@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.test_sql_alone import spark_sql
 from tests.support.oracle import read_topic
 from tests.support.pipeline import Pipeline, create_topic, produce
 from tests.support.reconcile_job import random_messages, reading
+from tests.support.spark_sql import spark_sql
 
 from headgate.checks.lake import Lake
 from headgate.cli.feed_rules import feeding_of, open_feed, open_rules, order_of, send
@@ -29,7 +29,7 @@ from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.integration.conftest import RunningBroker
+    from tests.support.services import RunningBroker
 
 # A second JVM and three jobs: a minute on a quiet machine.
 pytestmark = pytest.mark.slow

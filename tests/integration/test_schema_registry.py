@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from tests.integration.conftest import READY_SECONDS
+from tests.support.services import READY_SECONDS
 
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
 from headgate.feeds.registry.client import TRIES, RegistryClient, Schema

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
-from tests.integration.conftest import RunningBroker
 from tests.support.connect_harness import (
     Rig,
     hash_of,
@@ -24,6 +23,7 @@ from tests.support.connect_harness import (
     until,
     value_of,
 )
+from tests.support.services import RunningBroker
 
 from headgate.cli.main import cli
 from headgate.feeds.connect.connectors import Connector

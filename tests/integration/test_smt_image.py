@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.integration.conftest import RunningBroker
+from tests.support.services import RunningBroker
 
 from headgate.feeds.connect.build import build_plugins
 from headgate.local.connect import ConnectServer

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.integration.conftest import RunningBroker
 from tests.support.connect_harness import (
     ROOT,
     Rig,
@@ -22,6 +21,7 @@ from tests.support.connect_harness import (
     until,
     value_of,
 )
+from tests.support.services import RunningBroker
 
 from headgate.feeds.connect.build import build_plugins
 from headgate.local.cassandra import CassandraServer

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.conftest import RunningBroker
 from tests.support.connect_harness import ROOT, Rig, keys, rig, row, until
+from tests.support.services import RunningBroker
 
 from headgate.cli.connect_deploy import REFERRED
 from headgate.feeds.connect.build import build_plugins

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 from tests.support.pipeline import MORNING, SECOND, Pipeline, Sent, create_topic
+from tests.support.spark_sql import spark_sql
 
 from headgate.checks.lake import Lake
-from headgate.engine.java import find_java
 from headgate.feeds.sample_file import write_sample
 from headgate.jobs.build import plan_build, write_build
 from headgate.settings import Settings
@@ -27,7 +24,7 @@ from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.integration.conftest import RunningBroker
+    from tests.support.services import RunningBroker
 
 # The first test waits for two datasets on Spark, and for a second JVM.
 pytestmark = pytest.mark.timeout(1200)
@@ -82,39 +79,6 @@ def values(folder: Path, rows: int, dataset: str = "taxi") -> list[bytes]:
         json.dumps(row, default=datetime.isoformat, separators=(",", ":")).encode()
         for row in pq.read_table(file).to_pylist()
     ]
-
-
-def spark_sql(settings: Settings, statements: str, folder: Path) -> str:
-    """Run statements in the `spark-sql` of the PySpark wheel; everything it said."""
-    package = find_spec("pyspark")
-    assert package
-    assert package.origin
-    home = Path(package.origin).parent
-    script = folder / "by_hand.sql"
-    script.write_text(statements)
-    conf = settings.build_dir / "conf" / "spark-defaults.conf"
-    done = subprocess.run(
-        [str(home / "bin" / "spark-sql"), "--properties-file", str(conf), "-f", str(script)],
-        env={
-            **os.environ,
-            "SPARK_HOME": str(home),
-            "JAVA_HOME": str(find_java().home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    # A statement that fails in a sourced file ends that file, but not spark-sql.
-    failed = done.returncode != 0 or "SQLSTATE" in done.stderr
-    assert not failed, without_traces(done.stdout + done.stderr)
-    return done.stdout
-
-
-def without_traces(said: str) -> str:
-    return "\n".join(line for line in said.splitlines() if "\tat " not in line)
 
 
 @pytest.fixture(scope="module")

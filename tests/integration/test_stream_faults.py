@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
 import pytest
-from tests.integration.conftest import RunningBroker
-from tests.integration.test_streaming import streaming
 from tests.support.dataset_events import events
 from tests.support.local_stack import RECOVERY_SECONDS, STRIKES, Feeder, Stack
 from tests.support.oracle import bronze_rows
 from tests.support.pipeline import TYPES, Pipeline, create_topic
+from tests.support.services import RunningBroker
+from tests.support.streams import (
+    engine_process,
+    newest_run,
+    run_command,
+    stream_job,
+    wait_until_read,
+)
 
-from headgate.engine.lease import active_engine
 from headgate.local.process import wait_until
-from headgate.store.model import Run, RunState
+from headgate.store.model import RunState
 
 pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("HEADGATE_KILLS", "6"))
@@ -36,59 +39,27 @@ def pipeline(new_pipeline: NewPipeline) -> Pipeline:
     return made
 
 
-@contextmanager
-def engine(pipeline: Pipeline) -> Iterator[subprocess.Popen[str]]:
-    running = pipeline.command("engine", "run")
-    try:
-        assert wait_until(lambda: active_engine(pipeline.store) is not None, 90)
-        yield running
-    finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGTERM)
-        running.communicate(timeout=90)
-
-
-def say(pipeline: Pipeline, *words: str) -> str:
-    command = pipeline.command(*words)
-    said, talk = command.communicate(timeout=90)
-    assert command.returncode == 0, talk
-    return said + talk
-
-
-def newest(pipeline: Pipeline) -> Run:
-    found = pipeline.store.latest(f"bronze-{pipeline.name}")
-    assert found
-    return found
-
-
-def until_read(pipeline: Pipeline, records: int) -> None:
-    def read() -> int:
-        return sum(row.read for row in pipeline.ledger())
-
-    assert wait_until(lambda: read() >= records, 90), (read(), newest(pipeline))
-
-
 def test_a_stream_goes_on_after_its_engine_was_killed_and_can_be_restarted(
     pipeline: Pipeline,
 ) -> None:
     pipeline.produce(events(1, 50))
-    with engine(pipeline) as first:
-        assert "SUBMITTED" in say(pipeline, "job", "start", "bronze")
-        until_read(pipeline, 50)
+    with engine_process(pipeline) as first:
+        assert "SUBMITTED" in run_command(pipeline, "job", "start", "bronze")
+        wait_until_read(pipeline, 50)
         os.killpg(first.pid, signal.SIGKILL)
         first.wait(30)
     pipeline.produce(events(2, 50, 50))
-    assert "waits for an engine" in say(pipeline, "job", "list")
-    with engine(pipeline):
-        until_read(pipeline, 100)
-        assert (newest(pipeline).number, newest(pipeline).restarts) == (1, 1)
-        assert "went away" in say(pipeline, "job", "show", "bronze")
-        say(pipeline, "job", "restart", "bronze")
+    assert "waits for an engine" in run_command(pipeline, "job", "list")
+    with engine_process(pipeline):
+        wait_until_read(pipeline, 100)
+        assert (newest_run(pipeline).number, newest_run(pipeline).restarts) == (1, 1)
+        assert "went away" in run_command(pipeline, "job", "show", "bronze")
+        run_command(pipeline, "job", "restart", "bronze")
         pipeline.produce(events(3, 50, 100))
-        until_read(pipeline, 150)
-        assert (newest(pipeline).number, newest(pipeline).state) == (2, RunState.RUNNING)
-        say(pipeline, "job", "stop", "bronze")
-    assert newest(pipeline).state is RunState.CANCELED
+        wait_until_read(pipeline, 150)
+        assert (newest_run(pipeline).number, newest_run(pipeline).state) == (2, RunState.RUNNING)
+        run_command(pipeline, "job", "stop", "bronze")
+    assert newest_run(pipeline).state is RunState.CANCELED
     assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
 
 
@@ -100,15 +71,15 @@ def test_a_stream_says_that_its_broker_is_away_and_comes_back_by_itself(
     moved = {"bootstrap_servers": private_broker.bootstrap}
     pipeline.settings = pipeline.settings.model_copy(update=moved)
     pipeline.produce(events(1, 20))
-    with streaming(pipeline) as stream:
-        stream.until_read(20)
+    with stream_job(pipeline, "bronze") as stream:
+        stream.wait_until_read(20)
         private_broker.kill()
-        assert wait_until(lambda: bool(newest(pipeline).error_text), 30)
-        assert "does not answer" in (newest(pipeline).error_text or "")
+        assert wait_until(lambda: bool(newest_run(pipeline).error_text), 30)
+        assert "does not answer" in (newest_run(pipeline).error_text or "")
         private_broker.restart()
         pipeline.produce(events(2, 20, 20))
-        stream.until_read(40)
-        assert wait_until(lambda: newest(pipeline).error_text is None, 30)
+        stream.wait_until_read(40)
+        assert wait_until(lambda: newest_run(pipeline).error_text is None, 30)
     assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
 
 

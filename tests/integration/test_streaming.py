@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from random import Random
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
 from tests.support.dataset_events import events
 from tests.support.oracle import bronze_rows
 from tests.support.pipeline import (
@@ -23,18 +19,16 @@ from tests.support.pipeline import (
     StruckError,
     strike,
 )
+from tests.support.streams import delete_records_before, group_offsets, stream_job
 
 from headgate.checks import lag
 from headgate.checks.certificate import broken
 from headgate.checks.lag import measure, refuse_too_many_letters, report
-from headgate.engine.context import RunContext
 from headgate.engine.expiry import ExpiredError
-from headgate.engine.faults import Faults, Point
+from headgate.engine.faults import Point
 from headgate.errors import BatchRefusedError, DifferenceError, UsageError
 from headgate.jobs.rebuild import rebuild_on
-from headgate.jobs.registry import JOBS
 from headgate.local.process import wait_until
-from headgate.store.model import RunState
 from headgate.store.ops import OpsStore
 
 NewPipeline = Callable[..., Pipeline]
@@ -47,80 +41,13 @@ def pipeline(new_pipeline: NewPipeline) -> Pipeline:
     return made
 
 
-class Stream:
-    """One streaming run in this JVM."""
-
-    def __init__(self, pipeline: Pipeline, context: RunContext) -> None:
-        self.pipeline, self.context, self.run = pipeline, context, context.run
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        try:
-            JOBS[self.run.kind](self.context)
-        except BaseException as error:  # told by the main thread
-            self.error = error
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def until_read(self, records: int) -> None:
-        def there() -> bool:
-            return sum(row.read for row in self.pipeline.ledger()) >= records
-
-        assert wait_until(lambda: there() or not self.alive, 240)
-        assert self.error is None
-        assert there()
-
-    def failure(self) -> BaseException | None:
-        """What ended it."""
-        self._thread.join(240)
-        assert not self.alive
-        return self.error
-
-    def end(self) -> None:
-        self.context.stop.set()
-        self._thread.join(240)
-        assert not self.alive
-        self.pipeline.store.move(self.run.job, self.run.number, RunState.CANCELED)
-
-
-@contextmanager
-def streaming(pipeline: Pipeline, faults: Faults | None = None) -> Iterator[Stream]:
-    stream = Stream(pipeline, pipeline.context(pipeline.ask_for("bronze", "streaming"), faults))
-    try:
-        yield stream
-    finally:
-        stream.end()
-
-
-def group_offsets(pipeline: Pipeline, job: str = "") -> dict[str, int]:
-    """As any other tool of Kafka sees them."""
-    group = f"headgate-{job or f'bronze-{pipeline.name}'}"
-    admin = AdminClient({"bootstrap.servers": str(pipeline.settings.bootstrap_servers)})
-    asked = [ConsumerGroupTopicPartitions(group)]
-    found = admin.list_consumer_group_offsets(asked)[group].result(60)
-    assert all(p.topic == pipeline.topic for p in found.topic_partitions)
-    return {str(p.partition): p.offset for p in found.topic_partitions}
-
-
-def remove_before(pipeline: Pipeline, offsets: dict[int, int]) -> None:
-    """What retention does, at once."""
-    admin = AdminClient({"bootstrap.servers": str(pipeline.settings.bootstrap_servers)})
-    wanted = [TopicPartition(pipeline.topic, p, offset) for p, offset in offsets.items()]
-    for future in admin.delete_records(wanted).values():
-        future.result(60)
-
-
 def test_bursts_are_read_as_they_come_by_one_run(pipeline: Pipeline) -> None:
     pipeline.produce(events(1, 50))
-    with streaming(pipeline) as stream:
-        stream.until_read(50)
+    with stream_job(pipeline, "bronze") as stream:
+        stream.wait_until_read(50)
         for burst in range(1, 4):
             pipeline.produce(events(burst, 30, 50 + 30 * burst))
-            stream.until_read(50 + 30 * burst)
+            stream.wait_until_read(50 + 30 * burst)
         # The group follows once the batch is settled.
         settled = pipeline.store.coverage(stream.run.job)
         assert wait_until(lambda: group_offsets(pipeline) == settled, 60)
@@ -142,8 +69,8 @@ def test_switching_between_batch_and_streaming_equals_one_batch_run(pipeline: Pi
         if turn % 2:
             pipeline.process("bronze")
         else:
-            with streaming(pipeline) as stream:
-                stream.until_read(rng.randrange(sent - burst, sent))
+            with stream_job(pipeline, "bronze") as stream:
+                stream.wait_until_read(rng.randrange(sent - burst, sent))
     pipeline.process("bronze")
     whole = [r for r in pipeline.records() if r.value not in (None, b"not a record")]
     assert pipeline.bronze() == bronze_rows(whole, TYPES)
@@ -159,7 +86,7 @@ def test_records_that_expire_while_the_stream_is_stopped_are_refused_then_accept
     pipeline.process("bronze")
     more = events(2, 40, 40)
     pipeline.produce([Sent(value, partition=n % 2) for n, value in enumerate(more)])
-    remove_before(pipeline, {0: 25, 1: 23})
+    delete_records_before(pipeline, {0: 25, 1: 23})
     with pytest.raises(ExpiredError, match=r"8 records of .* expired before") as refused:
         pipeline.process("bronze")
     assert "partition 0: offsets 20 to 24, partition 1: offsets 20 to 22" in refused.value.why
@@ -176,9 +103,9 @@ def test_records_that_expire_under_a_running_stream_end_it_in_words(pipeline: Pi
     pipeline.produce(Sent(value, partition=0) for value in events(1, 30))
     pipeline.process("bronze")
     pipeline.produce(Sent(value, partition=0) for value in events(2, 30, 30))
-    vanish = Interruption(Point.AFTER_INTENT, lambda: remove_before(pipeline, {0: 40}))
-    with streaming(pipeline, vanish) as stream:
-        error = stream.failure()
+    vanish = Interruption(Point.AFTER_INTENT, lambda: delete_records_before(pipeline, {0: 40}))
+    with stream_job(pipeline, "bronze", vanish) as stream:
+        error = stream.wait_for_failure()
     assert vanish.met == 1
     assert isinstance(error, ExpiredError), error
     assert error.what.startswith(f"10 records of {pipeline.topic} expired before")
@@ -198,7 +125,7 @@ def test_a_killed_acceptance_of_a_gap_is_finished_by_the_next_run(
     pipeline.produce(Sent(value, partition=0) for value in events(1, 30))
     pipeline.process("bronze")
     pipeline.produce(Sent(value, partition=0) for value in events(2, 30, 30))
-    remove_before(pipeline, {0: 40})
+    delete_records_before(pipeline, {0: 40})
     killed = strike(point)
     with pytest.raises(StruckError):
         pipeline.process("bronze", killed, form="accept-gap", by="ann")
@@ -251,7 +178,7 @@ def test_the_certificate_names_what_expired_and_the_script_agrees(pipeline: Pipe
     pipeline.produce(Sent(value, partition=0) for value in events(1, 30))
     pipeline.process("bronze")
     pipeline.produce(Sent(value, partition=0) for value in events(2, 30, 30))
-    remove_before(pipeline, {0: 45})
+    delete_records_before(pipeline, {0: 45})
     pipeline.process("bronze", form="accept-gap", by="ann")
     pipeline.process("bronze")
     pipeline.process("silver")

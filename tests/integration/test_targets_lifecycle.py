@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import document, make_database
+from tests.support.control_plane import document
 from tests.support.fake_confluent import (
     ENVIRONMENT,
     KEY,
@@ -16,6 +16,7 @@ from tests.support.fake_confluent import (
     FakeConfluent,
     fake_confluent,
 )
+from tests.support.ops_store import create_database
 
 from headgate.control.deploying import AGREE_EVERY, Reconciler
 from headgate.control.identity.model import Identity
@@ -69,7 +70,7 @@ class Room:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
-    make_database(tmp_path / "ops.db")
+    create_database(tmp_path / "ops.db")
     with fake_confluent() as fake, OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
         found = Room(store, fake)
         yield found

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.integration.conftest import RunningBroker
-from tests.integration.test_local import Local
+from tests.support.local_commands import Local
+from tests.support.services import RunningBroker
 
 from headgate.engine.admin import read_cluster_id
 from headgate.engine.topics import Topics

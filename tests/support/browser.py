@@ -29,6 +29,19 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
+# The contrast ratio, by WCAG, of the text that a selector (`%s`) picks against the page.
+CONTRAST = """(() => {
+  const light = (colour) => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).slice(0, 3).map((part) => {
+      const share = part / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const words = light(getComputedStyle(document.querySelector('%s')).color);
+  const ground = light(getComputedStyle(document.body).backgroundColor);
+  return (Math.max(words, ground) + 0.05) / (Math.min(words, ground) + 0.05);
+})()"""
 
 
 def chromium() -> str:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, text
-from tests.support.ledger_rows import Clock
+from tests.support.clock import ManualClock
 
 from headgate.control.deploying import Reconciler
 from headgate.control.faults import ControlFaults
 from headgate.control.identity.model import Identity
 from headgate.control.service import FilterService
 from headgate.control.targets.engine import EngineTarget
+from headgate.control.targets.model import Deployment, Observed, State
+from headgate.errors import UnavailableError
 from headgate.store.control_model import FilterRecord, Operation
-from headgate.store.database import HEAD
 from headgate.store.ops import OpsStore
 from headgate.store.routing_model import Seen, Standing, Wanted
-from headgate.store.tables import metadata
 
 ANN, BOB, CAT = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob", "cat"))
 ENGINE = "engine"
+TOPIC_TARGET = "by-topic"
 
 
 def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict[str, Any]:
@@ -38,30 +39,17 @@ def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict
     }
 
 
-def make_database(path: Path) -> Path:
-    """An empty ops store's file; copies of it are quicker than Alembic."""
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.connect() as db:
-        db.exec_driver_sql("PRAGMA journal_mode = WAL")
-    with engine.begin() as db:
-        metadata.create_all(db)
-        db.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
-        db.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
-    engine.dispose()
-    return path
-
-
 class Room:
     """Service and reconciler of one process; `again` is the next process after a kill."""
 
     def __init__(
         self,
         path: Path,
-        clock: Clock | None = None,
+        clock: ManualClock | None = None,
         faults: ControlFaults | None = None,
         approval_hours: float = 72,
     ) -> None:
-        self.path, self.clock, self._hours = path, clock or Clock(), approval_hours
+        self.path, self.clock, self._hours = path, clock or ManualClock(), approval_hours
         self.store = OpsStore.open(f"sqlite:///{path}", self.clock)
         targets = {ENGINE: EngineTarget(self.store.routing)}
         self.service = FilterService(
@@ -95,7 +83,7 @@ class Room:
 
     def settle(self, refuses: Mapping[str, str] | None = None, steps: int = 3) -> None:
         for _ in range(steps):
-            self.clock.pass_(5)
+            self.clock.advance(5)
             self.reconciler.step()
             self.router(refuses)
         self.reconciler.step()
@@ -122,3 +110,37 @@ def _seen(row: Wanted, reason: str) -> Seen:
     standing = Standing.FAILED if reason else Standing.PAUSED if row.paused else Standing.LIVE
     place = (row.filter, row.source, row.revision, row.deployment)
     return Seen(*place, standing, "set", {"0": 7}, reason)
+
+
+@dataclass
+class TopicTarget:
+    """One statement a topic, which stays until it is removed; it cannot say whose it is."""
+
+    running: dict[str, Deployment] = field(default_factory=dict)
+    slow: set[str] = field(default_factory=set)
+    away: bool = False
+    name: str = TOPIC_TARGET
+
+    def deploy(self, wanted: Deployment) -> tuple[str, ...]:
+        self._need()
+        self.running[wanted.topic] = wanted
+        return (f"{wanted.topic}-insert",)
+
+    def observe(self, wanted: Deployment) -> Observed:
+        self._need()
+        found = self.running.get(wanted.topic)
+        if found is None:
+            return Observed(wanted.filter, State.ABSENT)
+        state = State.PENDING if wanted.topic in self.slow else State.RUNNING
+        return Observed(wanted.filter, state, found.revision, found.deployment)
+
+    def remove(self, wanted: Deployment) -> None:
+        self._need()
+        self.running.pop(wanted.topic, None)
+
+    def held(self) -> None:
+        return None
+
+    def _need(self) -> None:
+        if self.away:
+            raise UnavailableError("the target is away")

@@ -359,7 +359,7 @@ class Walk(RuleBasedStateMachine):
         self.reconcile()
         self.route("")
         self.reconcile()
-        self.room.clock.pass_(hours * 3600)
+        self.room.clock.advance(hours * 3600)
         self.delete(by, id)
 
     def roll_back_again(self, by: Identity, id: str, times: int) -> None:
@@ -416,10 +416,10 @@ class Walk(RuleBasedStateMachine):
     # What happens by itself
 
     def time_passes(self, seconds: int) -> None:
-        self.room.clock.pass_(seconds)
+        self.room.clock.advance(seconds)
 
     def days_pass(self) -> None:
-        self.room.clock.pass_(HOURS * 3600)
+        self.room.clock.advance(HOURS * 3600)
 
     def reconcile(self) -> None:
         if self.tried(self.room.reconciler.step):

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+
+from tests.support.clock import START
 
 from headgate.store.model import Intent, LedgerRow, Range
-
-TIME = datetime(2024, 1, 1, tzinfo=UTC)
-
-
-class Clock:
-    """A clock that a test turns by hand."""
-
-    def __init__(self) -> None:
-        self.now = TIME
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def pass_(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
 
 
 def topic(start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1") -> Range:
@@ -35,7 +21,7 @@ def table(start: int | None, end: int) -> Range:
 
 def intent(range_: Range, revisions: tuple[str, ...] = ("r1",), run: int = 1) -> Intent:
     job = "silver-orders" if range_.is_table else "bronze-orders"
-    return Intent(None, job, run, range_, revisions, TIME, 0)
+    return Intent(None, job, run, range_, revisions, START, 0)
 
 
 def outcome(of: Intent, gaps: int = 0, **outcomes: int) -> LedgerRow:
@@ -53,5 +39,5 @@ def outcome(of: Intent, gaps: int = 0, **outcomes: int) -> LedgerRow:
         gaps=gaps,
         outcomes=outcomes,
         snapshots={"bronze.orders": 7_000_000_000_000_000_001},
-        committed_at=TIME,
+        committed_at=START,
     )

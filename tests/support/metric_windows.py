@@ -43,19 +43,6 @@ RECORD = WindowRecord(
 )
 
 
-class Clock:
-    """A clock that a test turns by hand."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def pass_(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
-
-
 def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 

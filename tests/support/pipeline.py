@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from tests.support.oracle import Record, read_topic
 
 from headgate.axes import NAMES
 from headgate.engine.faults import VARIABLE, Faults, Point
+from headgate.engine.topics import Topics
 from headgate.local.process import wait_until
 from headgate.settings import Settings
 from headgate.store.model import LedgerRow, Run, RunState
@@ -25,12 +23,9 @@ from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.integration.conftest import RunningBroker
 
     from headgate.checks.certificate import Certificate
     from headgate.engine.context import RunContext
-
-__all__ = ["lake_home", "new_pipeline", "pipeline", "pytest_collection_modifyitems", "spark"]
 
 ROOT = Path(__file__).parents[2]
 # Much is compiled here that runs only a few times: the quick compiler alone takes less time.
@@ -82,14 +77,6 @@ TYPES = {
     "amount": "DOUBLE", "price": "DECIMAL", "flag": "BOOLEAN", "n": "INT", "day": "DATE",
 }  # fmt: skip
 SILVER_COLUMNS = "event_id, happened_at, amount, name, on_day, kafka_partition, kafka_offset"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """py4j closes the sockets of `collect` only when they are garbage: any later test may see it."""
-    for item in items:
-        if "integration" in item.path.parts:
-            for warning in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
-                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
 
 
 @dataclass(frozen=True)
@@ -334,11 +321,30 @@ def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
     assert failures == []
 
 
+def produce_in_transaction(
+    bootstrap: str, topic: str, values: list[bytes], *, commit: bool
+) -> None:
+    """Produce values to partition 0 in one transaction that is committed or aborted.
+
+    Returns once its end marker stands in the topic: the broker writes it after the commit returned.
+    """
+    from confluent_kafka import Producer
+
+    end = Topics(bootstrap).found(topic).end[0] + len(values) + 1
+    options = {"bootstrap.servers": bootstrap, "transactional.id": topic, "log_level": 0}
+    producer = Producer(options)
+    producer.init_transactions(120)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.flush(120)
+    (producer.commit_transaction if commit else producer.abort_transaction)(120)
+    assert wait_until(lambda: Topics(bootstrap).found(topic).end[0] == end, 60)
+
+
 def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> None:
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
-
-    from headgate.engine.topics import Topics
 
     # The records bear timestamps of 2024: by age, the broker would delete them.
     config = {"max.message.bytes": str(largest), "retention.ms": "-1"}
@@ -346,61 +352,3 @@ def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> No
     for future in admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
         future.result(60)
     assert wait_until(lambda: Topics(bootstrap).describe(name) is not None, 60)
-
-
-@pytest.fixture(scope="session")
-def lake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the shared session's catalog and warehouse are."""
-    # With a blank, as in many a path: whatever runs on this home has to cope with it.
-    return tmp_path_factory.mktemp("the lake")
-
-
-@pytest.fixture(scope="session")
-def spark(lake_home: Path) -> Iterator[SparkSession]:
-    """The one session of this test run."""
-    from headgate.engine.session import start_session, stop_session
-
-    session = start_session(Settings(root=lake_home, home=lake_home, **JVM))
-    yield session
-    stop_session(session)
-
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def new_pipeline(
-    spark: SparkSession, broker: RunningBroker, lake_home: Path, tmp_path: Path
-) -> Iterator[Callable[..., Pipeline]]:
-    """Makes pipelines; `largest` is the topic's limit for a message."""
-    made: list[Pipeline] = []
-
-    def make(partitions: int = 2, largest: int = 1_048_588, **declared: str) -> Pipeline:
-        name = f"p{next(_numbers)}"
-        root = tmp_path / name
-        shutil.copytree(ROOT / "datasets" / "_template", root / "datasets" / "_template")
-        create_topic(broker.bootstrap, name, partitions, largest)
-        create_topic(broker.bootstrap, f"{name}-dlq", 1, 1_048_588)
-        settings = Settings(
-            root=root,
-            home=lake_home,
-            dataset=name,
-            topic=name,
-            dlq_topic=f"{name}-dlq",
-            bootstrap_servers=broker.bootstrap,
-            ops_store_url=f"sqlite:///{root}/ops.db",
-            **JVM,
-        )
-        pipeline = Pipeline(name, settings, OpsStore.open(settings.ops_store_url), spark)
-        pipeline.declare(**declared)
-        made.append(pipeline)
-        return pipeline
-
-    yield make
-    for pipeline in made:
-        pipeline.store.close()
-
-
-@pytest.fixture
-def pipeline(new_pipeline: Callable[..., Pipeline]) -> Pipeline:
-    return new_pipeline()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.ledger_rows import TIME
+from tests.support.clock import START
 from tests.support.manifests import ORDERS, declare
 
 from headgate.checks.drift import Brought, manifest_lines, plain_name, report
@@ -15,7 +15,7 @@ from headgate.store.model import Drifted, DriftKind
 
 
 def drifted(field: str, kind: DriftKind, records: int = 10) -> Drifted:
-    return Drifted(field, kind, records, TIME, TIME, 1)
+    return Drifted(field, kind, records, START, START, 1)
 
 
 TIP = Brought(evolved_column("tip", DOUBLE), 25)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.ledger_rows import Clock
-from tests.unit.store.conftest import clock, made, store
+from tests.support.clock import ManualClock
 
 from headgate.checks.lag import Lag, PartitionLag
 from headgate.cli import job_mend, job_report, job_show, job_stream
@@ -30,8 +29,6 @@ from headgate.store.ops import OpsStore
 ROOT = Path(__file__).parents[3]
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 DONE = Run("bronze-taxi", 1, "bronze", "taxi", "batch", "r", {}, RunState.FINISHED, 0, TIME)
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 
 
 @pytest.fixture
@@ -147,10 +144,10 @@ def listed(
 
 
 def test_the_list_of_newest_runs_has_all_that_run_and_says_when_it_is_cut(
-    settings: Settings, store: OpsStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, store: OpsStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def submit(job: str, mode: str = "batch") -> Run:
-        clock.pass_(1)
+        clock.advance(1)
         return store.submit(JobSpec(job, "bronze", job, mode, "r"))
 
     submit("stream", "streaming")

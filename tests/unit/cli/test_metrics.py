@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.support.metric_windows import JOB, NOW, SHAPE, at, batch
-from tests.unit.store.conftest import clock, made, store
 
 from headgate.cli.main import cli
 from headgate.errors import UsageError
@@ -19,8 +18,6 @@ from headgate.metrics.windows import WindowSums
 from headgate.store.model import RuleCount
 from headgate.store.ops import OpsStore
 
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 Run = Callable[..., Result]
 
 

@@ -3,61 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, Clock, document, make_database
+from tests.support.clock import ManualClock
+from tests.support.control_plane import ANN, BOB, TOPIC_TARGET, TopicTarget, document
+from tests.support.ops_store import create_database
 
 from headgate.control.deploying import Reconciler
 from headgate.control.service import FilterService
-from headgate.control.targets.model import Deployment, Observed, State
-from headgate.errors import ConflictError, UnavailableError
+from headgate.errors import ConflictError
 from headgate.store.control_model import FilterRecord, OperationState, Status
 from headgate.store.ops import OpsStore
-
-NAME = "by-topic"
-
-
-@dataclass
-class ByTopic:
-    """One statement a topic, which stays until it is removed; it cannot say whose it is."""
-
-    running: dict[str, Deployment] = field(default_factory=dict)
-    slow: set[str] = field(default_factory=set)
-    away: bool = False
-    name: str = NAME
-
-    def deploy(self, wanted: Deployment) -> tuple[str, ...]:
-        self._need()
-        self.running[wanted.topic] = wanted
-        return (f"{wanted.topic}-insert",)
-
-    def observe(self, wanted: Deployment) -> Observed:
-        self._need()
-        found = self.running.get(wanted.topic)
-        if found is None:
-            return Observed(wanted.filter, State.ABSENT)
-        state = State.PENDING if wanted.topic in self.slow else State.RUNNING
-        return Observed(wanted.filter, state, found.revision, found.deployment)
-
-    def remove(self, wanted: Deployment) -> None:
-        self._need()
-        self.running.pop(wanted.topic, None)
-
-    def held(self) -> None:
-        return None
-
-    def _need(self) -> None:
-        if self.away:
-            raise UnavailableError("the target is away")
 
 
 @dataclass
 class Site:
     store: OpsStore
-    clock: Clock
-    target: ByTopic
+    clock: ManualClock
+    target: TopicTarget
     service: FilterService
     reconciler: Reconciler
 
@@ -65,21 +30,21 @@ class Site:
         text = document(outputTopic=topic)
         record = self.service.create(ANN, text) if new else self.service.update(ANN, "one", text)
         self.service.approve(BOB, "one", record.revision)
-        self.service.deploy(ANN, "one", NAME)
+        self.service.deploy(ANN, "one", TOPIC_TARGET)
         self.steps(2)
         return self.service.get("one")
 
     def steps(self, n: int) -> None:
         for _ in range(n):
-            self.clock.pass_(16)
+            self.clock.advance(16)
             self.reconciler.step()
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    clock, target = Clock(), ByTopic()
-    store = OpsStore.open(f"sqlite:///{make_database(tmp_path / 'ops.db')}", clock)
-    targets = {NAME: target}
+    clock, target = ManualClock(), TopicTarget()
+    store = OpsStore.open(f"sqlite:///{create_database(tmp_path / 'ops.db')}", clock)
+    targets = {TOPIC_TARGET: target}
     service, reconciler = (
         FilterService(store, None, targets),
         Reconciler(store, None, targets, patience=60),
@@ -116,12 +81,12 @@ def test_what_was_turned_off_while_the_target_was_away_is_removed_when_it_is_bac
     on = site.service.update(ANN, "one", document(outputTopic="second"))
     site.service.approve(BOB, "one", on.revision)
     with pytest.raises(ConflictError, match="still being taken away"):
-        site.service.deploy(ANN, "one", NAME)
+        site.service.deploy(ANN, "one", TOPIC_TARGET)
     site.target.away = False
     site.steps(1)
     assert site.target.running == {}
     assert site.service.operations("one")[0].state is OperationState.SUCCEEDED
-    site.service.deploy(ANN, "one", NAME)
+    site.service.deploy(ANN, "one", TOPIC_TARGET)
     site.steps(2)
     assert set(site.target.running) == {"second"}
 
@@ -131,7 +96,7 @@ def test_what_is_turned_off_in_the_middle_of_a_move_leaves_neither_topic(site: S
     site.target.slow = {"second"}
     record = site.service.update(ANN, "one", document(outputTopic="second"))
     site.service.approve(BOB, "one", record.revision)
-    site.service.deploy(ANN, "one", NAME)
+    site.service.deploy(ANN, "one", TOPIC_TARGET)
     site.reconciler.step()
     assert set(site.target.running) == {"first", "second"}
     site.service.set_enabled(ANN, "one", enabled=False)

@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, CAT, Room, document, make_database
+from tests.support.control_plane import ANN, BOB, CAT, Room, document
+from tests.support.ops_store import create_database
 
 from headgate.control.identity.model import Identity
 from headgate.control.lifecycle import LEGAL, allowed
@@ -21,7 +22,7 @@ from headgate.store.control_model import OperationState, Status
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_database(tmp_path_factory.mktemp("control") / "ops.db")
+    return create_database(tmp_path_factory.mktemp("control") / "ops.db")
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_the_same_document_again_changes_nothing(room: Room) -> None:
 def test_an_approval_ends_after_its_time(room: Room) -> None:
     record = room.service.create(ANN, document())
     room.service.approve(BOB, "one", record.revision)
-    room.clock.pass_(72 * 3600)
+    room.clock.advance(72 * 3600)
     with pytest.raises(ConflictError, match="no approval that holds"):
         room.service.deploy(ANN, "one")
     room.reconciler.step()
@@ -160,10 +161,10 @@ def test_a_target_that_does_not_answer_fails_the_deployment_at_its_deadline(room
     room.service.approve(BOB, "one", record.revision)
     operation = room.service.deploy(ANN, "one")
     room.reconciler.step()
-    room.clock.pass_(29)
+    room.clock.advance(29)
     room.reconciler.step()
     assert room.done(operation).state is OperationState.RUNNING
-    room.clock.pass_(2)
+    room.clock.advance(2)
     room.reconciler.step()
     error = room.done(operation).error or ""
     assert error.startswith("engine did not get there within 30 s")
@@ -381,7 +382,7 @@ def test_a_removal_that_is_late_is_done_when_the_engine_is_back(room: Room) -> N
     room.service.delete(ANN, "one")
     room.service.approve(BOB, "one", live.revision)
     for _ in range(5):
-        room.clock.pass_(20)
+        room.clock.advance(20)
         room.reconciler.step()
     record = room.service.get("one")
     assert record.status is Status.PENDING_DELETION
@@ -479,7 +480,7 @@ def test_a_target_that_was_told_late_has_its_time_all_the_same(room: Room) -> No
     record = room.service.create(ANN, document())
     room.service.approve(BOB, "one", record.revision)
     operation = room.service.deploy(ANN, "one")
-    room.clock.pass_(60)
+    room.clock.advance(60)
     room.reconciler.step()
     assert room.done(operation).state is OperationState.RUNNING
     room.router()
@@ -556,7 +557,7 @@ def test_what_has_been_off_for_longer_than_an_approval_holds_is_deleted_by_one(r
     room.live()
     room.service.set_enabled(ANN, "one", enabled=False)
     room.settle()
-    room.clock.pass_(72 * 3600)
+    room.clock.advance(72 * 3600)
     assert room.service.delete(ANN, "one").status is Status.DELETED
 
 
@@ -661,6 +662,6 @@ def test_whoever_wrote_a_content_once_may_not_approve_it_when_it_comes_back(room
 
 def test_the_time_of_the_author_is_that_of_the_writing(room: Room) -> None:
     record = room.service.create(ANN, document())
-    room.clock.pass_(60)
+    room.clock.advance(60)
     approved = room.service.approve(BOB, "one", record.revision)
     assert approved.written_at == record.created_at < approved.updated_at

@@ -5,7 +5,9 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, Room, document, make_database
+from tests.support.control_plane import ANN, Room, document
+from tests.support.filter_documents import CANARY, event_value
+from tests.support.ops_store import create_database
 
 from headgate.control.identity.model import ROLES, Identity
 from headgate.control.masking import is_tagged, masked_header
@@ -16,22 +18,6 @@ from headgate.store.routing_model import TopicEnd
 from headgate.variables import MASK
 
 VERA = Identity("vera", frozenset({"viewer"}))
-CANARY = "CANARY-1HGCM82633A004352"
-
-
-def event(n: int, dealer: str, **header: object) -> bytes:
-    more = {"dealerId": dealer, "vin": CANARY, "amountPaid": 450.25, "carId": f"CAR-{CANARY}"}
-    return json.dumps(
-        {
-            "id": f"e{n}",
-            "event_name": "Car Service Done",
-            "event_type": "CarServiceDone",
-            "header_data": json.dumps({**more, **header}),
-            "__op": "c",
-            "__table": "event_headers",
-            "__ts_ms": n,
-        }
-    ).encode()
 
 
 class Memory:
@@ -60,7 +46,7 @@ class Away(Memory):
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
-    return Room(make_database(tmp_path / "ops.db"))
+    return Room(create_database(tmp_path / "ops.db"))
 
 
 def service_on(room: Room, recent: Memory) -> FilterService:
@@ -69,7 +55,7 @@ def service_on(room: Room, recent: Memory) -> FilterService:
 
 def mixed(n: int) -> list[bytes | None]:
     dealers = ("DEALER-001", "DEALER-002", "DEALER-003")
-    return [*(event(i, dealers[i % 3]) for i in range(n)), b"{broken", None]
+    return [*(event_value(i, dealers[i % 3]) for i in range(n)), b"{broken", None]
 
 
 def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
@@ -195,7 +181,7 @@ def whole_vin(service: FilterService, by: Identity, wanted: int) -> str:
 @pytest.mark.parametrize("role", [role for role in ROLES if role not in ("producer",)])
 def test_counts_tell_no_masked_value_to_those_who_may_not_see_it(room: Room, role: str) -> None:
     by = Identity("vera", frozenset({role}))
-    service = service_on(room, Memory([event(0, "DEALER-001")]))
+    service = service_on(room, Memory([event_value(0, "DEALER-001")]))
     if role in ("operator", "auditor", "admin"):
         assert whole_vin(service, by, 3) == CANARY[:3]
     else:

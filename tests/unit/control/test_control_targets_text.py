@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.control_plane import ANN, BOB, ENGINE, Room, document, make_database
-from tests.unit.control.test_control_by_topic import NAME, ByTopic
+from tests.support.control_plane import ANN, BOB, ENGINE, TOPIC_TARGET, Room, TopicTarget, document
+from tests.support.ops_store import create_database
 
 from headgate.compile.filters import flink
 from headgate.compile.filters.alone import alone_sql
@@ -28,8 +28,8 @@ PATH, COLUMN = "header_data.a", "event_name"
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
     """A control plane with two targets."""
-    made = Room(make_database(tmp_path / "ops.db"))
-    targets = {ENGINE: EngineTarget(made.store.routing), NAME: ByTopic()}
+    made = Room(create_database(tmp_path / "ops.db"))
+    targets = {ENGINE: EngineTarget(made.store.routing), TOPIC_TARGET: TopicTarget()}
     made.service = FilterService(made.store, None, targets)
     yield made
     made.store.close()
@@ -96,18 +96,18 @@ def test_a_filter_that_means_something_else_at_a_target_runs_only_elsewhere(room
     record = room.service.create(ANN, text)
     found = room.service.validate("one")
     assert found.valid
-    assert any(NAME in words and "object or a list" in words for words in found.warnings)
-    assert not room.service.generate("one", NAME).valid
+    assert any(TOPIC_TARGET in words and "object or a list" in words for words in found.warnings)
+    assert not room.service.generate("one", TOPIC_TARGET).valid
     room.service.approve(BOB, "one", record.revision)
     with pytest.raises(ConflictError, match="would mean something else at by-topic"):
-        room.service.deploy(ANN, "one", NAME)
+        room.service.deploy(ANN, "one", TOPIC_TARGET)
     assert room.service.deploy(ANN, "one", ENGINE).target == ENGINE
 
 
 def test_what_runs_at_a_target_is_not_replaced_by_what_cannot_run_there(room: Room) -> None:
     record = room.service.create(ANN, document())
     room.service.approve(BOB, "one", record.revision)
-    room.service.deploy(ANN, "one", NAME)
+    room.service.deploy(ANN, "one", TOPIC_TARGET)
     room.reconciler = type(room.reconciler)(room.store, None, room.service.targets)
     room.reconciler.step()
     room.reconciler.step()
@@ -127,7 +127,7 @@ def test_an_approval_is_of_the_text_that_the_target_is_sent(
         revisions, "flink_statements", lambda declared: (*plain(declared)[:1], "INSERT other")
     )
     with pytest.raises(ConflictError, match="no approval that holds for by-topic"):
-        room.service.deploy(ANN, "one", NAME)
+        room.service.deploy(ANN, "one", TOPIC_TARGET)
     assert room.service.deploy(ANN, "one", ENGINE).version == 1
 
 
@@ -138,13 +138,13 @@ def test_an_approval_holds_for_no_target_that_came_later(room: Room) -> None:
     room.service.approve(BOB, "one", record.revision)
     room.service.targets = both
     with pytest.raises(ConflictError, match="no approval that holds for by-topic"):
-        room.service.deploy(ANN, "one", NAME)
+        room.service.deploy(ANN, "one", TOPIC_TARGET)
 
 
 def test_what_is_shown_is_what_the_target_is_sent(room: Room) -> None:
     room.service.create(ANN, document())
     declared = parse_filter(document())
-    assert room.service.generate("one", NAME).sql == flink_sql(declared)
+    assert room.service.generate("one", TOPIC_TARGET).sql == flink_sql(declared)
     assert room.service.generate("one").sql == compile_filter(declared).sql
 
 

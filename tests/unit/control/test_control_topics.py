@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, Room, document, make_database
+from tests.support.control_plane import ANN, BOB, Room, document
+from tests.support.ops_store import create_database
 
 from headgate.control.topics import ReservedTopics
 from headgate.errors import ConflictError, DeclarationError
@@ -43,7 +44,7 @@ FOR_EVENTS = [
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
-    return Room(make_database(tmp_path / "ops.db"))
+    return Room(create_database(tmp_path / "ops.db"))
 
 
 @pytest.mark.parametrize("topic", NOT_FOR_EVENTS)

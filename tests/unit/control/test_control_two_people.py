@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.support.control_plane import make_database
 from tests.support.control_walk import Walk
+from tests.support.ops_store import create_database
 
 from headgate.control import approvals, ordering, revisions, service, submitting
 from headgate.store.control import Change
@@ -27,7 +27,7 @@ def walked(
     phases: tuple[Phase, ...] = tuple(Phase),
 ) -> Counter[str]:
     """How often what was done in so many steps or more."""
-    Walk.made = make_database(folder / "made.db")
+    Walk.made = create_database(folder / "made.db")
     Walk.did.clear()
     while Walk.did["tried"] < steps:
         run_state_machine_as_test(

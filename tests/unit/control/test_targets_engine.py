@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import make_database
+from tests.support.ops_store import create_database
 
 from headgate.control.targets.engine import EngineTarget
 from headgate.control.targets.model import Deployment, Held, State
@@ -19,7 +19,7 @@ WANTED = Deployment("f", "raw", "r1", "{}", "filtered-f", "d1")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[OpsStore]:
-    make_database(tmp_path / "ops.db")
+    create_database(tmp_path / "ops.db")
     with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as found:
         yield found
 

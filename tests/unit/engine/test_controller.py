@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from tests.support.ledger_rows import Clock
-from tests.unit.store.conftest import clock, made, store
+from tests.support.clock import ManualClock
 
 from headgate.engine import controller as controller_module
 from headgate.engine.context import Job, RunContext
@@ -25,8 +24,6 @@ from headgate.settings import Settings
 from headgate.store.model import JobSpec, Progress, Run, RunState
 from headgate.store.ops import OpsStore
 
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 JOB = "bronze-taxi"
 
 
@@ -177,7 +174,7 @@ def test_a_fault_of_the_job_itself_fails_it(rig: Rig, error: Exception, attempts
     assert tried == list(range(attempts))
 
 
-def test_a_stopped_run_is_not_a_failed_one(rig: Rig, clock: Clock) -> None:
+def test_a_stopped_run_is_not_a_failed_one(rig: Rig, clock: ManualClock) -> None:
     run = rig.submit("streaming")
     begun = threading.Event()
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tests.support.ledger_rows import intent, topic
-from tests.unit.store.conftest import clock, made, store
 
 from headgate.engine.faults import Faults
 from headgate.engine.iceberg import AlreadyPublishedError
@@ -14,9 +13,6 @@ from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached
 from headgate.store.model import Intent
 from headgate.store.ops import OpsStore
-
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 
 
 @dataclass

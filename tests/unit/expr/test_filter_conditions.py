@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.spec.test_filter import DEALER, EVERYTHING
+from tests.support.filter_documents import DEALER, EVERYTHING
 
 from headgate.compile.filters.analysis import findings_of, never_matches
 from headgate.compile.filters.compile import compile_filter

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.unit.store.conftest import clock, made, store
 
 from headgate.engine.markers import Marker
 from headgate.engine.small_files import Part, chunks, plan_compaction
@@ -34,8 +33,6 @@ from headgate.jobs.maintain_usual import COMPACTED
 from headgate.store.model import Intent, Range
 from headgate.store.ops import OpsStore
 
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = NOW.date()
 BRONZE = "table:lake.bronze.x"

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.unit.store.conftest import clock, made, store
 
 from headgate.cli.rules_compile import compiled_texts
 from headgate.errors import ConflictError, UsageError
@@ -17,8 +16,6 @@ from headgate.settings import Settings
 from headgate.store.model import Intent, LedgerRow, Range, Run
 from headgate.store.ops import OpsStore
 
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 FILE = "rules/one.yml"
 RULES = """
 version: 2

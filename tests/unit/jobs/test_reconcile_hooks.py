@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.unit.store.conftest import clock, made, store
 
 from headgate.engine.context import RunContext
 from headgate.errors import UnavailableError
@@ -19,8 +18,6 @@ from headgate.settings import Settings
 from headgate.store.model import LedgerRow
 from headgate.store.ops import OpsStore
 
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 RULES = """
 version: 2
 tables:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.store.conftest import clock, made, store
 
 from headgate.errors import ConflictError, UnavailableError, UsageError
 from headgate.jobs.declaration import declared_revision, fetch, keep
@@ -16,8 +15,6 @@ from headgate.store.model import JobSpec, RunState
 from headgate.store.ops import OpsStore
 
 ROOT = Path(__file__).parents[3]
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.unit.store.conftest import clock, made, store
 
 from headgate.errors import ConflictError
 from headgate.jobs.requests import ask_for
@@ -15,8 +14,6 @@ from headgate.settings import Settings
 from headgate.store.model import Intent, Judged, LedgerRow, Range, RunState, TouchedWindow
 from headgate.store.ops import OpsStore
 
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = "quality-one"
 RULES = """

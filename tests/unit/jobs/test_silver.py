@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from tests.unit.store.conftest import clock, made, store
-
 from headgate.jobs.silver import bronze_behind
 from headgate.store.model import JobSpec, RunState
 from headgate.store.ops import OpsStore
-
-# Fixtures, which pytest finds by their names in this module.
-__all__ = ["clock", "made", "store"]
 
 
 def test_a_stream_of_bronze_under_another_revision_is_named_with_what_to_do(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from tests.support.metric_windows import JOB, RECORD, SHAPE, Clock, at, batch
-from tests.unit.metrics.test_sinks import Kept
+from tests.support.clock import ManualClock
+from tests.support.metric_sinks import BATCH_METRICS, COUNTS, RecordingSink, settle_counted_batch
+from tests.support.metric_windows import JOB, RECORD, SHAPE, batch
 
 from headgate.metrics.dogstatsd import encoded
 from headgate.metrics.emit import Emitter
@@ -19,56 +18,21 @@ from headgate.store.model import RuleCount
 from headgate.store.ops import OpsStore
 
 TAGS = "env:prod,dc:onprem,table:orders_onprem,topic:orders.events"
-# What a batch of a reconciled pair has counted, as its target tells the ledger.
-COUNTS = (
-    RuleCount("verdict_match", "hash_match", "INFO", 5, 5),
-    RuleCount("verdict_late_match", "hash_match", "INFO", 2, 2),
-    RuleCount("verdict_late_mismatch", "hash_mismatch", "ERROR", 1, 1),
-    RuleCount("counted_late_arrival", "late_arrival", "INFO", 4, 4),
-    RuleCount("counted_deletes", "delete_count", "INFO", 9, 9),
-    RuleCount("counted_duplicates", "duplicates", "INFO", 3, 3),
-    RuleCount("counted_dq_missing_pk", "missing_pk", "INFO", 2, 2),
-    RuleCount("counted_dq_unknown_action", "unknown_action", "INFO", 1, 1),
-)
-TOLD = {
-    "dq_late_arrival": 7,
-    "dq_delete_count": 9,
-    "dq_duplicates": 3,
-    "dq_missing_pk": 2,
-    "dq_unknown_action": 1,
-    "dq_dlq_records": 3,
-}
-
-
-class Heard(Kept):
-    """A sink that keeps the messages and lines as well."""
-
-    def __init__(self, name: str = "heard", at_most_once: bool = False) -> None:
-        super().__init__(name, at_most_once)
-        self.messages: list[dict[str, Any]] = []
-        self.lines: list[str] = []
-
-    def send(self, changes: Sequence[Change]) -> None:
-        self.messages += [message for change in changes for message in said(change.record)]
-        self.lines += [line for change in changes for line in encoded(change)]
-        super().send(changes)
-
-
-def counted(store: OpsStore, offset: int = 0) -> None:
-    batch(store, offset, {0: at(0)}, COUNTS, rows=8, accepted=20, refused=3)
 
 
 def test_what_a_batch_counts_of_its_records_is_told_by_every_sink(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
-    sink = Heard()
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     Emitter(store, SHAPE, lambda _: {}, clock)
-    counted(store)
+    settle_counted_batch(store)
     assert [deliverer.deliver(), deliverer.deliver()] == [1, 0]
-    assert sorted(sink.lines) == sorted(f"{name}:{n}|c|#{TAGS}" for name, n in TOLD.items())
+    assert sorted(sink.lines) == sorted(
+        f"{name}:{n}|c|#{TAGS}" for name, n in BATCH_METRICS.items()
+    )
     (message,) = sink.messages
-    assert {name: message[name] for name in TOLD} == TOLD
+    assert {name: message[name] for name in BATCH_METRICS} == BATCH_METRICS
     assert message["dq.shop.delete_count"] == 9
     assert (message["record"], message["job"], message["sequence"]) == ("batch", JOB, 1)
     assert [*message][:6] == [
@@ -76,15 +40,15 @@ def test_what_a_batch_counts_of_its_records_is_told_by_every_sink(
     ]
 
 
-def test_sinks_and_prometheus_say_the_same(store: OpsStore, clock: Clock) -> None:
-    sink = Heard()
+def test_sinks_and_prometheus_say_the_same(store: OpsStore, clock: ManualClock) -> None:
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     Emitter(store, SHAPE, lambda _: {}, clock)
-    counted(store)
-    counted(store, 23)
+    settle_counted_batch(store)
+    settle_counted_batch(store, 23)
     deliverer.deliver()
     found = {f.metric.name: f for f in Readings(store).families()}
-    for name in TOLD:
+    for name in BATCH_METRICS:
         scraped = sum(n for _, n in found[f"{name}_total"].samples)
         assert sum(message[name] for message in sink.messages) == scraped, name
 
@@ -92,22 +56,22 @@ def test_sinks_and_prometheus_say_the_same(store: OpsStore, clock: Clock) -> Non
 def test_each_batch_has_an_id_of_its_own_and_one_without_counts_is_not_told(
     store: OpsStore,
 ) -> None:
-    sink = Heard()
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
-    counted(store)
+    settle_counted_batch(store)
     batch(store, 23, {}, COUNTS[:1])
     batch(store, 24, {}, COUNTS[4:5])
     assert deliverer.deliver() == 2
     assert len(set(sink.ids)) == 2
     assert all(one.startswith(f"{JOB}/2026-01-01T13:00:00.000Z/") for one in sink.ids)
-    assert store.register_sink("heard").ledger == 3
+    assert store.register_sink("recording").ledger == 3
 
 
 @pytest.mark.parametrize(("at_most_once", "sent"), [(False, 2), (True, 1)])
 def test_a_kill_behind_a_send(store: OpsStore, at_most_once: bool, sent: int) -> None:
-    sink = Kept(at_most_once=at_most_once)
+    sink = RecordingSink(at_most_once=at_most_once)
     deliverer = Deliverer(store, [sink])
-    counted(store)
+    settle_counted_batch(store)
     sink.dies_after = True
     with pytest.raises(KeyboardInterrupt):
         deliverer.deliver()
@@ -117,10 +81,10 @@ def test_a_kill_behind_a_send(store: OpsStore, at_most_once: bool, sent: int) ->
 
 
 def test_an_outage_keeps_batches_and_their_trouble_ends_with_it(store: OpsStore) -> None:
-    sink = Kept()
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     sink.fails = True
-    counted(store)
+    settle_counted_batch(store)
     assert (deliverer.deliver(), store.sinks()[0].failures) == (0, 1)
     sink.fails = False
     assert deliverer.deliver_now() == (1, {})
@@ -128,16 +92,16 @@ def test_an_outage_keeps_batches_and_their_trouble_ends_with_it(store: OpsStore)
 
 
 def test_a_new_sink_begins_with_the_batches_from_then_on(store: OpsStore) -> None:
-    counted(store)
-    sink = Kept()
+    settle_counted_batch(store)
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     assert deliverer.deliver() == 0
-    counted(store, 23)
+    settle_counted_batch(store, 23)
     assert deliverer.deliver() == 1
 
 
 def test_more_batches_than_fit_at_once_go_in_pieces(store: OpsStore) -> None:
-    sink = Kept()
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     for offset in range(AT_ONCE + 5):
         batch(store, offset, {}, COUNTS[4:5])
@@ -145,9 +109,9 @@ def test_more_batches_than_fit_at_once_go_in_pieces(store: OpsStore) -> None:
 
 
 def test_what_is_sent_again_is_never_sent_again_to_an_agent(store: OpsStore) -> None:
-    kept, agent = Kept("kept"), Kept("agent", at_most_once=True)
+    kept, agent = RecordingSink("kept"), RecordingSink("agent", at_most_once=True)
     deliverer = Deliverer(store, [kept, agent])
-    counted(store)
+    settle_counted_batch(store)
     deliverer.deliver()
     for sink in (kept, agent):
         store.rewind_sink(sink.name, batches=not sink.at_most_once)
@@ -158,7 +122,7 @@ def test_what_is_sent_again_is_never_sent_again_to_an_agent(store: OpsStore) -> 
 def test_a_job_without_dimensions_tells_its_dead_letters_under_its_own_name(
     store: OpsStore,
 ) -> None:
-    sink = Heard()
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     batch(store, 0, {}, accepted=1, dead_letter=2)
     deliverer.deliver()

@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tests.support.metric_windows import JOB, NOW, SHAPE, Clock, at, batch
+from tests.support.clock import ManualClock
+from tests.support.metric_windows import JOB, NOW, SHAPE, at, batch
 
 from headgate.metrics.emit import AT_ONCE, Emitter
 from headgate.metrics.windows import WindowSums, restored
@@ -32,7 +33,7 @@ def said(store: OpsStore) -> list[tuple[datetime, int, bool, int]]:
 
 
 def test_a_window_closes_when_event_time_has_passed_it_by_the_watermark(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
@@ -47,7 +48,7 @@ def test_a_window_closes_when_event_time_has_passed_it_by_the_watermark(
 
 
 def test_a_row_from_the_future_closes_no_window_before_its_time(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
@@ -62,21 +63,21 @@ def test_a_row_from_the_future_closes_no_window_before_its_time(
 
 
 def test_a_window_closes_when_no_record_has_come_for_thirty_seconds(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 1)
     batch(store, 0, {0: at(1)})
-    clock.pass_(29)
+    clock.advance(29)
     assert emitter.close_due() == 0
-    clock.pass_(1)
+    clock.advance(1)
     assert emitter.close_due() == 1
     assert emitter.close_due() == 0
 
 
 def test_a_late_row_gives_the_window_a_flagged_record_with_the_next_number(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
@@ -89,7 +90,7 @@ def test_a_late_row_gives_the_window_a_flagged_record_with_the_next_number(
     assert said(store) == [(at(0), 2, True, 4)]
 
 
-def test_a_replay_that_adds_nothing_says_nothing(store: OpsStore, clock: Clock) -> None:
+def test_a_replay_that_adds_nothing_says_nothing(store: OpsStore, clock: ManualClock) -> None:
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 1)
@@ -100,7 +101,7 @@ def test_a_replay_that_adds_nothing_says_nothing(store: OpsStore, clock: Clock) 
     assert said(store) == [(at(0), 1, False, 1)]
 
 
-def test_the_end_of_a_bounded_run_closes_everything(store: OpsStore, clock: Clock) -> None:
+def test_the_end_of_a_bounded_run_closes_everything(store: OpsStore, clock: ManualClock) -> None:
     partials = Partials()
     starts = range(0, 10 * (AT_ONCE + 1), 10)
     for start in starts:
@@ -111,7 +112,9 @@ def test_the_end_of_a_bounded_run_closes_everything(store: OpsStore, clock: Cloc
     assert partials.asked == 2, "sums are asked for in bounded pieces"
 
 
-def test_a_window_whose_rows_are_gone_is_said_to_be_empty(store: OpsStore, clock: Clock) -> None:
+def test_a_window_whose_rows_are_gone_is_said_to_be_empty(
+    store: OpsStore, clock: ManualClock
+) -> None:
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 3)
@@ -125,14 +128,14 @@ def test_a_window_whose_rows_are_gone_is_said_to_be_empty(store: OpsStore, clock
 
 
 def test_a_window_that_a_broken_off_batch_announced_alone_is_never_said(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     batch(store, 0, {0: at(1)})
     assert Emitter(store, SHAPE, Partials(), clock).close_due(everything=True) == 0
     assert store.pending_windows(JOB) == ()
 
 
-def test_a_restart_goes_on_where_it_was(store: OpsStore, clock: Clock) -> None:
+def test_a_restart_goes_on_where_it_was(store: OpsStore, clock: ManualClock) -> None:
     partials = Partials()
     partials.add(0, 1)
     batch(store, 0, {0: at(1), 100: at(100)})
@@ -140,7 +143,7 @@ def test_a_restart_goes_on_where_it_was(store: OpsStore, clock: Clock) -> None:
     assert Emitter(store, SHAPE, partials, clock).close_due() == 0
 
 
-def test_idle_is_measured_from_the_last_commit(store: OpsStore, clock: Clock) -> None:
+def test_idle_is_measured_from_the_last_commit(store: OpsStore, clock: ManualClock) -> None:
     assert store.last_record_at(JOB) is None
     batch(store, 0, {0: at(1)})
     assert store.last_record_at(JOB) == NOW

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from tests.support.metric_windows import JOB, SHAPE, Clock, at, batch
+from tests.support.clock import ManualClock
+from tests.support.metric_windows import JOB, SHAPE, at, batch
 
 from headgate.metrics import gauges, names
 from headgate.metrics.emit import Emitter
@@ -28,7 +29,7 @@ def values(found: Family) -> dict[tuple[str, ...], float]:
     return dict(found.samples)
 
 
-def test_counters_are_the_sums_of_the_ledger(store: OpsStore, clock: Clock) -> None:
+def test_counters_are_the_sums_of_the_ledger(store: OpsStore, clock: ManualClock) -> None:
     Emitter(store, SHAPE, lambda _: {}, clock)
     batch(store, 0, {0: at(0)}, COUNTS, rows=9, accepted=7, dead_letter=2, refused=1)
     batch(store, 10, {0: at(0)}, COUNTS[:1], rows=4, newest=4)
@@ -48,7 +49,7 @@ def test_counters_are_the_sums_of_the_ledger(store: OpsStore, clock: Clock) -> N
 
 
 def test_a_reading_goes_on_from_the_last_one_and_a_new_one_from_the_beginning(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     batch(store, 0, {0: at(0)}, COUNTS)
     readings = Readings(store)
@@ -59,7 +60,7 @@ def test_a_reading_goes_on_from_the_last_one_and_a_new_one_from_the_beginning(
     assert sum(values(again["dq_stale_total"]).values()) == 4
 
 
-def test_runs_windows_sinks_and_gauges_are_told(store: OpsStore, clock: Clock) -> None:
+def test_runs_windows_sinks_and_gauges_are_told(store: OpsStore, clock: ManualClock) -> None:
     run = store.submit(
         JobSpec(JOB, "quality", "orders", "streaming", "r", {"trigger_seconds": "2"})
     )
@@ -128,7 +129,7 @@ def test_a_page_is_made_at_most_once_a_second(store: OpsStore) -> None:
 
 
 def test_counts_of_a_pair_stand_under_the_names_of_the_documents(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     Emitter(store, SHAPE, lambda _: {}, clock)
     counts = (

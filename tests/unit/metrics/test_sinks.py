@@ -1,51 +1,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 
 import pytest
-from tests.support.metric_windows import JOB, SHAPE, Clock, at, batch
+from tests.support.clock import ManualClock
+from tests.support.metric_sinks import RecordingSink
+from tests.support.metric_windows import JOB, SHAPE, at, batch
 
-from headgate.errors import UnavailableError
 from headgate.metrics.emit import Emitter
-from headgate.metrics.sinks import AT_ONCE, Change, Deliverer
+from headgate.metrics.sinks import AT_ONCE, Deliverer
 from headgate.metrics.windows import WindowSums
 from headgate.store.ops import OpsStore
 
 
-class Kept:
-    """A sink that keeps what it gets, and fails when it is told to."""
-
-    def __init__(self, name: str = "kept", at_most_once: bool = False) -> None:
-        self.name, self.at_most_once = name, at_most_once
-        self.ids: list[str] = []
-        self.before: list[int] = []
-        self.fails = self.dies_after = False
-        self.tries = 0
-
-    def ready(self) -> None:
-        self.tries += 1
-        if self.fails:
-            raise UnavailableError("away", why="pulled out")
-
-    def send(self, changes: Sequence[Change]) -> None:
-        self.ids += [change.record.id for change in changes]
-        self.before += [change.before.get("dq_rows_total", 0) for change in changes]
-        if self.dies_after:
-            raise KeyboardInterrupt
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def closed(store: OpsStore, clock: Clock, offset: int, *starts: int, rows: int = 1) -> None:
+def closed(store: OpsStore, clock: ManualClock, offset: int, *starts: int, rows: int = 1) -> None:
     batch(store, offset, {start: at(start) for start in starts})
     sums = WindowSums(rows, {}, {}, (), "r1")
     Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums), clock).close_due(everything=True)
 
 
-def test_every_sink_gets_every_window_once(store: OpsStore, clock: Clock) -> None:
-    sinks = [Kept("a"), Kept("b")]
+def test_every_sink_gets_every_window_once(store: OpsStore, clock: ManualClock) -> None:
+    sinks = [RecordingSink("a"), RecordingSink("b")]
     deliverer = Deliverer(store, sinks)
     closed(store, clock, 0, 0, 10)
     assert [deliverer.deliver(), deliverer.deliver()] == [4, 0]
@@ -54,16 +29,18 @@ def test_every_sink_gets_every_window_once(store: OpsStore, clock: Clock) -> Non
     )
 
 
-def test_more_than_fits_at_once_goes_in_pieces(store: OpsStore, clock: Clock) -> None:
-    sink = Kept()
+def test_more_than_fits_at_once_goes_in_pieces(store: OpsStore, clock: ManualClock) -> None:
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     closed(store, clock, 0, *range(0, 10 * (AT_ONCE + 5), 10))
     assert deliverer.deliver() == len(set(sink.ids)) == AT_ONCE + 5
     assert sink.tries == 2
 
 
-def test_an_outage_loses_nothing_and_holds_no_other_sink_up(store: OpsStore, clock: Clock) -> None:
-    away, there, now = Kept("away"), Kept("there"), [0.0]
+def test_an_outage_loses_nothing_and_holds_no_other_sink_up(
+    store: OpsStore, clock: ManualClock
+) -> None:
+    away, there, now = RecordingSink("away"), RecordingSink("there"), [0.0]
     deliverer = Deliverer(store, [away, there], monotonic=lambda: now[0])
     away.fails = True
     closed(store, clock, 0, 0)
@@ -75,8 +52,8 @@ def test_an_outage_loses_nothing_and_holds_no_other_sink_up(store: OpsStore, clo
     assert away.ids == there.ids
 
 
-def test_the_wait_grows_to_a_minute_and_no_more(store: OpsStore, clock: Clock) -> None:
-    sink, now, tried = Kept(), [0.0], list[float]()
+def test_the_wait_grows_to_a_minute_and_no_more(store: OpsStore, clock: ManualClock) -> None:
+    sink, now, tried = RecordingSink(), [0.0], list[float]()
     deliverer = Deliverer(store, [sink], monotonic=lambda: now[0])
     sink.fails = True
     closed(store, clock, 0, 0)
@@ -89,8 +66,10 @@ def test_the_wait_grows_to_a_minute_and_no_more(store: OpsStore, clock: Clock) -
 
 
 @pytest.mark.parametrize(("at_most_once", "sent"), [(False, 2), (True, 1)])
-def test_a_kill_behind_a_send(store: OpsStore, clock: Clock, at_most_once: bool, sent: int) -> None:
-    sink = Kept(at_most_once=at_most_once)
+def test_a_kill_behind_a_send(
+    store: OpsStore, clock: ManualClock, at_most_once: bool, sent: int
+) -> None:
+    sink = RecordingSink(at_most_once=at_most_once)
     closed_before = Deliverer(store, [sink])
     closed(store, clock, 0, 0)
     sink.dies_after = True
@@ -101,8 +80,10 @@ def test_a_kill_behind_a_send(store: OpsStore, clock: Clock, at_most_once: bool,
     assert (len(sink.ids), len(set(sink.ids))) == (sent, 1), "what comes twice has the same id"
 
 
-def test_a_late_window_comes_with_what_was_sent_of_it_before(store: OpsStore, clock: Clock) -> None:
-    sink = Kept()
+def test_a_late_window_comes_with_what_was_sent_of_it_before(
+    store: OpsStore, clock: ManualClock
+) -> None:
+    sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     closed(store, clock, 0, 0, rows=4)
     deliverer.deliver()
@@ -112,8 +93,10 @@ def test_a_late_window_comes_with_what_was_sent_of_it_before(store: OpsStore, cl
     assert (sink.before, sink.ids[-1][-2:]) == ([0, 4], "/3")
 
 
-def test_the_thread_sends_what_is_left_when_it_is_stopped(store: OpsStore, clock: Clock) -> None:
-    sink, stop = Kept(), threading.Event()
+def test_the_thread_sends_what_is_left_when_it_is_stopped(
+    store: OpsStore, clock: ManualClock
+) -> None:
+    sink, stop = RecordingSink(), threading.Event()
     deliverer = Deliverer(store, [sink])
     closed(store, clock, 0, 0)
     stop.set()
@@ -121,8 +104,8 @@ def test_the_thread_sends_what_is_left_when_it_is_stopped(store: OpsStore, clock
     assert len(sink.ids) == 1
 
 
-def test_what_keeps_a_sink_back_is_told(store: OpsStore, clock: Clock) -> None:
-    away, there = Kept("away"), Kept("there")
+def test_what_keeps_a_sink_back_is_told(store: OpsStore, clock: ManualClock) -> None:
+    away, there = RecordingSink("away"), RecordingSink("there")
     deliverer = Deliverer(store, [away, there])
     away.fails = True
     closed(store, clock, 0, 0)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.metric_windows import JOB, NOON, NOW, SHAPE, Clock
+from tests.support.clock import ManualClock
+from tests.support.metric_windows import JOB, NOON, NOW, SHAPE
 
 from headgate.metrics.emit import Emitter
 from headgate.metrics.times import END, EPOCH, FIRST, LAST, earlier, later, moment
@@ -39,7 +40,9 @@ def test_what_is_due_can_be_said_at_both_ends_of_time(greatest: datetime) -> Non
         assert closes_before(found, greatest, None, NOON) is not None
 
 
-def test_windows_at_both_ends_of_time_close_and_are_said(store: OpsStore, clock: Clock) -> None:
+def test_windows_at_both_ends_of_time_close_and_are_said(
+    store: OpsStore, clock: ManualClock
+) -> None:
     sentinel = datetime(9999, 12, 31, 23, 59, 50, tzinfo=UTC)
     starts = (FIRST, sentinel, LAST)
     touched = tuple(TouchedWindow(start, NOON) for start in starts)
@@ -53,7 +56,7 @@ def test_windows_at_both_ends_of_time_close_and_are_said(store: OpsStore, clock:
 
     emitter = Emitter(store, SHAPE, sums, clock)
     assert emitter.close_due() == 1, "only the year 1 is over"
-    clock.pass_(30)
+    clock.advance(30)
     assert emitter.close_due() == 2
     said = [restored(w.record) for w in store.windows(JOB) if w.record]
     assert [record.window_start for record in said] == list(starts)

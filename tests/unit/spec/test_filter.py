@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tests.support.filter_documents import DEALER, EVERYTHING
 
 from headgate.compile.filters.compile import compile_filter
 from headgate.errors import DeclarationError, Fault
@@ -24,35 +25,6 @@ from headgate.spec.filter_loader import filter_files, load_filter, parse_filter,
 from headgate.spec.filter_schema import FILTER_SCHEMA_FILE, filter_schema
 
 ROOT = Path(__file__).parents[3]
-DEALER: dict[str, Any] = {
-    "id": "service-by-dealer-001",
-    "name": "Service Events for Dealer 001",
-    "consumerId": "dealer-001-service-consumer",
-    "outputTopic": "filtered-service-events-dealer-001",
-    "conditions": [
-        {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
-        {"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-001"},
-    ],
-    "enabled": True,
-}
-# One condition of every operator, and groups in groups.
-EVERYTHING: list[dict[str, Any]] = [
-    {"field": "event_type", "operator": "equals", "value": "a"},
-    {"field": "header_data.amount", "operator": "greaterThan", "value": 1.5, "valueType": "number"},
-    {"field": "created_date", "operator": "lessThan", "value": "2025-01-31T12:30:00Z",
-     "valueType": "timestamp"},
-    {"field": "header_data.a[0].b", "operator": "greaterThanOrEqual", "value": "m"},
-    {"field": "__ts_ms", "operator": "lessThanOrEqual", "value": 1_700_000_000_000},
-    {"field": "header_data.paid", "operator": "equals", "value": True, "valueType": "boolean"},
-    {"any": [
-        {"field": "__op", "operator": "in", "values": ["c", "u"]},
-        {"not": {"field": "id", "operator": "notIn", "values": ["x"]}},
-        {"all": [{"field": "id", "operator": "between", "min": "a", "max": "b"}]},
-    ]},
-    {"field": "event_name", "operator": "matches", "value": "^Car"},
-    {"field": "header_data.vin", "operator": "isNull"},
-    {"field": "header_data.carId", "operator": "isNotNull"},
-]  # fmt: skip
 
 
 def faults(data: object) -> dict[str, Fault]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.support.ledger_rows import TIME, intent, topic
+from tests.support.clock import START
+from tests.support.ledger_rows import intent, topic
 
 from headgate.store.drift import LONGEST_NAME
 from headgate.store.model import DriftKind, FieldDrift, Intent
@@ -31,12 +32,12 @@ def test_a_batch_that_is_tried_again_counts_once(store: OpsStore) -> None:
 
 
 def test_batches_add_up_and_say_when_the_field_was_seen(store: OpsStore) -> None:
-    later = TIME + timedelta(hours=1)
-    for at, start, records in ((TIME, 0, 3), (later, 10, 4)):
+    later = START + timedelta(hours=1)
+    for at, start, records in ((START, 0, 3), (later, 10, 4)):
         of = Intent(None, JOB, 1, batch(start).range, ("r",), at, 0)
         store.note_drift(of, [FieldDrift(UNKNOWN, "tip", records)])
     (tip,) = store.drift(JOB)
-    assert (tip.records, tip.batches, tip.first_seen, tip.last_seen) == (7, 2, TIME, later)
+    assert (tip.records, tip.batches, tip.first_seen, tip.last_seen) == (7, 2, START, later)
     assert store.drift("bronze-others") == ()
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.ledger_rows import Clock
+from tests.support.clock import ManualClock
 
 from headgate.errors import LeaseLostError
 from headgate.store.ops import OpsStore
 
 
-def test_one_holder_at_a_time(store: OpsStore, clock: Clock) -> None:
+def test_one_holder_at_a_time(store: OpsStore, clock: ManualClock) -> None:
     first = store.acquire("engine", "a", 10)
     assert first is not None
     assert first.token == 1
@@ -17,11 +17,11 @@ def test_one_holder_at_a_time(store: OpsStore, clock: Clock) -> None:
 
 
 def test_a_new_holder_gets_a_higher_token_and_the_old_one_is_told(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     old = store.acquire("engine", "a", 10)
     assert old is not None
-    clock.pass_(11)
+    clock.advance(11)
     assert store.lease("engine") is None
     new = store.acquire("engine", "b", 10)
     assert new is not None
@@ -32,10 +32,10 @@ def test_a_new_holder_gets_a_higher_token_and_the_old_one_is_told(
     assert store.lease("engine") == new
 
 
-def test_renewing_keeps_the_token(store: OpsStore, clock: Clock) -> None:
+def test_renewing_keeps_the_token(store: OpsStore, clock: ManualClock) -> None:
     lease = store.acquire("engine", "a", 10)
     assert lease is not None
-    clock.pass_(5)
+    clock.advance(5)
     renewed = store.renew(lease, 10)
     assert (renewed.token, renewed.expires_at > lease.expires_at) == (1, True)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
-from tests.support.ledger_rows import Clock
+from tests.support.clock import ManualClock
 
 from headgate.cli import main
 from headgate.errors import SettingsError, UnavailableError
@@ -43,13 +43,13 @@ def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
         OpsStore.open("nosuchdatabase://localhost/ops")
 
 
-def test_only_the_owner_may_read_a_store(made: Path, tmp_path: Path) -> None:
+def test_only_the_owner_may_read_a_store(ops_database: Path, tmp_path: Path) -> None:
     path = tmp_path / "home" / "ops.db"
     before = os.umask(0o022)
     try:
         make_private_file(path)
         assert (mode(path.parent), mode(path)) == (0o700, 0o600)
-        shutil.copy(made, path)
+        shutil.copy(ops_database, path)
         path.chmod(0o644)  # as an earlier version made it
         with OpsStore.open(f"sqlite:///{path}") as store:
             store.mark("up", "now")
@@ -142,15 +142,15 @@ def test_a_revision_is_known_by_its_content(store: OpsStore) -> None:
     assert store.revision("unknown") is None
 
 
-def test_a_mark_keeps_its_last_time(store: OpsStore, clock: Clock) -> None:
+def test_a_mark_keeps_its_last_time(store: OpsStore, clock: ManualClock) -> None:
     assert store.read_mark("up") is None
     store.mark("up", "1")
-    clock.pass_(3)
+    clock.advance(3)
     store.mark("up", "2")
     assert store.read_mark("up") == ("2", clock.now)
 
 
-def test_times_without_a_zone_are_refused(store: OpsStore, clock: Clock) -> None:
+def test_times_without_a_zone_are_refused(store: OpsStore, clock: ManualClock) -> None:
     clock.now = clock.now.replace(tzinfo=None) + timedelta(days=1)
     with pytest.raises(Exception, match="zone"):
         store.mark("up", "1")

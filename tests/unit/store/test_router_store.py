@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.support.ledger_rows import Clock, intent, outcome, topic
+from tests.support.clock import ManualClock
+from tests.support.ledger_rows import intent, outcome, topic
 
 from headgate.errors import BatchRefusedError
 from headgate.store.ops import OpsStore
@@ -79,10 +80,10 @@ def test_the_content_of_a_wanted_revision_outlives_the_wish(store: OpsStore) -> 
 
 
 def test_the_newest_standing_counts_and_the_old_ones_stay_on_record(
-    store: OpsStore, clock: Clock
+    store: OpsStore, clock: ManualClock
 ) -> None:
     store.routing.see([LIVE])
-    clock.pass_(1)
+    clock.advance(1)
     store.routing.see([replace(LIVE, standing=Standing.OFF, cutover={"0": 9})])
     (now,) = store.routing.seen(SOURCE)
     assert (now.standing, now.cutover, now.at) == (Standing.OFF, {"0": 9}, clock.now)

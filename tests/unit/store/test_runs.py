@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.ledger_rows import Clock
+from tests.support.clock import ManualClock
 
 from headgate.errors import ConflictError, OperationError
 from headgate.store.model import JobSpec, Progress, RunState
@@ -10,10 +10,10 @@ from headgate.store.ops import OpsStore
 BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", {"full": "true"})
 
 
-def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: Clock) -> None:
+def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: ManualClock) -> None:
     run = store.submit(BRONZE)
     assert (run.number, run.state, run.submitted_at) == (1, RunState.SUBMITTED, clock.now)
-    clock.pass_(1)
+    clock.advance(1)
     running = store.move("bronze-orders", 1, RunState.RUNNING, engine="e1")
     assert (running.started_at, running.engine, running.options) == (
         clock.now,
@@ -21,7 +21,7 @@ def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: Clock) -> N
         {"full": "true"},
     )
     store.report("bronze-orders", 1, Progress(batches=2, records=10, rate=5.0, words="going"))
-    clock.pass_(1)
+    clock.advance(1)
     ended = store.move("bronze-orders", 1, RunState.FINISHED)
     assert ended.ended_at == clock.now
     assert ended.progress.records == 10
@@ -53,11 +53,13 @@ def test_restarts_and_stops_are_counted_and_asked_for(store: OpsStore) -> None:
     assert store.request_stop("bronze-orders", 1).stop_requested
 
 
-def test_the_last_restart_is_kept_with_its_time_and_reason(store: OpsStore, clock: Clock) -> None:
+def test_the_last_restart_is_kept_with_its_time_and_reason(
+    store: OpsStore, clock: ManualClock
+) -> None:
     store.submit(BRONZE)
     assert store.last_restart("bronze-orders") is None
     store.restarted("bronze-orders", 1, "the broker is away")
-    clock.pass_(5)
+    clock.advance(5)
     store.restarted("bronze-orders", 1, "again")
     assert store.last_restart("bronze-orders") == ("again", clock.now)
 
@@ -76,10 +78,10 @@ def test_what_a_run_waits_for_is_forgotten_once_it_goes_on_or_ends(store: OpsSto
     assert store.run("bronze-orders", 1).error_text is None
 
 
-def test_runs_are_found_by_time_and_state(store: OpsStore, clock: Clock) -> None:
+def test_runs_are_found_by_time_and_state(store: OpsStore, clock: ManualClock) -> None:
     store.submit(BRONZE)
     store.move("bronze-orders", 1, RunState.FAILED)
-    clock.pass_(60)
+    clock.advance(60)
     newer = store.submit(BRONZE)
     assert store.runs(since=clock.now) == (newer,)
     assert [run.number for run in store.runs("bronze-orders")] == [2, 1]

@@ -3,7 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.ledger_rows import Clock, intent, outcome, topic
+from tests.support.clock import ManualClock
+from tests.support.ledger_rows import intent, outcome, topic
 
 from headgate.store import windows
 from headgate.store.model import Closing, Judged, LedgerRow, RuleCount, TouchedWindow, Window
@@ -154,7 +155,7 @@ def test_a_new_sink_begins_with_what_closes_from_then_on(store: OpsStore) -> Non
     assert store.unsent_windows(state, 9) == ()
 
 
-def test_a_sinks_trouble_is_kept_until_it_sends_again(store: OpsStore, clock: Clock) -> None:
+def test_a_sinks_trouble_is_kept_until_it_sends_again(store: OpsStore, clock: ManualClock) -> None:
     store.register_sink("http")
     batch(store, 0, judged(0))
     close(store, *store.pending_windows(JOB))

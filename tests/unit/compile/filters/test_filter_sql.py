@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.support.filter_documents import DEALER, EVERYTHING
 from tests.support.hostile_texts import hostile_texts
-from tests.unit.spec.test_filter import DEALER, EVERYTHING, ROOT
 
 from headgate.compile.filters.alone import alone_sql
 from headgate.compile.filters.compile import compile_filter
@@ -24,6 +24,7 @@ from headgate.spec.filter import Filter
 from headgate.spec.filter_loader import filter_files, load_filter, parse_filter
 
 HOSTILE = hostile_texts(Random(7), 300)
+ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "filters"
 FLINK_EXAMPLE = """-- Sink Table
 CREATE TABLE `filtered-service-events-dealer-001` (

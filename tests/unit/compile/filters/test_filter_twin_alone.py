@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import orjson
 import pytest
+from tests.support.filter_documents import DEALER
 from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
-from tests.unit.spec.test_filter import DEALER, ROOT
 
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter
 from headgate.compile.filters.twin import Event, Refused, event_of, matcher, matches, output_of
 from headgate.spec.filter_loader import parse_filter
 
+ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "filters"
 # As Debezium wrote it, but for the control character and the quotes.
 SEEN = (

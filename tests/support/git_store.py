@@ -1,0 +1,43 @@
+"""Filter documents edited in the git repository without Headgate."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+
+def document(name: str, dealer: str = "DEALER-001") -> str:
+    return json.dumps(
+        {
+            "id": name,
+            "name": name,
+            "consumerId": "some-consumer",
+            "outputTopic": f"filtered-{name}",
+            "conditions": [
+                {"field": "header_data.dealerId", "operator": "equals", "value": dealer}
+            ],
+            "enabled": True,
+        },
+        indent=2,
+    )
+
+
+def by_hand(folder: Path, clone: Path, name: str, text: str | None) -> None:
+    """Somebody edits the repository with git alone."""
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=Hand", "-c", "user.email=hand@example.org"]
+        subprocess.run(["git", *who, "-C", str(clone), *words], check=True, capture_output=True)
+
+    if not clone.exists():
+        subprocess.run(["git", "clone", "--quiet", str(folder), str(clone)], check=True)
+    git("pull", "--quiet")
+    file = clone / "schemas" / "v1" / "filters" / f"{name}.json"
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text)
+    git("add", "-A")
+    git("commit", "--quiet", "-m", "by hand")
+    git("push", "--quiet")

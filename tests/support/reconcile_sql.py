@@ -1,0 +1,38 @@
+"""The SQL of a reconciled pair, run over messages in a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tests.support.reconcile_messages import (
+    RECORD,
+    Message,
+    records_of,
+)
+
+from headgate.compile.reconcile.state import SIDES, Side
+from headgate.compile.script import Script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+VIEWS: dict[Side, str] = {"onprem": "topic1_onprem_source", "cloud": "topic2_cloud_source"}
+MADE = ("view", "timed view", "states view", "bound states", "verdict view", "partial view")
+
+
+def run_script(
+    session: SparkSession, script: Script, messages: Sequence[Message], at: datetime
+) -> None:
+    """All views of the file over these messages, at a time."""
+    for step in (*script.named("clock"), *script.named("revision")):
+        session.sql(step)
+    session.sql(f"SET VARIABLE batch_time = TIMESTAMP_LTZ '{at.isoformat()}'")
+    for side in SIDES:
+        frame = session.createDataFrame(records_of(messages, side), RECORD)
+        frame.createOrReplaceTempView(VIEWS[side])
+    for step in script.steps:
+        if step.name in MADE:
+            session.sql(step.sql)
