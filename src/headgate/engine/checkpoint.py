@@ -10,13 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, cast
 
 from headgate.engine.followed import ALONE, key_of
 from headgate.engine.jvm import Files
 from headgate.errors import BatchRefusedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 START = "headgate-start.json"
 # What an entry has in the place of a source that has said nothing yet.

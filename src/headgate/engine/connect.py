@@ -6,13 +6,14 @@ import os
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
-
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, cast
 
 from headgate.errors import UnavailableError
 from headgate.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
 # PySpark sets it for good: every later session of the process, and of its children, is a client's.
 _CLIENT = "SPARK_CONNECT_MODE_ENABLED"
@@ -34,6 +35,10 @@ def connect(settings: Settings | None = None) -> Generator[SparkSession]:
             fix="make up",
         )
     _need_listener(found.connect_url)
+    # PySpark takes half a second to load; whoever finds no engine need not wait for it.
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
     was_client = _CLIENT in os.environ
     url = f"{found.connect_url}/;token={found.connect_token}"
     session = cast("SparkSession", SparkSession.builder.remote(url).create())  # pyright: ignore[reportUnknownMemberType]  # PySpark leaves it untyped

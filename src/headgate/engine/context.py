@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.engine.faults import Faults
 from headgate.engine.protocol import BatchProtocol
@@ -15,6 +13,9 @@ from headgate.errors import HeadgateError
 from headgate.settings import Settings
 from headgate.store.model import Progress, Run
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.context import Job, RunContext
 from headgate.engine.driver import Driver
@@ -39,6 +38,9 @@ from headgate.errors import (
 from headgate.settings import Settings
 from headgate.store.model import Run, RunState
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 0.3
 TRIES = 3

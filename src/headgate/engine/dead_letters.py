@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.store.model import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Below the broker's usual limit of 1 MiB for a message, with room for our own headers.
 LARGEST = 900_000

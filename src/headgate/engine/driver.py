@@ -6,13 +6,14 @@ import signal
 import subprocess
 from collections.abc import Callable
 from functools import partial
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.jvm import context_runs
-from headgate.engine.session import gateway_process
 from headgate.errors import DriverLostError
 from headgate.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # With which -XX:+ExitOnOutOfMemoryError ends a JVM.
 OUT_OF_MEMORY = 3
@@ -38,6 +39,8 @@ class Driver:
     @classmethod
     def of(cls, session: SparkSession, settings: Settings) -> Driver:
         """The driver of a session that was started in this process."""
+        from headgate.engine.session import gateway_process
+
         answers = partial(context_runs, session)
         return cls(gateway_process(), answers, settings.spark_driver_memory)
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.conflicts import (
     AlreadyPublishedError,
@@ -22,6 +21,9 @@ from headgate.engine.markers import Marker, fence_properties, marker, properties
 from headgate.engine.statements import sql
 from headgate.errors import OperationError
 from headgate.store.model import Intent, Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 WAP = "spark.wap.id"
 SUMMARY = "spark.sql.iceberg.snapshot-property."

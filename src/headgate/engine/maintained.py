@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from pyspark.sql import Row, SparkSession
+from typing import TYPE_CHECKING, Any
 
 from headgate.engine.iceberg import own_marker
 from headgate.engine.jvm import Files, IcebergTable
@@ -22,6 +20,9 @@ from headgate.engine.small_files import (
 )
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_identifier, spark_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
 
 # Iceberg would add snapshots of its own choice to the ones that are named; none is this old.
 NEVER = "TIMESTAMP '1970-01-01 00:00:00'"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.engine.followed import topic_ranges
 from headgate.engine.topics import Topics, TopicState
@@ -14,6 +12,9 @@ from headgate.errors import HeadgateError
 from headgate.metrics.readings import EngineReading, JobLag
 from headgate.store.model import TOPIC_SOURCE, Range, Run
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LAG_SECONDS = 10.0
 # Kinds of jobs that follow topics, and how their runs name those among their options: `topic`, or

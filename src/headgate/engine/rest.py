@@ -11,15 +11,16 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import span
 from headgate.engine.statements import sql
 from headgate.store.model import Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 BLOCK = 32  # A bit of a BIGINT for each offset.
 # Beyond this share of the blocks it is as quick to parse all of them, and they may not fit memory.
@@ -35,6 +36,8 @@ class Rest:
 
     def counts(self, condition: str) -> tuple[int, int]:
         """How many records these are, and how many of them fulfil the condition."""
+        from pyspark.sql import functions as F
+
         row = self.frame.agg(
             F.count(F.lit(1)).alias("rows"), F.count_if(F.expr(condition)).alias("matching")
         ).first()
@@ -72,6 +75,8 @@ def rest_of(
 
 def incomplete(table: ManagedTable, staged: Snapshot, range_: Range) -> list[Block]:
     """The blocks of the range of which some offset is in no staged row."""
+    from pyspark.sql import functions as F
+
     block = F.expr(f"kafka_offset DIV {BLOCK}").alias("block")
     rows = table.appended(staged).groupBy(F.col("kafka_partition").alias("partition"), block)
     # A bit for each offset, so that a row that stands there twice cannot hide one that is missing.
@@ -90,6 +95,8 @@ def incomplete(table: ManagedTable, staged: Snapshot, range_: Range) -> list[Blo
 
 def blocks_with(table: ManagedTable, staged: Snapshot, condition: str) -> list[Block]:
     """The blocks of offsets in which a staged row fulfils the condition."""
+    from pyspark.sql import functions as F
+
     block = F.expr(f"kafka_offset DIV {BLOCK}").alias("block")
     rows = table.appended(staged).where(condition)
     found = rows.groupBy(F.col("kafka_partition").alias("partition"), block).count()

@@ -7,10 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JNetworkError  # pyright: ignore[reportMissingTypeStubs]  # it has none
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 from sqlalchemy.exc import OperationalError as SQLAlchemyOperationalError
 
 from headgate.engine.broker_watch import BrokerWatch
@@ -26,6 +25,10 @@ from headgate.errors import (
     UnavailableError,
 )
 from headgate.store.model import Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 # What a broker that is away looks like in a JVM trace.
 AWAY = (
@@ -50,9 +53,9 @@ LOST_STATE = ("CANNOT_LOAD_STATE_STORE", "FAILED_READ_DELTA_FILE", "CANNOT_READ_
 SHORT = 160
 TICK_SECONDS = 1.0
 STARTING_SECONDS = 30.0
-Handle = Callable[[DataFrame, Range, int], None]
+Handle = Callable[["DataFrame", Range, int], None]
 # What is handed on of the sources, which come by side: for one topic, its records.
-Shape = Callable[[Mapping[str, DataFrame]], DataFrame]
+Shape = Callable[[Mapping[str, "DataFrame"]], "DataFrame"]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.statements import create
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 1.0
 # A name of what is deployed, and the state of it: another state makes the views anew.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.script import Script
 from headgate.engine.jvm import session_id
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.store.model import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 STEPS = ("clock", "revision", "view")
 # What the views of a session were last made for: they read others by name, so that most stay as

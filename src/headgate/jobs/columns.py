@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from headgate.compile.drift import own_columns
 from headgate.compile.evolution import folded
@@ -20,6 +18,9 @@ from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.jobs.declaration import DatasetRevision
 from headgate.spec.dataset import Column, Dataset, from_plain
 from headgate.spec.types import STRING, SqlType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 TRIES = 5
 _ICEBERG = {"BIGINT": "long", "TIMESTAMP": "timestamp", "TIMESTAMP_LTZ": "timestamptz"}
@@ -121,6 +122,8 @@ def as_now(table: ManagedTable, rows: DataFrame, snapshot: int) -> DataFrame:
 
     By id: a column that was set aside under another name since does not fill the one in its place.
     """
+    from pyspark.sql import functions as F
+
     look = table.look()
     before, now = look.names_by_id(snapshot), look.names_by_id()
     kinds = {field.name: field.dataType for field in table.session.table(table.name).schema.fields}

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
@@ -26,6 +25,9 @@ from headgate.jobs.refusals import stage
 from headgate.jobs.resume import goes_on_at, repair_checkpoint
 from headgate.jobs.topic_target import TopicTarget
 from headgate.store.model import ACCEPTED_GAP, Intent, Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ACCEPT_GAP = "accept-gap"
 

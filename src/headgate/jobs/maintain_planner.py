@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS, job_name, table_name
 from headgate.compile.rules.names import NAMESPACE, QUALITY, RECONCILE
@@ -33,6 +32,9 @@ from headgate.jobs.maintain_plan import (
 from headgate.jobs.maintain_usual import DQ, family
 from headgate.jobs.reconcile_sweep import KIND as SWEEP
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Appends and merges join manifests by themselves only at a hundred.
 MANY_MANIFESTS = 30

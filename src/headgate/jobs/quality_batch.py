@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.rules.names import SourceNames
 from headgate.compile.script import Script
@@ -28,6 +27,9 @@ from headgate.jobs.rules_revision import RulesRevision
 from headgate.metrics.times import earlier, later
 from headgate.store.canonical import canonical
 from headgate.store.model import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 TOMBSTONES = "value IS NULL"
 DEAD = f"dq_outcome = '{DEAD_LETTER}'"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.iceberg import SUMMARY, ManagedTable
 from headgate.engine.statements import sql
@@ -14,6 +13,9 @@ from headgate.metrics.gauges import keep
 from headgate.metrics.names import UNIQUE_KEYS
 from headgate.metrics.times import earlier
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Its commits are no batch of the job: they bring no row.
 LETTING_GO = "forget-"

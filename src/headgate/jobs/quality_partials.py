@@ -6,8 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-
-from pyspark.sql import Row, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
@@ -15,6 +14,9 @@ from headgate.jobs.rules_revision import RulesRevision
 from headgate.metrics.times import FIRST, LAST, moment
 from headgate.metrics.windows import AggregateVerdict, WindowSums
 from headgate.store.model import Intent, Judged, RuleCount, TouchedWindow
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
 
 VIEWS = "spark_catalog.default"
 

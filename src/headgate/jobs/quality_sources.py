@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import table_name
 from headgate.compile.rules.table_types import misfits
@@ -18,6 +17,9 @@ from headgate.settings import Settings
 from headgate.spec.ruleset import RuleTable
 from headgate.spec.types import STRING, SqlType
 from headgate.store.model import SNAPSHOT, WHOLE_SOURCE, Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 # Of a partition whose first records have expired: where it begins.
 BEGIN = "begin"

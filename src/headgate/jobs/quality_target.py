@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS, job_name
 from headgate.engine.iceberg import Committed, ManagedTable
@@ -16,6 +15,9 @@ from headgate.jobs.topic_target import TopicTarget
 from headgate.settings import Settings
 from headgate.store.model import Intent, Judged
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE = "accepted", "dead_letter", "refused", "tombstone"
 NEWEST, SUPERSEDED = "newest", "superseded"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
@@ -22,6 +21,9 @@ from headgate.jobs.quality_windows import emitter_of
 from headgate.jobs.rules_revision import STOP, RuleRevision, RulesRevision, deployed
 from headgate.jobs.topic_run import TopicRun
 from headgate.store.model import LedgerRow, Range, Run, RunState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class StoppedByRuleError(OperationError):

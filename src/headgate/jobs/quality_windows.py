@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.engine.context import RunContext
 from headgate.jobs.quality_partials import Partials
@@ -14,6 +13,9 @@ from headgate.metrics.emit import Emitter
 from headgate.metrics.windows import WindowShape
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore, utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def shape_of(job: str, rules: RulesRevision, settings: Settings) -> WindowShape:

@@ -8,8 +8,7 @@ change once.
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.rules.unique import TIME_FORMAT, TIME_OPTIONS
 from headgate.engine.context import RunContext
@@ -21,6 +20,9 @@ from headgate.jobs.reconcile_target import COUNTED, ReconcileTarget
 from headgate.metrics import gauges, names
 from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PARTITIONS, KEPT_DAYS = 3, 30
 AT_ONCE, BATCH = 1_000, "batch"

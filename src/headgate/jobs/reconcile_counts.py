@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.compile.reconcile.decisions import statuses
 from headgate.compile.reconcile.tables import SIDES
@@ -26,6 +23,9 @@ from headgate.jobs.quality_target import ACCEPTED, REFUSED, TOMBSTONE
 from headgate.jobs.reconcile_states import inside
 from headgate.metrics.names import LATE_VERDICTS
 from headgate.store.model import Intent, Range, RuleCount
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 VERDICTS = frozenset(f"{PREFIX}{status.lower()}" for status in statuses())
 _LATE_BY_RULES = f"""
@@ -107,6 +107,8 @@ class Records:
 
     def _duplicates(self, states: DataFrame) -> int:
         """Records that say what another has said: within these, and before them of a key's newest."""
+        from pyspark.sql import functions as F
+
         messages = self.session.table(self.names.messages)
         same = messages.groupBy("side", "pk", "version", "hash").agg(F.count("*").alias("n"))
         found = same.alias("m").join(

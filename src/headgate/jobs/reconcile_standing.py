@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.compile.reconcile.decisions import statuses
 from headgate.compile.rules.names import VIEWS
@@ -25,6 +23,9 @@ from headgate.metrics.times import earlier
 from headgate.spec.reconcile import Reconcile
 from headgate.store.model import LedgerRow
 from headgate.store.ops import utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SECONDS = 10.0
 # Counting merges all states: of many it may take a hundredth of the time, of few a tenth.

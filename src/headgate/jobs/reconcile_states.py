@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.compile.reconcile.facts import conflict
 from headgate.compile.reconcile.limits import Limits
@@ -21,6 +18,9 @@ from headgate.engine.followed import own_offsets
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
 from headgate.store.model import Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 # What a batch counts of its messages and of its states, while the latter are made.
 HINT, STATES_HINT = "headgate-messages", "headgate-states"
@@ -53,6 +53,8 @@ def streaming_states(
     Time goes on by the records' timestamps, but never beyond the batch's own: one clock that runs
     ahead must not make all others late.
     """
+    from pyspark.sql import functions as F
+
     for statement in _until(script, TIMED):
         sql(session, statement)
     messages = session.table(names.messages)
@@ -183,6 +185,8 @@ def judged_states(
 
 def last_told(results: DataFrame, keys: DataFrame, until: str) -> DataFrame:
     """What the table of results last told of each of these keys before a time."""
+    from pyspark.sql import functions as F
+
     told = results.where(f"processing_time < {until}").join(keys, "pk", "left_semi")
     last = F.expr(f"max_by(struct({', '.join(VERDICT)}), struct({LAST}))").alias("_told")
     return told.groupBy("pk").agg(last)
@@ -194,6 +198,8 @@ def only_changes(verdicts: DataFrame, told: DataFrame) -> DataFrame:
     A duplicate may come from before the first arrival that was known, or repeat what stands of a
     version in conflict: its state is another then, its verdict may be the same.
     """
+    from pyspark.sql import functions as F
+
     same = " AND ".join(f"_told.{name} <=> {name}" for name in VERDICT)
     columns = [F.col(name) for name in verdicts.columns if name != "changed"]
     is_change = F.expr(f"changed AND NOT coalesce(_told IS NOT NULL AND {same}, FALSE)")
@@ -201,6 +207,8 @@ def only_changes(verdicts: DataFrame, told: DataFrame) -> DataFrame:
 
 
 def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFrame:
+    from pyspark.sql import functions as F
+
     return states.select(
         *STATE,
         F.expr(str(whole)).alias("whole"),

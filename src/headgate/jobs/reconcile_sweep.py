@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import job_name
 from headgate.engine.context import RunContext
@@ -33,6 +32,9 @@ from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.rules_revision import deployed
 from headgate.store.model import TABLE_SOURCE, LedgerRow, Range
 from headgate.store.ops import utc_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KIND = "sweep"
 SECONDS = 5.0

@@ -6,8 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.merging import JUDGED_NOW, merged_query
@@ -26,6 +25,9 @@ from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.refusals import publish_once, stage
 from headgate.jobs.rules_revision import RulesRevision
 from headgate.store.model import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SWEPT = "swept"
 CANDIDATES = "dq_sweep_keys"

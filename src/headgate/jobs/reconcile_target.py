@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS, job_name
 from headgate.compile.rules.names import RECONCILE
@@ -18,6 +17,9 @@ from headgate.metrics.names import COUNTED, COUNTED_METRICS, LATE_ARRIVAL
 from headgate.settings import Settings
 from headgate.store.model import Intent, Judged, RuleCount
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS
 from headgate.engine.faults import Point
@@ -15,6 +14,9 @@ from headgate.engine.protocol import BatchProtocol
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.store.model import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def stage(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.compile.dataset import SILVER
 from headgate.compile.fragments import job_name
@@ -19,6 +18,9 @@ from headgate.jobs.progress import RunProgress
 from headgate.jobs.silver_batch import SilverBatch, SilverTarget, silver_target
 from headgate.store.model import ACTIVE, SNAPSHOT, Intent, Range, Run
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 POLL_SECONDS = 0.5
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from pyspark.sql import DataFrame, SparkSession, functions
+from typing import TYPE_CHECKING
 
 from headgate.compile.dataset import SILVER, SILVER_INCREMENTAL
 from headgate.compile.fragments import table_name, view_stem
@@ -22,6 +21,9 @@ from headgate.engine.statements import sql
 from headgate.jobs import declaration
 from headgate.jobs.columns import as_now
 from headgate.store.model import SNAPSHOT, Intent, Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 KEPT, REPLACED, DUPLICATE, FILTERED = "kept", "replaced", "duplicate", "filtered"
 # A row that a backfill has brought before the merge came to it.
@@ -171,6 +173,8 @@ class SilverBatch(SilverWork):
         return nothing(self._target.silver)
 
     def _classes(self, intent: Intent, classified: DataFrame) -> dict[str, int]:
+        from pyspark.sql import functions
+
         counted = classified.groupBy("outcome").agg(
             functions.count("*").alias("keys"), functions.sum("_rows").alias("rows")
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import datetime
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
@@ -29,6 +28,9 @@ from headgate.jobs.resume import (
 )
 from headgate.jobs.topic_target import TopicTarget
 from headgate.store.model import Intent, LedgerRow, Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class TopicRun(ABC):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
-from pyspark.sql import SparkSession
 
 from headgate.engine import statements
 from headgate.engine.statements import TRIES, create
 from headgate.engine.stream import SHORT, explain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BUSY = "Caused by: org.sqlite.SQLiteException: [SQLITE_BUSY] The database file is locked"
 MADE = "[SQLITE_ERROR] SQL error or missing database (table iceberg_tables already exists)"
