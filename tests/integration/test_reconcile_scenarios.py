@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class Played:
     def status(self, key: str) -> str:
         return self.statuses[key]
 
-    @property
+    @cached_property
     def statuses(self) -> dict[str, str]:
         settings = self.pair.pipeline.settings
         return {v.pk: v.status for v in current_verdicts(settings, NAME)}
@@ -59,6 +60,7 @@ class Played:
     def total(self, name: str) -> float:
         return sum(value for _, value in self.families()[name].samples)
 
+    @cached_property
     def letters(self) -> list[str]:
         pipeline = self.pair.pipeline
         found = pipeline.select("reason_code", "headgate.dead_letters", f"job = '{self.pair.job}'")
@@ -140,7 +142,7 @@ def test_s1_90_94_a_delete_is_neither_hashed_nor_compared(played: Played) -> Non
 
 
 def test_s1_91_an_unknown_action_is_a_dead_letter(played: Played) -> None:
-    assert "dq_unknown_action" in played.letters()
+    assert "dq_unknown_action" in played.letters
     assert "odd" not in played.statuses
     assert played.total("dq_unknown_action_total") == 1
 
@@ -157,7 +159,7 @@ def test_s1_97_every_accepted_delete_is_counted(played: Played) -> None:
 
 
 def test_s1_98_99_a_message_without_a_key_is_a_dead_letter(played: Played) -> None:
-    assert played.letters().count("dq_missing_pk") == 2
+    assert played.letters.count("dq_missing_pk") == 2
 
 
 def test_s1_100_messages_without_a_key_are_counted(played: Played) -> None:
