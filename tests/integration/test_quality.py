@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +46,9 @@ class JudgedTopic:
 
 
 @pytest.fixture(scope="module")
-def judged(module_pipeline: Pipeline) -> JudgedTopic:
-    pipeline, quality = module_pipeline, Quality(module_pipeline)
+def judged(new_module_pipeline: Callable[..., Pipeline]) -> JudgedTopic:
+    pipeline = new_module_pipeline()
+    quality = Quality(pipeline)
     declare(pipeline)
     pipeline.produce([*rows(300, SEED), *BAD])
     pipeline.process("quality")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -132,9 +132,9 @@ class StreamedPair:
 
 
 @pytest.fixture(scope="module")
-def streamed(module_pipeline: Pipeline) -> StreamedPair:
+def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
     """One streaming run that reads eight parts, one after the other."""
-    pipeline = module_pipeline
+    pipeline = new_module_pipeline()
     pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.1})
     pair = Pair(pipeline, window="20 SECONDS", grace="10 SECONDS", horizon="60 SECONDS")
     store, sweeps = pipeline.store, sweep_job(pipeline.name)
