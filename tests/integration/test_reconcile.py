@@ -84,11 +84,14 @@ LATER = [
     [onprem("conflict", number=2, read=3), onprem("plain", read=4)],
     [onprem("conflict", number=2, read=3), onprem("plain", read=4)],
 ]  # fmt: skip
+# Keys that no batch can settle: `other`, `alone`, `unknown`, `late`, `dead`, `zombie`, `removed`, `met`.
+SWEPT = 8
 AHEAD = timedelta(minutes=50)
 COUNTERS = {
     "deletes": 5,
-    # `again` once, three keys in their window, both sides of the replay, two keys twice behind it.
-    "duplicates": 10,
+    # `again` once, both sides of the replay, two keys twice behind their window. One that comes in its
+    # window and from before the first arrival takes that one's place, and is not counted.
+    "duplicates": 7,
     "late_records": 4,
     "dq_missing_pk": 2,
     "dq_unknown_action": 1,
@@ -139,6 +142,9 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
     pair = Pair(pipeline, window="20 SECONDS", grace="10 SECONDS", horizon="60 SECONDS")
     store, sweeps = pipeline.store, sweep_job(pipeline.name)
 
+    def count_swept() -> int:
+        return sum(row.outcomes["swept"] for row in store.ledger(sweeps))
+
     def send_second() -> None:
         """Amid the first batch: so the second one reads both sides of each key."""
         if amid_batch.met == 1:
@@ -149,7 +155,7 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
     pair.send(*FIRST)
     with stream_job(pipeline, "reconcile", amid_batch) as stream:
         stream.wait_until_read(len(sent))
-        stream.wait_for(lambda: pair.last_told() == pair.statuses())
+        stream.wait_for(lambda: count_swept() == SWEPT)
         for part in LATER:
             pair.send(*part)
             sent += part
@@ -161,7 +167,7 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
             pair.verdicts(),
             pair.expected(LIMITS),
             pair.last_told(),
-            sum(row.outcomes["swept"] for row in store.ledger(sweeps)),
+            count_swept(),
             {count.rule: count.n for count in store.rule_counts(sweeps)},
         )
         pair.send(message_from_the_future())
@@ -222,8 +228,10 @@ def test_keys_past_their_deadline_are_settled_without_a_record(streamed: Streame
     assert streamed.origins("alone") == [("batch", "PENDING"), ("sweep", "MISSING_CLOUD")]
     assert streamed.origins("same") == [("batch", "MATCH")]
     assert streamed.origins("zombie") == [("batch", "DELETE_PENDING"), ("sweep", "ZOMBIE")]
-    assert streamed.swept == 7
+    assert streamed.swept == SWEPT
     assert streamed.sweep_counts == {
+        # A batch leaves a mismatch open, since another window may have the version that matches.
+        "verdict_mismatch": 1,
         "verdict_missing_cloud": 1,
         "verdict_missing_onprem": 1,
         "verdict_delete_event": 2,
