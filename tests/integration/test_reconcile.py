@@ -101,14 +101,16 @@ COUNTERS = {
 
 @dataclass(frozen=True)
 class StreamedPair:
-    """A pair after its stream: verdicts and counts before the message of `ahead`, its last part."""
+    """A pair after its stream: verdicts before the message of `ahead`, its last part.
+
+    `sweep_counts` are of the sweeps behind the first two parts.
+    """
 
     pair: Pair
     sent: Sequence[Message]
     verdicts: Mapping[str, tuple[Any, ...]]
     expected: Mapping[str, tuple[Any, ...]]
     last_told: Mapping[str, str]
-    swept: int
     sweep_counts: Mapping[str, int]
 
     @property
@@ -156,6 +158,7 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
     with stream_job(pipeline, "reconcile", amid_batch) as stream:
         stream.wait_until_read(len(sent))
         stream.wait_for(lambda: count_swept() == SWEPT)
+        sweep_counts = {count.rule: count.n for count in store.rule_counts(sweeps)}
         for part in LATER:
             pair.send(*part)
             sent += part
@@ -167,8 +170,7 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
             pair.verdicts(),
             pair.expected(LIMITS),
             pair.last_told(),
-            count_swept(),
-            {count.rule: count.n for count in store.rule_counts(sweeps)},
+            sweep_counts,
         )
         pair.send(message_from_the_future())
         stream.wait_until_read(len(sent) + 1)
@@ -228,7 +230,7 @@ def test_keys_past_their_deadline_are_settled_without_a_record(streamed: Streame
     assert streamed.origins("alone") == [("batch", "PENDING"), ("sweep", "MISSING_CLOUD")]
     assert streamed.origins("same") == [("batch", "MATCH")]
     assert streamed.origins("zombie") == [("batch", "DELETE_PENDING"), ("sweep", "ZOMBIE")]
-    assert streamed.swept == SWEPT
+    assert sum(streamed.sweep_counts.values()) == SWEPT
     assert streamed.sweep_counts == {
         # A batch leaves a mismatch open, since another window may have the version that matches.
         "verdict_mismatch": 1,
