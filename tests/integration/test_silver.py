@@ -30,6 +30,7 @@ from headgate.compile.expressions import load_checked
 from headgate.jobs.silver import EmptyBronzeError
 
 SEED = 5
+MANY_DATES = 100  # `test_silver_takes_a_file_of_many_dates` has 20,000
 DAYS = tuple(date(*day) for day in ((2023, 12, 31), (2024, 1, 1), (2024, 1, 20), (2024, 2, 9)))
 
 
@@ -190,19 +191,19 @@ def test_silver_has_one_open_file_where_rows_are_of_many_dates(pipeline: Pipelin
     """Also a table that was made before its properties were known; with a fanout 1,461 dates filled 2 GB."""
     pipeline.declare(filters='["id > 0"]')
     make_bronze(pipeline)
-    append_days(pipeline, 1, 10, 700)
+    append_days(pipeline, 1, 10, MANY_DATES)
     pipeline.process("silver")
     table = f"lake.silver.{pipeline.name}"
     keys = (
         "'write.spark.fanout.enabled', 'write.distribution-mode', 'write.merge.distribution-mode'"
     )
     pipeline.session.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({keys})")
-    append_days(pipeline, 11, 700, 700)
+    append_days(pipeline, 11, MANY_DATES, MANY_DATES)
     pipeline.process("silver", form="full")
     found = pipeline.session.sql(f"SHOW TBLPROPERTIES {table}").collect()
     properties = {row["key"]: row["value"] for row in found}
     assert properties.items() >= silver_sql.CLUSTERED_WRITES.items()
-    assert pipeline.session.sql(f"SELECT * FROM {table}.files").count() == 700
+    assert pipeline.session.sql(f"SELECT * FROM {table}.files").count() == MANY_DATES
 
 
 @pytest.mark.slow

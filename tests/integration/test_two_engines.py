@@ -78,8 +78,8 @@ class Duel:
 
 
 @pytest.fixture(scope="module")
-def duels(module_pipeline: Pipeline) -> Duel:
-    return Duel(module_pipeline)
+def duels(new_module_pipeline: Callable[..., Pipeline]) -> Duel:
+    return Duel(new_module_pipeline())
 
 
 @pytest.fixture
