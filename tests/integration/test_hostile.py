@@ -17,14 +17,13 @@ from headgate.compile.bronze import REASONS
 SEED = 2024
 GOOD = 10_000
 HOSTILE = 1_000
-LARGE_EACH = 2
 FAULTS = Path(__file__).parents[2] / "docs" / "faults.md"
 
 
 def hostile_records(rng: Random) -> list[tuple[Kind, bytes]]:
     """A thousand that must be refused, every kind of them, and some that only look bad."""
     refused = [kind for kind in KINDS if kind.outcome == REFUSED]
-    large = [kind for kind in refused if kind.is_large] * LARGE_EACH
+    large = [kind for kind in refused if kind.is_large]
     small = [kind for kind in refused if not kind.is_large]
     many = [small[n % len(small)] for n in range(HOSTILE - len(large))]
     harmless = [kind for kind in KINDS if kind.outcome == ACCEPTED]
