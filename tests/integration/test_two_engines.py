@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
+from tests.support.bronze_table import MOMENT, append, make_bronze, sound_row
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows
-from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
+from tests.support.oracle import bronze_rows, silver_of
+from tests.support.pipeline import TYPES, Interruption, Pipeline
 
 from headgate.engine.faults import Faults, Point
 from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable
@@ -24,7 +26,7 @@ from headgate.local.process import wait_until
 from headgate.store.model import JobSpec, Range, Run, RunState
 
 BAD = b"not a record"
-LATER = MORNING + 60 * SECOND
+LATER = MOMENT + timedelta(minutes=1)
 
 
 class Duel:
@@ -153,12 +155,17 @@ def test_a_run_that_lost_its_lease_publishes_nothing(duel: Duel) -> None:
 
 
 def test_silver_merged_by_two_runs_is_merged_once(pipeline: Pipeline) -> None:
-    pipeline.produce(events(1, 30))
-    pipeline.process("bronze")
+    make_bronze(pipeline)
+    first = [sound_row(n, n % 3 + 1) for n in range(30)]
+    append(pipeline, first)
     pipeline.process("silver")
     # Some keys come again, later: their rows are replaced, which an append would not do.
-    pipeline.produce([*events(2, 40, 30), *(Sent(v, timestamp=LATER) for v in events(1, 15))])
-    pipeline.process("bronze")
+    again = [
+        {**row, "kafka_offset": 100 + n, "kafka_timestamp": LATER}
+        for n, row in enumerate(first[:15])
+    ]
+    second = [*(sound_row(n, n % 3 + 1) for n in range(30, 70)), *again]
+    append(pipeline, second)
     run = pipeline.ask_for("silver")
     interruption = Interruption(Point.AFTER_STAGING, lambda: None)
 
@@ -171,9 +178,10 @@ def test_silver_merged_by_two_runs_is_merged_once(pipeline: Pipeline) -> None:
     pipeline.store.move(run.job, run.number, RunState.FINISHED)
     assert interruption.met == 1  # the table had moved; the other run had made the commit
     merged = pipeline.silver()
+    assert merged == silver_of([*first, *second]).rows
     summed = pipeline.outcomes("silver")
     assert summed["kept"] == merged.total()
-    assert summed["replaced"] > 0
+    assert summed["replaced"] == 15
     assert sum(summed.values()) == 85
     pipeline.process("silver", form="full")
     assert pipeline.silver() == merged
