@@ -36,7 +36,7 @@ ONE = f"{FILTERS}/{FILTER['id']}"
 
 
 @dataclass
-class Asked:
+class ApiClient:
     """Ask as somebody who has a key of that name."""
 
     app: FastAPI
@@ -45,7 +45,7 @@ class Asked:
     peer: str = "127.0.0.1"
     keys: dict[str, str] = field(default_factory=dict)
 
-    def key(self, name: str, *roles: str, days: float | None = 1) -> str:
+    def create_key(self, name: str, *roles: str, days: float | None = 1) -> str:
         self.keys[name] = Keys(self.store.keys).create(name, roles, days, by="test").secret
         return self.keys[name]
 
@@ -69,7 +69,7 @@ class Asked:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:80") as http:
             return await http.request(method, path, headers=headers, **more)
 
-    def router_says_yes(self) -> None:
+    def accept_deployments(self) -> None:
         """What the router would write of everything that is wanted."""
         self.store.routing.see(
             [
@@ -88,15 +88,15 @@ class Asked:
 
 
 @contextmanager
-def asked(home: Path, **settings: Any) -> Generator[Asked]:
+def open_api_client(home: Path, **settings: Any) -> Generator[ApiClient]:
     """The app and its store; all roles have a key of their own name once `people` is called."""
     with OpsStore.open(f"sqlite:///{home}/ops.db") as store:
         chosen = Settings(root=home, **settings)
         service = FilterService(store, None, open_targets(chosen, store))
-        yield Asked(create_app(chosen, store, service), store, service)
+        yield ApiClient(create_app(chosen, store, service), store, service)
 
 
-def people(ask: Asked) -> Asked:
+def create_role_keys(api: ApiClient) -> ApiClient:
     """Ann writes, Bob approves, Dan deploys, Olga operates, Vera looks, Audrey audits."""
     for name, role in {
         "ann": "author",
@@ -108,5 +108,5 @@ def people(ask: Asked) -> Asked:
         "adam": "admin",
         "paul": "producer",
     }.items():
-        ask.key(name, role)
-    return ask
+        api.create_key(name, role)
+    return api

@@ -49,13 +49,13 @@ class RunningApi:
 
 
 @contextmanager
-def running(home: Path, *, keys: bool = True, **settings: Any) -> Generator[RunningApi]:
-    with served(Settings(root=home, **settings), keys=keys) as api:
+def run_api(home: Path, *, keys: bool = True, **settings: Any) -> Generator[RunningApi]:
+    with serve_api(Settings(root=home, **settings), keys=keys) as api:
         yield api
 
 
 @contextmanager
-def served(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
+def serve_api(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
     api = RunningApi(settings)
     settings.home.mkdir(parents=True, exist_ok=True)
     if keys:
@@ -84,7 +84,7 @@ def served(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
 
 
 @contextmanager
-def agreeable_router(settings: Settings) -> Generator[None]:
+def run_accepting_router(settings: Settings) -> Generator[None]:
     """Takes up what is wanted within moments, as the real one does at a batch boundary."""
     done = threading.Event()
 

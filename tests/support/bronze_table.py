@@ -47,19 +47,19 @@ def random_row(rng: Random, offset: int) -> Row:
     }
 
 
-def sound_row(offset: int, day: int) -> Row:
+def valid_row(offset: int, day: int) -> Row:
     """A row of January 2024 that passes, with a key of its own."""
     row = random_row(Random(offset), offset)
     return {**row, "id": offset, "at": datetime(2024, 1, day, 8), "amount": 1.0}
 
 
-def make_bronze(pipeline: Pipeline) -> None:
+def create_bronze_table(pipeline: Pipeline) -> None:
     revision = declared_revision(pipeline.settings, pipeline.name)
     for statement in revision.script(BRONZE_BATCH, pipeline.settings).named("table"):
         pipeline.session.sql(statement)
 
 
-def append(pipeline: Pipeline, rows: Sequence[Row]) -> None:
+def append_rows(pipeline: Pipeline, rows: Sequence[Row]) -> None:
     names = [column.split()[0] for column in SCHEMA.replace("(10, 2)", "").split(", ")]
     values = [tuple(row[name] for name in names) for row in rows]
     frame = pipeline.session.createDataFrame(values, SCHEMA)
@@ -67,7 +67,7 @@ def append(pipeline: Pipeline, rows: Sequence[Row]) -> None:
 
 
 @contextmanager
-def streaming(pipeline: Pipeline) -> Generator[None]:
+def stream_silver(pipeline: Pipeline) -> Generator[None]:
     """Silver follows bronze meanwhile; at the end it has seen all of it."""
     run = pipeline.ask_for("silver", mode="streaming")
     context = pipeline.context(run)
@@ -102,7 +102,7 @@ def wait_until_seen(pipeline: Pipeline, thread: threading.Thread) -> None:
         time.sleep(0.05)
 
 
-def agrees(pipeline: Pipeline) -> None:
+def assert_consistent(pipeline: Pipeline) -> None:
     """The certificate holds, another reader agrees, and silver made anew is the same."""
     merged = pipeline.silver()
     certificate = pipeline.certify()

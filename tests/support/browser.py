@@ -150,7 +150,7 @@ class Browser:
 
 
 @contextmanager
-def started(profile: Path) -> Iterator[Browser]:
+def start_browser(profile: Path) -> Iterator[Browser]:
     """Chromium reads its commands from descriptor 3 and answers on 4."""
     command = [chromium(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
     # Numbers above those that the child gets, so that none is overwritten.

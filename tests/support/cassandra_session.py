@@ -11,7 +11,7 @@ KEYSPACE = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor':
 
 
 @contextmanager
-def session(port: int) -> Iterator:
+def open_session(port: int) -> Iterator:
     from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
     from cassandra.policies import DCAwareRoundRobinPolicy
 

@@ -28,6 +28,7 @@ from headgate.feeds.connect.connectors import (
 from headgate.hashing.rows import row_hash
 from headgate.local.cassandra import LOCAL_DC, CassandraServer
 from headgate.local.connect import ConnectServer
+from headgate.local.process import wait_until
 from headgate.local.service import Running
 from headgate.spec.hash_contract import HashContract
 from headgate.spec.hash_contract_loader import load_contract
@@ -40,7 +41,7 @@ Row = Mapping[str, object]
 
 
 @dataclass
-class Rig:
+class ConnectHarness:
     """One keyspace, one pair of topics and the worker that stands between them."""
 
     bootstrap: str
@@ -55,7 +56,7 @@ class Rig:
         return f"{self.keyspace}.topic2"
 
     @property
-    def letters_topic(self) -> str:
+    def dead_letter_topic(self) -> str:
         return f"{self.keyspace}.dlq"
 
     @property
@@ -75,7 +76,7 @@ class Rig:
         Topics(self.bootstrap).create(
             [
                 TopicSpec(self.topic, 6, retention_days=1),
-                TopicSpec(self.letters_topic, 3, retention_days=1),
+                TopicSpec(self.dead_letter_topic, 3, retention_days=1),
             ]
         )
 
@@ -93,11 +94,11 @@ class Rig:
         made = own_connector(
             self.table, cluster, pace or Pace(poll_ms=300, lag_ms=2_000), f"{self.keyspace}-source"
         )
-        letters = {key: self.letters_topic for key in made.config if key.endswith("dlq.topic")}
+        letters = {key: self.dead_letter_topic for key in made.config if key.endswith("dlq.topic")}
         given = {key.replace("__", "."): value for key, value in changes.items()}
         return replace(made, config={**made.config, **letters, **given})
 
-    def lacking(self, column: str, **changes: str) -> Connector:
+    def connector_without(self, column: str, **changes: str) -> Connector:
         """Our connector with a step that takes a hashed column from the record before the hash."""
         chain = self.connector().config["transforms"].replace("ComputeHash", "Lose,ComputeHash")
         lose = {
@@ -141,9 +142,11 @@ class Rig:
         status, text = self.call("GET", f"/connectors/{connector.name}/status")
         return json.loads(text)["tasks"] if status == 200 else []
 
-    def runs(self, connector: Connector) -> bool:
+    def is_running(self, connector: Connector) -> bool:
         """Whether all its tasks run, once the worker has shared them out."""
-        return until(lambda: {task["state"] for task in self.tasks(connector)} == {"RUNNING"})
+        return wait_until(
+            lambda: {task["state"] for task in self.tasks(connector)} == {"RUNNING"}, 120
+        )
 
     def counter(self, connector: Connector, bean: str, name: str) -> float:
         """A counter as Prometheus gets it; 0 while it is not told."""
@@ -188,13 +191,13 @@ def _reading(bootstrap: str, topic: str) -> Iterator[Consumer]:
 
 
 @contextmanager
-def rig(
+def open_connect_harness(
     bootstrap: str, node: Running[CassandraServer], worker: Running[ConnectServer], keyspace: str
-) -> Iterator[Rig]:
+) -> Iterator[ConnectHarness]:
     """A rig of its own for one test; its connectors are gone at the end."""
     place = Place((node.service.contact_points,), node.service.port, LOCAL_DC)
     with session_at(place) as cql:
-        made = Rig(bootstrap, node, worker, cql, keyspace)
+        made = ConnectHarness(bootstrap, node, worker, cql, keyspace)
         made.prepare()
         try:
             yield made
@@ -232,14 +235,5 @@ def headers_of(message: Message) -> dict[str, str]:
     return {name: bytes(value or b"").decode() for name, value in message.headers() or []}  # pyright: ignore[reportArgumentType]  always bytes here
 
 
-def keys(messages: Sequence[Message]) -> set[str]:
+def keys_of(messages: Sequence[Message]) -> set[str]:
     return {key_of(message) for message in messages}
-
-
-def until(holds: Callable[[], bool], seconds: float = 120) -> bool:
-    limit = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.1)
-    return True

@@ -27,7 +27,7 @@ ENGINE = "engine"
 TOPIC_TARGET = "by-topic"
 
 
-def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict[str, Any]:
+def filter_document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict[str, Any]:
     return {
         "id": id,
         "name": f"Filter {id}",
@@ -39,8 +39,8 @@ def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict
     }
 
 
-class Room:
-    """Service and reconciler of one process; `again` is the next process after a kill."""
+class ControlPlaneHarness:
+    """Service and reconciler of one process; `restart` is the next process after a kill."""
 
     def __init__(
         self,
@@ -58,18 +58,18 @@ class Room:
         self.reconciler = Reconciler(self.store, None, targets, faults)
 
     @classmethod
-    def copy(cls, made: Path, to: Path, **more: Any) -> Room:
+    def copy(cls, made: Path, to: Path, **more: Any) -> ControlPlaneHarness:
         shutil.copy(made, to)
         return cls(to, **more)
 
-    def again(self, faults: ControlFaults | None = None) -> Room:
+    def restart(self, faults: ControlFaults | None = None) -> ControlPlaneHarness:
         self.store.close()
-        return Room(self.path, self.clock, faults, self._hours)
+        return ControlPlaneHarness(self.path, self.clock, faults, self._hours)
 
-    def wanted(self, id: str = "one") -> Wanted | None:
+    def wanted_filter(self, id: str = "one") -> Wanted | None:
         return self.store.routing.wanted_filter(id)
 
-    def router(self, refuses: Mapping[str, str] | None = None) -> None:
+    def run_router_batch(self, refuses: Mapping[str, str] | None = None) -> None:
         """The router reaches a batch boundary: it takes up what is wanted, or says why not."""
         wanted = self.store.routing.wanted()
         self.store.routing.see(
@@ -85,24 +85,26 @@ class Room:
         for _ in range(steps):
             self.clock.advance(5)
             self.reconciler.step()
-            self.router(refuses)
+            self.run_router_batch(refuses)
         self.reconciler.step()
 
-    def live(self, id: str = "one", value: str = "DEALER-001", by: Identity = ANN) -> FilterRecord:
+    def create_deployed(
+        self, id: str = "one", value: str = "DEALER-001", by: Identity = ANN
+    ) -> FilterRecord:
         """A filter that ANN wrote, BOB approved and that is deployed."""
-        self.service.create(by, document(id, value))
-        return self.approved_and_deployed(id)
+        self.service.create(by, filter_document(id, value))
+        return self.approve_and_deploy(id)
 
-    def updated(self, value: str, id: str = "one", by: Identity = ANN) -> FilterRecord:
-        return self.service.update(by, id, document(id, value))
+    def update(self, value: str, id: str = "one", by: Identity = ANN) -> FilterRecord:
+        return self.service.update(by, id, filter_document(id, value))
 
-    def approved_and_deployed(self, id: str = "one") -> FilterRecord:
+    def approve_and_deploy(self, id: str = "one") -> FilterRecord:
         self.service.approve(BOB, id, self.service.get(id).revision)
         self.service.deploy(ANN, id)
         self.settle()
         return self.service.get(id)
 
-    def done(self, operation: Operation) -> Operation:
+    def current_operation(self, operation: Operation) -> Operation:
         return self.service.operation(operation.id)
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.support.control_plane import Room, document
+from tests.support.control_plane import ControlPlaneHarness, filter_document
 
 from headgate.control.faults import ControlFaults, Point
 from headgate.control.identity.model import Identity
@@ -133,7 +133,7 @@ class Killer(ControlFaults):
 
 
 @dataclass
-class Known:
+class FilterModel:
     """What the judge knows of one filter.
 
     `writers` wrote since the last approval, `wrote` has everybody who ever wrote a content, and
@@ -187,7 +187,7 @@ class Known:
         self.may_run = set()
 
 
-class Walk(RuleBasedStateMachine):
+class ControlPlaneWalk(RuleBasedStateMachine):
     """Anybody tries anything at any time; only what succeeded counts."""
 
     made: Path
@@ -197,30 +197,30 @@ class Walk(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.killer = Killer()
-        self.room = Room.copy(
+        self.harness = ControlPlaneHarness.copy(
             type(self).made, Path(self.folder.name) / "ops.db", faults=self.killer
         )
-        self.known = {id: Known() for id in IDS}
+        self.known = {id: FilterModel() for id in IDS}
         self.unnamed, self.failed = False, False
 
     def teardown(self) -> None:
-        if not hasattr(self, "room"):
+        if not hasattr(self, "harness"):
             return
         self.killer.at_point = None
         self.next_process()
-        self.room.settle(steps=8)
-        control = self.room.store.control
+        self.harness.settle(steps=8)
+        control = self.harness.store.control
         entries, head = control.audit_chain()
         running = control.operations(states=(OperationState.RUNNING,))
         stuck = [one.id for one in control.filters() if one.status == "deploying"]
-        self.room.store.close()
+        self.harness.store.close()
         self.folder.cleanup()
         assert breaks(entries, head) == ()
         assert (running, stuck) == ((), []), "something never ends"
 
     @property
     def now(self) -> datetime:
-        return self.room.clock()
+        return self.harness.clock()
 
     def tried(self, what: Callable[[], Any]) -> Any:
         """What came of it; None when it was refused, or the process was killed before it was done."""
@@ -236,7 +236,7 @@ class Walk(RuleBasedStateMachine):
             return None
 
     def next_process(self) -> None:
-        self.room = self.room.again(self.killer)
+        self.harness = self.harness.restart(self.killer)
 
     # One rule, so that the weights below hold: every walk does a bit of everything.
     @rule(data=st.data(), action=st.sampled_from([n for n, w in WEIGHTS.items() for _ in range(w)]))
@@ -247,7 +247,7 @@ class Walk(RuleBasedStateMachine):
     # What people do
 
     def write(self, by: Identity, id: str, value: str, on: bool, as_it_runs: bool = True) -> None:
-        text = document(id, value, enabled=on)
+        text = filter_document(id, value, enabled=on)
         running = self.running(id)
         if not on and as_it_runs and running is not None:
             text = {**running, "enabled": False}
@@ -255,8 +255,8 @@ class Walk(RuleBasedStateMachine):
 
     def submit(self, by: Identity, id: str, text: dict[str, Any], wrote: set[str]) -> None:
         """Create or update; `wrote` are all who had a hand in the text."""
-        service, known = self.room.service, self.known[id]
-        before, running = self.room.store.control.filter(id), self.running(id)
+        service, known = self.harness.service, self.known[id]
+        before, running = self.harness.store.control.filter(id), self.running(id)
         also = frozenset(wrote - {by.name})
         if before is None or before.status == "deleted":
             record = self.tried(lambda: service.create(by, text, also))
@@ -284,38 +284,38 @@ class Walk(RuleBasedStateMachine):
 
     def running(self, id: str) -> dict[str, Any] | None:
         """The document that shall run now."""
-        record = self.room.store.control.filter(id)
+        record = self.harness.store.control.filter(id)
         if record is None or record.wanted_version is None:
             return None
-        version = self.room.store.control.version(id, record.wanted_version)
+        version = self.harness.store.control.version(id, record.wanted_version)
         return dict(version.document) if version else None
 
     def approve(self, by: Identity, id: str, stale: bool) -> None:
-        record = self.room.store.control.filter(id)
+        record = self.harness.store.control.filter(id)
         if record is None:
             return
         revision = (record.deployed_revision or "") if stale else record.revision
-        self.killed_or_done(lambda: self.room.service.approve(by, id, revision), id)
+        self.killed_or_done(lambda: self.harness.service.approve(by, id, revision), id)
 
     def reject(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.reject(by, id, "no"), id)
+        self.killed_or_done(lambda: self.harness.service.reject(by, id, "no"), id)
 
     def deploy(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.deploy(by, id), id)
+        self.killed_or_done(lambda: self.harness.service.deploy(by, id), id)
 
     def rollback(self, by: Identity, id: str, to: int | None) -> None:
-        record = self.room.store.control.filter(id)
+        record = self.harness.store.control.filter(id)
         self.unnamed, self.failed = to is None, bool(record and record.status == "failed")
-        self.killed_or_done(lambda: self.room.service.rollback(by, id, to), id)
+        self.killed_or_done(lambda: self.harness.service.rollback(by, id, to), id)
 
     def pause(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.pause(by, id), id)
+        self.killed_or_done(lambda: self.harness.service.pause(by, id), id)
 
     def resume(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.resume(by, id), id)
+        self.killed_or_done(lambda: self.harness.service.resume(by, id), id)
 
     def delete(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.delete(by, id), id)
+        self.killed_or_done(lambda: self.harness.service.delete(by, id), id)
 
     # Ways that chance would hardly find, each of which led around the second person once
 
@@ -359,7 +359,7 @@ class Walk(RuleBasedStateMachine):
         self.reconcile()
         self.route("")
         self.reconcile()
-        self.room.clock.advance(hours * 3600)
+        self.harness.clock.advance(hours * 3600)
         self.delete(by, id)
 
     def roll_back_again(self, by: Identity, id: str, times: int) -> None:
@@ -373,9 +373,9 @@ class Walk(RuleBasedStateMachine):
     def commit(self, id: str, value: str, author: str, on: bool) -> None:
         """Somebody changes the filter's file in git, which nobody here has seen yet."""
         known = self.known[id]
-        record = self.room.store.control.filter(id)
-        accepted = record and self.room.store.control.version(id, record.accepted_version or 0)
-        text = document(id, value, enabled=on)
+        record = self.harness.store.control.filter(id)
+        accepted = record and self.harness.store.control.version(id, record.accepted_version or 0)
+        text = filter_document(id, value, enabled=on)
         same = known.git is None or (accepted and dict(accepted.document) == known.git[0])
         known.git = (text, {author} | (set() if same or known.git is None else known.git[1]))
 
@@ -416,13 +416,13 @@ class Walk(RuleBasedStateMachine):
     # What happens by itself
 
     def time_passes(self, seconds: int) -> None:
-        self.room.clock.advance(seconds)
+        self.harness.clock.advance(seconds)
 
     def days_pass(self) -> None:
-        self.room.clock.advance(HOURS * 3600)
+        self.harness.clock.advance(HOURS * 3600)
 
     def reconcile(self) -> None:
-        if self.tried(self.room.reconciler.step):
+        if self.tried(self.harness.reconciler.step):
             for known in self.known.values():
                 known.leaving = set()
         self.look()
@@ -430,7 +430,7 @@ class Walk(RuleBasedStateMachine):
     def look(self) -> None:
         """What is live by now, and what is gone."""
         for id, known in self.known.items():
-            record = self.room.store.control.filter(id)
+            record = self.harness.store.control.filter(id)
             if record is None:
                 continue
             if record.status == "deleted":
@@ -441,9 +441,9 @@ class Walk(RuleBasedStateMachine):
                 known.go_live(record.deployed_version)
 
     def route(self, refuse: str) -> None:
-        wanted = self.room.store.routing.wanted()
+        wanted = self.harness.store.routing.wanted()
         bad = {row.revision: "no" for row in wanted if f'"value":"{refuse}"' in row.content}
-        self.room.router(bad)
+        self.harness.run_router_batch(bad)
 
     def be_killed_at(self, point: Point) -> None:
         self.killer.at_point = point
@@ -455,9 +455,9 @@ class Walk(RuleBasedStateMachine):
 
     def killed_or_done(self, what: Callable[[], Any], id: str) -> None:
         """The store says what was done, whether the caller got an answer or was killed over it."""
-        before = len(self.room.store.control.audit_of(id))
+        before = len(self.harness.store.control.audit_of(id))
         self.tried(what)
-        for entry in self.room.store.control.audit_of(id)[before:]:
+        for entry in self.harness.store.control.audit_of(id)[before:]:
             self.judge(id, entry.actor, entry.action, entry.detail)
 
     def judge(self, id: str, actor: str, action: str, detail: Any) -> None:
@@ -501,7 +501,7 @@ class Walk(RuleBasedStateMachine):
 
     def judge_rollback(self, id: str, number: int, to: int) -> None:
         known = self.known[id]
-        record = self.room.store.control.filter(id)
+        record = self.harness.store.control.filter(id)
         assert record is not None
         assert known.may_run, "a rollback turned a filter on"
         assert to in known.lived, "a rollback to something that was never live"
@@ -519,22 +519,22 @@ class Walk(RuleBasedStateMachine):
 
     @invariant()
     def nothing_runs_without_a_second_person(self) -> None:
-        if not hasattr(self, "room"):
+        if not hasattr(self, "harness"):
             return
-        for row in self.room.store.routing.wanted():
+        for row in self.harness.store.routing.wanted():
             self.did["looked at something that runs"] += 1
             known = self.known[row.filter]
             assert row.revision in known.may_run | known.leaving
 
     @invariant()
     def what_is_paused_stays_paused(self) -> None:
-        if not hasattr(self, "room"):
+        if not hasattr(self, "harness"):
             return
         for id, known in self.known.items():
-            record = self.room.store.control.filter(id)
+            record = self.harness.store.control.filter(id)
             if record and record.runs and known.paused and record.status != "deploying":
                 assert record.paused or self._deployed_since(id)
 
     def _deployed_since(self, id: str) -> bool:
-        newest = self.room.store.control.operations(id)
+        newest = self.harness.store.control.operations(id)
         return any(one.kind is OperationKind.DEPLOY for one in newest[:1])

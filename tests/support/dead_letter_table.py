@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Refused:
+class DeadLetterRow:
     """One row of the table."""
 
     job: str
@@ -79,7 +79,7 @@ def settings_at(project: Path, bootstrap: str = "127.0.0.1:9") -> Settings:
     return load_settings(project, environ_at(project, bootstrap))
 
 
-def write_letters(settings: Settings, letters: Sequence[Refused]) -> None:
+def write_dead_letters(settings: Settings, letters: Sequence[DeadLetterRow]) -> None:
     """Append rows, making the table first."""
     from pyiceberg.catalog.sql import SqlCatalog
 

@@ -32,7 +32,7 @@ _SHOWN = {
 }
 
 
-def seeded(quick: int | None = None) -> Random:
+def seeded_random(quick: int | None = None) -> Random:
     """By the variable EXPR_SEED, else by the one given, else by chance; it is printed."""
     seed = int(os.environ.get("EXPR_SEED") or quick or Random().randrange(1 << 32))
     print(f"repeat with EXPR_SEED={seed}")
@@ -40,7 +40,7 @@ def seeded(quick: int | None = None) -> Random:
 
 
 @contextmanager
-def shown_rows(spark: SparkSession, rows: Sequence[Row]) -> Iterator[SparkSession]:
+def create_rows_view(spark: SparkSession, rows: Sequence[Row]) -> Iterator[SparkSession]:
     """The view VIEW with these rows, and the batch's time beside it."""
     lines = [
         ", ".join([str(at), *(spark_value(row[name], kind) for name, kind in COLUMNS.items())])
@@ -62,7 +62,7 @@ def shown_rows(spark: SparkSession, rows: Sequence[Row]) -> Iterator[SparkSessio
         spark.sql("DROP TEMPORARY VARIABLE batch_time")
 
 
-def spark_answers(spark: SparkSession, expressions: Sequence[Expr]) -> list[tuple[Any, ...]]:
+def evaluate_on_spark(spark: SparkSession, expressions: Sequence[Expr]) -> list[tuple[Any, ...]]:
     """One tuple per row, with one value per expression, from one query."""
     columns = ",\n".join(
         _SHOWN.get(item.type.name, "{}").format(to_spark(item)) + f" AS c{at}"
@@ -72,12 +72,12 @@ def spark_answers(spark: SparkSession, expressions: Sequence[Expr]) -> list[tupl
     return [tuple(row)[1:] for row in sorted(found, key=lambda row: row[0])]
 
 
-def twin_answer(expression: Expr, row: Row) -> Value:
+def evaluate_by_reference(expression: Expr, row: Row) -> Value:
     """What the twin says, written as `spark_answers` has it."""
     return _shown(evaluate(expression, row, BATCH_TIME), expression.type)
 
 
-def same_key(value: Any) -> object:
+def comparison_key(value: Any) -> object:
     """Equal for equal values alone: 1 is not TRUE, and zero has a sign."""
     return type(value), repr(value) if isinstance(value, float) else value
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SOURCE = "value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
 
-def bound(
+def create_router_views(
     spark: SparkSession, records: Sequence[bytes | None], filters: Sequence[CompiledFilter]
 ) -> None:
     """The views of the router over these records, in the session."""
@@ -34,7 +34,7 @@ def routed_by_spark(spark: SparkSession) -> Counter[tuple[object, ...]]:
     return Counter((r[0], r[1], r[2], bytes(r[3]), bytes(r[4])) for r in rows)
 
 
-def routed_by_twin(
+def routed_by_reference(
     records: Sequence[bytes | None], filters: Sequence[CompiledFilter]
 ) -> Counter[tuple[object, ...]]:
     asked = [(at, made.topic, matcher(made)) for at, made in enumerate(filters)]
@@ -56,6 +56,6 @@ def refused_by_spark(spark: SparkSession) -> dict[int, tuple[str, str]]:
     return found | {r[0]: ("tombstone", "the record has no value") for r in gone}
 
 
-def refused_by_twin(records: Sequence[bytes | None]) -> dict[int, tuple[str, str]]:
+def refused_by_reference(records: Sequence[bytes | None]) -> dict[int, tuple[str, str]]:
     read = [event_of(value) for value in records]
     return {at: (r.code, r.words) for at, r in enumerate(read) if isinstance(r, Refused)}

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 
-def document(name: str, dealer: str = "DEALER-001") -> str:
+def filter_text(name: str, dealer: str = "DEALER-001") -> str:
     return json.dumps(
         {
             "id": name,
@@ -23,7 +23,7 @@ def document(name: str, dealer: str = "DEALER-001") -> str:
     )
 
 
-def by_hand(folder: Path, clone: Path, name: str, text: str | None) -> None:
+def commit_by_hand(folder: Path, clone: Path, name: str, text: str | None) -> None:
     """Somebody edits the repository with git alone."""
 
     def git(*words: str) -> None:

@@ -20,7 +20,7 @@ KINDS = {name: parse_hash_type(kind[0]) for name, kind in ALL.items()}
 _WIDE = Context(prec=200)
 
 
-def meaning(kind: HashType, value: Value) -> Any:
+def comparable_value(kind: HashType, value: Value) -> Any:
     """Something that is equal for two values exactly when the contract takes them for the same."""
     if value is None:
         return "empty" if kind.nulls_empty else None
@@ -43,12 +43,14 @@ def meaning(kind: HashType, value: Value) -> Any:
             part = (at - datetime(1970, 1, 1, tzinfo=UTC)).seconds * 10**6 + at.microsecond
             return (micros + part) // {"s": 10**6, "ms": 1000, "us": 1}[str(kind.unit)]
         case "list":
-            return tuple(meaning(kind.items[0], item) for item in value)
+            return tuple(comparable_value(kind.items[0], item) for item in value)
         case "set":
-            return frozenset(meaning(kind.items[0], item) for item in value)
+            return frozenset(comparable_value(kind.items[0], item) for item in value)
         case "map":
             key, item = kind.items
-            return frozenset((meaning(key, k), meaning(item, v)) for k, v in value.items())
+            return frozenset(
+                (comparable_value(key, k), comparable_value(item, v)) for k, v in value.items()
+            )
         case _:
             return value
 
@@ -62,7 +64,7 @@ def _double(value: float, scale: int | None) -> Any:
     return round(Fraction(product))
 
 
-def pairs(
+def similar_rows(
     seed: int, count: int
 ) -> Iterator[tuple[HashContract, dict[str, Value], dict[str, Value]]]:
     """Rows of three fields beside rows that differ from them in little, often only in where they end."""

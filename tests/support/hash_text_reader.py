@@ -12,7 +12,7 @@ from headgate.spec.hash_contract_types import HashType
 
 
 @dataclass
-class Reader:
+class HashTextReader:
     """A place in a text that moves on as values are taken from it."""
 
     text: bytes

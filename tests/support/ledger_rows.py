@@ -9,11 +9,11 @@ from tests.support.clock import START
 from headgate.store.model import Intent, LedgerRow, Range
 
 
-def topic(start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1") -> Range:
+def topic_range(start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1") -> Range:
     return Range("kafka:orders", topic_id, start, end)
 
 
-def table(start: int | None, end: int) -> Range:
+def table_range(start: int | None, end: int) -> Range:
     return Range(
         "table:bronze.orders", "u1", {"snapshot": start} if start else {}, {"snapshot": end}
     )
@@ -24,7 +24,7 @@ def intent(range_: Range, revisions: tuple[str, ...] = ("r1",), run: int = 1) ->
     return Intent(None, job, run, range_, revisions, START, 0)
 
 
-def outcome(of: Intent, gaps: int = 0, **outcomes: int) -> LedgerRow:
+def ledger_row(of: Intent, gaps: int = 0, **outcomes: int) -> LedgerRow:
     read = sum(outcomes.values())
     return LedgerRow(
         id=None,

@@ -11,7 +11,7 @@ from headgate.local.process import any_port
 from headgate.local.state import LocalFiles, Phase, ServiceState
 
 
-class Local:
+class LocalEnvironment:
     """The command line over a home of its own."""
 
     def __init__(self, home: Path) -> None:

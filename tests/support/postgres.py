@@ -16,7 +16,7 @@ def place_in(server: PostgresServer) -> Place:
     return Place(LOOPBACK, server.port, USER, DATABASE, server.password)
 
 
-def ops_store_in(server: PostgresServer, name: str) -> str:
+def create_ops_store(server: PostgresServer, name: str) -> str:
     """The URL of an ops store in a new database of this name."""
     place = place_in(server)
     with connect(place) as connection:
@@ -26,6 +26,6 @@ def ops_store_in(server: PostgresServer, name: str) -> str:
     return f"postgresql+psycopg://{place.user}:{password}@{place.host}:{place.port}/{name}"
 
 
-def rows(place: Place, statement: str) -> list[tuple]:
+def query_rows(place: Place, statement: str) -> list[tuple]:
     with connect(place) as connection:
         return connection.execute(statement.encode()).fetchall()

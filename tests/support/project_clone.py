@@ -42,7 +42,7 @@ class Step:
     commands: str
 
 
-def steps_of(page: Path) -> list[Step]:
+def read_steps(page: Path) -> list[Step]:
     return [
         Step(re.sub(r"^\d+\. ", "", section["title"]), block)
         for section in SECTION.finditer(page.read_text("utf-8"))
@@ -50,18 +50,18 @@ def steps_of(page: Path) -> list[Step]:
     ]
 
 
-def up_to(steps: list[Step], section: str) -> list[Step]:
+def steps_up_to(steps: list[Step], section: str) -> list[Step]:
     last = max(i for i, step in enumerate(steps) if step.section == section)
     return steps[: last + 1]
 
 
 @dataclass(frozen=True)
-class Newcomer:
+class ProjectClone:
     """Types all blocks of a page, one after the other, in one terminal."""
 
     root: Path
 
-    def type(
+    def run_steps(
         self, steps: list[Step], name: str = "", name_on_the_page: str = "", seconds: int = SECONDS
     ) -> str:
         """What the screen shows; a command that fails, fails the test."""
@@ -84,7 +84,7 @@ class Newcomer:
         assert done.returncode == 0, screen.read_text("utf-8")[-6000:]
         return screen.read_text("utf-8")
 
-    def account(self, name: str) -> dict[str, Any]:
+    def newest_account(self, name: str) -> dict[str, Any]:
         """What the newest certificate says of the dataset."""
         newest = max((self.root / ".headgate" / "certificates").glob("*.json"))
         accounts = json.loads(newest.read_text("utf-8"))["datasets"]
@@ -97,7 +97,7 @@ class Newcomer:
 
 
 @contextmanager
-def clone(root: Path, *homes: str) -> Generator[Newcomer]:
+def clone_project(root: Path, *homes: str) -> Generator[ProjectClone]:
     """A copy of the project with this environment; what runs in its homes is stopped at the end."""
     for part in COPIED:
         source = ROOT / part
@@ -113,7 +113,7 @@ def clone(root: Path, *homes: str) -> Generator[Newcomer]:
     for mark in (".ready", ".prepared"):
         (root / ".venv" / mark).touch()
     try:
-        yield Newcomer(root)
+        yield ProjectClone(root)
     finally:
         for home in homes or (".headgate",):
             services.down(root / home)

@@ -46,7 +46,7 @@ _ARROW = pa.schema(
 
 
 @dataclass(frozen=True)
-class Asked:
+class RandomRule:
     """A rule as a rule set has it, and the condition under which a row is bad in DuckDB."""
 
     rule: dict[str, Any]
@@ -78,12 +78,12 @@ def _row(draws: Random, at: int) -> dict[str, Any]:
     return {"id": f"k{at}", **row}
 
 
-def random_rules(draws: Random, count: int) -> list[Asked]:
-    found: list[Asked] = []
+def random_rules(draws: Random, count: int) -> list[RandomRule]:
+    found: list[RandomRule] = []
     for at in range(count):
         rule, bad = draws.choice(_KINDS)(draws)
         given = {"name": f"rule_{at}", "severity": draws.choice(SEVERITIES), **rule}
-        found.append(Asked(given, bad))
+        found.append(RandomRule(given, bad))
     return found
 
 

@@ -86,7 +86,7 @@ def stamp(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def drawn(random: Random, keys: int, first: int = 0) -> list[Message]:
+def random_messages(random: Random, keys: int, first: int = 0) -> list[Message]:
     """Some messages of each of so many keys, of every kind, from the same second to hours apart."""
     found: list[Message] = []
     for number in range(first, first + keys):

@@ -35,7 +35,7 @@ tables:
 TOPIC, LAKE = "topic: things", "iceberg: silver.things"
 
 
-def table(folder: Path, rules: str, source: str = TOPIC) -> JudgedTable:
+def load_rule_table(folder: Path, rules: str, source: str = TOPIC) -> JudgedTable:
     """A table with these rules, one a line."""
     path = folder / "rules.yml"
     lines = "\n".join(f"      - {line.strip()}" for line in rules.strip().splitlines())
@@ -43,15 +43,15 @@ def table(folder: Path, rules: str, source: str = TOPIC) -> JudgedTable:
     return judged(load_rules(path, {}))[0]
 
 
-def shipped(name: str) -> JudgedTable:
+def shipped_table(name: str) -> JudgedTable:
     rules = load_rules(find_table(ROOT, name), PLACEHOLDERS)
     return judged_table(rules, rules.value.table(name))
 
 
-def compiled(name: str) -> CompiledRules:
+def compile_shipped(name: str) -> CompiledRules:
     file = find_table(ROOT, name).relative_to(ROOT).as_posix()
-    return compile_table(shipped(name), file)
+    return compile_table(shipped_table(name), file)
 
 
-def script(judged: JudgedTable) -> Script:
+def compile_script(judged: JudgedTable) -> Script:
     return parse_script("dq_generated.sql", compile_table(judged, "rules.yml").text)
