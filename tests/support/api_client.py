@@ -1,4 +1,4 @@
-"""An app over a store of its own, asked in this process: no socket, no thread of a server."""
+"""The HTTP API as an ASGI app over a store of its own, called in this process without a socket."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ONE = f"{FILTERS}/{FILTER['id']}"
 
 @dataclass
 class ApiClient:
-    """Ask as somebody who has a key of that name."""
+    """Calls the app with the API key of a named person, or without a key."""
 
     app: FastAPI
     store: OpsStore
@@ -46,6 +46,7 @@ class ApiClient:
     keys: dict[str, str] = field(default_factory=dict)
 
     def create_key(self, name: str, *roles: str, days: float | None = 1) -> str:
+        """Create an API key of this name with these roles; later calls as `name` use it."""
         self.keys[name] = Keys(self.store.keys).create(name, roles, days, by="test").secret
         return self.keys[name]
 
@@ -70,7 +71,7 @@ class ApiClient:
             return await http.request(method, path, headers=headers, **more)
 
     def accept_deployments(self) -> None:
-        """What the router would write of everything that is wanted."""
+        """Write to the store what a router writes that takes up every wanted filter."""
         self.store.routing.see(
             [
                 Seen(
@@ -89,7 +90,7 @@ class ApiClient:
 
 @contextmanager
 def open_api_client(home: Path, **settings: Any) -> Generator[ApiClient]:
-    """The app and its store; all roles have a key of their own name once `people` is called."""
+    """An app over the ops store in `home`; nobody has a key until `create_role_keys`."""
     with OpsStore.open(f"sqlite:///{home}/ops.db") as store:
         chosen = Settings(root=home, **settings)
         service = FilterService(store, None, open_targets(chosen, store))
@@ -97,7 +98,7 @@ def open_api_client(home: Path, **settings: Any) -> Generator[ApiClient]:
 
 
 def create_role_keys(api: ApiClient) -> ApiClient:
-    """Ann writes, Bob approves, Dan deploys, Olga operates, Vera looks, Audrey audits."""
+    """Create one key for each role: ann is the author, bob approves, dan deploys, and so on."""
     for name, role in {
         "ann": "author",
         "bob": "approver",

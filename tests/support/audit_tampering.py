@@ -20,15 +20,17 @@ FIELDS = ("at", "actor", "action", "subject", "detail", "previous", "hash")
 
 
 def read_entries(db: Connection) -> list[AuditEntry]:
+    """All entries of the log, by sequence number."""
     return [AuditEntry(*row) for row in db.execute(select(audit).order_by(audit.c.seq))]
 
 
 def replace_entry(db: Connection, entry: AuditEntry, seq: int | None = None) -> None:
+    """Overwrite the entry at `seq`, or at the entry's own number."""
     db.execute(update(audit).where(audit.c.seq == (seq or entry.seq)).values(**vars(entry)))
 
 
 def alter_field(entry: AuditEntry, name: str, dice: random.Random) -> AuditEntry:
-    """The entry with something else in one field."""
+    """A copy of the entry with another value in one field."""
     if name == "at":
         return replace(entry, at=entry.at + timedelta(microseconds=dice.randint(1, 10**9)))
     if name == "detail":
@@ -95,7 +97,7 @@ TAMPERINGS: tuple[Callable[[Connection, random.Random], None], ...] = (
 
 
 def forge_entries(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
-    """The log written anew by somebody who knows how it is hashed."""
+    """The same entries under another actor, hashed as the store would hash them."""
     made: list[AuditEntry] = []
     for entry in entries:
         previous = made[-1].hash if made else FIRST

@@ -1,4 +1,4 @@
-"""A Connect worker with our plugins, a Cassandra table and the topics around them, for tests."""
+"""A Kafka Connect worker with our plugins, a Cassandra table and their topics."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Row = Mapping[str, object]
 
 @dataclass
 class ConnectHarness:
-    """One keyspace, one pair of topics and the worker that stands between them."""
+    """One keyspace with its table, its output and dead-letter topics, and the worker that connects them."""
 
     bootstrap: str
     node: Running[CassandraServer]
@@ -64,7 +64,7 @@ class ConnectHarness:
         return CloudTable(self.keyspace, "business_table", CONTRACT, self.topic)
 
     def prepare(self) -> None:
-        """The table and the topics, new and empty."""
+        """Create the keyspace, the table and both topics."""
         self.cql.execute(
             f"CREATE KEYSPACE {self.keyspace} WITH replication ="
             " {'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -88,7 +88,7 @@ class ConnectHarness:
         )
 
     def connector(self, pace: Pace | None = None, **changes: str) -> Connector:
-        """Our connector for this rig; `changes` are settings with `__` for a point."""
+        """Our source connector for this table; `changes` are settings, with `__` in place of a dot."""
         node = self.node.service
         cluster = Cluster(node.contact_points, node.port, LOCAL_DC, self.bootstrap)
         made = own_connector(
@@ -99,7 +99,7 @@ class ConnectHarness:
         return replace(made, config={**made.config, **letters, **given})
 
     def connector_without(self, column: str, **changes: str) -> Connector:
-        """Our connector with a step that takes a hashed column from the record before the hash."""
+        """Our connector, with a step before the hash that removes a hashed column from the record."""
         chain = self.connector().config["transforms"].replace("ComputeHash", "Lose,ComputeHash")
         lose = {
             "transforms": chain,
@@ -109,14 +109,14 @@ class ConnectHarness:
         return self.connector(None, **{**lose, **changes})
 
     def deploy(self, connector: Connector) -> tuple[int, str]:
-        """PUT its configuration: status and answer."""
+        """PUT the connector's configuration; the HTTP status and body."""
         status, text = self.call("PUT", f"/connectors/{connector.name}/config", connector.config)
         if status < 300:
             self.deployed.append(connector.name)
         return status, text
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, str]:
-        """Status and answer; asked again while the worker shares out its tasks."""
+        """Call the worker's REST API, again while it rebalances; the HTTP status and body."""
         limit = time.monotonic() + 120
         while True:
             status, text = self._once(method, path, body)
@@ -143,13 +143,13 @@ class ConnectHarness:
         return json.loads(text)["tasks"] if status == 200 else []
 
     def is_running(self, connector: Connector) -> bool:
-        """Whether all its tasks run, once the worker has shared them out."""
+        """Wait until all tasks of the connector run; whether they do."""
         return wait_until(
             lambda: {task["state"] for task in self.tasks(connector)} == {"RUNNING"}, 120
         )
 
     def counter(self, connector: Connector, bean: str, name: str) -> float:
-        """A counter as Prometheus gets it; 0 while it is not told."""
+        """The sum of a counter on the worker's Prometheus page; 0 while it is not there."""
         wanted = f'headgate_connect_{bean}_{name}_total{{connector="{connector.name}"'
         try:
             with urlopen(self.worker.service.metrics_url, timeout=60) as answer:
@@ -165,7 +165,7 @@ class ConnectHarness:
     def messages(
         self, topic: str, enough: Callable[[list[Message]], bool], seconds: float = 120
     ) -> list[Message]:
-        """Everything on the topic, read until it is enough or time is up."""
+        """Messages of the topic from its beginning, until they are enough or time is up."""
         found: list[Message] = []
         limit = time.monotonic() + seconds
         with _reading(self.bootstrap, topic) as consumer:
@@ -194,7 +194,7 @@ def _reading(bootstrap: str, topic: str) -> Iterator[Consumer]:
 def open_connect_harness(
     bootstrap: str, node: Running[CassandraServer], worker: Running[ConnectServer], keyspace: str
 ) -> Iterator[ConnectHarness]:
-    """A rig of its own for one test; its connectors are gone at the end."""
+    """A keyspace, topics and connectors for one test; the connectors are removed at the end."""
     place = Place((node.service.contact_points,), node.service.port, LOCAL_DC)
     with session_at(place) as cql:
         made = ConnectHarness(bootstrap, node, worker, cql, keyspace)
@@ -206,7 +206,7 @@ def open_connect_harness(
 
 
 def row(number: int, **changes: object) -> dict[str, object]:
-    """A row that is like no other."""
+    """A row of the table whose values depend on its number."""
     made: dict[str, object] = {
         "pk": f"k{number:06d}",
         "col1": f"name|{number} é",
@@ -219,7 +219,7 @@ def row(number: int, **changes: object) -> dict[str, object]:
 
 
 def hash_of(values: Row) -> str:
-    """What the cloud's hash must be, by our Python."""
+    """The hash that the connector must send for this row, by the Python implementation."""
     return row_hash(CONTRACT, values)
 
 

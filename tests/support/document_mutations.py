@@ -80,7 +80,7 @@ _HOLE = "\ue000"
 
 
 def list_paths(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The places of all values that have nothing inside, and of everything around them."""
+    """The paths of the document itself and of every value in it."""
     yield steps
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -91,7 +91,7 @@ def list_paths(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[
 
 
 def mutate_document(document: Any, odd: tuple[str, ...] = ODD_JSON) -> Iterator[tuple[str, str]]:
-    """Every place with every odd value in its stead, and once without it: what was done, the text."""
+    """Each path with each odd value in its place, and once without it: a description and the JSON or YAML text."""
     for steps in list_paths(document):
         where = "/".join(map(str, steps))
         text = json.dumps(replace_at(document, steps, _HOLE))
@@ -103,7 +103,7 @@ def mutate_document(document: Any, odd: tuple[str, ...] = ODD_JSON) -> Iterator[
 
 
 def replace_at(value: Any, steps: tuple[str | int, ...], new: Any) -> Any:
-    """A copy with another value at this place."""
+    """A copy with another value at this path."""
     if not steps:
         return new
     first, rest = steps[0], steps[1:]
@@ -113,7 +113,7 @@ def replace_at(value: Any, steps: tuple[str | int, ...], new: Any) -> Any:
 
 
 def remove_at(value: Any, steps: tuple[str | int, ...]) -> Any:
-    """A copy in which this place is missing."""
+    """A copy without the value at this path."""
     copy = value.copy()
     if len(steps) == 1:
         del copy[steps[0]]

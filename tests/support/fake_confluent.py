@@ -28,7 +28,7 @@ def _nothing_fails(_sql: str) -> str:
 
 @dataclass
 class FakeStatement:
-    """A statement, and how many looks at it are left before it moves on."""
+    """A statement, and how many requests for it are left before its phase changes."""
 
     body: dict[str, Any]
     phase: str = "PENDING"
@@ -38,7 +38,7 @@ class FakeStatement:
 
 @dataclass
 class FakeConfluent:
-    """What the fake holds, and how it is told to misbehave."""
+    """The statements that the fake holds, and how it misbehaves."""
 
     statements: dict[str, FakeStatement] = field(default_factory=dict)
     tables: set[str] = field(default_factory=set)

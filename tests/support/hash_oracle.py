@@ -1,4 +1,4 @@
-"""What a value means under its type, told without any text: rows of equal meaning, equal hashes."""
+"""An independent notion of when two rows must have equal hashes, without the text that is hashed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDE = Context(prec=200)
 
 
 def comparable_value(kind: HashType, value: Value) -> Any:
-    """Something that is equal for two values exactly when the contract takes them for the same."""
+    """A value that is equal for two inputs exactly when the contract takes them for the same."""
     if value is None:
         return "empty" if kind.nulls_empty else None
     match kind.name:
@@ -67,7 +67,7 @@ def _double(value: float, scale: int | None) -> Any:
 def similar_rows(
     seed: int, count: int
 ) -> Iterator[tuple[HashContract, dict[str, Value], dict[str, Value]]]:
-    """Rows of three fields beside rows that differ from them in little, often only in where they end."""
+    """Pairs of rows that differ little, often only in where one field ends and the next begins."""
     draws = random.Random(seed)
     names = tuple(ALL)
     contracts = [

@@ -1,4 +1,4 @@
-"""Vectors as tables: one Parquet file for each contract, with the column types that a vector names."""
+"""Hash vectors as Parquet files, one for each contract, with the column types that the vectors name."""
 
 from __future__ import annotations
 

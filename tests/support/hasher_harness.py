@@ -1,4 +1,4 @@
-"""A table in Cassandra, its topics, and hashers of it: what the tests of the hasher share."""
+"""A Cassandra table, its Kafka topics, and hashers that run in this process or in their own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _numbers = itertools.count()
 
 @dataclass
 class RecordedProgress:
-    """A watcher that remembers."""
+    """A progress watcher that records how many records were handled and every message."""
 
     advanced: int = 0
 
@@ -57,7 +57,7 @@ class RecordedProgress:
 
 
 class HasherHarness:
-    """One table, its topics, and what the test put there."""
+    """One Cassandra table with its event, cloud and dead-letter topics, all new."""
 
     def __init__(self, broker: Any, cassandra: Cassandra, folder: Path, options: str = ""):
         self.broker, self.cassandra, self.folder = broker, cassandra, folder
@@ -79,6 +79,7 @@ class HasherHarness:
         return f"{self.keyspace}.{self.name}"
 
     def plan(self, **given: Any) -> HasherPlan:
+        """The plan of a hasher of this table; `given` are its command-line options."""
         chosen = Given(**{"once": True, **given})
         return HasherPlan(
             table="business",
@@ -111,12 +112,13 @@ class HasherHarness:
         progress: RecordedProgress | None = None,
         agent: str | None = None,
     ) -> Hashed:
+        """Run a hasher in this process until its plan ends."""
         return run_hasher(
             plan or self.plan(), self.cassandra.place, progress or RecordedProgress(), agent
         )
 
     def write(self, rows: Iterable[Mapping[str, object]]) -> None:
-        """Rows into Cassandra."""
+        """Insert rows into Cassandra; what a row leaves out is as `row_of` has it."""
         found = [{**row_of(str(row["pk"])), **row} for row in rows]
         names = list(found[0])
         marks = ", ".join("?" for _ in names)
@@ -124,7 +126,7 @@ class HasherHarness:
         self.cassandra.write_many(cql, [tuple(row[name] for name in names) for row in found])
 
     def send(self, values: Iterable[tuple[str | None, object]], topic: str = "") -> None:
-        """Records: key, and a value that is JSON unless it is bytes or None."""
+        """Produce records: a key, and a value that is JSON unless it is bytes or None."""
         producer: Any = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
         for key, value in values:
             body = value if value is None or isinstance(value, bytes) else json.dumps(value)
@@ -133,13 +135,14 @@ class HasherHarness:
         assert producer.flush(120) == 0
 
     def readings(self) -> list[dict[str, Any]]:
-        """What Topic-2 holds, in the order of each partition; a tombstone has only its key."""
+        """Messages of the cloud topic by partition and offset; of a tombstone only the key."""
         return [
             {"pk": r.key.decode()} if r.value is None else json.loads(r.value)
             for r in self.records(self.cloud_topic)
         ]
 
     def records(self, topic: str) -> list[ConsumedRecord]:
+        """All records of a topic by partition and offset."""
         state = self.broker.topics.found(topic)
         consumer: Any = Consumer(
             {"bootstrap.servers": self.broker.bootstrap, "group.id": "t", "log_level": 0}
@@ -160,7 +163,7 @@ class HasherHarness:
 
 @dataclass(frozen=True)
 class ConsumedRecord:
-    """A record that was found on a topic."""
+    """A record read from a topic."""
 
     key: bytes
     value: bytes | None
@@ -171,7 +174,7 @@ class ConsumedRecord:
 
 
 def row_of(key: str) -> dict[str, object]:
-    """A row of the table; another key has other values."""
+    """The values that a row of this key has unless a test changes them."""
     return {
         "pk": key,
         "col1": f"text of {key}",
@@ -183,11 +186,12 @@ def row_of(key: str) -> dict[str, object]:
 
 
 def hash_of(key: str, **changes: object) -> str:
+    """The hash of that row with these changes."""
     return row_hash(CONTRACT, {**row_of(key), **changes})
 
 
 def event(key: str, **changes: object) -> tuple[str, dict[str, object]]:
-    """A record of Topic-1 for a row that is as on-prem has it."""
+    """The record of Topic-1 for the row as on-prem has it."""
     fields: dict[str, object] = {
         "event_id": f"e-{key}",
         "hash_onprem": hash_of(key),
@@ -199,7 +203,7 @@ def event(key: str, **changes: object) -> tuple[str, dict[str, object]]:
 
 
 class HasherProcess:
-    """A hasher in a process of its own, through the command line."""
+    """`headgate feed hasher` in a process of its own; its output goes to a log file."""
 
     def __init__(self, harness: HasherHarness, *options: str, home: Path | None = None) -> None:
         place: Place = harness.cassandra.place
@@ -241,7 +245,7 @@ class HasherProcess:
 
 
 def write_project(harness: HasherHarness) -> Path:
-    """A project whose rule table `business` is this lab's."""
+    """Write a project whose rule table `business` is the harness's, and return its folder."""
     folder = harness.folder / "project"
     (folder / "rules").mkdir(parents=True, exist_ok=True)
     (folder / "env").mkdir(exist_ok=True)
@@ -260,6 +264,7 @@ def write_project(harness: HasherHarness) -> Path:
 
 
 def run_in_background(work: Callable[[], object]) -> threading.Thread:
+    """Call a function in a daemon thread."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread

@@ -1,4 +1,4 @@
-"""Records that nobody wants: every kind with what becomes of it. docs/faults.md has the same table."""
+"""Hostile records by kind, each with its outcome; docs/faults.md has the same table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class RecordKind:
-    """One kind of hostile record; `code` is its reason when it is refused."""
+    """One kind of hostile record; `code` is the reason code when it is refused."""
 
     name: str
     outcome: str
@@ -38,7 +38,7 @@ def encode_event(rng: Random, **changes: Any) -> bytes:
 
 
 def encode_with_literal(rng: Random, name: str, literal: bytes) -> bytes:
-    """A sound record in which one field is written as `literal`."""
+    """A valid record in which one field has this JSON literal as its value."""
     return encode_event(rng, **{name: "@@"}).replace(b'"@@"', literal)
 
 
@@ -248,6 +248,6 @@ KINDS: tuple[RecordKind, ...] = (
 
 
 def render_table() -> str:
-    """The kinds as they stand in docs/faults.md."""
+    """The table of kinds as docs/faults.md has it."""
     lines = [f"| {k.name} | {k.outcome} | {f'`{k.code}`' if k.code else '–'} |" for k in KINDS]
     return "\n".join(["| kind | outcome | reason code |", "|---|---|---|", *lines])

@@ -1,4 +1,4 @@
-"""The command line over a Headgate home of its own."""
+"""`headgate local` and other commands, run in processes over a home of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.local.state import LocalFiles, Phase, ServiceState
 
 
 class LocalEnvironment:
-    """The command line over a home of its own."""
+    """A Headgate home with an embedded broker on a free port, and commands that run on it."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -1,4 +1,4 @@
-"""A whole stack under its supervisor that is fed without pause and loses its parts by kill -9."""
+"""A whole stack under its supervisor, fed without pause while its processes are killed."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Feeder(threading.Thread):
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill, and after how many seconds every stream had begun and settled a new batch."""
+    """One kill, and the seconds until every stream had begun and settled a new batch."""
 
     kind: str
     seconds: float
@@ -146,7 +146,7 @@ class Stack:
 
     @contextmanager
     def running(self) -> Iterator[Pipeline]:
-        """The stack with its topics and streams, and the pipeline to look at them with."""
+        """Start the stack, its topics and both streams; yield a pipeline to inspect them with."""
         try:
             self.command("local", "up")
             bootstrap = self.service("broker").address
@@ -182,9 +182,9 @@ class Stack:
         return service
 
     def strike(self, kind: str) -> None:
-        """Take away what `kind` says, and wait until every stream works again by itself.
+        """Kill or freeze what `kind` names, and wait until every stream works again by itself.
 
-        The time it took is held against the limit at the end, when the tables have been checked.
+        The recovery time is checked at the end, when the tables have been checked.
         """
         began = STRIKES[kind](self)
         seconds = self.wait_until_all_work(began)
@@ -197,7 +197,7 @@ class Stack:
         assert {(run.number, run.state) for run in runs if run} == {(1, RunState.RUNNING)}
 
     def supervised_since(self, moment: datetime) -> str:
-        """What the supervisor has noted since then: where the time went."""
+        """The supervisor's log since then: it shows where the time went."""
         lines = (self.settings.home / "logs" / "supervisor.log").read_text().splitlines()
         stamped = [line for line in lines if line[:4].isdigit()]
         since = [line for line in stamped if datetime.fromisoformat(line.split()[0]) >= moment]
@@ -334,7 +334,7 @@ STRIKES: dict[str, Callable[[Stack], datetime]] = {
 
 @contextmanager
 def freeze_processes(pids: tuple[int, ...]) -> Iterator[None]:
-    """These processes stand still meanwhile, as on a machine that is suspended."""
+    """Suspend these processes (SIGSTOP) until the block ends."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -345,7 +345,7 @@ def freeze_processes(pids: tuple[int, ...]) -> Iterator[None]:
 
 
 def find_jvm(parent: int) -> int:
-    """The JVM that this process has started."""
+    """The pid of the JVM that this process has started."""
     files = Path(f"/proc/{parent}/task").glob("*/children")
     children = [int(pid) for file in files for pid in file.read_text().split()]
     (jvm,) = [pid for pid in children if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()]

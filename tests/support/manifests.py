@@ -1,4 +1,4 @@
-"""Manifests for tests of the compiler."""
+"""A manifest of an orders dataset, compiled with the shipped templates."""
 
 from __future__ import annotations
 
@@ -38,16 +38,19 @@ ORDERS = dedent("""\
 
 
 def load_templates() -> dict[str, str]:
+    """The shipped templates by file name."""
     return {file.name: file.read_text() for file in (ROOT / "datasets/_template").glob("*.j2")}
 
 
 def load_manifest(folder: Path, text: str = ORDERS) -> Declared[Dataset]:
+    """Write a manifest to the folder and load it."""
     path = folder / "dataset.yml"
     path.write_text(text)
     return load_dataset(path, PLACEHOLDERS)
 
 
 def compile_manifest(folder: Path, text: str = ORDERS) -> CompiledDataset:
+    """The SQL of a manifest."""
     return compile_dataset(
         load_manifest(folder, text), load_templates(), "datasets/orders/dataset.yml"
     )

@@ -1,4 +1,4 @@
-"""What the tests of metrics share: a clock to turn, a shape, and batches that touch windows."""
+"""Windows of a quality job: their shape, a closed record, and batches that touch them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ RECORD = WindowRecord(
 
 
 def event_time(seconds: float) -> datetime:
+    """So many seconds after noon."""
     return NOON + timedelta(seconds=seconds)
 
 
@@ -56,7 +57,7 @@ def settle_batch(
     rows: int = 0,
     **outcomes: int,
 ) -> LedgerRow:
-    """One settled batch of one offset, or of as many as the outcomes say."""
+    """Settle a batch of one offset, or of as many as the outcomes add up to."""
     became = outcomes or {"accepted": 1}
     read = sum(became.values())
     range_ = Range("kafka:orders.events", "t1", {"0": start}, {"0": start + read})

@@ -1,4 +1,4 @@
-"""What must come out, worked out in Python from the topic alone."""
+"""The rows that bronze and silver must hold, computed in Python from the topic alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Record:
-    """A record as a plain consumer sees it."""
+    """A record as a plain Kafka consumer reads it."""
 
     topic: str
     partition: int
@@ -30,7 +30,7 @@ class Record:
 
 
 def read_topic(bootstrap: str, topic: str) -> list[Record]:
-    """All records of a topic, in the order of partition and offset."""
+    """All committed records of a topic, by partition and offset."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
@@ -77,7 +77,7 @@ def _record(message: Any) -> Record:
 
 
 def expected_bronze_row(record: Record, types: Mapping[str, str]) -> tuple[Any, ...]:
-    """The row that an acceptable record must become; the time of the batch aside."""
+    """The bronze row of an accepted record, without the batch's ingestion time."""
     assert record.value is not None
     fields = json.loads(record.value, parse_float=Decimal)
     values = (typed_value(fields.get(name), kind) for name, kind in types.items())
@@ -87,11 +87,12 @@ def expected_bronze_row(record: Record, types: Mapping[str, str]) -> tuple[Any, 
 def expected_bronze(
     records: Iterable[Record], types: Mapping[str, str]
 ) -> Counter[tuple[Any, ...]]:
+    """The bronze rows of accepted records, as a multiset."""
     return Counter(expected_bronze_row(record, types) for record in records)
 
 
 def typed_value(value: Any, kind: str) -> Any:
-    """A JSON value as DuckDB gives back a column of that type."""
+    """A JSON value as DuckDB returns a column of that type."""
     if value is None:
         return None
     match kind:
@@ -111,7 +112,7 @@ def typed_value(value: Any, kind: str) -> Any:
 
 @dataclass(frozen=True)
 class ExpectedSilver:
-    """What silver must hold of these bronze rows, and how many of them were left out and why."""
+    """The rows that silver must hold, and how many bronze rows were duplicates or filtered out."""
 
     rows: Counter[tuple[Any, ...]]
     duplicates: int

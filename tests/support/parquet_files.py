@@ -31,6 +31,7 @@ def timestamps(rows: int = ROWS, kind: pa.DataType | None = None) -> pa.Array:
 
 
 def repeat_values(values: list[object], kind: pa.DataType, rows: int = ROWS) -> pa.Array:
+    """These values over and over, so many rows long."""
     return pa.array([values[n % len(values)] for n in range(rows)], kind)
 
 

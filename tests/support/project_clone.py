@@ -1,4 +1,4 @@
-"""Somebody with a clone of the project who types what a page says."""
+"""A copy of the project in which the commands of a documentation page are run."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Step:
 
 
 def read_steps(page: Path) -> list[Step]:
+    """All fenced bash blocks of a page, with the titles of their sections."""
     return [
         Step(re.sub(r"^\d+\. ", "", section["title"]), block)
         for section in SECTION.finditer(page.read_text("utf-8"))
@@ -51,20 +52,21 @@ def read_steps(page: Path) -> list[Step]:
 
 
 def steps_up_to(steps: list[Step], section: str) -> list[Step]:
+    """The steps up to the last one of this section."""
     last = max(i for i, step in enumerate(steps) if step.section == section)
     return steps[: last + 1]
 
 
 @dataclass(frozen=True)
 class ProjectClone:
-    """Types all blocks of a page, one after the other, in one terminal."""
+    """A copied project whose commands run on free ports."""
 
     root: Path
 
     def run_steps(
         self, steps: list[Step], name: str = "", name_on_the_page: str = "", seconds: int = SECONDS
     ) -> str:
-        """What the screen shows; a command that fails, fails the test."""
+        """Run all steps in one bash; its output. A command that fails fails the test."""
         lines = [f": {shlex.quote(step.section)}\n{step.commands}" for step in steps]
         script = "\n".join(lines)
         if name_on_the_page:
@@ -85,7 +87,7 @@ class ProjectClone:
         return screen.read_text("utf-8")
 
     def newest_account(self, name: str) -> dict[str, Any]:
-        """What the newest certificate says of the dataset."""
+        """The dataset's account in the newest certificate."""
         newest = max((self.root / ".headgate" / "certificates").glob("*.json"))
         accounts = json.loads(newest.read_text("utf-8"))["datasets"]
         return next(account for account in accounts if account["dataset"] == name)
@@ -98,7 +100,7 @@ class ProjectClone:
 
 @contextmanager
 def clone_project(root: Path, *homes: str) -> Generator[ProjectClone]:
-    """A copy of the project with this environment; what runs in its homes is stopped at the end."""
+    """Copy the project with this virtual environment; what runs in its homes is stopped at the end."""
     for part in COPIED:
         source = ROOT / part
         (shutil.copytree if source.is_dir() else shutil.copy)(source, root / part)

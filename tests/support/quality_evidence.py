@@ -1,4 +1,4 @@
-"""Runs of a quality job as values, for the tests of reports: a few rules, or as many as are asked for."""
+"""Evidence of a quality run as values, for tests of its report."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ def failed_row(n: int, rules: tuple[str, ...], status: str, row: str | None = No
 
 
 def evidence(table: JudgedTable, runs: int = 3, mode: str = "batch", late: int = 2) -> Evidence:
+    """The evidence of the newest of so many runs, or of one stream."""
     batches = tuple(
         ledger_row(number, number if mode == "batch" else 1) for number in range(1, runs + 1)
     )

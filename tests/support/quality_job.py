@@ -1,4 +1,4 @@
-"""Rule tables for tests of the quality job, and what must come out, worked out in Python alone."""
+"""Rule tables for tests of the quality job, and the results they must have, computed in Python alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def declare_rules(
     source: str = "",
     aggregates: str = "",
 ) -> None:
-    """The rule table of this pipeline; again with other rules is another revision."""
+    """Write the pipeline's rule table; other rules are another revision."""
     shutil.rmtree(pipeline.settings.root / "rules", ignore_errors=True)
     folder = pipeline.settings.root / "rules"
     folder.mkdir()
@@ -97,7 +97,7 @@ def rows(count: int, seed: int, first: int = 0, seconds: float = 60) -> list[Pro
 
 @dataclass(frozen=True)
 class ExpectedVerdict:
-    """What the rules say of one record; no status for one that cannot be judged."""
+    """The verdict that a record must get; without a status it cannot be judged."""
 
     outcome: str
     status: str | None = None
@@ -116,6 +116,7 @@ SEVERITY = {"deleted": "INFO", "negative": "ERROR", "no_amount": "WARN"}
 
 
 def judge(record: Record, on_fail: Mapping[str, str] = {}) -> ExpectedVerdict:
+    """The verdict of the rules above on one record."""
     if record.value is None:
         return ExpectedVerdict("tombstone")
     try:
@@ -136,7 +137,7 @@ def window_of(at: datetime) -> datetime:
 
 @dataclass(frozen=True)
 class ExpectedResults:
-    """All that a job must say of these records."""
+    """Outcomes, statuses, rule counts and windows that a job must report of these records."""
 
     outcomes: Mapping[str, int]
     statuses: Mapping[str, int]
@@ -164,7 +165,7 @@ class ExpectedResults:
 
 
 class QualityJob:
-    """The quality job of a pipeline, and what its tables, views and ledger say."""
+    """The quality job of a pipeline, with readers of its tables, views and ledger."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -194,7 +195,7 @@ class QualityJob:
         return [count for count in self.pipeline.store.rule_counts(self.job) if count.held]
 
     def results(self) -> ExpectedResults:
-        """The same facts as expected ones, from what the job has left."""
+        """The results that the job has left, in the form of the expected ones."""
         return ExpectedResults(
             self.pipeline.outcomes("quality"), self.statuses(), self.counts(), self.windows()
         )

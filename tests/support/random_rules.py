@@ -1,4 +1,4 @@
-"""Random rules, each beside the same question in DuckDB's SQL, written without our compiler."""
+"""Random rules, each with the same condition in DuckDB's SQL, written without our compiler."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ARROW = pa.schema(
 
 @dataclass(frozen=True)
 class RandomRule:
-    """A rule as a rule set has it, and the condition under which a row is bad in DuckDB."""
+    """A rule of a rule set, and the condition under which DuckDB finds a row bad."""
 
     rule: dict[str, Any]
     bad: str

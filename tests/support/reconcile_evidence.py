@@ -1,4 +1,4 @@
-"""A reconciliation as values, for the tests of its report."""
+"""Evidence of a reconciliation as values, for tests of its report."""
 
 from __future__ import annotations
 

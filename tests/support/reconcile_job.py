@@ -1,4 +1,4 @@
-"""Reconciled pairs for tests: two topics and a job, and what must come out, by the pure function alone."""
+"""Reconciled pairs: two topics, a job, and the verdicts they must have by the pure function alone."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def onprem(
     action: str | None = None,
     hash_version: int | None = 2,
 ) -> Message:
-    """What the first side says of a key; times are seconds after the morning."""
+    """A message of the on-prem side; times are seconds after MORNING."""
     value: dict[str, Any] = {"event_id": f"e-{key}", "hash_onprem": digest(number)}
     value |= {"action": action} if action else {}
     value |= {"hash_version": hash_version} if hash_version else {}
@@ -101,7 +101,7 @@ def cloud(
     partition: int = 0,
     hash_version: int | None = 2,
 ) -> Message:
-    """What the second side says of a key; without a number it has no row."""
+    """A message of the cloud side; without a number it has no row."""
     found = digest(number) if number is not None else None
     value = {"pk": key, "hash_cloud": found, "hash_version": hash_version}
     value |= {"cloud_ts": timestamp_text(version)}
@@ -165,13 +165,13 @@ class Pair:
         return {pk: str(row[1]) for pk, row in self.verdicts().items()}
 
     def last_published(self) -> dict[str, str]:
-        """The last change of each key's verdict, as the table of results has it."""
+        """The last published status of each key, by the results table."""
         last = "max_by(dq_status, struct(processing_time, settled)) AS dq_status"
         found = self.sql(f"SELECT pk, {last} FROM lake.dq.results_{{t}} GROUP BY pk")
         return {row["pk"]: str(row["dq_status"]) for row in found}
 
     def expected(self, limits: Limits | None = None) -> dict[str, tuple[Any, ...]]:
-        """The same, from the topics alone."""
+        """The verdicts of all keys, computed from the topics alone."""
         at, limits = datetime.now(UTC), limits or Limits()
         found = (judge(state, at, limits) for state in self.states().values())
         return {
@@ -203,7 +203,7 @@ class Pair:
 
 
 def parse_state(side: Side, record: Record) -> State | None:
-    """The state of one message; None where it can take no part."""
+    """The state that one message stands for; None when it takes no part."""
     read_at = EPOCH + timedelta(milliseconds=record.timestamp_ms)
     place = (record.partition, record.offset)
     if record.value is None:
@@ -323,7 +323,7 @@ def _in_conflict(
 
 
 def split_messages(rng: Random, messages: Sequence[Message], count: int) -> list[list[Message]]:
-    """The messages in so many parts, in an order in which only each partition keeps its own.
+    """The messages in so many parts, shuffled so that only each partition keeps its order.
 
     So every record has the offset that it has in any other order.
     """

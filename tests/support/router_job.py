@@ -1,4 +1,4 @@
-"""Filters and events for tests of the router, and what must come out, worked out in Python alone."""
+"""Filters, events and the router of a pipeline's topic."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RoutedRecord:
 
 @dataclass
 class Router:
-    """The router of a pipeline's topic; filters are wanted as the control plane would want them."""
+    """The router of a pipeline's topic; filters become wanted as the control plane would have them."""
 
     pipeline: Pipeline
     _deployments: int = 0
@@ -88,7 +88,7 @@ class Router:
         return f"{self.pipeline.name}-{filter}"
 
     def dealer(self, number: int, **more: Any) -> str:
-        """The filter of a dealer, deployed; its name."""
+        """Deploy the filter of a dealer, and return its name."""
         name = f"dealer-{number:03d}"
         conditions = [
             {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
@@ -101,7 +101,7 @@ class Router:
         return self.deploy(name, conditions, **more)
 
     def want_dealer(self, number: int, **more: Any) -> Wanted:
-        """The same; what is wanted."""
+        """Deploy the filter of a dealer, and return the wanted row."""
         wanted = self.pipeline.store.routing.wanted_filter(self.dealer(number, **more))
         assert wanted is not None
         return wanted
@@ -120,14 +120,14 @@ class Router:
         return self.declare(document)
 
     def declare(self, document: dict[str, Any]) -> str:
-        """Deploy this document; its name."""
+        """Deploy this document, and return its name."""
         name = str(document["id"])
         self._documents[name] = document
         self.want(name)
         return name
 
     def want(self, name: str, *, paused: bool = False, again: bool = True) -> Wanted:
-        """Deploy the document as it is; not `again`, it is the deployment that there was."""
+        """Make the document wanted; without `again` under the deployment that it has."""
         self._deployments += again
         if again or name not in self._of:
             self._of[name] = f"d{self._deployments}"
@@ -152,7 +152,7 @@ class Router:
         return self.pipeline.process("router", faults, **options)
 
     def replay(self) -> list[Run]:
-        """Carry out all replays that are owed, as the router asks for them."""
+        """Run all replays that are due, as the router requests them."""
         done: list[Run] = []
         while True:
             ReplayRequests(self.pipeline.store, self.pipeline.topic).look()
@@ -203,6 +203,6 @@ def _parse_routed(record: Record) -> RoutedRecord:
 
 
 def deduplicate(records: Iterable[RoutedRecord]) -> Counter[tuple[str, bytes | None]]:
-    """What a consumer sees that keys on the origin."""
+    """The records as a consumer sees them that deduplicates by origin."""
     by_origin = {one.origin: (one.id, one.value) for one in records}
     return Counter(by_origin.values())

@@ -1,4 +1,4 @@
-"""Statements run by the spark-sql of the PySpark wheel."""
+"""Statements run by the `spark-sql` of the PySpark wheel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.settings import Settings
 
 
 def run_spark_sql(settings: Settings, statements: str, folder: Path) -> str:
-    """Run statements in the `spark-sql` of the PySpark wheel; everything it said."""
+    """Run statements in a `spark-sql` process under these settings; its standard output."""
     package = find_spec("pyspark")
     assert package
     assert package.origin

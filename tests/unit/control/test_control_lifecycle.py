@@ -1,10 +1,9 @@
-from __future__ import annotations
+"""The life of a filter in the control plane: written, approved, deployed, paused, failed."""
 
-from pathlib import Path
+from __future__ import annotations
 
 import pytest
 from tests.support.control_plane import ANN, BOB, CAT, ControlPlaneHarness, filter_document
-from tests.support.ops_store import create_database
 
 from headgate.control.identity.model import Identity
 from headgate.control.lifecycle import LEGAL, allowed
@@ -14,20 +13,9 @@ from headgate.errors import (
     DuplicateError,
     ForbiddenError,
     IllegalTransitionError,
-    NotFoundError,
     StaleError,
 )
 from headgate.store.control_model import OperationState, Status
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return create_database(tmp_path_factory.mktemp("control") / "ops.db")
-
-
-@pytest.fixture
-def harness(made: Path, tmp_path: Path) -> ControlPlaneHarness:
-    return ControlPlaneHarness.copy(made, tmp_path / "ops.db")
 
 
 def test_a_new_filter_waits_for_approval(harness: ControlPlaneHarness) -> None:
@@ -140,21 +128,6 @@ def test_a_deployed_filter_runs_on_while_its_next_version_waits(
     assert wanted.revision == live.revision
 
 
-def test_a_failed_version_is_rolled_back_by_itself(harness: ControlPlaneHarness) -> None:
-    live = harness.create_deployed()
-    pending = harness.update("DEALER-002")
-    harness.service.approve(BOB, "one", pending.revision)
-    operation = harness.service.deploy(ANN, "one")
-    harness.settle(refuses={pending.revision: "its topic cannot be written"})
-    record, wanted = harness.service.get("one"), harness.wanted_filter()
-    assert record.status is Status.FAILED
-    assert record.deployment_error == "its topic cannot be written"
-    assert harness.current_operation(operation).state is OperationState.FAILED
-    assert wanted is not None
-    assert wanted.revision == live.revision == record.deployed_revision
-    assert harness.service.operations("one")[0].automatic
-
-
 def test_a_first_version_that_fails_leaves_nothing_behind(harness: ControlPlaneHarness) -> None:
     record = harness.service.create(ANN, filter_document())
     harness.service.approve(BOB, "one", record.revision)
@@ -182,32 +155,6 @@ def test_a_target_that_does_not_answer_fails_the_deployment_at_its_deadline(
     assert harness.service.get("one").status is Status.FAILED
 
 
-def test_a_rollback_is_one_call_and_a_new_version(harness: ControlPlaneHarness) -> None:
-    first = harness.create_deployed()
-    harness.update("DEALER-002")
-    harness.approve_and_deploy()
-    operation = harness.service.rollback(CAT, "one")
-    harness.settle()
-    record, wanted = harness.service.get("one"), harness.wanted_filter()
-    assert harness.current_operation(operation).state is OperationState.SUCCEEDED
-    assert (record.version, record.status, record.revision) == (3, "deployed", first.revision)
-    assert wanted is not None
-    assert wanted.revision == first.revision
-    assert harness.service.revisions("one")[-1].note == "rollback to version 1"
-
-
-def test_there_is_no_way_back_to_a_version_that_was_never_live(
-    harness: ControlPlaneHarness,
-) -> None:
-    harness.create_deployed()
-    harness.update("DEALER-002")
-    harness.update("DEALER-003")
-    with pytest.raises(NotFoundError, match="never live"):
-        harness.service.rollback(ANN, "one", 2)
-    with pytest.raises(ConflictError, match="cannot be rolled back"):
-        harness.service.rollback(ANN, "one")
-
-
 def test_a_pause_holds_at_once_and_goes_on_only_after_an_approval(
     harness: ControlPlaneHarness,
 ) -> None:
@@ -230,19 +177,6 @@ def test_a_pause_holds_at_once_and_goes_on_only_after_an_approval(
     assert harness.current_operation(operation).state is OperationState.SUCCEEDED
 
 
-def test_a_rollback_does_not_wake_a_paused_filter(harness: ControlPlaneHarness) -> None:
-    harness.create_deployed()
-    harness.update("DEALER-002")
-    harness.approve_and_deploy()
-    harness.service.pause(ANN, "one")
-    harness.service.rollback(ANN, "one")
-    harness.settle()
-    wanted = harness.wanted_filter()
-    assert harness.service.get("one").status is Status.DEPLOYED
-    assert wanted is not None
-    assert wanted.paused
-
-
 def test_a_failed_deployment_leaves_a_paused_filter_paused(harness: ControlPlaneHarness) -> None:
     harness.create_deployed()
     harness.service.pause(ANN, "one")
@@ -254,50 +188,6 @@ def test_a_failed_deployment_leaves_a_paused_filter_paused(harness: ControlPlane
     wanted = harness.wanted_filter()
     assert wanted is not None
     assert wanted.paused
-
-
-def test_a_document_that_turns_its_filter_off_needs_nobody(harness: ControlPlaneHarness) -> None:
-    harness.create_deployed()
-    record = harness.service.set_enabled(ANN, "one", enabled=False)
-    harness.settle()
-    assert record.status is Status.DISABLED
-    assert harness.wanted_filter() is None
-    assert not harness.service.generate("one").valid
-    on = harness.service.set_enabled(ANN, "one", enabled=True)
-    harness.settle()
-    assert on.status is Status.PENDING_APPROVAL
-    assert harness.wanted_filter() is None
-    with pytest.raises(IllegalTransitionError):
-        harness.service.rollback(ANN, "one")
-
-
-def test_what_runs_is_deleted_by_two_people(harness: ControlPlaneHarness) -> None:
-    live = harness.create_deployed()
-    assert harness.service.delete(ANN, "one").status is Status.PENDING_DELETION
-    assert harness.wanted_filter() is not None
-    with pytest.raises(ForbiddenError):
-        harness.service.approve(ANN, "one", live.revision)
-    harness.service.approve(BOB, "one", live.revision)
-    harness.settle()
-    with pytest.raises(NotFoundError):
-        harness.service.get("one")
-    assert harness.wanted_filter() is None
-    assert len(harness.service.revisions("one")) == 1
-
-
-def test_a_refused_deletion_leaves_it_as_it_was(harness: ControlPlaneHarness) -> None:
-    live = harness.create_deployed()
-    harness.service.delete(ANN, "one")
-    after = harness.service.reject(BOB, "one", "still in use")
-    assert (after.status, after.deployed_revision) == (Status.DEPLOYED, live.revision)
-
-
-def test_what_never_ran_is_deleted_by_one_and_may_come_again(harness: ControlPlaneHarness) -> None:
-    harness.service.create(ANN, filter_document())
-    assert harness.service.delete(ANN, "one").status is Status.DELETED
-    assert harness.service.list().filters == ()
-    again = harness.service.create(BOB, filter_document())
-    assert (again.version, again.status) == (2, "pending_approval")
 
 
 def test_a_stale_tag_is_refused_and_changes_nothing(harness: ControlPlaneHarness) -> None:
@@ -415,18 +305,6 @@ def test_a_removal_that_is_late_is_done_when_the_engine_is_back(
     assert harness.service.create(ANN, filter_document()).status is Status.PENDING_APPROVAL
 
 
-def test_what_is_being_deployed_can_be_turned_off(harness: ControlPlaneHarness) -> None:
-    harness.create_deployed()
-    pending = harness.update("DEALER-002")
-    harness.service.approve(BOB, "one", pending.revision)
-    operation = harness.service.deploy(ANN, "one")
-    harness.service.set_enabled(CAT, "one", enabled=False)
-    harness.settle()
-    assert harness.service.get("one").status is Status.DISABLED
-    assert harness.current_operation(operation).state is OperationState.SUPERSEDED
-    assert harness.wanted_filter() is None
-
-
 def test_what_is_being_deployed_can_be_paused(harness: ControlPlaneHarness) -> None:
     harness.create_deployed()
     pending = harness.update("DEALER-002")
@@ -453,33 +331,6 @@ def test_a_pause_during_a_deployment_that_fails_holds_for_what_ran_before(
     assert (record.status, record.deployed_version) == (Status.FAILED, 1)
     assert wanted is not None
     assert wanted.paused
-
-
-def test_what_waits_for_deletion_can_be_stopped(harness: ControlPlaneHarness) -> None:
-    live = harness.create_deployed()
-    harness.service.delete(ANN, "one")
-    harness.service.pause(CAT, "one")
-    harness.settle()
-    wanted = harness.wanted_filter()
-    assert wanted is not None
-    assert wanted.paused
-    assert harness.service.set_enabled(CAT, "one", enabled=False).status is Status.DISABLED
-    harness.settle()
-    assert harness.wanted_filter() is None
-    with pytest.raises(StaleError):
-        harness.service.approve(BOB, "one", live.revision)
-
-
-def test_a_deletion_under_way_cannot_be_turned_into_something_else(
-    harness: ControlPlaneHarness,
-) -> None:
-    live = harness.create_deployed()
-    harness.service.delete(ANN, "one")
-    harness.service.approve(BOB, "one", live.revision)
-    with pytest.raises(IllegalTransitionError, match="pending_deletion"):
-        harness.service.set_enabled(CAT, "one", enabled=False)
-    harness.settle()
-    assert harness.service.list().total == 0
 
 
 def test_every_deployment_says_whether_history_is_wanted(harness: ControlPlaneHarness) -> None:
@@ -517,178 +368,6 @@ def test_a_target_that_was_told_late_has_its_time_all_the_same(
 
 
 # Two people, also through deletion and rollback
-
-AUTHOR = Identity("ann", frozenset({"author"}))
-OPERATOR = Identity("olga", frozenset({"operator"}))
-
-
-def test_an_author_alone_does_not_turn_off_what_runs(harness: ControlPlaneHarness) -> None:
-    harness.create_deployed()
-    with pytest.raises(ForbiddenError, match="pauseFilter"):
-        harness.service.set_enabled(AUTHOR, "one", enabled=False)
-    harness.service.delete(AUTHOR, "one")
-    with pytest.raises(ForbiddenError, match="pauseFilter"):
-        harness.service.set_enabled(AUTHOR, "one", enabled=False)
-    assert harness.wanted_filter() is not None
-
-
-def test_an_operator_turns_off_what_runs_and_writes_nothing_else(
-    harness: ControlPlaneHarness,
-) -> None:
-    harness.create_deployed()
-    changed = filter_document(value="DEALER-002")
-    with pytest.raises(ForbiddenError):
-        harness.service.update(OPERATOR, "one", changed)
-    with pytest.raises(ConflictError, match="`enabled` only"):
-        harness.service.update(OPERATOR, "one", {**changed, "enabled": False})
-    assert harness.service.set_enabled(OPERATOR, "one", enabled=False).status is Status.DISABLED
-    harness.settle()
-    assert harness.wanted_filter() is None
-
-
-def test_what_is_turned_off_is_what_ran_and_not_a_draft(harness: ControlPlaneHarness) -> None:
-    live = harness.create_deployed()
-    harness.update("DEALER-002")
-    draft = harness.service.get("one").document
-    with pytest.raises(ConflictError, match="`enabled` only"):
-        harness.service.update(OPERATOR, "one", {**draft, "enabled": False})
-    off = harness.service.set_enabled(OPERATOR, "one", enabled=False)
-    assert {**off.document, "enabled": True} == dict(live.document)
-
-
-@pytest.mark.parametrize("how", ["turned off", "paused"])
-def test_what_ran_lately_is_deleted_by_two_people_though_it_was_stopped(
-    harness: ControlPlaneHarness, how: str
-) -> None:
-    harness.create_deployed()
-    if how == "paused":
-        harness.service.pause(ANN, "one")
-    else:
-        harness.service.set_enabled(ANN, "one", enabled=False)
-    harness.settle()
-    asked = harness.service.delete(ANN, "one")
-    assert asked.status is Status.PENDING_DELETION
-    with pytest.raises(ForbiddenError):
-        harness.service.approve(ANN, "one", asked.revision)
-    harness.service.approve(BOB, "one", asked.revision)
-    harness.settle()
-    assert harness.service.list().total == 0
-
-
-def test_a_refused_deletion_of_what_is_off_leaves_it_off(harness: ControlPlaneHarness) -> None:
-    harness.create_deployed()
-    harness.service.set_enabled(ANN, "one", enabled=False)
-    harness.settle()
-    harness.service.delete(ANN, "one")
-    assert harness.service.reject(BOB, "one", "not yet").status is Status.DISABLED
-
-
-def test_what_has_been_off_for_longer_than_an_approval_holds_is_deleted_by_one(
-    harness: ControlPlaneHarness,
-) -> None:
-    harness.create_deployed()
-    harness.service.set_enabled(ANN, "one", enabled=False)
-    harness.settle()
-    harness.clock.advance(72 * 3600)
-    assert harness.service.delete(ANN, "one").status is Status.DELETED
-
-
-def test_a_version_that_came_up_paused_and_was_resumed_is_a_way_back(
-    harness: ControlPlaneHarness,
-) -> None:
-    harness.create_deployed()
-    second = harness.update("DEALER-002")
-    harness.service.approve(BOB, "one", second.revision)
-    harness.service.deploy(ANN, "one")
-    harness.service.pause(CAT, "one")
-    harness.settle()
-    harness.service.approve(BOB, "one", second.revision)
-    harness.service.resume(ANN, "one")
-    harness.settle()
-    harness.update("DEALER-003")
-    harness.approve_and_deploy()
-    harness.service.rollback(CAT, "one")
-    harness.settle()
-    record = harness.service.get("one")
-    assert (record.deployed_revision, record.status) == (second.revision, Status.DEPLOYED)
-
-
-def test_rollback_pressed_again_goes_on_and_never_back_to_the_bad_version(
-    harness: ControlPlaneHarness,
-) -> None:
-    first = harness.create_deployed()
-    second = harness.update("DEALER-002")
-    harness.approve_and_deploy()
-    harness.update("DEALER-003")
-    harness.approve_and_deploy()
-    seen: list[str | None] = []
-    for _ in range(2):
-        harness.service.rollback(CAT, "one")
-        harness.settle()
-        seen.append(harness.service.get("one").deployed_revision)
-    assert seen == [second.revision, first.revision]
-    with pytest.raises(ConflictError, match="cannot be rolled back"):
-        harness.service.rollback(CAT, "one")
-    with pytest.raises(ConflictError, match="no way back"):
-        harness.service.rollback(CAT, "one", 3)
-
-
-def test_a_version_that_is_approved_anew_is_a_way_back_again(harness: ControlPlaneHarness) -> None:
-    harness.create_deployed()
-    bad = harness.update("DEALER-002")
-    harness.approve_and_deploy()
-    harness.service.rollback(CAT, "one")
-    harness.settle()
-    harness.update("DEALER-002")
-    harness.approve_and_deploy()
-    harness.update("DEALER-003")
-    harness.approve_and_deploy()
-    harness.service.rollback(CAT, "one")
-    harness.settle()
-    assert harness.service.get("one").deployed_revision == bad.revision
-
-
-def test_a_rollback_of_another_version_than_the_caller_saw_is_refused(
-    harness: ControlPlaneHarness,
-) -> None:
-    harness.create_deployed()
-    harness.update("DEALER-002")
-    harness.approve_and_deploy()
-    harness.service.rollback(CAT, "one", running=2)
-    harness.settle()
-    with pytest.raises(StaleError, match="version 2 of one is not what runs"):
-        harness.service.rollback(BOB, "one", running=2)
-    assert harness.service.get("one").deployed_version == 3
-
-
-def test_a_rollback_that_fails_and_is_asked_for_again_goes_to_the_same_version(
-    harness: ControlPlaneHarness,
-) -> None:
-    first = harness.create_deployed()
-    harness.update("DEALER-002")
-    harness.approve_and_deploy()
-    harness.service.rollback(CAT, "one")
-    harness.settle(refuses={first.revision: "no"})
-    assert harness.service.get("one").status is Status.FAILED
-    harness.service.rollback(CAT, "one")
-    harness.settle()
-    assert harness.service.get("one").deployed_revision == first.revision
-
-
-def test_after_a_rollback_the_approver_is_who_approved_that_content(
-    harness: ControlPlaneHarness,
-) -> None:
-    harness.create_deployed()
-    second = harness.update("DEALER-002")
-    harness.service.approve(CAT, "one", second.revision)
-    harness.service.deploy(ANN, "one")
-    harness.settle()
-    assert harness.service.get("one").approved_by == "cat"
-    harness.service.rollback(CAT, "one")
-    harness.settle()
-    record = harness.service.get("one")
-    assert (record.version, record.approved_by) == (3, "bob")
-    assert harness.service.revisions("one")[-1].restores == 1
 
 
 def test_whoever_wrote_a_content_once_may_not_approve_it_when_it_comes_back(

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
-from pathlib import Path
 
 import pytest
 from tests.support.control_plane import ANN, ControlPlaneHarness, filter_document
 from tests.support.filter_documents import CANARY, event_value
-from tests.support.ops_store import create_database
 
 from headgate.control.identity.model import ROLES, Identity
 from headgate.control.masking import is_tagged, masked_header
@@ -42,11 +40,6 @@ class Memory:
 class Away(Memory):
     def span(self, topic: str, last: int) -> Span:
         raise UnavailableError("the broker is away")
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> ControlPlaneHarness:
-    return ControlPlaneHarness(create_database(tmp_path / "ops.db"))
 
 
 def service_on(harness: ControlPlaneHarness, recent: Memory) -> FilterService:

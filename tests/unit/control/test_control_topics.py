@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from tests.support.control_plane import ANN, BOB, ControlPlaneHarness, filter_document
-from tests.support.ops_store import create_database
 
 from headgate.control.topics import ReservedTopics
 from headgate.errors import ConflictError, DeclarationError
@@ -40,11 +39,6 @@ FOR_EVENTS = [
     "dqa.events",
     "dlqueen",
 ]
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> ControlPlaneHarness:
-    return ControlPlaneHarness(create_database(tmp_path / "ops.db"))
 
 
 @pytest.mark.parametrize("topic", NOT_FOR_EVENTS)

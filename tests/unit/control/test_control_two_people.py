@@ -27,9 +27,9 @@ def walked(
     phases: tuple[Phase, ...] = tuple(Phase),
 ) -> Counter[str]:
     """How often what was done in so many steps or more."""
-    ControlPlaneWalk.made = create_database(folder / "made.db")
-    ControlPlaneWalk.did.clear()
-    while ControlPlaneWalk.did["tried"] < steps:
+    ControlPlaneWalk.database = create_database(folder / "made.db")
+    ControlPlaneWalk.counts.clear()
+    while ControlPlaneWalk.counts["tried"] < steps:
         run_state_machine_as_test(
             ControlPlaneWalk,
             settings=settings(
@@ -45,7 +45,7 @@ def walked(
                 ],
             ),
         )
-    return ControlPlaneWalk.did
+    return ControlPlaneWalk.counts
 
 
 def test_no_random_walk_gets_around_the_second_person(tmp_path: Path) -> None:
