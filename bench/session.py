@@ -131,6 +131,7 @@ def open_session(bootstrap: str = NO_BROKER) -> Iterator[BenchSession]:
         own = {"HEADGATE_HOME": name, "BOOTSTRAP_SERVERS": bootstrap, "DATASET": DATASET}
         settings = load_settings(ROOT, {**os.environ, **own})
         spark = start_session(settings)
+        report_progress("Spark has started")
         try:
             yield BenchSession(Path(name), bootstrap, settings, spark)
         finally:

@@ -149,14 +149,13 @@ def _render_outcome(outcome: Result | Failure) -> list[dict[str, str]]:
     if isinstance(outcome, Failure):
         goal = outcome.goal
         return [_row(goal.id, goal.what, "", "", outcome.reason, seconds)]
-    tiny = " (tiny)" if outcome.size == "tiny" else ""
     return [
         _row(
             outcome.goal,
             figure.what,
             f"{'≤' if figure.better == 'less' else '≥'} {render_value(figure.target, figure.unit)}",
             _render_measured(figure),
-            ("met" if figure.is_met else "missed") + tiny,
+            "tiny" if outcome.size == "tiny" else "met" if figure.is_met else "missed",
             "" if number else seconds,
         )
         for number, figure in enumerate(outcome.measurement.figures)

@@ -26,6 +26,7 @@ from headgate.checks.goals import (
     render_value,
 )
 from headgate.cli.console import as_table, console
+from headgate.cli.demo import SHORT_LIVED
 from headgate.cli.own_home import (
     alone,
     embedded_environment,
@@ -97,6 +98,8 @@ class BenchRun:
         outcomes: dict[str, Result | Failure] = {}
         with alone(home), replaced(embedded_environment(self.root, home, os.environ)):
             emptied(home)
+            if self.size == "tiny":
+                os.environ.setdefault("SPARK_JAVA_OPTIONS", SHORT_LIVED["SPARK_JAVA_OPTIONS"])
             # What a benchmark that was killed leaves behind is removed with the home.
             os.environ["TMPDIR"] = str(home / "data")
             with stopped_on_failure(home):
