@@ -36,6 +36,7 @@ def measure_stream(
     """`batch` is pairs in a batch, `warm` the batches before the figure."""
     with open_session(bootstrap) as bench:
         fill_topics(bootstrap, pairs)
+        report_progress(f"sent {pairs:,} pairs")
         rows, cpu = run_job(bench, batch)
     # The last batch is only what the others have left.
     if len(rows) > warm + 1 and rows[-1].read < rows[-2].read // 2:
@@ -120,7 +121,7 @@ def meter_batches(store: OpsStore, job: str) -> Iterator[list[float]]:
     def add_new_batches() -> None:
         if new := len(store.ledger(job)) - len(cpu):
             cpu.extend([cpu_seconds()] * new)
-            report_progress(f"{len(cpu)} batches")
+            report_progress(f"batches committed: {len(cpu)}")
 
     def watch() -> None:
         while not done.wait(0.2):

@@ -31,14 +31,14 @@ def load_taxi(topic: str) -> Declared[Dataset]:
     return load_dataset(ROOT / f"datasets/{DATASET}/dataset.yml", variables)
 
 
-def write_taxi_sample(file: Path, rows: int, bad_share: float | None = None) -> None:
-    """Write a sample of so many rows; `bad_share` of them cannot be parsed (0.15 % as shipped)."""
+def write_taxi_sample(file: Path, rows: int, bad_share: float | None = None) -> int:
+    """Write a sample, of which `bad_share` cannot be parsed (0.15 % as shipped); the bad rows."""
     sample = load_sample(ROOT / f"datasets/{DATASET}/sample.yml").value
     if bad_share is not None:
         factor = bad_share / sum(planting.share for planting in sample.bad)
         bad = tuple(replace(each, share=each.share * factor) for each in sample.bad)
         sample = replace(sample, bad=bad if bad_share else ())
-    write_sample(sample, file, rows)
+    return write_sample(sample, file, rows).planted.bad
 
 
 def create_topics(bootstrap: str, topic: str) -> None:

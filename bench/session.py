@@ -21,7 +21,7 @@ from headgate.jobs import declaration
 from headgate.jobs.registry import JOBS
 from headgate.jobs.requests import ask_for, job_name
 from headgate.settings import Settings, load_settings
-from headgate.store.model import JobSpec, Run
+from headgate.store.model import JobSpec, LedgerRow, Run
 from headgate.store.ops import OpsStore
 
 NO_BROKER = "127.0.0.1:1"
@@ -38,13 +38,14 @@ class BenchSession:
     spark: SparkSession
     runs: int = 0
 
-    def fill_topic(self, topic: str, rows: int, bad_share: float | None = None) -> None:
-        """Create a topic and send it a sample of so many rows."""
+    def fill_topic(self, topic: str, rows: int, bad_share: float | None = None) -> int:
+        """Create a topic and send it a sample of so many rows; how many of them are bad."""
         report_progress(f"sending {rows:,} records")
         create_topics(self.bootstrap, topic)
         file = self.folder / f"{topic}.parquet"
-        write_taxi_sample(file, rows, bad_share)
+        bad = write_taxi_sample(file, rows, bad_share)
         send_sample(file, self.bootstrap, topic)
+        return bad
 
     def drop_tables(self) -> None:
         """Drop every table, so that the next run begins anew."""
@@ -108,7 +109,14 @@ class DatasetJobs:
 
     def count_read(self, kind: str) -> int:
         """How many records the job has read, by its ledger."""
-        return sum(row.read for row in self.store.ledger(job_name(kind, DATASET)))
+        return sum(row.read for row in self._ledger(kind))
+
+    def count_accepted(self, kind: str) -> int:
+        """How many records the job has accepted, by its ledger."""
+        return sum(row.outcomes.get("accepted", 0) for row in self._ledger(kind))
+
+    def _ledger(self, kind: str) -> tuple[LedgerRow, ...]:
+        return self.store.ledger(job_name(kind, DATASET))
 
     def _claim(self, kind: str, mode: str) -> RunContext:
         revision = declaration.keep(
