@@ -288,8 +288,8 @@ reconcile-faults: $(PREPARED) ## reconcile while Cassandra, Connect, Kafka and e
 filter-faults: $(PREPARED) ## post events while every part is killed in turn, and account for each
 	$(HG) bench filter-faults
 
-bench: $(PREPARED) ## the goals' table
-	$(HG) bench run
+bench: $(PREPARED) ## measure all speed goals, or GOAL=P6; goes on where it was broken off
+	$(HG) bench run $(GOAL)
 
 bench-peers: $(DEV) $(PREPARED) ## ours beside DQX, sparkdq, cuallee, Soda, Great Expectations and datacompy
 	$(HG) bench peers
