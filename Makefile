@@ -261,7 +261,7 @@ docs: $(READY) ## write the generated reference pages
 test: $(DEV) $(PREPARED) ## everything quick: unit and integration
 	$(PYTEST) $(SIDE_BY_SIDE) $(TIMED) tests/integration tests/unit -m "not slow"
 
-test-durations: test ## run the quick tests and write where their time goes
+test-durations: $(DEV) test ## run the quick tests and write where their time goes
 	$(BIN)/python tools/test_durations.py $(JUNIT)
 
 test-unit: $(DEV) ## unit tests alone, two minutes
