@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, document
+from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 
 from headgate.api.server import RECONCILE_EVERY
@@ -75,7 +75,7 @@ class Plane:
 def folder(tmp_path: Path) -> Path:
     create_database(tmp_path / "ops.db")
     plane = Plane(tmp_path)
-    plane.service.create(ANN, document())
+    plane.service.create(ANN, filter_document())
     plane.store.close()
     return tmp_path
 

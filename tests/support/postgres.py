@@ -1,4 +1,4 @@
-"""What tests on PostgreSQL share: a server of their own, and the place that clients ask."""
+"""Databases of an embedded PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def place_in(server: PostgresServer) -> Place:
+    """Where clients reach the server's events database."""
     return Place(LOOPBACK, server.port, USER, DATABASE, server.password)
 
 
-def ops_store_in(server: PostgresServer, name: str) -> str:
-    """The URL of an ops store in a new database of this name."""
+def create_ops_store(server: PostgresServer, name: str) -> str:
+    """Create a database of this name, and return its URL as an ops store."""
     place = place_in(server)
     with connect(place) as connection:
         connection.autocommit = True
@@ -26,6 +27,7 @@ def ops_store_in(server: PostgresServer, name: str) -> str:
     return f"postgresql+psycopg://{place.user}:{password}@{place.host}:{place.port}/{name}"
 
 
-def rows(place: Place, statement: str) -> list[tuple]:
+def query_rows(place: Place, statement: str) -> list[tuple]:
+    """The rows that a statement returns."""
     with connect(place) as connection:
         return connection.execute(statement.encode()).fetchall()
