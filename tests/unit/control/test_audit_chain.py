@@ -217,10 +217,15 @@ def drop_an_identity(db: Connection) -> None:
     ],
 )
 def test_rows_that_are_not_what_the_log_says_are_found(
-    written: Path, tmp_path: Path, tamper: Callable[[Connection], None]
+    written: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tamper: Callable[[Connection], None],
 ) -> None:
     """The chain itself stays whole: what is found is that the store says something else."""
     shutil.copy(written, tmp_path / "ops.db")
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
+    monkeypatch.setenv("OPS_STORE_URL", f"sqlite:///{tmp_path / 'ops.db'}")
     harness = ControlPlaneHarness(tmp_path / "ops.db")
     keys = Keys(harness.store.keys)
     made = keys.create("ann", ["author"], 1, "test")
@@ -230,6 +235,7 @@ def test_rows_that_are_not_what_the_log_says_are_found(
     keys.add_git_identity("ann", "gone@corp.example", "test")
     keys.remove_git_identity("gone@corp.example", "test")
     assert harness.store.control.audit_state()[2] == ()
+    assert CliRunner().invoke(cli, ["audit", "verify"]).exit_code == 0
     engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
     with engine.begin() as db:
         tamper(db)
@@ -237,6 +243,8 @@ def test_rows_that_are_not_what_the_log_says_are_found(
     entries, head, differences = harness.store.control.audit_state()
     assert verified(entries, head).is_sound
     assert differences
+    found = CliRunner().invoke(cli, ["audit", "verify"])
+    assert type(found.exception).__name__ == "DifferenceError", found.output
 
 
 def test_rows_from_before_there_were_seals_are_held_against_older_entries(
