@@ -97,6 +97,24 @@ def test_faults_of_keys_and_of_conditions_are_told_together(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "typo", "key"),
+    [
+        ("pk: order_id", "on_fial: keep", "on_fial"),
+        ("event_time: at", "dcc: a", "sources.onprem.dcc"),
+    ],
+)
+def test_an_unknown_key_of_a_table_hides_no_fault_of_its_rules(
+    tmp_path: Path, line: str, typo: str, key: str
+) -> None:
+    indent = " " * (4 if line.startswith("pk") else 8)
+    text = ONE.replace(f"{line}\n", f"{line}\n{indent}{typo}\n")
+    with pytest.raises(DeclarationError) as caught:
+        load_rule_file(tmp_path, f"{text}      - {{name: a, when: totl > 1}}\n")
+    fields = [fault.field for fault in caught.value.faults]
+    assert fields == [f"tables[0].{key}", "tables[0].rules[0].when"]
+
+
 def test_a_rule_for_all_tables_is_told_once(tmp_path: Path) -> None:
     second = PAIR.split("tables:\n")[1].split("rules:\n")[0].replace("customer\n", "client\n", 1)
     second = second.replace("t_a", "u_a").replace("t_b", "u_b")
