@@ -36,10 +36,8 @@ def measure_routing(
     with open_session() as bench:
         file = write_records(bench.folder, rows)
         bench.spark.read.parquet(str(file)).createOrReplaceTempView("router_source")
-        forms = {count: prepare_routing(bench.spark, count) for count in (few, many)}
-        cpu = best_cpu(
-            measure_in_turns({str(count): work for count, work in forms.items()}, repeat)
-        )
+        forms = {str(count): prepare_routing(bench.spark, count) for count in (few, many)}
+        cpu = best_cpu(measure_in_turns(forms, repeat))
     what = f"{rows:,} events through {many:,} equality filters, CPU of {few}"
     figure = Figure.of_ratio(what, cpu[str(many)], cpu[str(few)], 1.5)
     return Measurement(figures=(figure,))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +107,21 @@ def measure_growth(
         }
         cpu = best_cpu(measure_in_turns(forms, repeat))
         report_progress(f"{most} rules, once")
-        first_run = measure_cost(lambda: rules[most].write_results(bench.spark))
+        first_run = run_once(lambda: rules[most].write_results(bench.spark))
     what = f"{many} rules, CPU of {few} rules"
-    figure = Figure.of_ratio(what, cpu[str(many)], cpu[str(few)], 3.0)
-    details = {"rows": rows, f"{most} rules, first run": vars(first_run)}
-    return Measurement(figures=(figure,), details=details)
+    figures = (
+        Figure.of_ratio(what, cpu[str(many)], cpu[str(few)], 3.0),
+        Figure(what=f"{most} rules, errors", value="error" in first_run, unit="", target=0),
+    )
+    return Measurement(figures=figures, details={"rows": rows, f"{most} rules": first_run})
+
+
+def run_once(work: Callable[[], object]) -> dict[str, object]:
+    """What the work took, or the error that it raised."""
+    try:
+        return asdict(measure_cost(work))
+    except Exception as error:  # a stack overflow in the JVM comes as one of py4j's or PySpark's
+        return {"error": str(error)[:1_000]}
 
 
 def measure_compiler(rules: int = 200, repeat: int = 7) -> Measurement:

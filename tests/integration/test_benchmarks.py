@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.checks.goals import GOALS, Goal
+from headgate.checks.goals import BEGIN, END, GOALS, Goal
 from headgate.cli.main import cli
-from headgate.errors import OperationError
+from headgate.errors import OperationError, UsageError
 
 ROOT = Path(__file__).parents[2]
 # Scripts in bench/peers run in the environments of other tools.
@@ -144,6 +144,20 @@ def test_a_folder_without_benchmarks_is_refused(
     monkeypatch.chdir(project)
     result = CliRunner().invoke(cli, ["bench", "run"])
     assert "there are no benchmarks" in str(result.exception)
+
+
+def test_the_page_gets_every_figure_measured_so_far(fake: FakeProject) -> None:
+    page = fake.root / "docs" / "benchmarks.md"
+    page.parent.mkdir()
+    page.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
+    fake.run("P1")
+
+    fake.run("P3", "--page")
+
+    text = page.read_text()
+    assert "speed of P1" in text
+    assert "speed of P3" in text
+    assert isinstance(fake.run("--page", "--size", "tiny").exception, UsageError)
 
 
 @pytest.mark.slow

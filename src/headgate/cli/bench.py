@@ -53,17 +53,21 @@ def run_goals(goals: tuple[str, ...], size: Size, fresh: bool, seconds: float, p
       headgate bench run
       headgate bench run P6 P7 --fresh
     """
-    from headgate.checks.goals import Failure, Result, choose_goals, render_rows
+    from headgate.checks.goals import Failure, choose_goals, render_rows
     from headgate.cli.bench_run import BenchRun, read_code, write_page
     from headgate.profile import find_root
 
+    if page and size == "tiny":
+        raise UsageError(
+            "a tiny run gives no figures for the page", fix="leave out --page or --size"
+        )
     root = find_root(Path.cwd())
     run = BenchRun(root, size, read_code(root), seconds)
     outcomes = run.run(choose_goals(goals), fresh)
     run.write_table(outcomes)
     console.data(render_rows(outcomes))
     if page:
-        write_page(root, [outcome for outcome in outcomes if isinstance(outcome, Result)])
+        write_page(root, run.read_results())
     if failures := [outcome for outcome in outcomes if isinstance(outcome, Failure)]:
         raise OperationError(
             f"no figures for {', '.join(failure.goal.id for failure in failures)}",

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.checks.goals import (
+    GOALS,
     Failure,
     Goal,
     Machine,
@@ -164,6 +165,11 @@ class BenchRun:
             return Result.model_validate_json(self._file(goal).read_bytes())
         return None
 
+    def read_results(self) -> list[Result]:
+        """The last result of every goal that was ever measured here."""
+        results = (self.read_result(goal) for goal in GOALS)
+        return [result for result in results if result is not None]
+
     def _file(self, goal: Goal) -> Path:
         return self.folder / f"{goal.id}.json"
 
@@ -175,6 +181,8 @@ class BenchRun:
 
 def write_page(root: Path, results: Sequence[Result]) -> None:
     """Write the table of the results into the page of figures."""
+    if not results:
+        raise OperationError("there are no figures to write into the page")
     page = root / PAGE
     table = f"{describe_run(results)}\n\n{as_table(render_rows(results), markdown=True)}"
     page.write_text(insert_table(page.read_text(encoding="utf-8"), table), encoding="utf-8")
