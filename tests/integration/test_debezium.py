@@ -7,25 +7,24 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Message
-from tests.support.postgres import ROOT, place_in
-from tests.support.services import READY_SECONDS, RunningBroker
+from tests.support.postgres import ROOT
+from tests.support.services import RunningBroker
 
 from headgate.cli.connect_deploy import EVENTS_REFERRED, specs_of
-from headgate.engine.bundles_folder import bundle_folder
 from headgate.feeds.connect.events import events_connector
 from headgate.feeds.connect_rest import ConnectRest
-from headgate.feeds.events.database import connect, migrate
+from headgate.feeds.events.database import Place, migrate
+from headgate.feeds.events.database import connect as connect_database
 from headgate.feeds.events.drawing import draw
 from headgate.feeds.events.json_text import parsed
 from headgate.feeds.events.reading import read_event
 from headgate.feeds.events.schema import SAMPLES
 from headgate.feeds.events.sending import ToPostgres, send
 from headgate.feeds.events.writer import EventWriter
-from headgate.local.connect import DEBEZIUM, ConnectServer
+from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 
@@ -38,7 +37,7 @@ TIME = re.compile(rb'"__ts_ms":\d{13}\}$')
 class Chain:
     """A PostgreSQL, a worker and the broker between them; reads the topic as it grows."""
 
-    broker: RunningBroker
+    place: Place
     server: Running[PostgresServer]
     worker: Running[ConnectServer]
     writer: EventWriter
@@ -50,7 +49,7 @@ class Chain:
         assert self.writer.write([read_event(parsed(text))])
 
     def change(self, statement: str) -> None:
-        with connect(place_in(self.server.service)) as connection:
+        with connect_database(self.place) as connection:
             connection.execute(statement.encode())
 
     def until(self, enough: Callable[[list[Message]], bool]) -> list[Message]:
@@ -74,19 +73,11 @@ class Chain:
 def chain(
     broker: RunningBroker,
     postgres: Running[PostgresServer],
-    tmp_path_factory: pytest.TempPathFactory,
+    connect: Running[ConnectServer],
+    events_place: Place,
 ) -> Iterator[Chain]:
     """One event is written before the connector is deployed: its snapshot brings it."""
-    folder, place = tmp_path_factory.mktemp("connect"), place_in(postgres.service)
-    assert migrate(place) == (1,)
-    server = ConnectServer(
-        folder,
-        broker.bootstrap,
-        Path(tmp_path_factory.mktemp("plugins")),
-        group="debezium",
-        secrets={"POSTGRES_PASSWORD": place.password or ""},
-        more_plugins=(bundle_folder(DEBEZIUM),),
-    )
+    assert migrate(events_place) == (1,)
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -94,12 +85,12 @@ def chain(
             "auto.offset.reset": "earliest",
         }
     )
-    connector = events_connector(place, TOPIC, EVENTS_REFERRED)
+    connector = events_connector(events_place, TOPIC, EVENTS_REFERRED)
     broker.topics.create(specs_of(connector))
-    with Running(server, READY_SECONDS) as worker, EventWriter(place) as writer:
-        made = Chain(broker, postgres, worker, writer, consumer)
+    rest = ConnectRest(connect.service.url)
+    with EventWriter(events_place) as writer:
+        made = Chain(events_place, postgres, connect, writer, consumer)
         made.sample(1)
-        rest = ConnectRest(worker.service.url)
         assert rest.faults({**connector.config, "name": connector.name}, "events") == ()
         rest.put(connector.name, connector.config)
         rest.wait_running(connector.name, SECONDS)
@@ -108,6 +99,7 @@ def chain(
             yield made
         finally:
             consumer.close()
+            rest.delete(connector.name)
 
 
 def test_a_posted_event_arrives_with_exactly_these_bytes(chain):

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.support.api_client import Asked, asked, people
 from tests.support.document_mutations import mutated
-from tests.support.postgres import ROOT, rows
+from tests.support.postgres import ROOT, rows, settings_of
 
 from headgate.api import events
 from headgate.api.server import Address, Server, serve
@@ -32,12 +32,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 def ask(tmp_path, events_place) -> Iterator[Asked]:
-    with asked(
-        tmp_path,
-        postgres_host=events_place.host,
-        postgres_port=events_place.port,
-        postgres_password=events_place.password,
-    ) as app:
+    with asked(tmp_path, **settings_of(events_place)) as app:
         yield people(app)
         events.close(app.app)
 
@@ -206,12 +201,7 @@ def served(settings: Settings) -> Iterator[str]:
 
 
 def test_the_load_maker_posts_each_event_once_over_http(tmp_path, events_place):
-    settings = Settings(
-        root=tmp_path,
-        postgres_host=events_place.host,
-        postgres_port=events_place.port,
-        postgres_password=events_place.password,
-    )
+    settings = Settings(root=tmp_path, **settings_of(events_place))
     settings.home.mkdir()
     with OpsStore.open(settings.ops_store_url) as store:
         key = Keys(store.keys).create("paul", ("producer",), 1, by="test").secret

@@ -85,24 +85,23 @@ def value_of(record: Got) -> Any:
 
 
 def test_framed_json_is_read_and_framed_readings_written_and_avro_is_left_to_the_job(
-    broker: Any, session: Cassandra, tmp_path: Path
+    broker: Any, session: Cassandra, registry: Running[RegistryServer], tmp_path: Path
 ) -> None:
     lab = Lab(broker, session, tmp_path)
     lab.write([{"pk": "json"}, {"pk": "avro"}])
-    with Running(RegistryServer(tmp_path / "registry")) as registry:
-        url = registry.service.url
-        client = RegistryClient(url)
-        plain = FramedWriter(client, subject_of(lab.topic), Schema(json.dumps(JSON_SCHEMA), "JSON"))
-        avro = FramedWriter(client, f"{lab.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
-        fields = ("hash_onprem", "event_ts", "partitionColumns")
-        whole = event("avro")[1]
-        lab.send([("json", plain.write(event("json")[1]))])
-        lab.send([("avro", avro.write({name: whole[name] for name in fields}))])
-        form = lab.plan().cloud
-        closed = closer(url, lab.cloud, form)
-        done = lab.run(replace(lab.plan(), opened=behind_the_frame, closed=closed))
-        reader = FramedReader(client)
-        found = [reader.read(record.value or b"").value for record in lab.records(lab.cloud)]
+    url = registry.service.url
+    client = RegistryClient(url)
+    plain = FramedWriter(client, subject_of(lab.topic), Schema(json.dumps(JSON_SCHEMA), "JSON"))
+    avro = FramedWriter(client, f"{lab.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
+    fields = ("hash_onprem", "event_ts", "partitionColumns")
+    whole = event("avro")[1]
+    lab.send([("json", plain.write(event("json")[1]))])
+    lab.send([("avro", avro.write({name: whole[name] for name in fields}))])
+    form = lab.plan().cloud
+    closed = closer(url, lab.cloud, form)
+    done = lab.run(replace(lab.plan(), opened=behind_the_frame, closed=closed))
+    reader = FramedReader(client)
+    found = [reader.read(record.value or b"").value for record in lab.records(lab.cloud)]
     assert {reading["pk"]: reading["hash_cloud"] for reading in found} == {"json": hash_of("json")}
     assert done.skipped == {"not_json": 1}
 
