@@ -25,7 +25,7 @@ settings.load_profile("any machine")
 
 
 # Fixtures of servers that are dear to start: one worker runs all files that use any of them.
-SERVICES = frozenset({"cassandra", "connect", "postgres", "registry"})
+SERVICES = frozenset({"cassandra", "connect", "postgres", "private_broker", "registry"})
 
 
 def folder_of(item: pytest.Item) -> str:

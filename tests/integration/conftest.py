@@ -46,14 +46,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         running.stop()
 
 
-@pytest.fixture
-def private_broker(tmp_path: Path) -> Iterator[RunningBroker]:
-    """A broker for one test that kills it."""
-    running = start_broker(tmp_path)
+@pytest.fixture(scope="session")
+def second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    running = start_broker(tmp_path_factory.mktemp("the second broker"))
     try:
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture
+def private_broker(second_broker: RunningBroker) -> RunningBroker:
+    """A broker that tests kill; one that was left dead is started again."""
+    if second_broker.child.exit_code is not None:
+        second_broker.restart()
+    return second_broker
 
 
 @pytest.fixture(scope="session")
