@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,16 +145,16 @@ def spark(lake_home: Path) -> Iterator[SparkSession]:
 _numbers = itertools.count()
 
 
-@pytest.fixture
-def new_pipeline(
-    spark: SparkSession, broker: RunningBroker, lake_home: Path, tmp_path: Path
+@contextmanager
+def make_pipelines(
+    spark: SparkSession, broker: RunningBroker, lake_home: Path, folder: Path
 ) -> Iterator[Callable[..., Pipeline]]:
-    """Makes pipelines; `largest` is the topic's limit for a message."""
+    """Makes pipelines in this folder and closes their stores at the end."""
     made: list[Pipeline] = []
 
     def make(partitions: int = 2, largest: int = 1_048_588, **declared: str) -> Pipeline:
         name = f"p{next(_numbers)}"
-        root = tmp_path / name
+        root = folder / name
         shutil.copytree(ROOT / "datasets" / "_template", root / "datasets" / "_template")
         create_topic(broker.bootstrap, name, partitions, largest)
         create_topic(broker.bootstrap, f"{name}-dlq", 1, 1_048_588)
@@ -172,11 +173,34 @@ def new_pipeline(
         made.append(pipeline)
         return pipeline
 
-    yield make
-    for pipeline in made:
-        pipeline.store.close()
+    try:
+        yield make
+    finally:
+        for pipeline in made:
+            pipeline.store.close()
+
+
+@pytest.fixture
+def new_pipeline(
+    spark: SparkSession, broker: RunningBroker, lake_home: Path, tmp_path: Path
+) -> Iterator[Callable[..., Pipeline]]:
+    """Makes pipelines; `largest` is the topic's limit for a message."""
+    with make_pipelines(spark, broker, lake_home, tmp_path) as make:
+        yield make
 
 
 @pytest.fixture
 def pipeline(new_pipeline: Callable[..., Pipeline]) -> Pipeline:
     return new_pipeline()
+
+
+@pytest.fixture(scope="module")
+def module_pipeline(
+    spark: SparkSession,
+    broker: RunningBroker,
+    lake_home: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pipeline]:
+    """One pipeline for the tests of a file that take turns on it."""
+    with make_pipelines(spark, broker, lake_home, tmp_path_factory.mktemp("pipelines")) as make:
+        yield make()
