@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from tools.hash_vectors import vectors
 from headgate.engine.bundles import bundle, class_path
 from headgate.engine.java import cache_dir, find_java
 from headgate.errors import OperationError, UnavailableError
-from headgate.feeds.connect.build import PLUGINS, Built, build_plugins, compile_path, java_files
+from headgate.feeds.connect.build import PLUGINS, build_plugins, compile_path, java_files
 from headgate.feeds.connect.compiler import Compiler, Ecj, find_compiler
 
 ROOT = Path(__file__).parents[2]
@@ -89,9 +90,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "HEADGATE_CACHE": str(place)}
 
 
-def contents(built: Built) -> dict[str, list[str]]:
-    """What is in each jar; inner classes are the compiler's affair."""
-    jars = {p.folder: zipfile.ZipFile(built.folder / p.folder / p.jar) for p in PLUGINS}
+def contents(folder: Path) -> dict[str, list[str]]:
+    """What is in each plugin's jar; inner classes are the compiler's affair."""
+    jars = {p.folder: zipfile.ZipFile(folder / p.folder / p.jar) for p in PLUGINS}
     return {
         folder: [name for name in jar.namelist() if "$" not in name] for folder, jar in jars.items()
     }
@@ -101,13 +102,44 @@ def contents(built: Built) -> dict[str, list[str]]:
 def test_both_compilers_build_the_same_plugins_with_their_service_files(
     cache: dict[str, str],
 ) -> None:
-    usual = contents(build_plugins(SOURCES, cache))
-    assert usual == contents(build_plugins(SOURCES, cache, ecj()))
+    usual = contents(build_plugins(SOURCES, cache).folder)
+    assert usual == contents(build_plugins(SOURCES, cache, ecj()).folder)
     for plugin in PLUGINS:
         assert f"META-INF/services/{plugin.service}" in usual[plugin.folder]
     assert "com/company/kafka/connect/smt/HashRowSMT.class" in usual["hash-smt"]
     assert "headgate/connect/CassandraPollTask.class" in usual["cassandra-source"]
     assert not [name for name in usual["hash-smt"] if "cassandra" in name.lower()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven is not installed")
+def test_maven_builds_the_same_plugins_and_runs_the_cases(
+    cache: dict[str, str], tmp_path: Path
+) -> None:
+    """Slow: a first run fetches about 80 MB into the cache, a later one finds them there."""
+    shutil.copytree(SOURCES, tmp_path / "connect", ignore=shutil.ignore_patterns("target"))
+    repository = f"-Dmaven.repo.local={cache_dir() / 'maven'}"
+    done = subprocess.run(
+        ["mvn", "-B", "-q", repository, "-f", str(tmp_path / "connect" / "pom.xml"), "package"],
+        capture_output=True,
+        text=True,
+        timeout=540,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    target = tmp_path / "connect" / "target"
+    assert list((target / "surefire-reports").glob("TEST-*.xml"))
+    built = build_plugins(SOURCES, cache).folder
+    assert classes_in(target / "plugins") == classes_in(built)
+
+
+def classes_in(folder: Path) -> dict[str, set[str]]:
+    """Classes and service files; Maven adds files of its own."""
+    return {
+        plugin: {n for n in names if n.endswith(".class") or n.startswith("META-INF/services/")}
+        - {"META-INF/services/"}
+        for plugin, names in contents(folder).items()
+    }
 
 
 def test_each_plugin_has_its_own_folder_and_the_source_brings_its_driver(
