@@ -104,13 +104,6 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[Regis
         yield server
 
 
-@pytest.fixture
-def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
-    """A Cassandra for one test that kills it."""
-    with start_service(lambda: CassandraServer(tmp_path / "cassandra")) as node:
-        yield node
-
-
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[PostgresServer]]:
     """The session's PostgreSQL. A test that kills it starts it again."""

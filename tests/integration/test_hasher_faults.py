@@ -168,23 +168,19 @@ def test_a_column_that_is_dropped_meanwhile_hashes_as_null_from_then_on(lab: Lab
 
 
 @pytest.mark.slow
-def test_a_cassandra_that_is_killed_and_comes_back_loses_nothing(
-    broker: Any, private_cassandra: Any, tmp_path: Path
-) -> None:
-    with session_at(place_of(private_cassandra)) as opened:
-        lab = Lab(broker, opened, tmp_path)
-        keys = [f"k{n}" for n in range(5_000)]
-        lab.write([{"pk": key} for key in keys])
-        with begun(lab) as hasher:
-            lab.send([event(key) for key in keys])
-            assert eventually(lambda: broker.topics.found(lab.cloud).span > 300)
-            private_cassandra.kill()
-            assert eventually(lambda: "Cassandra is away" in hasher.text())
-            time.sleep(10)
-            private_cassandra.restart()
-            assert eventually(lambda: keys_on(lab, lab.cloud) == set(keys), 120)
-            assert hasher.stop() == 0
-        assert "dead letters" not in hasher.text()
+def test_a_cassandra_that_is_killed_and_comes_back_loses_nothing(lab: Lab, cassandra: Any) -> None:
+    keys = [f"k{n}" for n in range(5_000)]
+    lab.write([{"pk": key} for key in keys])
+    with begun(lab) as hasher:
+        lab.send([event(key) for key in keys])
+        assert eventually(lambda: lab.broker.topics.found(lab.cloud).span > 300)
+        cassandra.kill()
+        assert eventually(lambda: "Cassandra is away" in hasher.text())
+        time.sleep(10)
+        cassandra.restart()
+        assert eventually(lambda: keys_on(lab, lab.cloud) == set(keys), 120)
+        assert hasher.stop() == 0
+    assert "dead letters" not in hasher.text()
 
 
 # After the longer time the hasher has no room left, and its group has given up on it.
