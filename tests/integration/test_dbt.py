@@ -268,7 +268,7 @@ def test_a_fare_above_the_total_is_a_difference(home: Home) -> None:
 
 def test_success_over_an_empty_table_is_no_success(home: Home) -> None:
     home.create(trips(20).slice(0, 0))
-    report = home.build("+mart_daily_revenue")
+    report = home.build()
     assert not report.ok
     assert {"stg_yellow_trips", "fct_trips", "mart_daily_revenue"} <= set(report.empty)
 
