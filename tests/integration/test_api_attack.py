@@ -18,7 +18,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.api_server import FILTER, ROLES, running
+from tests.support.api_server import FILTER, ROLES, run_api
 
 from headgate.api import connection
 from headgate.api.connection import BODY_SECONDS, MOST_WAITING_OF_A_PEER
@@ -193,7 +193,7 @@ def test_a_head_that_does_not_come_is_given_up(
     assert connection.HEAD_SECONDS == 10
     monkeypatch.setattr(connection, "HEAD_SECONDS", 1.0)
     with (
-        running(tmp_path, keys=False) as api,
+        run_api(tmp_path, keys=False) as api,
         closing(ServerProcess(api.url, {}).connect()) as half,
         closing(ServerProcess(api.url, {}).connect()) as silent,
     ):

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
-from tests.support.api_server import FILTER, RunningApi, running
-from tests.support.postgres import ops_store_in, settings_of
+from tests.support.api_server import FILTER, RunningApi, run_api
+from tests.support.postgres import create_ops_store, settings_of
 from tests.support.services import RunningBroker
 
 from headgate.feeds.events.database import Place
@@ -51,7 +51,7 @@ REST = [place for place in OPERATIONS if place not in EVENTS and place != REDRIV
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
-    with running(tmp_path_factory.mktemp("contract")) as made:
+    with run_api(tmp_path_factory.mktemp("contract")) as made:
         yield made
 
 
@@ -59,7 +59,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
 def with_postgres(
     tmp_path_factory: pytest.TempPathFactory, events_place: Place
 ) -> Iterator[RunningApi]:
-    with running(tmp_path_factory.mktemp("events"), **settings_of(events_place)) as made:
+    with run_api(tmp_path_factory.mktemp("events"), **settings_of(events_place)) as made:
         yield made
 
 
@@ -68,8 +68,8 @@ def on_postgres(
     tmp_path_factory: pytest.TempPathFactory, postgres: Running[PostgresServer]
 ) -> Iterator[RunningApi]:
     """The ops store itself in PostgreSQL, which takes less for text than SQLite does."""
-    home, url = tmp_path_factory.mktemp("ops"), ops_store_in(postgres.service, "ops_contract")
-    with running(home, ops_store_url=url) as made:
+    home, url = tmp_path_factory.mktemp("ops"), create_ops_store(postgres.service, "ops_contract")
+    with run_api(home, ops_store_url=url) as made:
         yield made
 
 
@@ -78,7 +78,7 @@ def with_broker(
     tmp_path_factory: pytest.TempPathFactory, broker: RunningBroker
 ) -> Iterator[RunningApi]:
     home = tmp_path_factory.mktemp("redrive")
-    with running(home, bootstrap_servers=broker.bootstrap) as made:
+    with run_api(home, bootstrap_servers=broker.bootstrap) as made:
         yield made
 
 

@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from tests.support.cassandra_session import KEYSPACE, session
-from tests.support.local_commands import Local
+from tests.support.cassandra_session import KEYSPACE, open_session
+from tests.support.local_commands import LocalEnvironment
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
@@ -23,7 +23,7 @@ from headgate.local.state import CASSANDRA, LocalFiles
 
 def test_a_killed_node_comes_back_with_every_row(cassandra):
     port = cassandra.service.port
-    with session(port) as rows:
+    with open_session(port) as rows:
         rows.execute(f"CREATE KEYSPACE kept {KEYSPACE}")
         rows.execute("CREATE TABLE kept.rows (pk int PRIMARY KEY, words text)")
         for number in range(200):
@@ -35,7 +35,7 @@ def test_a_killed_node_comes_back_with_every_row(cassandra):
     cassandra.kill()
     assert not cql.answers(port)
     cassandra.restart()
-    with session(port) as rows:
+    with open_session(port) as rows:
         found = rows.execute("SELECT pk, words FROM kept.rows").all()
     kept = sorted((row.pk, row.words) for row in found if row.pk >= 0)
     assert kept == [(n, "é|") for n in range(200)]
@@ -52,7 +52,7 @@ def test_a_second_node_on_the_same_port_says_that_it_is_taken(cassandra, tmp_pat
 
 @pytest.mark.slow
 def test_the_supervisor_restarts_a_killed_node_on_its_port(tmp_path):
-    local = Local(tmp_path)
+    local = LocalEnvironment(tmp_path)
     local.environ["CASSANDRA_PORT"] = str(any_port())
     files = LocalFiles(local.home)
 

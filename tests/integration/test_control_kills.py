@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, document
+from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 
 from headgate.api.server import RECONCILE_EVERY
@@ -93,7 +93,7 @@ def kill_at(point: Point, folder: Path) -> Killed:
     """Let a control plane of its own run until it is killed there."""
     create_database(folder / "ops.db")
     plane = Plane(folder)
-    plane.service.create(ANN, document())
+    plane.service.create(ANN, filter_document())
     plane.store.close()
     witness = folder / f"{point}.witness"
     with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from confluent_kafka import Consumer, Message
-from tests.support.api_client import FILTER, FILTERS, ONE, asked, people
+from tests.support.api_client import FILTER, FILTERS, ONE, create_role_keys, open_api_client
 from tests.support.postgres import ROOT, settings_of
 from tests.support.router_job import Router
 from tests.support.services import RunningBroker
@@ -205,17 +205,17 @@ def test_an_event_posted_to_the_api_reaches_the_consumer_of_its_filter(chain, pi
         "conditions": [wanted],
     }
     text = (ROOT / SAMPLES / "service-dealer-001-event.json").read_text("utf-8")
-    with asked(pipeline.settings.root, **settings_of(chain.place)) as app:
-        ask = people(app)
+    with open_api_client(pipeline.settings.root, **settings_of(chain.place)) as app:
+        api = create_role_keys(app)
         reconciler = Reconciler(app.store, None, app.service.targets)
-        revision = ask("POST", FILTERS, "ann", json=document).json()["revision"]
-        approved = ask("POST", f"{ONE}/approve", "bob", json={"revision": revision})
+        revision = api("POST", FILTERS, "ann", json=document).json()["revision"]
+        approved = api("POST", f"{ONE}/approve", "bob", json={"revision": revision})
         assert approved.json()["status"] == "approved"
-        assert ask("POST", f"{ONE}/deploy", "dan").status_code == 202
+        assert api("POST", f"{ONE}/deploy", "dan").status_code == 202
         reconciler.step()
         for id, dealer in posted.items():
             event = text.replace("service-dealer-001-test", id).replace("DEALER-001", dealer)
-            answer = ask(
+            answer = api(
                 "POST", EVENTS, "paul", {"Content-Type": "application/json"}, content=event
             )
             assert answer.status_code == 201, answer.text
@@ -223,7 +223,7 @@ def test_an_event_posted_to_the_api_reaches_the_consumer_of_its_filter(chain, pi
         chain.until(lambda seen: {id.encode() for id in posted} <= {m.key() for m in seen})
         router.route()
         reconciler.step()
-        assert ask("GET", ONE, "vera").json()["status"] == "deployed"
+        assert api("GET", ONE, "vera").json()["status"] == "deployed"
     config = ConsumerConfig(
         dealer=Dealer("DEALER-041", "a dealer"),
         topic=document["outputTopic"],

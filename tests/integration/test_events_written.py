@@ -10,7 +10,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from tests.support.postgres import ROOT, create_database, rows
+from tests.support.postgres import ROOT, create_database, query_rows
 
 from headgate.errors import UnavailableError
 from headgate.feeds.events.database import connect
@@ -37,7 +37,7 @@ def writer(events_place):
 
 def test_a_sample_is_written_to_all_its_tables_exactly(writer, events_place):
     assert writer.write([sample(1)]) == {"service-dealer-001-test"}
-    (kept,) = rows(
+    (kept,) = query_rows(
         events_place,
         "SELECT h.id, h.event_name, h.event_type, h.created_date::text, h.saved_date::text,"
         " h.header_data::text, e.event_data->'entities'->0->>'amountPaid', s.event_id"
@@ -64,7 +64,7 @@ def test_an_id_is_written_once_also_within_one_request(writer, events_place):
     assert writer.write([sample(2), sample(2)]) == {"service-dealer-002-test"}
     assert writer.write([sample(2), sample(3)]) == {"service-dealer-003-test"}
     assert writer.write([sample(2), sample(3)]) == frozenset()
-    found = rows(
+    found = query_rows(
         events_place, "SELECT count(*) FROM event_headers WHERE id LIKE 'service-dealer-00%'"
     )
     assert found == [(3,)]
@@ -86,7 +86,7 @@ def test_many_writers_of_the_same_events_write_each_once(events_place):
     for thread in threads:
         thread.join()
     assert sorted(written) == sorted(read.event.id for read in events)
-    counts = rows(
+    counts = query_rows(
         events_place,
         "SELECT (SELECT count(*) FROM business_events WHERE id LIKE 'race-%'),"
         " (SELECT count(*) FROM event_headers WHERE id LIKE 'race-%')",
@@ -105,7 +105,7 @@ def test_the_newest_state_of_an_entity_is_kept(writer, events_place):
     early, late = "2025-01-02T00:00:00+02:00", "2025-01-01T23:00:00Z"
     assert len(writer.write([event("car-b", late, "new"), event("car-a", early, "old")])) == 2
     assert writer.write([event("car-c", early, "older")])
-    assert rows(
+    assert query_rows(
         events_place, "SELECT entity_data->>'model', event_id FROM cars WHERE entity_id = 'CAR-9'"
     ) == [("new", "car-b")]
 
@@ -119,7 +119,7 @@ def test_every_type_of_entity_has_its_table(writer, events_place):
         ages = {"createdAt": "2025-01-01T00:00:00Z", "updatedAt": "2025-01-01T00:00:00Z"}
         entity = {"entityHeader": {"entityId": "E1", "entityType": kind, **ages}, "id": "E1"}
         assert writer.write([read_event({"eventHeader": head, "entities": [entity]})])
-        assert (f"of-{kind}",) in rows(events_place, f"SELECT event_id FROM {table}")
+        assert (f"of-{kind}",) in query_rows(events_place, f"SELECT event_id FROM {table}")
 
 
 def test_a_killed_server_loses_nothing_that_was_acknowledged_and_repeats_nothing(postgres):
@@ -138,7 +138,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged_and_repeats_nothing
         sent = send(ToPostgres(writer), events, 0, 240, kill_once)
     assert killed
     assert (sent.events, sent.created + sent.known) == (600, 600)
-    found = rows(place, "SELECT id FROM event_headers ORDER BY id")
+    found = query_rows(place, "SELECT id FROM event_headers ORDER BY id")
     assert [id for (id,) in found] == sorted(event.id for event in events)
 
 
@@ -188,7 +188,7 @@ def test_the_command_draws_the_same_events_again_and_writes_its_oracle_first(
     assert [(each["created"], each["known"]) for each in told] == [(120, 0), (0, 120)]
     expected = json.loads(oracle.read_text())["expected"]
     for dealer, ids in expected.items():
-        found = rows(
+        found = query_rows(
             events_place,
             "SELECT id FROM event_headers WHERE id LIKE 'event-41-%'"
             " AND event_type = 'CarServiceDone'"

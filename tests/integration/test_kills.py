@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows
-from tests.support.pipeline import TYPES, Pipeline, Sent
+from tests.support.oracle import expected_bronze
+from tests.support.pipeline import TYPES, Pipeline, ProducerRecord
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
@@ -43,11 +43,11 @@ def test_an_engine_killed_at_every_point_loses_and_repeats_nothing(
     records = pipeline.records()
     sound = [record for record in records if record.value not in (None, BAD)]
     assert len(sound) == produced
-    assert pipeline.bronze() == bronze_rows(sound, TYPES)
+    assert pipeline.bronze() == expected_bronze(sound, TYPES)
     assert len(pipeline.dead_letters()) == len(chain)
     each = len(chain)
     assert pipeline.outcomes() == {"accepted": produced, "refused": each, "tombstone": each}
-    sent = {letter.header("headgate.offset") for letter in pipeline.letters_on_topic()}
+    sent = {letter.header("headgate.offset") for letter in pipeline.dead_letters_on_topic()}
     assert len(sent) == len(chain)
     (only_run,) = pipeline.store.runs(f"bronze-{pipeline.name}")
     assert only_run.restarts == len(chain)
@@ -59,8 +59,11 @@ def test_an_engine_killed_at_every_point_loses_and_repeats_nothing(
 
 
 def produce(pipeline: Pipeline, first: int, records: int) -> None:
-    values = [Sent(value, partition=n % 2) for n, value in enumerate(events(first, records, first))]
-    extra = [Sent(BAD, partition=0), Sent(None, b"gone", partition=0)]
+    values = [
+        ProducerRecord(value, partition=n % 2)
+        for n, value in enumerate(events(first, records, first))
+    ]
+    extra = [ProducerRecord(BAD, partition=0), ProducerRecord(None, b"gone", partition=0)]
     pipeline.produce([*values, *extra])
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from tests.support.local_commands import Local
-from tests.support.postgres import create_database, rows
+from tests.support.local_commands import LocalEnvironment
+from tests.support.postgres import create_database, query_rows
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
@@ -31,8 +31,8 @@ def test_a_killed_server_comes_back_with_every_committed_row(postgres):
         postgres.restart()
         with pytest.raises(psycopg.OperationalError):
             open_.execute("SELECT 1")
-    assert rows(place, "SELECT count(*), min(n) FROM kept") == [(1000, 1)]
-    assert rows(place, "SHOW wal_level") == [("logical",)]
+    assert query_rows(place, "SELECT count(*), min(n) FROM kept") == [(1000, 1)]
+    assert query_rows(place, "SHOW wal_level") == [("logical",)]
     assert postgres.pid is not None
     postgres.stop()
     assert not (postgres.service.data / "postmaster.pid").exists()  # it stopped cleanly
@@ -58,12 +58,12 @@ def test_the_password_is_drawn_once_for_each_folder(tmp_path):
 def test_its_tables_are_made_once_however_many_ask(events_place):
     assert migrate(events_place) == (1,)
     assert migrate(events_place) == ()
-    found = rows(events_place, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    found = query_rows(events_place, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     assert {name for (name,) in found} == {
         *("business_events", "event_headers", "headgate_migrations"),
         *("cars", "loans", "loan_payments", "service_records", "parts_used", "service_details"),
     }
-    keys = rows(events_place, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'")
+    keys = query_rows(events_place, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'")
     assert keys == [(7,)]  # the header's and six entities'
 
 
@@ -77,7 +77,7 @@ def test_a_second_server_on_the_same_port_says_that_it_is_taken(postgres, tmp_pa
 
 @pytest.mark.slow
 def test_the_supervisor_restarts_a_killed_server_on_its_port(tmp_path):
-    local = Local(tmp_path)
+    local = LocalEnvironment(tmp_path)
     local.environ["POSTGRES_PORT"] = str(any_port())
     files = LocalFiles(local.home)
 

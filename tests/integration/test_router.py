@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
-from tests.support.router_job import Routed, Router, event, once
+from tests.support.pipeline import (
+    InjectedFaultError,
+    Pipeline,
+    ProducerRecord,
+    create_topic,
+    fail_at,
+)
+from tests.support.router_job import RoutedRecord, Router, deduplicate, event
 
 from headgate.checks.certificate import broken
 from headgate.checks.router_ranges import ranges_of_all
@@ -53,8 +59,8 @@ def test_the_dealers_documents_send_each_its_own_events_and_every_record_is_acco
             *(event(n, f"DEALER-{n % 4 + 1:03d}") for n in range(4, 40)),
             event(40, "DEALER-001", op="u"),
             event(41, "DEALER-001", kind="CarSold"),
-            Sent(b"no event", b"x", partition=0),
-            Sent(None, b"y", partition=1),
+            ProducerRecord(b"no event", b"x", partition=0),
+            ProducerRecord(None, b"y", partition=1),
         ]
     )
     router.route()
@@ -71,7 +77,7 @@ def test_the_dealers_documents_send_each_its_own_events_and_every_record_is_acco
     assert headers["headgate.source_id"] == seen.source_id
     by = (headers["headgate.filter"], headers["headgate.revision"], headers["headgate.set"])
     assert by == (names[0], seen.revision, seen.set_id)
-    (letter,) = router.letters()
+    (letter,) = router.dead_letters()
     assert (letter.code, letter.value) == ("not_json", b"no event")
     certificate = router.pipeline.certify()
     assert broken(certificate) == ()
@@ -87,7 +93,7 @@ def own(router: Router, path: Path) -> dict[str, Any]:
     return {**document, **topics}
 
 
-def told(filter: str, records: list[Routed]) -> list[str]:
+def told(filter: str, records: list[RoutedRecord]) -> list[str]:
     """The bytes of the first events, as the golden file has them."""
     return [
         json.dumps(
@@ -105,7 +111,7 @@ def told(filter: str, records: list[Routed]) -> list[str]:
 
 
 ALL = [{"field": "event_type", "operator": "isNotNull"}]
-BAD = Sent(b"{", b"bad", partition=0)
+BAD = ProducerRecord(b"{", b"bad", partition=0)
 
 
 @dataclass
@@ -122,7 +128,7 @@ class Timeline:
     replayed: list[str]
 
 
-def block(number: int) -> list[Sent]:
+def block(number: int) -> list[ProducerRecord]:
     """Ten events of two dealers in turn, five a partition."""
     return [event(n, f"DEALER-{n // 2 % 2 + 1:03d}") for n in range(number * 10, number * 10 + 10)]
 
@@ -208,7 +214,7 @@ def test_a_backfill_hands_over_to_live_traffic_without_gap_or_repeat(timeline: T
     replayed, *live = lanes(router, "backfilled")
     assert replayed == (0, 11, "replay")
     assert {job for _, _, job in live} == {"router"}
-    assert len(router.letters()) == 1
+    assert len(router.dead_letters()) == 1
 
 
 def test_without_a_backfill_nothing_from_before_the_deployment_is_sent_whatever_comes_first(
@@ -244,7 +250,7 @@ def test_a_filter_that_raises_is_suspended_alone_and_the_others_write_what_they_
     assert breaks(router) == []
 
 
-def _sent(record: Sent) -> tuple[bytes, bytes]:
+def _sent(record: ProducerRecord) -> tuple[bytes, bytes]:
     """What the twin says that the router writes."""
     found = event_of(record.value)
     assert isinstance(found, Event)
@@ -256,8 +262,8 @@ def test_a_batch_that_breaks_off_is_judged_again_by_the_set_it_was_announced_und
 ) -> None:
     router.dealer(1)
     router.pipeline.produce(event(n) for n in range(10))
-    with pytest.raises(StruckError):
-        router.route(strike(Point.AFTER_ROUTING))
+    with pytest.raises(InjectedFaultError):
+        router.route(fail_at(Point.AFTER_ROUTING))
     assert len(router.ids("dealer-001")) == 10
     router.pipeline.store.routing.unwant("dealer-001")
     router.route()
@@ -265,7 +271,7 @@ def test_a_batch_that_breaks_off_is_judged_again_by_the_set_it_was_announced_und
     assert len(found) == 20
     assert len({one.origin for one in found}) == 10
     assert len({one.headers["headgate.set"] for one in found}) == 1
-    assert once(found).total() == 10
+    assert deduplicate(found).total() == 10
     assert router.seen("dealer-001").standing is Standing.OFF
     assert router.pipeline.store.routing.routed("dealer-001").n == 10
     assert breaks(router) == []
@@ -287,10 +293,10 @@ def test_what_is_too_large_is_a_dead_letter_and_a_filter_that_cannot_be_taken_up
     sums = router.pipeline.store.routing.routed_sums(router.job)
     assert sums == {"all": (3, 0), "dealer-001": (2, 1)}
     assert router.outcomes() == {"routed": 3}
-    (letter,) = router.letters()
+    (letter,) = router.dead_letters()
     assert letter.code == "record_too_large"
-    assert "filter dealer-001" in letter.words
-    assert "takes 2000" in letter.words
+    assert "filter dealer-001" in letter.reason
+    assert "takes 2000" in letter.reason
     assert router.topics.found(router.topic("dealer-001")).partitions == 1
     assert router.topics.found(router.topic("all")).partitions == 3
     failed = router.seen("dealer-002")

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows
-from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
+from tests.support.oracle import expected_bronze
+from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, ProducerRecord
 
 from headgate.engine.faults import Faults, Point
 from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable
@@ -55,11 +55,13 @@ class Duel:
 
     def check(self) -> None:
         records = self.pipeline.records()
-        sound = bronze_rows([r for r in records if r.value != BAD], TYPES)
+        sound = expected_bronze([r for r in records if r.value != BAD], TYPES)
         assert self.pipeline.bronze() == sound
         assert [letter.value for letter in self.pipeline.dead_letters()] == [BAD]
         assert self.pipeline.outcomes() == {"accepted": 230, "refused": 1}
-        origins = {letter.header("headgate.offset") for letter in self.pipeline.letters_on_topic()}
+        origins = {
+            letter.header("headgate.offset") for letter in self.pipeline.dead_letters_on_topic()
+        }
         assert len(origins) == 1  # it may have been sent twice: its origin tells
 
 
@@ -75,7 +77,7 @@ def duel(pipeline: Pipeline) -> Duel:
 def test_an_old_run_that_wakes_up_late_adds_nothing(duel: Duel, point: Point) -> None:
     interruption = Interruption(point, duel.process)
     duel.process(interruption)
-    assert interruption.met == 1
+    assert interruption.hits == 1
     duel.check()
     assert len(duel.pipeline.ledger()) == 2
 
@@ -139,19 +141,21 @@ def test_silver_merged_by_two_runs_is_merged_once(pipeline: Pipeline) -> None:
     pipeline.process("bronze")
     pipeline.process("silver")
     # Some keys come again, later: their rows are replaced, which an append would not do.
-    pipeline.produce([*events(2, 40, 30), *(Sent(v, timestamp=LATER) for v in events(1, 15))])
+    pipeline.produce(
+        [*events(2, 40, 30), *(ProducerRecord(v, timestamp=LATER) for v in events(1, 15))]
+    )
     pipeline.process("bronze")
     run = pipeline.ask_for("silver")
     interruption = Interruption(Point.AFTER_STAGING, lambda: None)
 
     def once() -> None:
-        if interruption.met == 1:
+        if interruption.hits == 1:
             pipeline.carry_out(run)
 
     interruption._act = once
     pipeline.carry_out(run, interruption)
     pipeline.store.move(run.job, run.number, RunState.FINISHED)
-    assert interruption.met == 1  # the table had moved; the other run had made the commit
+    assert interruption.hits == 1  # the table had moved; the other run had made the commit
     merged = pipeline.silver()
     summed = pipeline.outcomes("silver")
     assert summed["kept"] == merged.total()

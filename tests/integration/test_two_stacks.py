@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.support.local_commands import Local
+from tests.support.local_commands import LocalEnvironment
 from tests.support.services import RunningBroker
 
 from headgate.engine.admin import read_cluster_id
@@ -22,7 +22,7 @@ UP = ("local", "up", "--only", "broker")
 RECORDS = {"first": 70, "second": 110}
 
 
-class Stack(Local):
+class Stack(LocalEnvironment):
     """A stack of its own home whose ports nobody asked for."""
 
     def __init__(self, home: Path, topic: str) -> None:

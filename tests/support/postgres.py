@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def place_in(server: PostgresServer) -> Place:
+    """Where clients reach the server's events database."""
     return Place(LOOPBACK, server.port, USER, DATABASE, server.password)
 
 
@@ -26,7 +27,7 @@ def create_database(server: PostgresServer, name: str) -> Place:
     return replace(place_in(server), database=name)
 
 
-def ops_store_in(server: PostgresServer, name: str) -> str:
+def create_ops_store(server: PostgresServer, name: str) -> str:
     """The URL of an ops store in a new database of this name."""
     place = create_database(server, name)
     password = quote(place.password or "", safe="")
@@ -43,6 +44,7 @@ def settings_of(place: Place) -> dict[str, Any]:
     }
 
 
-def rows(place: Place, statement: str) -> list[tuple]:
+def query_rows(place: Place, statement: str) -> list[tuple]:
+    """The rows that a statement returns."""
     with connect(place) as connection:
         return connection.execute(statement.encode()).fetchall()

@@ -56,7 +56,7 @@ def drafted(file: Path) -> Draft | None:
 def test_a_draft_fits_its_file(names: list[str], kinds: list[pa.Array], rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         columns = {name: kind[:rows] for name, kind in zip(names, kinds, strict=False)}
-        file = odd.write(Path(folder) / "f.parquet", columns)
+        file = odd.write_parquet(Path(folder) / "f.parquet", columns)
         draft = drafted(file)
         if draft is None:
             return
