@@ -168,8 +168,9 @@ def test_only_producers_post_and_they_do_nothing_else(api, who):
     assert api("GET", "/api/v1/filters", "paul").status_code == 403
 
 
-def test_health_says_whether_postgresql_answers(api, tmp_path):
-    assert api("GET", HEALTH, "paul").json() == {"status": "ok", "database": "events"}
+def test_health_says_whether_postgresql_answers(api, events_place, tmp_path):
+    found = api("GET", HEALTH, "paul").json()
+    assert found == {"status": "ok", "database": events_place.database}
     (tmp_path / "away").mkdir()
     with open_api_client(
         tmp_path / "away", postgres_host="127.0.0.1", postgres_port=any_port()

@@ -43,7 +43,7 @@ def test_up_again_changes_nothing(running):
     before = running.broker()
     running.run("local", "up", "--only", "broker")
     assert running.broker() == before
-    items = json.loads(running.call("-o", "json", "local", "status"))["items"]
+    items = json.loads(running.run("-o", "json", "local", "status"))["items"]
     assert [(i["service"], i["state"]) for i in items] == [
         ("broker", "ready"),
         ("engine", "stopped"),
@@ -51,17 +51,17 @@ def test_up_again_changes_nothing(running):
 
 
 def test_topics_are_created_once_and_shown(running):
-    assert json.loads(running.call("-o", "json", "topics", "create"))["items"] == [
+    assert json.loads(running.run("-o", "json", "topics", "create"))["items"] == [
         {"topic": "orders", "created": True},
         {"topic": "orders-dlq", "created": True},
     ]
-    again = json.loads(running.call("-o", "json", "topics", "create"))["items"]
+    again = json.loads(running.run("-o", "json", "topics", "create"))["items"]
     assert [item["created"] for item in again] == [False, False]
-    shown = json.loads(running.call("-o", "json", "topics", "show"))["items"]
+    shown = json.loads(running.run("-o", "json", "topics", "show"))["items"]
     assert {item["topic"]: item["partitions"] for item in shown} == {"orders": 3, "orders-dlq": 1}
-    running.call("topics", "delete", code=2)
-    running.call("topics", "delete", "--yes")
-    assert running.call("topics", "show").strip() == "(nothing)"
+    running.run("topics", "delete", code=2)
+    running.run("topics", "delete", "--yes")
+    assert running.run("topics", "show").strip() == "(nothing)"
 
 
 def test_a_broker_that_dies_is_started_again_on_its_port(running):
@@ -70,14 +70,14 @@ def test_a_broker_that_dies_is_started_again_on_its_port(running):
     assert wait_until(lambda: running.broker().restarts == 1 and running.is_ready(), 240)
     assert running.broker().address == before.address
     assert running.broker().pid != before.pid
-    running.call("local", "health")
+    running.run("local", "health")
 
 
 def test_a_killed_supervisor_leaves_no_orphan(running):
     pid = running.broker_pid()
     os.kill(int((running.home / "local.lock").read_text()), signal.SIGKILL)
     assert wait_until(lambda: not alive(pid), 60)
-    assert "away: broker" in running.call("local", "health", code=8)
+    assert "away: broker" in running.run("local", "health", code=8)
     running.run("local", "up", "--only", "broker")
     assert running.is_ready()
 
@@ -92,13 +92,13 @@ def test_a_named_port_in_use_is_one_clear_error_and_nothing_stays(running, tmp_p
 
 
 def test_down_keeps_data_and_removes_addresses(running):
-    running.call("topics", "create")
+    running.run("topics", "create")
     assert (running.home / "endpoints.env").is_file()
     running.run("local", "down")
     assert not (running.home / "endpoints.env").exists()
-    assert "not running" in running.call("local", "health", code=8)
+    assert "not running" in running.run("local", "health", code=8)
     running.run("local", "up", "--only", "broker")
-    assert "orders-dlq" in running.call("topics", "show")
+    assert "orders-dlq" in running.run("topics", "show")
 
 
 def test_data_are_removed_only_when_confirmed(running):

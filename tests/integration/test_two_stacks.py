@@ -69,8 +69,8 @@ def check_apart(stacks: tuple[Stack, Stack]) -> None:
     assert len({stack.bootstrap for stack in stacks}) == 2
     for stack in stacks:
         assert Topics(stack.bootstrap).cluster_id() == stack.own_cluster_id()
-        stack.call("local", "health")
-        stack.call("topics", "create")
+        stack.run("local", "health")
+        stack.run("topics", "create")
         stack.send(RECORDS[stack.topic])
     for stack in stacks:
         topics = Topics(stack.bootstrap)
@@ -103,9 +103,9 @@ def test_a_stack_whose_services_are_gone_does_not_write_to_who_answers_there_now
     os.kill(supervisor, signal.SIGKILL)
     assert wait_until(lambda: not alive(pid), 60)
     files.write_endpoints({"BOOTSTRAP_SERVERS": broker.bootstrap})
-    assert "is not running" in stack.call("topics", "create", code=8)
+    assert "is not running" in stack.run("topics", "create", code=8)
     files.lock.unlink()  # as if a supervisor ran where locks do not tell
-    refusal = stack.call("topics", "create", code=8)
+    refusal = stack.run("topics", "create", code=8)
     assert f"the broker at {broker.bootstrap} is not this stack's own" in refusal
-    assert "is not this stack's own" in stack.call("local", "health", code=8)
+    assert "is not this stack's own" in stack.run("local", "health", code=8)
     assert "kept" not in broker.topics.names()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-import pytest
-
-from headgate.cli import main as command_line
 from headgate.local.process import any_port
 from headgate.local.state import LocalFiles, Phase, ServiceState
 
@@ -43,21 +38,6 @@ class LocalEnvironment:
         out, err = process.communicate(timeout=300)
         assert process.returncode == code, err
         return out if code == 0 else err
-
-    def call(self, *words: str, code: int = 0) -> str:
-        """The same in this process, for commands of which the process is not the point."""
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-            for name, value in self.environ.items():
-                patch.setenv(name, value)
-            patch.setattr("sys.argv", ["headgate", *words])
-            try:
-                command_line.main()
-                ended = 0
-            except SystemExit as stop:
-                ended = int(stop.code or 0)
-        assert ended == code, err.getvalue()
-        return out.getvalue() if code == 0 else err.getvalue()
 
     def broker(self) -> ServiceState | None:
         files = LocalFiles(self.home)
