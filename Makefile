@@ -26,12 +26,12 @@ DEV := .venv/.dev
 PREPARED := .venv/.prepared
 N ?= 20
 TABLE ?= customer
-# Two broker-and-Spark pairs at once; each file of tests stays in one of them. Files are taken in the
-# order given, so that the long ones do not come last and leave a worker idle.
+# Two broker-and-Spark pairs at once; tests/conftest.py groups the files that share servers, each other
+# file stays in one of them. Groups are taken in order, so that the longest does not come last.
 WORKERS ?= 2
 JUNIT = build/tests/junit.xml
 TIMED = -p tests.support.durations --junitxml $(JUNIT) --durations 20
-SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
 
 ##@ Start here

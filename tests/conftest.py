@@ -24,14 +24,39 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
+# Fixtures of servers that are dear to start: one worker runs all files that use any of them.
+SERVICES = frozenset({"cassandra", "connect", "postgres", "private_broker", "registry"})
+
+
 def folder_of(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
 
 
+# Before xdist's own hook, which adds the group to the test's id.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests for `--dist loadgroup`: files that use services together, each other file alone."""
+    using_services = {
+        item.path
+        for item in items
+        if isinstance(item, pytest.Function) and SERVICES.intersection(item.fixturenames)
+    }
     for item in items:
         if folder_of(item) == "integration":
             item.add_marker(pytest.mark.integration)
+        group = "services" if item.path in using_services else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    # The largest group first, so that it does not come last and leave the other worker idle.
+    items.sort(key=lambda item: item.path not in using_services)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Report a test by its own id, without the group that xdist's workers have added to it."""
+    # A worker compares the id with its own; in a test's parameters an @ means nothing.
+    at = report.nodeid.rfind("@")
+    if "PYTEST_XDIST_WORKER" not in os.environ and at > report.nodeid.rfind("]"):
+        report.nodeid = report.nodeid[:at]
 
 
 @pytest.fixture(scope="session", autouse=True)

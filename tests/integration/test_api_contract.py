@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from tests.support.api_server import FILTER, RunningApi, run_api
-from tests.support.postgres import create_ops_store
+from tests.support.postgres import create_ops_store, settings_of
 from tests.support.services import RunningBroker
 
+from headgate.feeds.events.database import Place
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 
@@ -56,15 +57,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
 
 @pytest.fixture(scope="module")
 def with_postgres(
-    tmp_path_factory: pytest.TempPathFactory, postgres: Running[PostgresServer]
+    tmp_path_factory: pytest.TempPathFactory, events_place: Place
 ) -> Iterator[RunningApi]:
-    server = postgres.service
-    with run_api(
-        tmp_path_factory.mktemp("events"),
-        postgres_host="127.0.0.1",
-        postgres_port=server.port,
-        postgres_password=server.password,
-    ) as made:
+    with run_api(tmp_path_factory.mktemp("events"), **settings_of(events_place)) as made:
         yield made
 
 

@@ -21,8 +21,8 @@ from headgate.local.service import Running
 from headgate.local.state import CASSANDRA, LocalFiles
 
 
-def test_a_killed_node_comes_back_with_every_row(private_cassandra):
-    port = private_cassandra.service.port
+def test_a_killed_node_comes_back_with_every_row(cassandra):
+    port = cassandra.service.port
     with open_session(port) as rows:
         rows.execute(f"CREATE KEYSPACE kept {KEYSPACE}")
         rows.execute("CREATE TABLE kept.rows (pk int PRIMARY KEY, words text)")
@@ -32,9 +32,9 @@ def test_a_killed_node_comes_back_with_every_row(private_cassandra):
         # as old waits for the next: once this one is through, all before the pause are synced.
         time.sleep(0.5)
         rows.execute("INSERT INTO kept.rows (pk, words) VALUES (%s, %s)", (-1, "after the pause"))
-    private_cassandra.kill()
+    cassandra.kill()
     assert not cql.answers(port)
-    private_cassandra.restart()
+    cassandra.restart()
     with open_session(port) as rows:
         found = rows.execute("SELECT pk, words FROM kept.rows").all()
     kept = sorted((row.pk, row.words) for row in found if row.pk >= 0)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.support.api_client import ApiClient, create_role_keys, open_api_client
 from tests.support.document_mutations import mutate_document
-from tests.support.postgres import ROOT, query_rows
+from tests.support.postgres import ROOT, query_rows, settings_of
 
 from headgate.api import events
 from headgate.api.server import Address, Server, serve
@@ -32,12 +32,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 def api(tmp_path, events_place) -> Iterator[ApiClient]:
-    with open_api_client(
-        tmp_path,
-        postgres_host=events_place.host,
-        postgres_port=events_place.port,
-        postgres_password=events_place.password,
-    ) as app:
+    with open_api_client(tmp_path, **settings_of(events_place)) as app:
         yield create_role_keys(app)
         events.close(app.app)
 
@@ -173,8 +168,9 @@ def test_only_producers_post_and_they_do_nothing_else(api, who):
     assert api("GET", "/api/v1/filters", "paul").status_code == 403
 
 
-def test_health_says_whether_postgresql_answers(api, tmp_path):
-    assert api("GET", HEALTH, "paul").json() == {"status": "ok", "database": "events"}
+def test_health_says_whether_postgresql_answers(api, events_place, tmp_path):
+    found = api("GET", HEALTH, "paul").json()
+    assert found == {"status": "ok", "database": events_place.database}
     (tmp_path / "away").mkdir()
     with open_api_client(
         tmp_path / "away", postgres_host="127.0.0.1", postgres_port=any_port()
@@ -210,12 +206,7 @@ def served(settings: Settings) -> Iterator[str]:
 
 
 def test_the_load_maker_posts_each_event_once_over_http(tmp_path, events_place):
-    settings = Settings(
-        root=tmp_path,
-        postgres_host=events_place.host,
-        postgres_port=events_place.port,
-        postgres_password=events_place.password,
-    )
+    settings = Settings(root=tmp_path, **settings_of(events_place))
     settings.home.mkdir()
     with OpsStore.open(settings.ops_store_url) as store:
         key = Keys(store.keys).create("paul", ("producer",), 1, by="test").secret

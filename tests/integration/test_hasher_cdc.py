@@ -86,29 +86,25 @@ def value_of(record: ConsumedRecord) -> Any:
 
 
 def test_framed_json_is_read_and_framed_readings_written_and_avro_is_left_to_the_job(
-    broker: Any, session: Cassandra, tmp_path: Path
+    broker: Any, session: Cassandra, registry: Running[RegistryServer], tmp_path: Path
 ) -> None:
     harness = HasherHarness(broker, session, tmp_path)
     harness.write([{"pk": "json"}, {"pk": "avro"}])
-    with Running(RegistryServer(tmp_path / "registry")) as registry:
-        url = registry.service.url
-        client = RegistryClient(url)
-        plain = FramedWriter(
-            client, subject_of(harness.topic), Schema(json.dumps(JSON_SCHEMA), "JSON")
-        )
-        avro = FramedWriter(client, f"{harness.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
-        fields = ("hash_onprem", "event_ts", "partitionColumns")
-        whole = event("avro")[1]
-        harness.send([("json", plain.write(event("json")[1]))])
-        harness.send([("avro", avro.write({name: whole[name] for name in fields}))])
-        form = harness.plan().cloud
-        closed = closer(url, harness.cloud_topic, form)
-        done = harness.run(replace(harness.plan(), opened=behind_the_frame, closed=closed))
-        reader = FramedReader(client)
-        found = [
-            reader.read(record.value or b"").value
-            for record in harness.records(harness.cloud_topic)
-        ]
+    url = registry.service.url
+    client = RegistryClient(url)
+    plain = FramedWriter(client, subject_of(harness.topic), Schema(json.dumps(JSON_SCHEMA), "JSON"))
+    avro = FramedWriter(client, f"{harness.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
+    fields = ("hash_onprem", "event_ts", "partitionColumns")
+    whole = event("avro")[1]
+    harness.send([("json", plain.write(event("json")[1]))])
+    harness.send([("avro", avro.write({name: whole[name] for name in fields}))])
+    form = harness.plan().cloud
+    closed = closer(url, harness.cloud_topic, form)
+    done = harness.run(replace(harness.plan(), opened=behind_the_frame, closed=closed))
+    reader = FramedReader(client)
+    found = [
+        reader.read(record.value or b"").value for record in harness.records(harness.cloud_topic)
+    ]
     assert {reading["pk"]: reading["hash_cloud"] for reading in found} == {"json": hash_of("json")}
     assert done.skipped == {"not_json": 1}
 

@@ -174,22 +174,20 @@ def test_a_column_that_is_dropped_meanwhile_hashes_as_null_from_then_on(
 
 @pytest.mark.slow
 def test_a_cassandra_that_is_killed_and_comes_back_loses_nothing(
-    broker: Any, private_cassandra: Any, tmp_path: Path
+    harness: HasherHarness, cassandra: Any
 ) -> None:
-    with session_at(place_of(private_cassandra)) as opened:
-        harness = HasherHarness(broker, opened, tmp_path)
-        keys = [f"k{n}" for n in range(5_000)]
-        harness.write([{"pk": key} for key in keys])
-        with begun(harness) as hasher:
-            harness.send([event(key) for key in keys])
-            assert wait_until(lambda: broker.topics.found(harness.cloud_topic).span > 300, 120)
-            private_cassandra.kill()
-            assert wait_until(lambda: "Cassandra is away" in hasher.text(), 120)
-            time.sleep(10)
-            private_cassandra.restart()
-            assert wait_until(lambda: keys_on(harness, harness.cloud_topic) == set(keys), 120)
-            assert hasher.stop() == 0
-        assert "dead letters" not in hasher.text()
+    keys = [f"k{n}" for n in range(5_000)]
+    harness.write([{"pk": key} for key in keys])
+    with begun(harness) as hasher:
+        harness.send([event(key) for key in keys])
+        assert wait_until(lambda: harness.broker.topics.found(harness.cloud_topic).span > 300, 120)
+        cassandra.kill()
+        assert wait_until(lambda: "Cassandra is away" in hasher.text(), 120)
+        time.sleep(10)
+        cassandra.restart()
+        assert wait_until(lambda: keys_on(harness, harness.cloud_topic) == set(keys), 120)
+        assert hasher.stop() == 0
+    assert "dead letters" not in hasher.text()
 
 
 # After the longer time the hasher has no room left, and its group has given up on it.

@@ -10,7 +10,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 from tests.support.local_commands import LocalEnvironment
-from tests.support.postgres import place_in, query_rows
+from tests.support.postgres import create_database, query_rows
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
@@ -21,22 +21,22 @@ from headgate.local.service import Running
 from headgate.local.state import POSTGRES, LocalFiles, Phase
 
 
-def test_a_killed_server_comes_back_with_every_committed_row(tmp_path):
-    with Running(PostgresServer(tmp_path / "postgres"), READY_SECONDS) as server:
-        place = place_in(server.service)
-        with connect(place) as connection:
-            connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
-        with connect(place) as open_:
-            open_.execute("INSERT INTO kept VALUES (0)")
-            server.kill()
-            server.restart()
-            with pytest.raises(psycopg.OperationalError):
-                open_.execute("SELECT 1")
-        assert query_rows(place, "SELECT count(*), min(n) FROM kept") == [(1000, 1)]
-        assert query_rows(place, "SHOW wal_level") == [("logical",)]
-        pid = server.pid
-    assert pid is not None
-    assert not (tmp_path / "postgres" / "data" / "postmaster.pid").exists()  # it stopped cleanly
+def test_a_killed_server_comes_back_with_every_committed_row(postgres):
+    place = create_database(postgres.service, "kept")
+    with connect(place) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
+    with connect(place) as open_:
+        open_.execute("INSERT INTO kept VALUES (0)")
+        postgres.kill()
+        postgres.restart()
+        with pytest.raises(psycopg.OperationalError):
+            open_.execute("SELECT 1")
+    assert query_rows(place, "SELECT count(*), min(n) FROM kept") == [(1000, 1)]
+    assert query_rows(place, "SHOW wal_level") == [("logical",)]
+    assert postgres.pid is not None
+    postgres.stop()
+    assert not (postgres.service.data / "postmaster.pid").exists()  # it stopped cleanly
+    postgres.start()
 
 
 def test_it_never_runs_as_root_and_asks_for_its_password(postgres, events_place):

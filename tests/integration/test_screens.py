@@ -137,7 +137,7 @@ def test_no_screen_shows_a_secret_or_a_value_of_an_event(made: Shell, form: str)
         ("filters", "validate", ID),
         ("filters", "dry-run", ID),
         ("filters", "dry-run", "second.json"),
-        ("filters", "watch", "--after", "0", "--for", "1"),
+        ("filters", "watch", "--after", "0", "--for", "0.1"),
         ("filters", "get", "nothing"),
         ("audit", "list"),
         ("audit", "export"),
@@ -161,7 +161,7 @@ def test_what_is_asked_of_a_tagged_field_stands_only_where_the_document_does(
 ) -> None:
     for words in (
         ("filters", "dry-run", ID),
-        ("filters", "watch", "--after", "0", "--for", "1"),
+        ("filters", "watch", "--after", "0", "--for", "0.1"),
         ("filters", "status", ID),
         ("filters", "ledger", ID),
         ("audit", "list"),

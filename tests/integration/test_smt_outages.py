@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,35 +28,31 @@ from headgate.local.connect import ConnectServer
 from headgate.local.process import wait_until
 from headgate.local.service import Running
 
+NUMBERS = itertools.count()
+
 
 @pytest.fixture
 def harness(
-    broker: RunningBroker, private_cassandra: Running[CassandraServer], tmp_path: Path
+    broker: RunningBroker, cassandra: Running[CassandraServer], connect: Running[ConnectServer]
 ) -> Iterator[ConnectHarness]:
-    """A worker and a Cassandra that the test may kill."""
-    with _rig(broker, private_cassandra, tmp_path) as made:
+    """A test that kills the worker or Cassandra starts it again."""
+    with open_connect_harness(
+        broker.bootstrap, cassandra, connect, f"outage{next(NUMBERS)}"
+    ) as made:
         yield made
 
 
 @pytest.fixture
 def alone(
-    private_broker: RunningBroker, private_cassandra: Running[CassandraServer], tmp_path: Path
+    private_broker: RunningBroker, cassandra: Running[CassandraServer], tmp_path: Path
 ) -> Iterator[ConnectHarness]:
-    """The same with a broker that the test may kill as well."""
-    with _rig(private_broker, private_cassandra, tmp_path) as made:
-        yield made
-
-
-@contextmanager
-def _rig(
-    broker: RunningBroker, node: Running[CassandraServer], folder: Path
-) -> Iterator[ConnectHarness]:
+    """A worker on a broker that the test may kill."""
     plugins = build_plugins(ROOT / "connect").folder
-    name = f"outage_{folder.name.replace('-', '_')}"[:40]
-    server = ConnectServer(folder / "connect", broker.bootstrap, plugins, group=name)
+    server = ConnectServer(tmp_path / "connect", private_broker.bootstrap, plugins)
+    bootstrap = private_broker.bootstrap
     with (
         Running(server) as worker,
-        open_connect_harness(broker.bootstrap, node, worker, name) as made,
+        open_connect_harness(bootstrap, cassandra, worker, "outage_alone") as made,
     ):
         yield made
 

@@ -51,8 +51,10 @@ def stacks(tmp_path: Path) -> Iterator[tuple[Stack, Stack]]:
     try:
         yield both
     finally:
-        for stack in both:
-            stack.run("local", "down")
+        stopping = [stack.start("local", "down") for stack in both]
+        for process in stopping:
+            _, err = process.communicate(timeout=300)
+            assert process.returncode == 0, err
 
 
 def start_at_once(stacks: tuple[Stack, Stack]) -> None:
