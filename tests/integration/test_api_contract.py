@@ -7,16 +7,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import CHECKS, load_all_checks
 from tests.integration.api_server import FILTER, RunningApi, running
 from tests.integration.conftest import RunningBroker
 from tests.integration.postgres import ops_store_in
@@ -24,13 +21,15 @@ from tests.integration.postgres import ops_store_in
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 
+if TYPE_CHECKING:
+    from schemathesis import Case
+
 DOCUMENT = Path(__file__).parents[2] / "schemas" / "openapi.json"
 OPERATIONS = [
     (path, method)
     for path, methods in json.loads(DOCUMENT.read_text("utf-8"))["paths"].items()
     for method in methods
 ]
-load_all_checks()
 NAMED = (
     "not_a_server_error",
     "status_code_conformance",
@@ -90,6 +89,8 @@ def with_broker(
 @cache
 def schema_at(url: str) -> Any:
     """Read once for each server: it is long."""
+    import schemathesis
+
     schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
     schema.config.update(base_url=url)
     return schema
@@ -97,6 +98,10 @@ def schema_at(url: str) -> Any:
 
 def hold(api: RunningApi, place: tuple[str, str], examples: int) -> int:
     """Send cases that fit the document and cases that do not, and check every answer; how many."""
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS, load_all_checks
+
+    load_all_checks()
     answered = 0
     path, method = place
     operation = schema_at(api.url)[path][method.upper()]

@@ -16,10 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner, Result
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.io.pyarrow import _dataframe_to_data_files
-from pyiceberg.manifest import DataFile
-from pyiceberg.table import Table, Transaction
 
 from headgate.checks.certificate import Certificate, broken, run_certification, text, write
 from headgate.cli.main import cli
@@ -31,6 +27,8 @@ from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table, Transaction
     from tests.integration.conftest import RunningBroker
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +59,8 @@ class Pipe:
     """A small lake whose jobs are played by hand."""
 
     def __init__(self, root: Path, topic: str = "orders", bootstrap: str | None = None) -> None:
+        from pyiceberg.catalog.sql import SqlCatalog
+
         folder = root / "datasets" / "orders"
         folder.mkdir(parents=True)
         (folder / "dataset.yml").write_text(MANIFEST)
@@ -243,6 +243,8 @@ def _change_value(table: Table, at: int, **forged: str) -> None:
 
 
 def _data_files(transaction: Transaction, rows: pa.Table) -> Iterator[DataFile]:
+    from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
     metadata = transaction.table_metadata
     return iter(_dataframe_to_data_files(metadata, rows, transaction._table.io))
 
