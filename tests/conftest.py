@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from types import ModuleType
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -72,13 +74,25 @@ def no_settings_from_the_shell() -> Iterator[None]:
 def units_touch_nothing_outside(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unit tests start no process and open no connection; what does belongs to integration."""
+    """Unit tests start no process, open no connection and load no PySpark: integration does.
+
+    Where integration tests have loaded PySpark before in this process, an import statement would
+    find it there; so the statement itself is refused. Of imports at the head of a module, which
+    have run by now, `integration/test_unit_imports.py` takes care.
+    """
     if folder_of(request.node) != "unit":
         return
+    load_module = builtins.__import__
 
     def refuse(*_: object, **__: object) -> NoReturn:
         raise AssertionError("a unit test may not start a process or open a connection")
 
+    def refuse_pyspark(name: str, *args: Any, **options: Any) -> ModuleType:
+        if name.partition(".")[0] == "pyspark":
+            raise AssertionError("a unit test may not import pyspark, nor call what imports it")
+        return load_module(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", refuse_pyspark)
     monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(os, "fork", refuse, raising=False)

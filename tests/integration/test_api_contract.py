@@ -7,16 +7,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import CHECKS, load_all_checks
 from tests.support.api_server import FILTER, RunningApi, run_api
 from tests.support.postgres import create_ops_store, settings_of
 from tests.support.services import RunningBroker
@@ -25,13 +22,15 @@ from headgate.feeds.events.database import Place
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 
+if TYPE_CHECKING:
+    from schemathesis import Case
+
 DOCUMENT = Path(__file__).parents[2] / "schemas" / "openapi.json"
 OPERATIONS = [
     (path, method)
     for path, methods in json.loads(DOCUMENT.read_text("utf-8"))["paths"].items()
     for method in methods
 ]
-load_all_checks()
 NAMED = (
     "not_a_server_error",
     "status_code_conformance",
@@ -85,6 +84,8 @@ def with_broker(
 @cache
 def schema_at(url: str) -> Any:
     """Read once for each server: it is long."""
+    import schemathesis
+
     schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
     schema.config.update(base_url=url)
     return schema
@@ -92,6 +93,10 @@ def schema_at(url: str) -> Any:
 
 def hold(api: RunningApi, place: tuple[str, str], examples: int) -> int:
     """Send cases that fit the document and cases that do not, and check every answer; how many."""
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS, load_all_checks
+
+    load_all_checks()
     answered = 0
     path, method = place
     operation = schema_at(api.url)[path][method.upper()]
