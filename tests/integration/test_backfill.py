@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import date
 
 import pytest
-from tests.support.bronze_table import append, make_bronze, sound_row
+from tests.support.bronze_table import append_rows, create_bronze_table, valid_row
 from tests.support.dataset_events import events
-from tests.support.oracle import silver_of
-from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, Sent, strike
+from tests.support.oracle import expected_silver
+from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord, fail_at
 
 from headgate.checks.certificate import Certificate, broken
 from headgate.engine.faults import Faults, Point
@@ -44,14 +44,14 @@ def files(pipeline: Pipeline) -> dict[date, set[str]]:
 
 
 def test_the_dates_are_brought_up_and_mended_and_no_other_is_touched(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    append(pipeline, [sound_row(n, n % 4 + 1) for n in range(20)])
+    create_bronze_table(pipeline)
+    append_rows(pipeline, [valid_row(n, n % 4 + 1) for n in range(20)])
     pipeline.process("silver")
     silver = f"lake.silver.{pipeline.name}"
     # Someone has damaged it: a row too few on the 2nd, and one of the 3rd is there twice.
     pipeline.session.sql(f"DELETE FROM {silver} WHERE event_id = 1")
     pipeline.session.sql(f"INSERT INTO {silver} SELECT * FROM {silver} WHERE event_id = 2")
-    append(pipeline, [sound_row(n, n % 4 + 1) for n in range(20, 28)])
+    append_rows(pipeline, [valid_row(n, n % 4 + 1) for n in range(20, 28)])
     before = files(pipeline)
     run = backfill(pipeline, "2024-01-02", "2024-01-03")
     after = files(pipeline)
@@ -76,8 +76,8 @@ def test_a_column_that_was_declared_later_is_backfilled_into_its_own_place(
     pipeline: Pipeline,
 ) -> None:
     """It stands at the table's end; in the manifest, and in the views, it does not."""
-    make_bronze(pipeline)
-    append(pipeline, [sound_row(n, n % 2 + 1) for n in range(6)])
+    create_bronze_table(pipeline)
+    append_rows(pipeline, [valid_row(n, n % 2 + 1) for n in range(6)])
     pipeline.process("silver")
     manifest = pipeline.settings.root / "datasets" / pipeline.name / "dataset.yml"
     line = "{name: tip, kafka_type: INT, bronze_type: INT, silver_name: tip, silver_type: INT}"
@@ -98,10 +98,10 @@ def test_a_column_that_was_declared_later_is_backfilled_into_its_own_place(
 
 
 def test_what_cannot_be_backfilled_is_refused_in_words(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
+    create_bronze_table(pipeline)
     with pytest.raises(BatchRefusedError, match="has no rows yet"):
         backfill(pipeline, "2024-01-01", "2024-01-02")
-    append(pipeline, [sound_row(n, 1) for n in range(4)])
+    append_rows(pipeline, [valid_row(n, 1) for n in range(4)])
     pipeline.process("silver")
     with pytest.raises(UsageError, match="run backwards"):
         backfill(pipeline, "2024-01-02", "2024-01-01")
@@ -117,9 +117,9 @@ def test_what_cannot_be_backfilled_is_refused_in_words(pipeline: Pipeline) -> No
 
 
 def test_a_merge_and_a_backfill_at_once_bring_each_row_once(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    rows = [sound_row(n, n % 3 + 1) for n in range(27)]
-    append(pipeline, rows[:9])
+    create_bronze_table(pipeline)
+    rows = [valid_row(n, n % 3 + 1) for n in range(27)]
+    append_rows(pipeline, rows[:9])
     pipeline.process("silver")
 
     def merge(faults: Faults | None = None) -> None:
@@ -131,29 +131,29 @@ def test_a_merge_and_a_backfill_at_once_bring_each_row_once(pipeline: Pipeline) 
     def do_within(first: Callable[[Faults], None], other: Callable[[], None]) -> None:
         """The other is done whole while the first has staged and not yet published."""
         interruption = Interruption(
-            Point.AFTER_STAGING, lambda: other() if interruption.met == 1 else None
+            Point.AFTER_STAGING, lambda: other() if interruption.hits == 1 else None
         )
         first(interruption)
-        assert interruption.met == 2  # the table had moved, and the statement was run again whole
+        assert interruption.hits == 2  # the table had moved, and the statement was run again whole
 
-    append(pipeline, rows[9:18])
+    append_rows(pipeline, rows[9:18])
     do_within(merge, fill)
-    assert pipeline.silver() == silver_of(rows[:18]).rows
-    append(pipeline, rows[18:])
+    assert pipeline.silver() == expected_silver(rows[:18]).rows
+    append_rows(pipeline, rows[18:])
     do_within(fill, merge)
-    assert pipeline.silver() == silver_of(rows).rows
+    assert pipeline.silver() == expected_silver(rows).rows
 
 
 def test_a_backfill_that_was_killed_is_finished_or_given_up(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9)])
+    create_bronze_table(pipeline)
+    append_rows(pipeline, [valid_row(n, n % 3 + 1) for n in range(9)])
     pipeline.process("silver")
     with pytest.raises(Exception, match="after-publish"):
-        backfill(pipeline, "2024-01-01", "2024-01-01", strike(Point.AFTER_PUBLISH))
+        backfill(pipeline, "2024-01-01", "2024-01-01", fail_at(Point.AFTER_PUBLISH))
     with pytest.raises(Exception, match="after-staging"):
-        backfill(pipeline, "2024-01-02", "2024-01-02", strike(Point.AFTER_STAGING))
+        backfill(pipeline, "2024-01-02", "2024-01-02", fail_at(Point.AFTER_STAGING))
     assert len(pipeline.ledger("backfill")) == 1  # what was published is settled, never done again
-    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9, 12)])
+    append_rows(pipeline, [valid_row(n, n % 3 + 1) for n in range(9, 12)])
     backfill(pipeline, "2024-01-03", "2024-01-03")
     assert [row.net for row in pipeline.ledger("backfill")] == [0, 1]
     assert pipeline.store.open_intents(f"backfill-{pipeline.name}") == ()
@@ -166,7 +166,10 @@ def test_the_certificate_holds_with_backfills_and_names_a_removed_row(
     pipeline.produce(events(1, 60))
     pipeline.process("bronze")
     pipeline.process("silver")
-    more = [*events(2, 60, 60), *(Sent(value, timestamp=LATER) for value in events(1, 20))]
+    more = [
+        *events(2, 60, 60),
+        *(ProducerRecord(value, timestamp=LATER) for value in events(1, 20)),
+    ]
     pipeline.produce(more)
     pipeline.process("bronze")
     backfill(pipeline, "2024-01-03", "2024-01-09")

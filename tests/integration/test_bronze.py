@@ -16,8 +16,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from tests.support.dataset_events import compact, event, events
-from tests.support.oracle import Record, bronze_rows
-from tests.support.pipeline import TYPES, Letter, Pipeline, Sent, produce_in_transaction
+from tests.support.oracle import Record, expected_bronze
+from tests.support.pipeline import (
+    TYPES,
+    DeadLetter,
+    Pipeline,
+    ProducerRecord,
+    produce_in_transaction,
+)
 from tests.support.streams import stream_job
 
 from headgate.engine.topics import Topics
@@ -42,16 +48,16 @@ WAYS = (
     compact(FIELDS).replace(b'"id"', b'"\\u0069d"'),
     compact({**FIELDS, "name": "\\ud800 is only text here"}),
 )
-TRACED = Sent(b'{"id": "\xff\xfe', b"key\xff", [("trace", b"\x00\x01")], partition=1)
+TRACED = ProducerRecord(b'{"id": "\xff\xfe', b"key\xff", [("trace", b"\x00\x01")], partition=1)
 LARGE = b"x" * 2_000_000
 # The last one alone fits into the dead-letter topic.
 TOO_LARGE = (
-    Sent(LARGE, b"value"),
-    Sent(b"no", LARGE),
-    Sent(b"no", b"headers", [("h", b"y" * 950_000)]),
-    Sent(b"no"),
+    ProducerRecord(LARGE, b"value"),
+    ProducerRecord(b"no", LARGE),
+    ProducerRecord(b"no", b"headers", [("h", b"y" * 950_000)]),
+    ProducerRecord(b"no"),
 )
-TOMBSTONES = (Sent(None, b"gone"), Sent(None, b"gone too"))
+TOMBSTONES = (ProducerRecord(None, b"gone"), ProducerRecord(None, b"gone too"))
 BAD = {b"not JSON", TRACED.value, LARGE, b"no"}
 NewPipeline = Callable[..., Pipeline]
 
@@ -64,7 +70,7 @@ class Seen:
     rows: Counter[tuple[Any, ...]]
     outcomes: dict[str, int]
     ledger: tuple[LedgerRow, ...]
-    letters: list[Letter]
+    letters: list[DeadLetter]
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> Seen:
@@ -80,7 +86,7 @@ class Seen:
     def expected(self) -> Counter[tuple[Any, ...]]:
         """The rows of every record that is sound."""
         sound = [r for r in self.records if r.value is not None and r.value not in BAD]
-        return bronze_rows(sound, TYPES)
+        return expected_bronze(sound, TYPES)
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ class Runs:
 @pytest.fixture(scope="module")
 def runs(new_module_pipeline: NewPipeline) -> Runs:
     pipeline = new_module_pipeline(largest=12_000_000)
-    pipeline.produce(Sent(value, b"k%d" % n) for n, value in enumerate(events(7, 500)))
+    pipeline.produce(ProducerRecord(value, b"k%d" % n) for n, value in enumerate(events(7, 500)))
     with stream_job(pipeline, "bronze") as running:
         running.wait_until_read(500)
     stream = Seen.of(pipeline)
@@ -108,9 +114,11 @@ def runs(new_module_pipeline: NewPipeline) -> Runs:
     pipeline.produce([*events(9, 50, first=500), b"not JSON", *WAYS])
     pipeline.produce([*TOMBSTONES, TRACED, *TOO_LARGE])
     pipeline.process("bronze")
-    mixed, letters_on_topic = Seen.of(pipeline), pipeline.letters_on_topic()
+    mixed, letters_on_topic = Seen.of(pipeline), pipeline.dead_letters_on_topic()
     add_partitions(str(pipeline.settings.bootstrap_servers), pipeline.topic, 4)
-    pipeline.produce(Sent(value, partition=n % 4) for n, value in enumerate(events(2, 40, 600)))
+    pipeline.produce(
+        ProducerRecord(value, partition=n % 4) for n, value in enumerate(events(2, 40, 600))
+    )
     pipeline.process("bronze")
     more_partitions = Seen.of(pipeline)
     pipeline.declare(ts_format="dd/MM/yyyy HH:mm")
@@ -147,13 +155,13 @@ def test_a_record_may_be_written_in_any_sound_way(runs: Runs) -> None:
     assert {letter.value for letter in runs.mixed.letters} == BAD
     ways = [record for record in runs.mixed.records if record.value in WAYS]
     assert len(ways) == len(WAYS)
-    assert bronze_rows(ways, TYPES) <= runs.mixed.rows
+    assert expected_bronze(ways, TYPES) <= runs.mixed.rows
 
 
 def test_a_wrong_ts_format_makes_dead_letters_that_name_the_field(runs: Runs) -> None:
     (letter,) = [letter for letter in runs.wrong_format.letters if letter.value == GOOD]
     assert letter.code == "wrong_type"
-    assert "at = 2024-01-" in letter.words
+    assert "at = 2024-01-" in letter.reason
     assert runs.wrong_format.rows == runs.more_partitions.rows
 
 
@@ -173,7 +181,7 @@ def test_a_dead_letter_keeps_the_original_bytes_and_says_where_it_came_from(runs
         "headgate.job": f"bronze-{runs.pipeline.name}",
         "headgate.revision": sent.header("headgate.revision"),
         "headgate.reason_code": "not_utf8",
-        "headgate.reason": row.words,
+        "headgate.reason": row.reason,
     }
 
 
@@ -201,7 +209,9 @@ def test_batches_without_a_row_and_what_transactions_leave_are_accounted_for(
     pipeline = new_module_pipeline()
     pipeline.produce([b"no", b"not this either"])
     pipeline.process("bronze")
-    pipeline.produce([Sent(None, b"a"), Sent(None, b"b"), Sent(None, b"c")])
+    pipeline.produce(
+        [ProducerRecord(None, b"a"), ProducerRecord(None, b"b"), ProducerRecord(None, b"c")]
+    )
     pipeline.process("bronze")
     assert [dict(row.outcomes) for row in pipeline.ledger()] == [
         {"accepted": 0, "refused": 2},

@@ -19,14 +19,14 @@ from click.testing import CliRunner, Result
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
-from tests.support.small_lake import (
+from tests.support.lake_harness import (
     LATER,
-    SmallLake,
-    fill,
-    fill_again,
-    job_marker,
-    letters_at,
-    rows_at,
+    LakeHarness,
+    commit_metadata,
+    dead_letter_rows,
+    fill_lake,
+    fill_second_batch,
+    lake_rows,
 )
 
 from headgate.checks.certificate import broken, run_certification, text
@@ -42,40 +42,40 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copies of a pipe: `once` filled, and filled `twice` and certified."""
-    folder = tmp_path_factory.mktemp("pipe")
-    with closing(SmallLake(folder / "root")) as pipe:
-        fill(pipe)
+def lake_copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copies of a lake: filled `once`, and filled `twice` and certified."""
+    folder = tmp_path_factory.mktemp("lake")
+    with closing(LakeHarness(folder / "root")) as lake:
+        fill_lake(lake)
     shutil.copytree(folder / "root", folder / "once")
-    with closing(SmallLake(folder / "root")) as pipe:
-        fill_again(pipe)
-        assert broken(run_certification(pipe.settings)) == ()
+    with closing(LakeHarness(folder / "root")) as lake:
+        fill_second_batch(lake)
+        assert broken(run_certification(lake.settings)) == ()
     shutil.copytree(folder / "root", folder / "twice")
     return folder
 
 
-def _restore(folder: Path, copy: str) -> SmallLake:
-    """The pipe as it was copied, in the folder where it was filled: its tables name files by path."""
+def _restore(folder: Path, copy: str) -> LakeHarness:
+    """The lake as it was copied, in the folder where it was filled: its tables name files by path."""
     shutil.rmtree(folder / "root")
     shutil.copytree(folder / copy, folder / "root")
-    return SmallLake(folder / "root")
+    return LakeHarness(folder / "root")
 
 
 @pytest.fixture
-def pipe(filled: Path) -> Iterator[SmallLake]:
-    with closing(_restore(filled, "once")) as pipe:
-        yield pipe
+def lake(lake_copies: Path) -> Iterator[LakeHarness]:
+    with closing(_restore(lake_copies, "once")) as lake:
+        yield lake
 
 
 @pytest.fixture
-def certified_pipe(filled: Path) -> Iterator[SmallLake]:
-    with closing(_restore(filled, "twice")) as pipe:
-        yield pipe
+def certified_lake(lake_copies: Path) -> Iterator[LakeHarness]:
+    with closing(_restore(lake_copies, "twice")) as lake:
+        yield lake
 
 
-def test_a_sound_pipeline_is_certified_and_the_script_agrees(pipe: SmallLake) -> None:
-    certificate, again = pipe.certify()
+def test_a_sound_pipeline_is_certified_and_the_script_agrees(lake: LakeHarness) -> None:
+    certificate, again = lake.certify()
     assert broken(certificate) == ()
     assert again.returncode == 0, again.stdout + again.stderr
     assert "FAIL" not in again.stdout
@@ -84,21 +84,23 @@ def test_a_sound_pipeline_is_certified_and_the_script_agrees(pipe: SmallLake) ->
     assert (alone.returncode, alone.stdout, alone.stderr) == (0, again.stdout, "")
 
 
-def _row_added_behind_our_back(pipe: SmallLake) -> None:
-    pipe.bronze.append(rows_at([3]))
+def _row_added_behind_our_back(lake: LakeHarness) -> None:
+    lake.bronze.append(lake_rows([3]))
 
 
-def _row_deleted(pipe: SmallLake) -> None:
-    pipe.silver.delete("kafka_offset = 2")
+def _row_deleted(lake: LakeHarness) -> None:
+    lake.silver.delete("kafka_offset = 2")
 
 
-def _dead_letter_of_an_accepted_record(pipe: SmallLake) -> None:
-    pipe.dead_letters.append(letters_at([1]), snapshot_properties=dict(job_marker("bronze-orders")))
+def _dead_letter_of_an_accepted_record(lake: LakeHarness) -> None:
+    lake.dead_letters.append(
+        dead_letter_rows([1]), snapshot_properties=dict(commit_metadata("bronze-orders"))
+    )
 
 
-def _offsets_skipped(pipe: SmallLake) -> None:
+def _offsets_skipped(lake: LakeHarness) -> None:
     skipped = Range("kafka:orders", "t1", {"0": 14}, {"0": 15})
-    pipe.settle("bronze-orders", skipped, pipe.bronze, tombstone=1)
+    lake.settle("bronze-orders", skipped, lake.bronze, tombstone=1)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +113,10 @@ def _offsets_skipped(pipe: SmallLake) -> None:
     ],
 )
 def test_damage_is_found_by_both(
-    pipe: SmallLake, damage: Callable[[SmallLake], None], words: str
+    lake: LakeHarness, damage: Callable[[LakeHarness], None], words: str
 ) -> None:
-    damage(pipe)
-    certificate, again = pipe.certify()
+    damage(lake)
+    certificate, again = lake.certify()
     assert words in "\n".join(broken(certificate))
     assert again.returncode == 5, again.stdout + again.stderr
     failed = [line for line in again.stdout.splitlines() if line.startswith("FAIL")]
@@ -123,7 +125,7 @@ def test_damage_is_found_by_both(
 
 def _change_value(table: Table, at: int, **forged: str) -> None:
     """What an UPDATE of one row by another session does."""
-    changed = rows_at([at]).set_column(0, "id", pa.array([99], pa.int64()))
+    changed = lake_rows([at]).set_column(0, "id", pa.array([99], pa.int64()))
     with (
         table.transaction() as transaction,
         transaction.update_snapshot(forged).overwrite() as update,
@@ -156,9 +158,9 @@ def _hide_change(table: Table) -> None:
     file.write_text(json.dumps({**metadata, "snapshots": [last], "snapshot-log": []}))
 
 
-def _tamper_with_ledger(pipe: SmallLake, **changes: Mapping[int, int]) -> None:
+def _tamper_with_ledger(lake: LakeHarness, **changes: Mapping[int, int]) -> None:
     """Add to outcomes, records read or gaps of the bronze rows: `{row: difference}`."""
-    file = pipe.settings.ops_store_url.removeprefix("sqlite:///")
+    file = lake.settings.ops_store_url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file)) as db, db:
         query = "SELECT id, outcomes FROM ledger WHERE job = 'bronze-orders' ORDER BY id"
         for n, (id_, text_) in enumerate(db.execute(query).fetchall()):
@@ -171,8 +173,8 @@ def _tamper_with_ledger(pipe: SmallLake, **changes: Mapping[int, int]) -> None:
             db.execute(update, (json.dumps(outcomes), *sums, id_))
 
 
-def _drop_ledger_row(pipe: SmallLake, which: int) -> None:
-    file = pipe.settings.ops_store_url.removeprefix("sqlite:///")
+def _drop_ledger_row(lake: LakeHarness, which: int) -> None:
+    file = lake.settings.ops_store_url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file)) as db, db:
         query = "SELECT id FROM ledger WHERE job = 'bronze-orders' ORDER BY id"
         (id_,) = db.execute(query).fetchall()[which]
@@ -184,48 +186,48 @@ def _change_and_hide(table: Table, at: int) -> None:
     _hide_change(table.refresh())
 
 
-TAMPERING: Mapping[str, Callable[[SmallLake], None]] = {
-    "a: a row of bronze is deleted": lambda pipe: pipe.bronze.delete("kafka_offset = 3"),
-    "b: a row of bronze is inserted again": lambda pipe: pipe.bronze.append(rows_at([3])),
-    "c: a value in bronze is changed": lambda pipe: _change_value(pipe.bronze, 3),
-    "d: the newest ledger row is dropped": lambda pipe: _drop_ledger_row(pipe, -1),
-    "d2: an earlier ledger row is dropped": lambda pipe: _drop_ledger_row(pipe, 0),
-    "e1: a batch has accepted more": lambda pipe: _tamper_with_ledger(pipe, accepted={0: 1}),
-    "e2: accepted is refused": lambda pipe: _tamper_with_ledger(
-        pipe, accepted={0: -1}, refused={0: 1}
+TAMPERING: Mapping[str, Callable[[LakeHarness], None]] = {
+    "a: a row of bronze is deleted": lambda lake: lake.bronze.delete("kafka_offset = 3"),
+    "b: a row of bronze is inserted again": lambda lake: lake.bronze.append(lake_rows([3])),
+    "c: a value in bronze is changed": lambda lake: _change_value(lake.bronze, 3),
+    "d: the newest ledger row is dropped": lambda lake: _drop_ledger_row(lake, -1),
+    "d2: an earlier ledger row is dropped": lambda lake: _drop_ledger_row(lake, 0),
+    "e1: a batch has accepted more": lambda lake: _tamper_with_ledger(lake, accepted={0: 1}),
+    "e2: accepted is refused": lambda lake: _tamper_with_ledger(
+        lake, accepted={0: -1}, refused={0: 1}
     ),
-    "e3: a record moves to another batch": lambda pipe: _tamper_with_ledger(
-        pipe, accepted={0: -1, 1: 1}, read={0: -1, 1: 1}, gaps={0: 1, 1: -1}
+    "e3: a record moves to another batch": lambda lake: _tamper_with_ledger(
+        lake, accepted={0: -1, 1: 1}, read={0: -1, 1: 1}, gaps={0: 1, 1: -1}
     ),
-    "e4: outcomes move, all sums are kept": lambda pipe: _tamper_with_ledger(
-        pipe, accepted={0: -5, 1: 5}, refused={0: 5, 1: -5}
+    "e4: outcomes move, all sums are kept": lambda lake: _tamper_with_ledger(
+        lake, accepted={0: -5, 1: 5}, refused={0: 5, 1: -5}
     ),
-    "f: a dead letter is dropped": lambda pipe: pipe.dead_letters.delete("kafka_offset = 9"),
-    "g: a value is changed under forged metadata": lambda pipe: _change_value(
-        pipe.bronze, 3, **job_marker("bronze-orders")
+    "f: a dead letter is dropped": lambda lake: lake.dead_letters.delete("kafka_offset = 9"),
+    "g: a value is changed under forged metadata": lambda lake: _change_value(
+        lake.bronze, 3, **commit_metadata("bronze-orders")
     ),
-    "g2: the same in silver": lambda pipe: _change_value(
-        pipe.silver, 3, **job_marker("silver-orders")
+    "g2: the same in silver": lambda lake: _change_value(
+        lake.silver, 3, **commit_metadata("silver-orders")
     ),
-    "h: a change is compacted and expired": lambda pipe: _change_and_hide(pipe.bronze, 3),
-    "h2: the same in silver": lambda pipe: _change_and_hide(pipe.silver, 3),
-    "i: a value in silver is changed": lambda pipe: _change_value(pipe.silver, 3),
+    "h: a change is compacted and expired": lambda lake: _change_and_hide(lake.bronze, 3),
+    "h2: the same in silver": lambda lake: _change_and_hide(lake.silver, 3),
+    "i: a value in silver is changed": lambda lake: _change_value(lake.silver, 3),
 }
 
 
 @pytest.mark.parametrize("attack", TAMPERING)
-def test_tampering_is_noticed_by_both(certified_pipe: SmallLake, attack: str) -> None:
-    TAMPERING[attack](certified_pipe)
-    certificate, again = certified_pipe.certify()
+def test_tampering_is_noticed_by_both(certified_lake: LakeHarness, attack: str) -> None:
+    TAMPERING[attack](certified_lake)
+    certificate, again = certified_lake.certify()
     assert broken(certificate)
     assert again.returncode == 5, again.stdout + again.stderr
     failed = [line for line in again.stdout.splitlines() if line.startswith("FAIL")]
     assert len(failed) > 1, again.stdout  # not only because the certificate says so itself
 
 
-def test_expired_history_without_an_earlier_certificate_is_a_warning(pipe: SmallLake) -> None:
-    _change_and_hide(pipe.bronze, 3)
-    certificate, again = pipe.certify()
+def test_expired_history_without_an_earlier_certificate_is_a_warning(lake: LakeHarness) -> None:
+    _change_and_hide(lake.bronze, 3)
+    certificate, again = lake.certify()
     assert broken(certificate) == ()
     assert "! the history of bronze.orders does not reach back to its first batch" in text(
         certificate
@@ -233,45 +235,47 @@ def test_expired_history_without_an_earlier_certificate_is_a_warning(pipe: Small
     assert "SKIP  bronze.orders: snapshots have expired" in again.stdout
 
 
-def test_an_earlier_certificate_that_was_kept_tells_what_the_note_does_not(pipe: SmallLake) -> None:
-    pipe.certify()
-    kept = pipe.proof.with_name("kept.json")
-    kept.write_text(pipe.proof.read_text())
-    _change_and_hide(pipe.bronze, 3)
-    with OpsStore.open(pipe.settings.ops_store_url) as store:
+def test_an_earlier_certificate_that_was_kept_tells_what_the_note_does_not(
+    lake: LakeHarness,
+) -> None:
+    lake.certify()
+    kept = lake.proof.with_name("kept.json")
+    kept.write_text(lake.proof.read_text())
+    _change_and_hide(lake.bronze, 3)
+    with OpsStore.open(lake.settings.ops_store_url) as store:
         store.mark("certified:orders", "{}")
-    _, again = pipe.certify()
+    _, again = lake.certify()
     assert again.returncode == 0
-    again = pipe.recheck("--previous", str(kept))
+    again = lake.recheck("--previous", str(kept))
     assert "FAIL  bronze.orders: the rows certified" in again.stdout
 
 
-def test_a_removed_dataset_is_still_accounted_for(pipe: SmallLake) -> None:
-    (pipe.settings.root / "datasets" / "orders" / "dataset.yml").unlink()
-    certificate, again = pipe.certify()
+def test_a_removed_dataset_is_still_accounted_for(lake: LakeHarness) -> None:
+    (lake.settings.root / "datasets" / "orders" / "dataset.yml").unlink()
+    certificate, again = lake.certify()
     assert broken(certificate) == ()
     assert "! orders is no longer declared" in text(certificate)
     assert again.returncode == 0, again.stdout + again.stderr
 
 
 @pytest.fixture
-def command(pipe: SmallLake, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """`headgate` in the pipe's project, whose active dataset is orders."""
-    monkeypatch.chdir(pipe.settings.root)
+def command(lake: LakeHarness, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`headgate` in the lake's project, whose active dataset is orders."""
+    monkeypatch.chdir(lake.settings.root)
     monkeypatch.setenv("DATASET", "orders")
     monkeypatch.setenv("TOPIC", "orders")
     return lambda *words: CliRunner().invoke(cli, words)
 
 
 def test_a_certificate_is_of_the_active_dataset_unless_all_is_asked_for(
-    pipe: SmallLake, command: Callable[..., Result]
+    lake: LakeHarness, command: Callable[..., Result]
 ) -> None:
     unread = Range("kafka:other", "t9", {"0": 0}, {"0": 3})
-    pipe.settle("bronze-other", unread, pipe.bronze, accepted=3)
-    result = command("certify", "--out", str(pipe.proof))
+    lake.settle("bronze-other", unread, lake.bronze, accepted=3)
+    result = command("certify", "--out", str(lake.proof))
     assert result.exit_code == 0, result.output
     assert "not looked at: dataset other; --all certifies everything" in result.stderr
-    assert pipe.recheck().returncode == 0
+    assert lake.recheck().returncode == 0
     result = command("certify", "--all")
     assert isinstance(result.exception, DifferenceError)
     assert "other: " in result.exception.why
@@ -280,83 +284,83 @@ def test_a_certificate_is_of_the_active_dataset_unless_all_is_asked_for(
 
 
 def test_a_count_says_which_table_is_missing(
-    pipe: SmallLake, command: Callable[..., Result]
+    lake: LakeHarness, command: Callable[..., Result]
 ) -> None:
     result = command("lake", "count")
     assert result.stdout == "BRONZE=9\nSILVER=7\n"
-    pipe.drop("silver.orders")
+    lake.drop("silver.orders")
     result = command("lake", "count")
     assert result.stdout == "BRONZE=9\nSILVER=-1\n"
     assert "silver.orders does not exist yet, hence -1: make process writes it" in result.stderr
 
 
-def test_a_certificate_that_was_touched_up_is_found_out(pipe: SmallLake) -> None:
-    pipe.certify()
-    ledger = pipe.settings.home / "certificates" / "proof.ledger.jsonl"
+def test_a_certificate_that_was_touched_up_is_found_out(lake: LakeHarness) -> None:
+    lake.certify()
+    ledger = lake.settings.home / "certificates" / "proof.ledger.jsonl"
     ledger.write_text(ledger.read_text().replace('"accepted":9', '"accepted":8'))
-    again = pipe.recheck()
+    again = lake.recheck()
     assert again.returncode == 5
     assert "FAIL  the exported ledger is the certified one" in again.stdout
 
 
-def test_the_script_does_not_let_the_certificate_choose_its_rows(pipe: SmallLake) -> None:
-    pipe.certify()
-    _dead_letter_of_an_accepted_record(pipe)
-    proof = json.loads(pipe.proof.read_text())
+def test_the_script_does_not_let_the_certificate_choose_its_rows(lake: LakeHarness) -> None:
+    lake.certify()
+    _dead_letter_of_an_accepted_record(lake)
+    proof = json.loads(lake.proof.read_text())
     letters = proof["datasets"][0]["tables"]["dead_letters"]
-    snapshot = pipe.dead_letters.current_snapshot()
+    snapshot = lake.dead_letters.current_snapshot()
     assert snapshot is not None
-    letters["metadata_file"] = pipe.dead_letters.metadata_location
+    letters["metadata_file"] = lake.dead_letters.metadata_location
     letters["snapshot_id"] = snapshot.snapshot_id
     letters["where"] = "job = 'bronze-orders' AND kafka_offset <> 1"
-    pipe.proof.write_text(json.dumps(proof))
-    again = pipe.recheck()
+    lake.proof.write_text(json.dumps(proof))
+    again = lake.recheck()
     assert again.returncode == 5, again.stdout + again.stderr
     assert "FAIL  headgate.dead_letters: 2 rows = ledger 1" in again.stdout
 
 
-def _read_the_topic_made_again(pipe: SmallLake, offsets: Sequence[int]) -> None:
-    rows = rows_at(offsets, LATER)
-    pipe.bronze.append(rows, snapshot_properties=dict(job_marker("bronze-orders")))
+def _read_the_topic_made_again(lake: LakeHarness, offsets: Sequence[int]) -> None:
+    rows = lake_rows(offsets, LATER)
+    lake.bronze.append(rows, snapshot_properties=dict(commit_metadata("bronze-orders")))
     range_ = Range("kafka:orders", "t2", {"0": 0}, {"0": 12})
     n = len(offsets)
-    pipe.settle("bronze-orders", range_, pipe.bronze, gaps=12 - n, at=LATER, accepted=n)
+    lake.settle("bronze-orders", range_, lake.bronze, gaps=12 - n, at=LATER, accepted=n)
 
 
-def test_a_topic_made_again_has_the_same_offsets_once_more(pipe: SmallLake) -> None:
-    _read_the_topic_made_again(pipe, [0, 1, 2])
-    certificate, again = pipe.certify()
+def test_a_topic_made_again_has_the_same_offsets_once_more(lake: LakeHarness) -> None:
+    _read_the_topic_made_again(lake, [0, 1, 2])
+    certificate, again = lake.certify()
     assert "stand more than once" not in "\n".join(broken(certificate))
     assert "PASS  every origin stands once" in again.stdout
 
 
-def test_each_topic_id_has_an_offset_once(pipe: SmallLake) -> None:
-    _read_the_topic_made_again(pipe, [10, 10, 11])
-    certificate, again = pipe.certify()
+def test_each_topic_id_has_an_offset_once(lake: LakeHarness) -> None:
+    _read_the_topic_made_again(lake, [10, 10, 11])
+    certificate, again = lake.certify()
     assert "1 stand more than once" in "\n".join(broken(certificate))
     assert "FAIL  every origin stands once" in again.stdout
 
 
-Fill = Callable[..., SmallLake]
+Fill = Callable[..., LakeHarness]
 
 
 @pytest.fixture
 def on_topic(broker: RunningBroker, tmp_path: Path) -> Iterator[Fill]:
-    """Makes the same pipe over a real topic: eleven records, and one offset that ends them."""
-    made: list[SmallLake] = []
+    """Fills the same lake from a real topic: eleven records, and one offset that ends them."""
+    made: list[LakeHarness] = []
 
-    def make(*, before: int = 0, transaction: bool = True) -> SmallLake:
+    def make(*, before: int = 0, transaction: bool = True) -> LakeHarness:
         topic = broker.new_topic()
         _send(broker, topic, before)
         _send(broker, topic, 11 if transaction else 12, transaction=transaction)
         state = _described(broker, topic, before + 12)
-        pipe = SmallLake(tmp_path, topic, broker.bootstrap)
-        made.append(pipe)
-        return fill(pipe, state.topic_id, before)
+        lake = LakeHarness(tmp_path, topic, broker.bootstrap)
+        made.append(lake)
+        return fill_lake(lake, state.topic_id, before)
 
     yield make
-    for pipe in made:
-        pipe.close()
+    for lake in made:
+        lake.close()
 
 
 def _described(broker: RunningBroker, topic: str, end: int) -> TopicState:
@@ -399,12 +403,12 @@ def test_a_record_that_passes_for_a_gap_is_found_by_both(on_topic: Fill) -> None
 
 
 def test_a_topic_made_again_is_not_yet_processed(on_topic: Fill, broker: RunningBroker) -> None:
-    pipe = on_topic()
-    topic = str(pipe.settings.topic)
+    lake = on_topic()
+    topic = str(lake.settings.topic)
     broker.topics.delete([topic])
     broker.topics.create([TopicSpec(topic, 1, 1)])
     _send(broker, topic, 1_000)
-    certificate, again = pipe.certify()
+    certificate, again = lake.certify()
     assert "1,000 records on the topic are not yet processed" in "\n".join(broken(certificate))
     assert "Every record" not in text(certificate)
     assert "SKIP" in again.stdout
@@ -413,12 +417,12 @@ def test_a_topic_made_again_is_not_yet_processed(on_topic: Fill, broker: Running
 def test_what_stands_before_the_first_batch_was_not_read(
     on_topic: Fill, broker: RunningBroker
 ) -> None:
-    pipe = on_topic(before=100)
-    certificate, again = pipe.certify()
+    lake = on_topic(before=100)
+    certificate, again = lake.certify()
     assert "100 records before the first batch have not been read" in "\n".join(broken(certificate))
-    assert "FAIL  " + str(pipe.settings.topic) + ": 111 records counted" in again.stdout
-    _expire(broker, str(pipe.settings.topic), 100)
-    certificate, again = pipe.certify()
+    assert "FAIL  " + str(lake.settings.topic) + ": 111 records counted" in again.stdout
+    _expire(broker, str(lake.settings.topic), 100)
+    certificate, again = lake.certify()
     assert broken(certificate) == ()
     assert "what was before is no longer on the topic" in text(certificate)
     assert again.returncode == 0, again.stdout + again.stderr
@@ -427,9 +431,9 @@ def test_what_stands_before_the_first_batch_was_not_read(
 def test_records_that_have_left_the_topic_are_not_counted(
     on_topic: Fill, broker: RunningBroker
 ) -> None:
-    pipe = on_topic()
-    _expire(broker, str(pipe.settings.topic), 3)
-    certificate, again = pipe.certify()
+    lake = on_topic()
+    _expire(broker, str(lake.settings.topic), 3)
+    certificate, again = lake.certify()
     assert broken(certificate) == ()
     assert "! records and gaps were not counted again on the topic" in text(certificate)
     assert again.returncode == 0, again.stdout + again.stderr

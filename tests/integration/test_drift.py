@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.dataset_events import compact, event
-from tests.support.pipeline import Interruption, Pipeline, StruckError, strike
+from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, fail_at
 
 from headgate.checks.certificate import broken
 from headgate.checks.drift import drift_report
@@ -185,7 +185,7 @@ def test_quarantine_refuses_every_record_that_deviates(new_pipeline: New) -> Non
     found = {code: codes.count(code) for code in set(codes)}
     assert found == {"unknown_field": 25, "missing_field": 10, "wrong_type": 5}
     assert counts(pipeline) == {**UNKNOWN, **MISSING, **RETYPED}
-    words = {letter.words for letter in pipeline.dead_letters()}
+    words = {letter.reason for letter in pipeline.dead_letters()}
     assert "the record has a field that is not declared; +total; -amount" in words
     assert not {"tip", "_extra", "_missing"} & set(columns(pipeline))
     certified(pipeline)
@@ -193,7 +193,7 @@ def test_quarantine_refuses_every_record_that_deviates(new_pipeline: New) -> Non
 
 def refuse_to_amend(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     def struck(*_: object) -> None:
-        raise StruckError("after the table has its columns")
+        raise InjectedFaultError("after the table has its columns")
 
     monkeypatch.setattr(pipeline.store, "amend", struck)
 
@@ -203,13 +203,13 @@ class SecondTime(Interruption):
 
     def at(self, point: Point) -> None:
         if point is self._at:
-            self.met += 1
-            if self.met == 2:
+            self.hits += 1
+            if self.hits == 2:
                 self._act()
 
 
 def second(point: Point) -> SecondTime:
-    return SecondTime(point, strike(point)._act)  # the same blow, later
+    return SecondTime(point, fail_at(point)._act)  # the same blow, later
 
 
 LATER = [pytest.param(where, marks=pytest.mark.slow) for where in ("before", "after", "published")]
@@ -222,14 +222,14 @@ def test_a_batch_broken_off_while_it_evolves_is_finished_right(
     pipeline = new_pipeline()
     pipeline.produce(drifting())
     faults = {
-        "before": strike(Point.AFTER_STAGING),
+        "before": fail_at(Point.AFTER_STAGING),
         "after": second(Point.AFTER_STAGING),
-        "published": strike(Point.AFTER_PUBLISH),
+        "published": fail_at(Point.AFTER_PUBLISH),
     }
     with monkeypatch.context() as patched:
         if where == "between":
             refuse_to_amend(pipeline, patched)
-        with pytest.raises(StruckError):
+        with pytest.raises(InjectedFaultError):
             pipeline.process("bronze", faults.get(where))
     assert ("tip" in columns(pipeline)) == (where != "before")
     pipeline.process("bronze")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.dataset_events import events
-from tests.support.local_stack import jvm_of
+from tests.support.local_stack import find_jvm
 from tests.support.pipeline import Pipeline
 from tests.support.streams import engine_process, newest_run, run_command, wait_until_read
 
@@ -82,7 +82,7 @@ def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
         name = f"bronze-{pipeline.name}"
         ask_for(pipeline.settings, pipeline.store, name, "streaming", {})
         wait_until_read(pipeline, 50)
-        jvm = jvm_of(running.pid)
+        jvm = find_jvm(running.pid)
         token = json.loads(announced.read_text())["connect_token"]
         assert token not in Path(f"/proc/{jvm}/cmdline").read_text()
         lose(pipeline, jvm)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows
-from tests.support.pipeline import TYPES, Pipeline, Sent, StruckError, strike
+from tests.support.oracle import expected_bronze
+from tests.support.pipeline import TYPES, InjectedFaultError, Pipeline, ProducerRecord, fail_at
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
@@ -59,10 +59,10 @@ def test_a_batch_broken_off_at_every_point_in_turn_is_one_batch(pipeline: Pipeli
     """Each run is broken off a step later than the one before, in this process."""
     produce(pipeline, 0, 300)
     for point in POINTS:
-        blow = strike(point)
-        with pytest.raises(StruckError):
+        blow = fail_at(point)
+        with pytest.raises(InjectedFaultError):
             pipeline.process("bronze", blow)
-        assert blow.met == 1, point
+        assert blow.hits == 1, point
     pipeline.process("bronze")
     check_rows(pipeline, 300, 1)
     assert [row.read for row in pipeline.ledger()] == [302]
@@ -73,10 +73,10 @@ def check_rows(pipeline: Pipeline, produced: int, batches: int) -> None:
     """Every record has its outcome once; each batch has one bad record and one tombstone."""
     sound = [record for record in pipeline.records() if record.value not in (None, BAD)]
     assert len(sound) == produced
-    assert pipeline.bronze() == bronze_rows(sound, TYPES)
+    assert pipeline.bronze() == expected_bronze(sound, TYPES)
     assert len(pipeline.dead_letters()) == batches
     assert pipeline.outcomes() == {"accepted": produced, "refused": batches, "tombstone": batches}
-    sent = {letter.header("headgate.offset") for letter in pipeline.letters_on_topic()}
+    sent = {letter.header("headgate.offset") for letter in pipeline.dead_letters_on_topic()}
     assert len(sent) == batches
 
 
@@ -88,8 +88,11 @@ def check_certificate(pipeline: Pipeline) -> None:
 
 
 def produce(pipeline: Pipeline, first: int, records: int) -> None:
-    values = [Sent(value, partition=n % 2) for n, value in enumerate(events(first, records, first))]
-    extra = [Sent(BAD, partition=0), Sent(None, b"gone", partition=0)]
+    values = [
+        ProducerRecord(value, partition=n % 2)
+        for n, value in enumerate(events(first, records, first))
+    ]
+    extra = [ProducerRecord(BAD, partition=0), ProducerRecord(None, b"gone", partition=0)]
     pipeline.produce([*values, *extra])
 
 

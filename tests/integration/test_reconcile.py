@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent
+from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 
 from headgate.checks.certificate import broken
@@ -38,12 +38,14 @@ def test_two_topics_become_verdicts_as_the_pure_function_says(pair: Pair) -> Non
 
 
 def test_what_can_take_no_part_is_a_dead_letter(pair: Pair) -> None:
-    nobody = Sent(b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}')
+    nobody = ProducerRecord(
+        b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}'
+    )
     pair.send(
         onprem("k"), cloud("k"),
-        Message("onprem", Sent(b"not json", partition=1)),
+        Message("onprem", ProducerRecord(b"not json", partition=1)),
         Message("onprem", nobody),
-        Message("cloud", Sent(None, None, partition=1)),
+        Message("cloud", ProducerRecord(None, None, partition=1)),
         onprem("k", action="TRUNCATE"),
     )  # fmt: skip
     pair.process()
@@ -62,7 +64,7 @@ def test_a_replay_in_a_later_window_changes_nothing_that_was_told(pair: Pair) ->
     pair.process()
     pair.send(onprem("k", version=1, read=4_000), cloud("k", version=1, read=5_000))
     pair.process()
-    assert pair.statuses() == pair.last_told() == {"k": "MATCH"}
+    assert pair.statuses() == pair.last_published() == {"k": "MATCH"}
     assert len(pair.sql("SELECT id FROM lake.dq.results_{t}")) == 1
     assert pair.counters() == {"duplicates": 2}
 
@@ -77,6 +79,6 @@ def test_old_news_in_a_later_window_is_not_told_whatever_its_clock_says(pair: Pa
     pair.send(onprem("k", version=ahead, read=4_000))
     pair.send(cloud("k", version=ahead, number=None, read=4_001))
     pair.process()
-    assert pair.statuses() == pair.last_told() == {"k": "MATCH"}
+    assert pair.statuses() == pair.last_published() == {"k": "MATCH"}
     told = pair.sql("SELECT dq_status FROM lake.dq.results_{t} WHERE settled")
     assert [row["dq_status"] for row in told] == ["MATCH"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.pipeline import Interruption, Pipeline, Sent, StruckError
-from tests.support.reconcile_job import EPOCH, MORNING, Message, Pair, cloud, moment, onprem
+from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, ProducerRecord
+from tests.support.reconcile_job import EPOCH, MORNING, Message, Pair, cloud, onprem, timestamp_text
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.engine.faults import Point
@@ -62,7 +62,7 @@ def test_only_a_change_of_a_verdict_is_told(pipeline: Pipeline) -> None:
         # The sides have met within the window after all: that is another verdict.
         "apart": ["LATE_MATCH", "MATCH"],
     }
-    assert pair.last_told() == pair.statuses()
+    assert pair.last_published() == pair.statuses()
     assert pair.verdicts() == pair.expected(
         Limits(timedelta(seconds=20), timedelta(seconds=10), timedelta(seconds=60))
     )
@@ -79,7 +79,7 @@ def test_a_duplicate_of_a_version_in_conflict_tells_nothing_again(pipeline: Pipe
     pair.send(onprem("gone", action="DELETE", read=5), cloud("skewed", hash_version=1, read=5))
     pair.process()
     assert pair.verdicts() == pair.expected()
-    assert pair.last_told() == pair.statuses()
+    assert pair.last_published() == pair.statuses()
     assert told(pair, "other") == ["MATCH", "MISMATCH"]
     assert told(pair, "back") == ["MISMATCH", "MATCH"]
     assert told(pair, "gone") == ["MATCH", "ZOMBIE"]
@@ -108,7 +108,7 @@ def test_a_plain_match_of_old_versions_is_not_told_where_newer_ones_stand(
     pair.send(onprem("new", version=3_900, read=4_000), cloud("new", version=3_900, read=4_001))
     pair.process()
     assert [row for row in all_told(pair) if row[0] == "k"] == before
-    assert pair.last_told() == pair.statuses() == {"k": "MISMATCH", "new": "MATCH"}
+    assert pair.last_published() == pair.statuses() == {"k": "MISMATCH", "new": "MATCH"}
     # After a repair the query knows nothing of the window amid which it begins.
     pair.send(
         onprem("r", version=4_100, read=4_200), cloud("r", version=4_100, number=2, read=4_201)
@@ -135,15 +135,15 @@ def test_old_news_behind_the_last_batch_tells_nothing(pipeline: Pipeline) -> Non
     pair.process()
     assert all_told(pair) == before
     assert verdict_counts(pair) == counted
-    assert pair.last_told() == pair.statuses() == {"k": "MATCH"}
+    assert pair.last_published() == pair.statuses() == {"k": "MATCH"}
 
 
 def test_a_record_from_the_future_waits_from_when_it_was_seen(pipeline: Pipeline) -> None:
     pair, ahead = Pair(pipeline), timedelta(minutes=50)
     stamp = round((datetime.now(UTC) + ahead - EPOCH) / timedelta(milliseconds=1))
     value = {"pk": "k", "hash_cloud": "0" * 64, "hash_version": 2}
-    value |= {"cloud_ts": moment((stamp - MORNING) / 1000)}
-    pair.send(Message("cloud", Sent(json.dumps(value).encode(), b"k", (), 0, stamp)))
+    value |= {"cloud_ts": timestamp_text((stamp - MORNING) / 1000)}
+    pair.send(Message("cloud", ProducerRecord(json.dumps(value).encode(), b"k", (), 0, stamp)))
     pair.process()
     assert pair.statuses() == {"k": "PENDING"}
     (due,) = pair.sql("SELECT unix_micros(deadline) AS at FROM lake.dq.results_{t}")
@@ -161,18 +161,18 @@ def test_more_keys_than_one_sweep_takes_are_swept_in_portions(
     pair.send(*(onprem(f"k{n}") for n in range(10)))
 
     def break_off() -> None:
-        if struck.met == 3:  # the batch, the first portion, the second
-            raise StruckError
+        if struck.hits == 3:  # the batch, the first portion, the second
+            raise InjectedFaultError
 
     struck = Interruption(Point.AFTER_PARTIALS, break_off)
-    with pytest.raises(StruckError):
+    with pytest.raises(InjectedFaultError):
         pair.process(struck)
     assert len(pipeline.store.ledger(job)) == 1
     pair.process()
     rows = pipeline.store.ledger(job)
     assert len(rows) == 3
     assert sum(row.outcomes["swept"] for row in rows) == 10
-    assert pair.last_told() == pair.statuses() == {f"k{n}": "MISSING_CLOUD" for n in range(10)}
+    assert pair.last_published() == pair.statuses() == {f"k{n}": "MISSING_CLOUD" for n in range(10)}
     before = all_told(pair)
     pair.process()
     assert all_told(pair) == before

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 from tests.support.pipeline import Pipeline
-from tests.support.reconcile_job import LANES, Pair, cuts, random_messages, without_duplicates
+from tests.support.reconcile_job import (
+    LANES,
+    Pair,
+    random_messages,
+    split_messages,
+    without_duplicates,
+)
 
 SEED = 20_260
 KEYS = 300  # of each order
@@ -45,7 +51,10 @@ def deliver(
     """
     shares = again or [0.0] * len(orders)
     groups = [random_messages(SEED, keys, share, group) for group, share in enumerate(shares)]
-    mixed = [cuts(Random(order), group, parts) for order, group in zip(orders, groups, strict=True)]
+    mixed = [
+        split_messages(Random(order), group, parts)
+        for order, group in zip(orders, groups, strict=True)
+    ]
     for part in zip(*mixed, strict=True):
         pair.send(*chain.from_iterable(part))
         pair.process()
@@ -78,7 +87,7 @@ def test_no_order_of_delivery_and_no_repetition_changes_a_verdict(
     assert by_group(others, STALE)[2:] == by_group(first, STALE)
     assert sent > 3 * len(random_messages(SEED, 60))
     for pair in (alone, shared):
-        assert pair.last_told() == pair.statuses()
+        assert pair.last_published() == pair.statuses()
 
 
 @pytest.mark.slow
@@ -91,7 +100,7 @@ def test_no_order_cut_or_restart_changes_a_verdict(
     sent = deliver(pair, orders, KEYS, runs)
     verdicts = pair.verdicts()
     assert verdicts == pair.expected()
-    assert pair.last_told() == pair.statuses()
+    assert pair.last_published() == pair.statuses()
     assert len({row[1] for row in verdicts.values()}) >= 8
     first, *others = by_group(verdicts)
     assert len(others) == len(orders) - 1
@@ -107,7 +116,7 @@ def test_what_is_said_again_changes_no_verdict(new_pipeline: Callable[..., Pipel
     sent = deliver(pair, [*AGAIN.values()], KEYS, 4, [*AGAIN])
     verdicts = pair.verdicts()
     assert verdicts == pair.expected()
-    assert pair.last_told() == pair.statuses()
+    assert pair.last_published() == pair.statuses()
     once, *twice = by_group(verdicts, STALE)
     assert twice == [once, once]
     assert sum(pair.outcomes().values()) == sent

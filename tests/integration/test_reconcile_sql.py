@@ -13,7 +13,7 @@ import pytest
 from tests.support.reconcile_messages import (
     RECORD,
     START,
-    drawn,
+    random_messages,
     states_of,
 )
 from tests.support.reconcile_sql import VIEWS, run_script
@@ -123,7 +123,7 @@ def test_s1_23_to_35_messages_of_the_documents_get_their_status(
 def test_sql_and_python_say_the_same_of_random_keys(
     session: SparkSession, script: Script, ansi: str
 ) -> None:
-    messages = drawn(Random(7), 1_200)
+    messages = random_messages(Random(7), 1_200)
     session.conf.set(ANSI, ansi)
     seen: Counter[str] = Counter()
     for minutes in (15, 240):

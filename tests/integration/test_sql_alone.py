@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from tests.support.pipeline import MORNING, SECOND, Pipeline, Sent, create_topic
-from tests.support.spark_sql import spark_sql
+from tests.support.pipeline import MORNING, SECOND, Pipeline, ProducerRecord, create_topic
+from tests.support.spark_sql import run_spark_sql
 
 from headgate.checks.lake import Lake
 from headgate.feeds.sample_file import write_sample
@@ -124,19 +124,23 @@ def alone(
         )
     write_build(plan_build(by_hand, "taxi"))
     write_build(plan_build(by_hand, "orders"))
-    said = spark_sql(by_hand, BY_HAND.format(sql=by_hand.build_dir / "sql"), folder)
+    said = run_spark_sql(by_hand, BY_HAND.format(sql=by_hand.build_dir / "sql"), folder)
     return Alone(engine, by_hand, said)
 
 
 def process_twice(pipeline: Pipeline, rows: list[bytes]) -> None:
     """Two batches, the second with newer and older versions of rows of the first."""
-    first = [Sent(value, b"k", timestamp=MORNING + n) for n, value in enumerate(rows[:600])]
-    pipeline.produce([*first, *(Sent(value) for value in BAD), Sent(None, b"gone")])
+    first = [
+        ProducerRecord(value, b"k", timestamp=MORNING + n) for n, value in enumerate(rows[:600])
+    ]
+    pipeline.produce(
+        [*first, *(ProducerRecord(value) for value in BAD), ProducerRecord(None, b"gone")]
+    )
     pipeline.process("bronze")
     pipeline.process("silver")
-    newer = [Sent(value, timestamp=MORNING + 60 * SECOND) for value in rows[:80]]
-    older = [Sent(value, timestamp=MORNING - 60 * SECOND) for value in rows[80:120]]
-    pipeline.produce([*(Sent(value) for value in rows[600:]), *newer, *older])
+    newer = [ProducerRecord(value, timestamp=MORNING + 60 * SECOND) for value in rows[:80]]
+    older = [ProducerRecord(value, timestamp=MORNING - 60 * SECOND) for value in rows[80:120]]
+    pipeline.produce([*(ProducerRecord(value) for value in rows[600:]), *newer, *older])
     pipeline.process("bronze")
     pipeline.process("silver")
 
@@ -144,7 +148,9 @@ def process_twice(pipeline: Pipeline, rows: list[bytes]) -> None:
 def process_once(pipeline: Pipeline, rows: list[bytes]) -> None:
     # Of a field that is not declared the engine makes a column, the file alone does not.
     bad = [value.replace(b"VendorID", b"customer_id") for value in BAD]
-    pipeline.produce([Sent(value, timestamp=MORNING + n) for n, value in enumerate([*rows, *bad])])
+    pipeline.produce(
+        [ProducerRecord(value, timestamp=MORNING + n) for n, value in enumerate([*rows, *bad])]
+    )
     pipeline.process("bronze")
     pipeline.process("silver")
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from tests.support.bronze_table import MOMENT, append, make_bronze, sound_row
+from tests.support.bronze_table import MOMENT, append_rows, create_bronze_table, valid_row
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows, silver_of
+from tests.support.oracle import expected_bronze, expected_silver
 from tests.support.pipeline import TYPES, Interruption, Pipeline
 
 from headgate.engine.faults import Faults, Point
@@ -66,11 +66,11 @@ class Duel:
 
     def check(self) -> None:
         records = self.pipeline.records()
-        sound = bronze_rows([r for r in records if r.value != BAD], TYPES)
+        sound = expected_bronze([r for r in records if r.value != BAD], TYPES)
         assert self.pipeline.bronze() == sound
         assert [letter.value for letter in self.pipeline.dead_letters()] == [BAD] * self.bad
         assert self.pipeline.outcomes() == {"accepted": self.sound, "refused": self.bad}
-        on_topic = self.pipeline.letters_on_topic()
+        on_topic = self.pipeline.dead_letters_on_topic()
         origins = {
             (letter.header("headgate.partition"), letter.header("headgate.offset"))
             for letter in on_topic
@@ -97,7 +97,7 @@ def duel(duels: Duel) -> Duel:
 def test_an_old_run_that_wakes_up_late_adds_nothing(duel: Duel, point: Point) -> None:
     interruption = Interruption(point, duel.process)
     duel.process(interruption)
-    assert interruption.met == 1
+    assert interruption.hits == 1
     duel.check()
 
 
@@ -155,30 +155,30 @@ def test_a_run_that_lost_its_lease_publishes_nothing(duel: Duel) -> None:
 
 
 def test_silver_merged_by_two_runs_is_merged_once(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    first = [sound_row(n, n % 3 + 1) for n in range(30)]
-    append(pipeline, first)
+    create_bronze_table(pipeline)
+    first = [valid_row(n, n % 3 + 1) for n in range(30)]
+    append_rows(pipeline, first)
     pipeline.process("silver")
     # Some keys come again, later: their rows are replaced, which an append would not do.
     again = [
         {**row, "kafka_offset": 100 + n, "kafka_timestamp": LATER}
         for n, row in enumerate(first[:15])
     ]
-    second = [*(sound_row(n, n % 3 + 1) for n in range(30, 70)), *again]
-    append(pipeline, second)
+    second = [*(valid_row(n, n % 3 + 1) for n in range(30, 70)), *again]
+    append_rows(pipeline, second)
     run = pipeline.ask_for("silver")
     interruption = Interruption(Point.AFTER_STAGING, lambda: None)
 
     def once() -> None:
-        if interruption.met == 1:
+        if interruption.hits == 1:
             pipeline.carry_out(run)
 
     interruption._act = once
     pipeline.carry_out(run, interruption)
     pipeline.store.move(run.job, run.number, RunState.FINISHED)
-    assert interruption.met == 1  # the table had moved; the other run had made the commit
+    assert interruption.hits == 1  # the table had moved; the other run had made the commit
     merged = pipeline.silver()
-    assert merged == silver_of([*first, *second]).rows
+    assert merged == expected_silver([*first, *second]).rows
     summed = pipeline.outcomes("silver")
     assert summed["kept"] == merged.total()
     assert summed["replaced"] == 15

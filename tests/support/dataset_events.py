@@ -1,4 +1,4 @@
-"""Records for the test dataset: sound ones, made from a seed."""
+"""Valid records of the test dataset, generated from a seed."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ def event(rng: Random, number: int, days: int = DAYS) -> dict[str, Any]:
 
 
 def compact(fields: dict[str, Any]) -> bytes:
-    """As our own generator writes it."""
+    """The event as compact JSON, as our generator writes it."""
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def events(seed: int, count: int, first: int = 0, days: int = DAYS) -> list[bytes]:
+    """So many encoded events, numbered from `first`."""
     rng = Random(seed)
     return [compact(event(rng, number, days)) for number in range(first, first + count)]

@@ -1,4 +1,4 @@
-"""Statements run by the spark-sql of the PySpark wheel."""
+"""Statements run by the `spark-sql` of the PySpark wheel."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from headgate.engine.java import find_java
 from headgate.settings import Settings
 
 
-def spark_sql(settings: Settings, statements: str, folder: Path) -> str:
-    """Run statements in the `spark-sql` of the PySpark wheel; everything it said."""
+def run_spark_sql(settings: Settings, statements: str, folder: Path) -> str:
+    """Run statements in a `spark-sql` process under these settings; its standard output."""
     package = find_spec("pyspark")
     assert package
     assert package.origin
@@ -39,9 +39,9 @@ def spark_sql(settings: Settings, statements: str, folder: Path) -> str:
     )
     # A statement that fails in a sourced file ends that file, but not spark-sql.
     failed = done.returncode != 0 or "SQLSTATE" in done.stderr
-    assert not failed, without_traces(done.stdout + done.stderr)
+    assert not failed, strip_stack_traces(done.stdout + done.stderr)
     return done.stdout
 
 
-def without_traces(said: str) -> str:
+def strip_stack_traces(said: str) -> str:
     return "\n".join(line for line in said.splitlines() if "\tat " not in line)

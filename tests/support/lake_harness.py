@@ -1,4 +1,4 @@
-"""A small lake whose jobs are played by hand, without Spark: tables, ledger and certificate."""
+"""A small lake of Iceberg tables and ledger rows, filled without Spark, for tests of the certificate."""
 
 from __future__ import annotations
 
@@ -40,8 +40,12 @@ surrogate_key_fields: [id]
 """
 
 
-class SmallLake:
-    """Bronze, silver and dead letters of one dataset; what the folder already has is opened."""
+class LakeHarness:
+    """A lake with bronze, silver and dead letters of one dataset, its ops store and its certificate.
+
+    Tests append rows and settle ledger rows themselves, in place of the jobs. What the folder
+    already has is opened.
+    """
 
     def __init__(self, root: Path, topic: str = "orders", bootstrap: str | None = None) -> None:
         folder = root / "datasets" / "orders"
@@ -56,9 +60,9 @@ class SmallLake:
         )
         for namespace in ("bronze", "silver", "headgate"):
             self._catalog.create_namespace_if_not_exists(namespace)
-        self.bronze = self._table("bronze.orders", rows_at([0]))
-        self.silver = self._table("silver.orders", rows_at([0]))
-        self.dead_letters = self._table("headgate.dead_letters", letters_at([0]))
+        self.bronze = self._table("bronze.orders", lake_rows([0]))
+        self.silver = self._table("silver.orders", lake_rows([0]))
+        self.dead_letters = self._table("headgate.dead_letters", dead_letter_rows([0]))
 
     def _table(self, name: str, like: pa.Table) -> Table:
         return self._catalog.create_table_if_not_exists(name, schema=like.schema)
@@ -106,7 +110,8 @@ class SmallLake:
         return recheck_certificate(self.proof, *options)
 
 
-def rows_at(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
+def lake_rows(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
+    """Rows with these Kafka offsets."""
     return pa.table(
         {
             "id": pa.array([None if n % 7 == 0 else n for n in offsets], pa.int64()),
@@ -118,42 +123,50 @@ def rows_at(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
     )
 
 
-def letters_at(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
-    names = [{"ingestion_ts": "refused_at"}.get(name, name) for name in rows_at([]).column_names]
-    letters = rows_at(offsets, at).rename_columns(names)
+def dead_letter_rows(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:
+    """Dead letters of these Kafka offsets."""
+    names = [{"ingestion_ts": "refused_at"}.get(name, name) for name in lake_rows([]).column_names]
+    letters = lake_rows(offsets, at).rename_columns(names)
     return letters.append_column("job", pa.array(["bronze-orders"] * len(offsets)))
 
 
-def job_marker(job: str) -> Mapping[str, str]:
+def commit_metadata(job: str) -> Mapping[str, str]:
+    """The snapshot properties by which a commit names its job."""
     return {"headgate.job": job}
 
 
-def fill(pipe: SmallLake, topic_id: str = "t1", first: int = 0) -> SmallLake:
+def fill_lake(lake: LakeHarness, topic_id: str = "t1", first: int = 0) -> LakeHarness:
     """Twelve offsets: nine rows, one dead letter, one tombstone, one gap; silver keeps seven."""
     rows = [first + n for n in range(9)]
-    pipe.bronze.append(rows_at(rows), snapshot_properties=dict(job_marker("bronze-orders")))
-    letters = letters_at([first + 9])
-    pipe.dead_letters.append(letters, snapshot_properties=dict(job_marker("bronze-orders")))
-    pipe.silver.append(rows_at(rows[:7]), snapshot_properties=dict(job_marker("silver-orders")))
-    source = f"kafka:{pipe.settings.topic}"
+    lake.bronze.append(lake_rows(rows), snapshot_properties=dict(commit_metadata("bronze-orders")))
+    letters = dead_letter_rows([first + 9])
+    lake.dead_letters.append(letters, snapshot_properties=dict(commit_metadata("bronze-orders")))
+    lake.silver.append(
+        lake_rows(rows[:7]), snapshot_properties=dict(commit_metadata("silver-orders"))
+    )
+    source = f"kafka:{lake.settings.topic}"
     range_ = Range(source, topic_id, {"0": first}, {"0": first + 12})
-    pipe.settle("bronze-orders", range_, pipe.bronze, gaps=1, accepted=9, refused=1, tombstone=1)
-    snapshot = pipe.bronze.current_snapshot()
+    lake.settle("bronze-orders", range_, lake.bronze, gaps=1, accepted=9, refused=1, tombstone=1)
+    snapshot = lake.bronze.current_snapshot()
     assert snapshot is not None
     table = Range("table:bronze.orders", "u1", {}, {"snapshot": snapshot.snapshot_id})
-    pipe.settle("silver-orders", table, pipe.silver, kept=7, duplicate=1, filtered=1)
-    return pipe
+    lake.settle("silver-orders", table, lake.silver, kept=7, duplicate=1, filtered=1)
+    return lake
 
 
-def fill_again(pipe: SmallLake) -> None:
+def fill_second_batch(lake: LakeHarness) -> None:
     """Twelve more offsets: four rows, seven dead letters, a gap; silver keeps all four."""
     rows = [12, 13, 14, 15]
-    pipe.bronze.append(rows_at(rows, LATER), snapshot_properties=dict(job_marker("bronze-orders")))
-    letters = letters_at(range(16, 23), LATER)
-    pipe.dead_letters.append(letters, snapshot_properties=dict(job_marker("bronze-orders")))
-    pipe.silver.append(rows_at(rows, LATER), snapshot_properties=dict(job_marker("silver-orders")))
-    before, now = (snapshot.snapshot_id for snapshot in pipe.bronze.snapshots()[-2:])
+    lake.bronze.append(
+        lake_rows(rows, LATER), snapshot_properties=dict(commit_metadata("bronze-orders"))
+    )
+    letters = dead_letter_rows(range(16, 23), LATER)
+    lake.dead_letters.append(letters, snapshot_properties=dict(commit_metadata("bronze-orders")))
+    lake.silver.append(
+        lake_rows(rows, LATER), snapshot_properties=dict(commit_metadata("silver-orders"))
+    )
+    before, now = (snapshot.snapshot_id for snapshot in lake.bronze.snapshots()[-2:])
     range_ = Range("kafka:orders", "t1", {"0": 12}, {"0": 24})
-    pipe.settle("bronze-orders", range_, pipe.bronze, gaps=1, at=LATER, accepted=4, refused=7)
+    lake.settle("bronze-orders", range_, lake.bronze, gaps=1, at=LATER, accepted=4, refused=7)
     table = Range("table:bronze.orders", "u1", {"snapshot": before}, {"snapshot": now})
-    pipe.settle("silver-orders", table, pipe.silver, at=LATER, kept=4)
+    lake.settle("silver-orders", table, lake.silver, at=LATER, kept=4)
