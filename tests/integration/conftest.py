@@ -188,12 +188,18 @@ def pipeline(new_pipeline: Callable[..., Pipeline]) -> Pipeline:
 
 
 @pytest.fixture(scope="module")
-def module_pipeline(
+def new_module_pipeline(
     spark: SparkSession,
     broker: RunningBroker,
     lake_home: Path,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Pipeline]:
-    """One pipeline for the tests of a file that take turns on it."""
+) -> Iterator[Callable[..., Pipeline]]:
+    """Makes pipelines that the tests of one file share."""
     with make_pipelines(spark, broker, lake_home, tmp_path_factory.mktemp("pipelines")) as make:
-        yield make()
+        yield make
+
+
+@pytest.fixture(scope="module")
+def module_pipeline(new_module_pipeline: Callable[..., Pipeline]) -> Pipeline:
+    """One pipeline for the tests of a file that take turns on it."""
+    return new_module_pipeline()

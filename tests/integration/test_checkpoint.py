@@ -164,20 +164,25 @@ def test_damage_is_refused_in_words_and_repaired_without_loss_or_repetition(
         assert refused.value.fix.startswith(f"headgate job repair bronze-{pipeline.name}"), words
         assert pipeline.bronze() == before, words
         assert repair(pipeline) == ends, words
+    # And by a run of the job, as the command asks for it.
+    shutil.rmtree(pipeline.checkpoint)
+    with pytest.raises(BatchRefusedError, match="is lost"):
+        pipeline.process("bronze")
+    assert "goes on at" in pipeline.process("bronze", form="repair").progress.words
     pipeline.process("bronze")
     assert pipeline.bronze() == expected(pipeline)
     assert pipeline.outcomes() == {"accepted": 250}
 
 
-@pytest.mark.parametrize("damage", [_last_commit_lost, _sources_lost])
-def test_damage_that_loses_nothing_is_passed_over(pipeline: Pipeline, damage: Damage) -> None:
+def test_damage_that_loses_nothing_is_passed_over(pipeline: Pipeline) -> None:
     pipeline.produce(events(1, 20))
     pipeline.process("bronze")
-    damage(pipeline.checkpoint)
-    pipeline.produce(events(2, 20, 20))
-    pipeline.process("bronze")
-    assert pipeline.bronze() == expected(pipeline)
-    assert len(pipeline.ledger()) == 2
+    for batches, damage in enumerate((_last_commit_lost, _sources_lost), 2):
+        damage(pipeline.checkpoint)
+        pipeline.produce(events(batches, 20, 20 * batches))
+        pipeline.process("bronze")
+        assert pipeline.bronze() == expected(pipeline), damage.__name__
+        assert len(pipeline.ledger()) == batches, damage.__name__
 
 
 @pytest.mark.parametrize(

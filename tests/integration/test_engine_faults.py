@@ -21,6 +21,7 @@ from tests.support.streams import engine_process, newest_run, run_command, wait_
 from headgate.engine.lease import active_engine
 from headgate.errors import DriverLostError
 from headgate.jobs.host import ENGINE_FILE
+from headgate.jobs.requests import ask_for
 from headgate.local.process import wait_until
 from headgate.store.model import RunState
 
@@ -78,7 +79,8 @@ def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
     pipeline.produce(events(1, 50))
     announced = pipeline.settings.home / ENGINE_FILE
     with engine_process(pipeline) as running:
-        run_command(pipeline, "job", "start", "bronze")
+        name = f"bronze-{pipeline.name}"
+        ask_for(pipeline.settings, pipeline.store, name, "streaming", {})
         wait_until_read(pipeline, 50)
         jvm = find_jvm(running.pid)
         token = json.loads(announced.read_text())["connect_token"]

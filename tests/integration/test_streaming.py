@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from random import Random
@@ -26,7 +25,7 @@ from headgate.checks.certificate import broken
 from headgate.checks.lag import measure, refuse_too_many_letters, report
 from headgate.engine.expiry import ExpiredError
 from headgate.engine.faults import Point
-from headgate.errors import BatchRefusedError, DifferenceError, UsageError
+from headgate.errors import DifferenceError, UsageError
 from headgate.jobs.rebuild import rebuild_on
 from headgate.local.process import wait_until
 from headgate.store.ops import OpsStore
@@ -61,12 +60,12 @@ def test_switching_between_batch_and_streaming_equals_one_batch_run(pipeline: Pi
     rng, sent = Random(4), 0
     bounded = {"max_offsets_per_batch": 40, "trigger_seconds": 0.5}
     pipeline.settings = pipeline.settings.model_copy(update=bounded)
-    for turn in range(3):
+    for turn in range(2):
         burst = rng.randrange(30, 80)
         bad = [b"not a record", ProducerRecord(None, b"gone")]
         pipeline.produce([*events(turn, burst, sent), *bad])
         sent += burst + len(bad)
-        if turn % 2:
+        if turn == 0:
             pipeline.process("bronze")
         else:
             with stream_job(pipeline, "bronze") as stream:
@@ -74,7 +73,7 @@ def test_switching_between_batch_and_streaming_equals_one_batch_run(pipeline: Pi
     pipeline.process("bronze")
     whole = [r for r in pipeline.records() if r.value not in (None, b"not a record")]
     assert pipeline.bronze() == expected_bronze(whole, TYPES)
-    assert pipeline.outcomes() == {"accepted": sent - 6, "refused": 3, "tombstone": 3}
+    assert pipeline.outcomes() == {"accepted": sent - 4, "refused": 2, "tombstone": 2}
     assert all(row.span <= 40 for row in pipeline.ledger())
     assert group_offsets(pipeline) == pipeline.store.coverage(f"bronze-{pipeline.name}")
 
@@ -99,6 +98,30 @@ def test_records_that_expire_while_the_stream_is_stopped_are_refused_then_accept
     pipeline.process("bronze")
     assert pipeline.bronze().total() == 80 - 8
     assert group_offsets(pipeline) == {"0": 40, "1": 40}
+    check_certificate_of_expired(pipeline)
+    with OpsStore.open(f"sqlite:///{pipeline.settings.root}/again.db") as again:
+        rebuild_on(pipeline.session, pipeline.settings, again)
+        rows = again.ledger(f"bronze-{pipeline.name}")
+    assert [(row.read, row.gaps, row.is_accepted_gap) for row in rows] == [
+        (40, 0, False),
+        (0, 8, True),
+        (32, 0, False),
+    ]
+
+
+def check_certificate_of_expired(pipeline: Pipeline) -> None:
+    """The certificate names what expired, and the script agrees."""
+    pipeline.process("silver")
+    certificate = pipeline.certify()
+    lines = {line.name: line for line in certificate.accounts[0].lines}
+    assert certificate.holds, broken(certificate)
+    assert "8 records expired" in lines["expired"].words
+    assert "partition 0: 20 to 24, partition 1: 20 to 22, accepted by ann at 20" in (
+        lines["expired"].detail
+    )
+    checked = pipeline.recheck()
+    assert checked.returncode == 0, checked.stdout
+    assert "PASS  8 records expired unread" in checked.stdout
 
 
 def test_records_that_expire_under_a_running_stream_end_it_in_words(pipeline: Pipeline) -> None:
@@ -169,41 +192,3 @@ def test_lag_is_told_in_records_and_in_seconds_without_spark(
         refuse_too_many_letters(found)
     pipeline.process("bronze")
     assert measure(pipeline.settings, pipeline.store, pipeline.name).records == 0
-
-
-def test_a_lost_checkpoint_is_mended_by_a_run_of_the_job(pipeline: Pipeline) -> None:
-    pipeline.produce(events(1, 20))
-    pipeline.process("bronze")
-    shutil.rmtree(pipeline.checkpoint)
-    pipeline.produce(events(2, 20, 20))
-    with pytest.raises(BatchRefusedError, match="is lost"):
-        pipeline.process("bronze")
-    assert "goes on at" in pipeline.process("bronze", form="repair").progress.words
-    pipeline.process("bronze")
-    assert pipeline.bronze() == expected_bronze(pipeline.records(), TYPES)
-
-
-def test_the_certificate_names_what_expired_and_the_script_agrees(pipeline: Pipeline) -> None:
-    pipeline.produce(ProducerRecord(value, partition=0) for value in events(1, 30))
-    pipeline.process("bronze")
-    pipeline.produce(ProducerRecord(value, partition=0) for value in events(2, 30, 30))
-    delete_records_before(pipeline, {0: 45})
-    pipeline.process("bronze", form="accept-gap", by="ann")
-    pipeline.process("bronze")
-    pipeline.process("silver")
-    certificate = pipeline.certify()
-    lines = {line.name: line for line in certificate.accounts[0].lines}
-    assert certificate.holds, broken(certificate)
-    assert "15 records expired" in lines["expired"].words
-    assert "partition 0: 30 to 44, accepted by ann at 20" in lines["expired"].detail
-    checked = pipeline.recheck()
-    assert checked.returncode == 0, checked.stdout
-    assert "PASS  15 records expired unread" in checked.stdout
-    with OpsStore.open(f"sqlite:///{pipeline.settings.root}/again.db") as again:
-        rebuild_on(pipeline.session, pipeline.settings, again)
-        rows = again.ledger(f"bronze-{pipeline.name}")
-    assert [(row.read, row.gaps, row.is_accepted_gap) for row in rows] == [
-        (30, 0, False),
-        (0, 15, True),
-        (15, 0, False),
-    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
+from tests.support.recheck import recheck_certificate
 
 from headgate.checks.certificate import Certificate, run_certification, write
 from headgate.settings import Settings
 from headgate.store.model import Intent, LedgerRow, Range
 from headgate.store.ops import OpsStore
 
-ROOT = Path(__file__).parents[2]
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
 MANIFEST = """
@@ -44,28 +43,29 @@ surrogate_key_fields: [id]
 class LakeHarness:
     """A lake with bronze, silver and dead letters of one dataset, its ops store and its certificate.
 
-    Tests append rows and settle ledger rows themselves, in place of the jobs.
+    Tests append rows and settle ledger rows themselves, in place of the jobs. What the folder
+    already has is opened.
     """
 
     def __init__(self, root: Path, topic: str = "orders", bootstrap: str | None = None) -> None:
         folder = root / "datasets" / "orders"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "dataset.yml").write_text(MANIFEST)
         self.settings = Settings(root=root, topic=topic, bootstrap_servers=bootstrap)
         home = self.settings.home
-        home.mkdir()
+        home.mkdir(exist_ok=True)
         self.catalog_file = home / "catalog.db"
         self._catalog = SqlCatalog(
             "lake", uri=f"sqlite:///{self.catalog_file}", warehouse=self.settings.warehouse
         )
         for namespace in ("bronze", "silver", "headgate"):
-            self._catalog.create_namespace(namespace)
+            self._catalog.create_namespace_if_not_exists(namespace)
         self.bronze = self._table("bronze.orders", lake_rows([0]))
         self.silver = self._table("silver.orders", lake_rows([0]))
         self.dead_letters = self._table("headgate.dead_letters", dead_letter_rows([0]))
 
     def _table(self, name: str, like: pa.Table) -> Table:
-        return self._catalog.create_table(name, schema=like.schema)
+        return self._catalog.create_table_if_not_exists(name, schema=like.schema)
 
     def drop(self, name: str) -> None:
         self._catalog.drop_table(name)
@@ -105,11 +105,9 @@ class LakeHarness:
         return self.settings.home / "certificates" / "proof.json"
 
     def recheck(self, *options: str) -> subprocess.CompletedProcess[str]:
-        script = str(ROOT / "scripts" / "recheck_certificate.py")
         if self.settings.bootstrap_servers:
             options += ("--bootstrap", self.settings.bootstrap_servers)
-        command = [sys.executable, script, str(self.proof), *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return recheck_certificate(self.proof, *options)
 
 
 def lake_rows(offsets: Sequence[int], at: datetime = NOW) -> pa.Table:

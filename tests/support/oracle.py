@@ -42,6 +42,8 @@ def read_topic(bootstrap: str, topic: str) -> list[Record]:
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
             "fetch.message.max.bytes": 20_000_000,
+            # So long the broker waits at the end of a partition before it says that it is one.
+            "fetch.wait.max.ms": 20,
             "log_level": 0,
         }
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.oracle import Record, read_topic
+from tests.support.recheck import recheck_certificate
 
 from headgate.axes import NAMES
 from headgate.engine.faults import VARIABLE, Faults, Point
@@ -231,10 +232,8 @@ class Pipeline:
 
     def recheck(self) -> subprocess.CompletedProcess[str]:
         """Run the re-check script, which imports nothing of ours, over the last certificate."""
-        script = ROOT / "scripts" / "recheck_certificate.py"
         catalog = str(self.settings.catalog_uri).removeprefix("jdbc:sqlite:")
-        command = [sys.executable, str(script), str(self.certificate_file), "--catalog", catalog]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return recheck_certificate(self.certificate_file, "--catalog", catalog)
 
 
 class Interruption(Faults):

@@ -7,6 +7,8 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.support.pipeline import JVM
+
 from headgate.engine.java import find_java
 from headgate.settings import Settings
 
@@ -27,6 +29,7 @@ def run_spark_sql(settings: Settings, statements: str, folder: Path) -> str:
             "SPARK_HOME": str(home),
             "JAVA_HOME": str(find_java().home),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SUBMIT_OPTS": str(JVM["spark_java_options"]),
         },
         cwd=folder,
         capture_output=True,
