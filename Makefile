@@ -26,12 +26,12 @@ DEV := .venv/.dev
 PREPARED := .venv/.prepared
 N ?= 20
 TABLE ?= customer
-# Two broker-and-Spark pairs at once; each file of tests stays in one of them. Files are taken in the
-# order given, so that the long ones do not come last and leave a worker idle.
+# Two broker-and-Spark pairs at once; tests/conftest.py groups the files that share servers, each other
+# file stays in one of them. Groups are taken in order, so that the longest does not come last.
 WORKERS ?= 2
 JUNIT = build/tests/junit.xml
 TIMED = -p tests.support.durations --junitxml $(JUNIT) --durations 20
-SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
 
 ##@ Start here
@@ -261,7 +261,7 @@ docs: $(READY) ## write the generated reference pages
 test: $(DEV) $(PREPARED) ## everything quick: unit and integration
 	$(PYTEST) $(SIDE_BY_SIDE) $(TIMED) tests/integration tests/unit -m "not slow"
 
-test-durations: test ## run the quick tests and write where their time goes
+test-durations: $(DEV) test ## run the quick tests and write where their time goes
 	$(BIN)/python tools/test_durations.py $(JUNIT)
 
 test-unit: $(DEV) ## unit tests alone, two minutes
@@ -288,8 +288,8 @@ reconcile-faults: $(PREPARED) ## reconcile while Cassandra, Connect, Kafka and e
 filter-faults: $(PREPARED) ## post events while every part is killed in turn, and account for each
 	$(HG) bench filter-faults
 
-bench: $(PREPARED) ## the goals' table
-	$(HG) bench run
+bench: $(PREPARED) ## measure all speed goals, or GOAL=P6; goes on where it was broken off
+	$(HG) bench run $(GOAL)
 
 bench-peers: $(DEV) $(PREPARED) ## ours beside DQX, sparkdq, cuallee, Soda, Great Expectations and datacompy
 	$(HG) bench peers

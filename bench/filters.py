@@ -1,47 +1,92 @@
-"""P5 and P14: routing through many filters, and a dry run of one in Python.
-
-    python bench/filters.py --goal P5 [--rows N] [--repeat N]
-
-P5: events as Debezium writes them are read from Parquet, routed through 10 and through 1,000 equality
-filters (each event matches one filter in 1,000) and written to Spark's no-op sink; the ratio of the
-CPU seconds counts. P14: 100,000 recorded events are read and judged by the Python twin, as a dry run
-does it. Of every form the best of the repeats counts; the forms take turns.
-"""
+"""P5 and P14: routing through many filters, and a dry run of one in Python."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from rig import Cost, measured, rig
 
+from bench.session import open_session
+from bench.timing import best_cpu, measure_in_turns
+from headgate.checks.goals import Figure, Measurement
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter
 from headgate.compile.filters.routing import router_script
 from headgate.compile.filters.twin import Event, event_of, matcher
 from headgate.spec.filter_loader import parse_filter
 
-GOALS = ("P5", "P14")
-FEW, MANY = 10, 1_000
-RATIO, SECONDS = 1.5, 5.0
-DRY_RUN = 100_000
+DEALERS = 1_000
+DRY_RUN_ROWS, DRY_RUN_SECONDS = 100_000, 5.0
 
 
-def dealer(number: int) -> str:
+def measure_routing(
+    rows: int = 200_000, repeat: int = 3, few: int = 10, many: int = DEALERS
+) -> Measurement:
+    """P5: events as Debezium writes them, from Parquet through equality filters to a no-op sink.
+
+    Each event matches one of 1,000 filters. Binding the filters is not part of the figure: the
+    router does that once for all batches.
+    """
+    with open_session() as bench:
+        file = write_records(bench.folder, rows)
+        bench.spark.read.parquet(str(file)).createOrReplaceTempView("router_source")
+        forms = {str(count): prepare_routing(bench.spark, count) for count in (few, many)}
+        cpu = best_cpu(measure_in_turns(forms, repeat))
+    what = f"{rows:,} events through {many:,} equality filters, CPU of {few}"
+    figure = Figure.of_ratio(what, cpu[str(many)], cpu[str(few)], 1.5)
+    return Measurement(figures=(figure,))
+
+
+def prepare_routing(spark: SparkSession, count: int) -> Callable[[], None]:
+    """Bind so many filters; the function routes all records through them."""
+    script = router_script([compile_equality_filter(number) for number in range(count)])
+    keys = spark.createDataFrame([tuple(key) for key in script.keys], script.schema)
+    keys.createOrReplaceTempView("router_keys")
+    for view in script.views:
+        spark.sql(view)
+    # The frame keeps its plan when the views are replaced by those of other filters.
+    routed = spark.table("router_routed")
+    return lambda: routed.write.format("noop").mode("overwrite").save()
+
+
+def measure_dry_run(rows: int = DRY_RUN_ROWS, repeat: int = 3) -> Measurement:
+    """P14: recorded events judged by the reference evaluator, as a dry run does it.
+
+    Reading them from Kafka is not part of the figure.
+    """
+    values = list(make_records(rows))
+    seconds, matched = min(dry_run(values, compile_equality_filter(7)) for _ in range(repeat))
+    figure = Figure(
+        what=f"a filter over {rows:,} recorded events in Python",
+        value=round(seconds, 2),
+        unit="s",
+        target=DRY_RUN_SECONDS * rows / DRY_RUN_ROWS,
+    )
+    return Measurement(figures=(figure,), details={"matched": matched})
+
+
+def dry_run(values: list[bytes], compiled: CompiledFilter) -> tuple[float, int]:
+    """Seconds taken and events matched."""
+    begun = time.perf_counter()
+    takes = matcher(compiled)
+    matched = 0
+    for value in values:
+        event = event_of(value)
+        matched += isinstance(event, Event) and takes(event)
+    return time.perf_counter() - begun, matched
+
+
+def dealer_id(number: int) -> str:
     return f"DEALER-{number:04}"
 
 
-def equality_filter(number: int) -> CompiledFilter:
+def compile_equality_filter(number: int) -> CompiledFilter:
     return compile_filter(
         parse_filter(
             {
@@ -54,7 +99,7 @@ def equality_filter(number: int) -> CompiledFilter:
                     {
                         "field": "header_data.dealerId",
                         "operator": "equals",
-                        "value": dealer(number),
+                        "value": dealer_id(number),
                     },
                 ],
                 "enabled": True,
@@ -63,18 +108,18 @@ def equality_filter(number: int) -> CompiledFilter:
     )
 
 
-def records(rows: int) -> Iterator[bytes]:
-    """Events of `MANY` dealers, as Debezium writes them."""
-    rng = Random(5)
+def make_records(rows: int) -> Iterator[bytes]:
+    """Events of 1,000 dealers, as Debezium writes them."""
+    random = Random(5)
     for number in range(rows):
         header = {
             "uuid": f"event-{number}",
             "carId": f"CAR-2025-{number % 977:03}",
-            "dealerId": dealer(rng.randrange(MANY)),
-            "amountPaid": round(rng.uniform(50, 2_000), 2),
+            "dealerId": dealer_id(random.randrange(DEALERS)),
+            "amountPaid": round(random.uniform(50, 2_000), 2),
             "dealerName": "Tesla Service Center - San Francisco",
             "serviceDate": "2025-01-15T10:00:00Z",
-            "mileageAtService": rng.randrange(200_000),
+            "mileageAtService": random.randrange(200_000),
         }
         event = {
             "id": f"event-{number}",
@@ -94,7 +139,7 @@ def write_records(folder: Path, rows: int) -> Path:
     file = folder / "records.parquet"
     table = pa.table(
         {
-            "value": pa.array(records(rows), pa.binary()),
+            "value": pa.array(make_records(rows), pa.binary()),
             "partition": pa.array([0] * rows, pa.int32()),
             "offset": pa.array(range(rows), pa.int64()),
             "timestamp": pa.nulls(rows, pa.timestamp("us", "UTC")),
@@ -102,77 +147,3 @@ def write_records(folder: Path, rows: int) -> Path:
     )
     pq.write_table(table, file, row_group_size=max(rows // 8, 1))
     return file
-
-
-def bind(session: SparkSession, filters: list[CompiledFilter]) -> None:
-    script = router_script(filters)
-    keys = session.createDataFrame([tuple(key) for key in script.keys], script.schema)
-    keys.createOrReplaceTempView("router_keys")
-    for view in script.views:
-        session.sql(view)
-
-
-def routed(session: SparkSession, filters: list[CompiledFilter]) -> Cost:
-    """One batch: what the router does anew for each is measured, binding the set is not."""
-    bind(session, filters)
-    frame = session.table("router_routed").write.format("noop").mode("overwrite")
-    return measured(frame.save)
-
-
-def routing(rows: int, repeat: int) -> dict[str, Any]:
-    sets = {f"{n} filters": [equality_filter(at) for at in range(n)] for n in (FEW, MANY)}
-    with rig("127.0.0.1:1") as bench, tempfile.TemporaryDirectory() as folder:
-        file = write_records(Path(folder), rows)
-        bench.session.read.parquet(str(file)).createOrReplaceTempView("router_source")
-        for filters in sets.values():
-            routed(bench.session, filters)  # compiles it, and warms the JVM up
-        runs = [
-            {name: routed(bench.session, filters) for name, filters in sets.items()}
-            for _ in range(repeat)
-        ]
-    best = {name: min((run[name] for run in runs), key=lambda c: c.cpu_seconds) for name in sets}
-    ratio = best[f"{MANY} filters"].cpu_seconds / best[f"{FEW} filters"].cpu_seconds
-    line = {
-        "what": f"{MANY:,} equality filters against {FEW}, {rows:,} events",
-        "figure": round(ratio, 2),
-        "unit": "×",
-        "limit": RATIO,
-    }
-    return {"lines": [line], "details": {name: vars(cost) for name, cost in best.items()}}
-
-
-def dry_run(values: list[bytes], compiled: CompiledFilter) -> tuple[float, int]:
-    begun, takes, matched = time.perf_counter(), matcher(compiled), 0
-    for value in values:
-        event = event_of(value)
-        matched += isinstance(event, Event) and takes(event)
-    return time.perf_counter() - begun, matched
-
-
-def dry_running(rows: int, repeat: int) -> dict[str, Any]:
-    values = list(records(rows))
-    runs = [dry_run(values, equality_filter(7)) for _ in range(repeat)]
-    seconds, matched = min(runs)
-    line = {
-        "what": f"a filter over {rows:,} recorded events in Python",
-        "figure": round(seconds, 2),
-        "unit": "s",
-        "limit": SECONDS * rows / DRY_RUN,
-    }
-    return {"lines": [line], "details": {"matched": matched}}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--goal", choices=GOALS, required=True)
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--repeat", type=int, default=3)
-    given = parser.parse_args()
-    measure = routing if given.goal == "P5" else dry_running
-    rows = given.rows or (200_000 if given.goal == "P5" else DRY_RUN)
-    report = {"goal": given.goal, "rows": rows, **measure(rows, given.repeat)}
-    sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
-
-
-if __name__ == "__main__":
-    main()

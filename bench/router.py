@@ -1,28 +1,28 @@
-"""P13: an approved revision live, and a rollback, beside 500 filters on one query: python bench/router.py BOOTSTRAP
+"""P13: an approved revision live, and a rollback, beside 500 filters on one query.
 
-What is measured is what a person waits for: from the order to deploy until the control plane calls it
-deployed, which it does when the router has recorded the cutover. Every other round the topic is idle;
-in between events come at a steady rate. The router runs as a stream, as the engine runs it, and the
-reconciler steps as often as under `headgate serve`.
+The figure is what a person waits for: from the order to deploy until the control plane calls it
+deployed, which it does when the router has recorded the cutover. Every other round the topic is
+idle; in between events come at a steady rate. The router runs as a stream, as the engine runs it,
+and the reconciler steps as often as under `headgate serve`.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Any
 
 import orjson
 from confluent_kafka import Producer
-from rig import Rig, rig
 
+from bench.session import BenchSession, open_session
+from bench.timing import report_progress
 from headgate.api.server import RECONCILE_EVERY
+from headgate.checks.goals import Figure, Measurement
 from headgate.control.deploying import Reconciler
 from headgate.control.identity.model import Identity
 from headgate.control.service import FilterService
@@ -30,20 +30,118 @@ from headgate.control.targets.engine import EngineTarget
 from headgate.engine.context import RunContext
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.jobs.registry import JOBS
-from headgate.jobs.requests import ask_for
-from headgate.store.control_model import OperationState
+from headgate.store.control_model import Operation, OperationState
 from headgate.store.ops import OpsStore
 from headgate.store.routing_model import Standing
 
-GOAL = 10.0
+TARGET_SECONDS = 10.0
 SOURCE, OUTPUTS = "raw-event-headers", 5
-ANN = Identity("ann", frozenset({"author", "deployer"}))
-BOB = Identity("bob", frozenset({"approver"}))
-PER_SECOND = 100
-LONGEST = 120.0
+AUTHOR = Identity("ann", frozenset({"author", "deployer"}))
+APPROVER = Identity("bob", frozenset({"approver"}))
+EVENTS_PER_SECOND = 100
+MAX_WAIT_SECONDS = 120.0
 
 
-def document(number: int, change: int = 0) -> dict[str, Any]:
+def measure_deployments(bootstrap: str, filters: int = 500, rounds: int = 20) -> Measurement:
+    with open_session(bootstrap) as bench:
+        Topics(bootstrap).create([TopicSpec(SOURCE, 3, 1)])
+        with OpsStore.open(f"sqlite:///{bench.folder}/router.db") as store:
+            seconds, details = run_rounds(bench, store, filters, rounds)
+    figures = tuple(
+        Figure(
+            what=f"{order} to live, p95 of {rounds}, beside {filters} filters",
+            value=round(percentile_95(times), 2),
+            unit="s",
+            target=TARGET_SECONDS,
+        )
+        for order, times in seconds.items()
+    )
+    return Measurement(figures=figures, details=details)
+
+
+def run_rounds(
+    bench: BenchSession, store: OpsStore, filters: int, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, object]]:
+    """Deploy all filters, then a new revision of one and its rollback, again and again."""
+    targets = {"engine": EngineTarget(store.routing)}
+    service = FilterService(store, None, targets, deadline=timedelta(minutes=10))
+    for number in range(filters):
+        record = service.create(AUTHOR, make_filter(number))
+        service.approve(APPROVER, record.id, record.revision)
+        service.deploy(AUTHOR, record.id)
+    traffic = Traffic(bench.bootstrap)
+    with run_router(bench, store) as context, run_reconciler(Reconciler(store, None, targets)):
+        wait_until_live(store, filters)
+        traffic.on.set()
+        wait_for(lambda: len(store.ledger(context.run.job)) > 3, "the first batches")
+        seconds = time_orders(service, traffic, rounds)
+        traffic.end()
+        wait_for(
+            lambda: sum(row.read for row in store.ledger(context.run.job)) == traffic.sent,
+            "every event judged",
+        )
+        if store.run(context.run.job, context.run.number).restarts:
+            raise SystemExit("the query was restarted meanwhile")
+    batches = [
+        (row.committed_at - row.batch_time).total_seconds() for row in store.ledger(context.run.job)
+    ]
+    return seconds, {
+        "events": traffic.sent,
+        "batches": len(batches),
+        "batch_seconds_median": round(median(batches), 2),
+        "worst_seconds": {order: round(max(times), 2) for order, times in seconds.items()},
+    }
+
+
+def wait_until_live(store: OpsStore, filters: int) -> None:
+    def count_live() -> int:
+        return sum(seen.standing is Standing.LIVE for seen in store.routing.seen())
+
+    running = (OperationState.RUNNING,)
+    wait_for(lambda: count_live() == filters, "all filters live")
+    wait_for(lambda: not store.control.operations(states=running), "all filters deployed")
+
+
+def time_orders(service: FilterService, traffic: Traffic, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each deployment and rollback; every other round while events come."""
+    seconds: dict[str, list[float]] = {"deploy": [], "rollback": []}
+    for number in range(1, rounds + 1):
+        report_progress(f"round {number} of {rounds}")
+        traffic.on.set() if number % 2 else traffic.on.clear()
+        record = service.get(make_filter(0)["id"])
+        record = service.update(AUTHOR, record.id, make_filter(0, number), record.etag)
+        service.approve(APPROVER, record.id, record.revision)
+        seconds["deploy"].append(time_order(service, service.deploy(AUTHOR, record.id)))
+        seconds["rollback"].append(time_order(service, service.rollback(AUTHOR, record.id)))
+    return seconds
+
+
+def time_order(service: FilterService, operation: Operation) -> float:
+    """Seconds from the order, which was given just now, to its success."""
+    begun = time.perf_counter()
+    wait_for(
+        lambda: service.operation(operation.id).state is not OperationState.RUNNING, operation.kind
+    )
+    done = service.operation(operation.id)
+    if done.state is not OperationState.SUCCEEDED:
+        raise SystemExit(f"{operation.kind}: {done}")
+    return time.perf_counter() - begun
+
+
+def percentile_95(times: list[float]) -> float:
+    return quantiles(times, n=20, method="inclusive")[-1] if len(times) > 1 else times[0]
+
+
+def wait_for(is_done: Callable[[], bool], what: str) -> None:
+    report_progress(f"waiting: {what}")
+    end = time.monotonic() + MAX_WAIT_SECONDS
+    while not is_done():
+        if time.monotonic() > end:
+            raise SystemExit(f"{what}: not within {MAX_WAIT_SECONDS:g} s")
+        time.sleep(0.02)
+
+
+def make_filter(number: int, change: int = 0) -> dict[str, Any]:
     name = f"dealer-{number:04d}"
     return {
         "id": name,
@@ -61,7 +159,7 @@ def document(number: int, change: int = 0) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def event(number: int) -> bytes:
+def make_event(number: int) -> bytes:
     header = {"dealerId": f"DEALER-{number % 500:04d}", "carId": f"CAR-{number}", "round": number}
     return orjson.dumps(
         {
@@ -83,7 +181,8 @@ class Traffic:
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
-        self.on, self.sent = threading.Event(), 0
+        self.on = threading.Event()
+        self.sent = 0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -91,8 +190,10 @@ class Traffic:
     def _run(self) -> None:
         while not self._end.wait(0.1):
             if self.on.is_set():
-                for _ in range(PER_SECOND // 10):
-                    self._producer.produce(SOURCE, event(self.sent), f"event-{self.sent}".encode())
+                for _ in range(EVENTS_PER_SECOND // 10):
+                    self._producer.produce(
+                        SOURCE, make_event(self.sent), f"event-{self.sent}".encode()
+                    )
                     self.sent += 1
             self._producer.poll(0)
 
@@ -103,19 +204,16 @@ class Traffic:
 
 
 @contextmanager
-def routing(bench: Rig, store: OpsStore) -> Iterator[RunContext]:
-    """The router as a stream."""
-    settings = bench.settings
-    asked = ask_for(settings, store, f"router-{SOURCE}", "streaming", {})
-    claimed = store.claim(asked.job, asked.number, "bench")
-    context = RunContext(claimed, settings, bench.session, store, lambda: None)
-    failed: list[BaseException] = []
+def run_router(bench: BenchSession, store: OpsStore) -> Iterator[RunContext]:
+    """The router as a stream, in a thread."""
+    context = bench.claim_job(bench.settings, store, f"router-{SOURCE}", "streaming")
+    failures: list[BaseException] = []
 
     def work() -> None:
         try:
             JOBS["router"](context)
         except BaseException as error:
-            failed.append(error)
+            failures.append(error)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -124,12 +222,13 @@ def routing(bench: Rig, store: OpsStore) -> Iterator[RunContext]:
     finally:
         context.stop.set()
         thread.join(60)
-    if failed:
-        raise failed[0]
+    if failures:
+        raise failures[0]
 
 
 @contextmanager
-def reconciling(reconciler: Reconciler) -> Iterator[None]:
+def run_reconciler(reconciler: Reconciler) -> Iterator[None]:
+    """The reconciler of the control plane, in a thread."""
     end = threading.Event()
 
     def work() -> None:
@@ -143,100 +242,3 @@ def reconciling(reconciler: Reconciler) -> Iterator[None]:
     finally:
         end.set()
         thread.join()
-
-
-def wait(true: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + LONGEST
-    while not true():
-        if time.monotonic() > end:
-            raise SystemExit(f"{what}: not within {LONGEST:g} s")
-        time.sleep(0.02)
-
-
-def carried_out(service: FilterService, operation: Any) -> float:
-    """Seconds from the order, which was given just now, to its success."""
-    begun = time.perf_counter()
-    wait(
-        lambda: service.operation(operation.id).state is not OperationState.RUNNING, operation.kind
-    )
-    done = service.operation(operation.id)
-    if done.state is not OperationState.SUCCEEDED:
-        raise SystemExit(f"{operation.kind}: {done}")
-    return time.perf_counter() - begun
-
-
-def measure(service: FilterService, traffic: Traffic, rounds: int) -> dict[str, list[float]]:
-    """Deploy a new revision, roll it back; every other time while events come."""
-    found: dict[str, list[float]] = {"deploy": [], "rollback": []}
-    for number in range(1, rounds + 1):
-        traffic.on.set() if number % 2 else traffic.on.clear()
-        record = service.get(document(0)["id"])
-        record = service.update(ANN, record.id, document(0, number), record.etag)
-        service.approve(BOB, record.id, record.revision)
-        found["deploy"].append(carried_out(service, service.deploy(ANN, record.id)))
-        found["rollback"].append(carried_out(service, service.rollback(ANN, record.id)))
-    return found
-
-
-def run(bench: Rig, filters: int, rounds: int) -> dict[str, object]:
-    Topics(bench.bootstrap).create([TopicSpec(SOURCE, 3, 1)])
-    with OpsStore.open(f"sqlite:///{bench.folder}/router.db") as store:
-        targets = {"engine": EngineTarget(store.routing)}
-        service = FilterService(store, None, targets, deadline=timedelta(minutes=10))
-        for number in range(filters):
-            record = service.create(ANN, document(number))
-            service.approve(BOB, record.id, record.revision)
-            service.deploy(ANN, record.id)
-        traffic = Traffic(bench.bootstrap)
-        with routing(bench, store) as context, reconciling(Reconciler(store, None, targets)):
-            live = lambda: sum(s.standing is Standing.LIVE for s in store.routing.seen()) == filters  # noqa: E731  # one look, named
-            wait(live, "all filters live")
-            running = (OperationState.RUNNING,)
-            wait(lambda: not store.control.operations(states=running), "all filters deployed")
-            traffic.on.set()
-            wait(lambda: len(store.ledger(context.run.job)) > 3, "the first batches")
-            found = measure(service, traffic, rounds)
-            traffic.end()
-            wait(
-                lambda: sum(row.read for row in store.ledger(context.run.job)) == traffic.sent,
-                "every event judged",
-            )
-            if store.run(context.run.job, context.run.number).restarts:
-                raise SystemExit("the query was restarted meanwhile")
-        batches = store.ledger(context.run.job)
-    took = sorted((row.committed_at - row.batch_time).total_seconds() for row in batches)
-    return {
-        "filters": filters,
-        "rounds": rounds,
-        "events": traffic.sent,
-        "batches": len(batches),
-        "batch_seconds_median": round(took[len(took) // 2], 2),
-        "restarts_of_the_query": 0,
-        **{f"{name}_p95": round(p95(times), 2) for name, times in found.items()},
-        **{f"{name}_worst": round(max(times), 2) for name, times in found.items()},
-    }
-
-
-def p95(times: list[float]) -> float:
-    return quantiles(times, n=20, method="inclusive")[-1] if len(times) > 1 else times[0]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("bootstrap")
-    parser.add_argument("--filters", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=20)
-    chosen = parser.parse_args()
-    with rig(chosen.bootstrap) as bench:
-        found = run(bench, chosen.filters, chosen.rounds)
-    beside = f"beside {chosen.filters} filters"
-    lines = [
-        {"what": f"deploy to live, p95, {beside}", "figure": found["deploy_p95"], "unit": "s", "limit": GOAL},
-        {"what": f"rollback to live, p95, {beside}", "figure": found["rollback_p95"], "unit": "s", "limit": GOAL},
-    ]  # fmt: skip
-    report = {"goal": "P13", "lines": lines, **found}
-    sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
-
-
-if __name__ == "__main__":
-    main()

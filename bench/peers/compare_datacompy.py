@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compared import KEY, Told, play
 from datacompy.spark import SparkSQLCompare
 from pyspark.sql import DataFrame, SparkSession
+from table_task import KEY, Difference, measure_peer
 
 
-def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Told:
+def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Difference:
     found = SparkSQLCompare(session, left, right, join_columns=[KEY])
     columns = {stat["column"]: int(stat["unequal_cnt"]) for stat in found.column_stats}
     alone = found.df1_unq_rows.count() + found.df2_unq_rows.count()
     differing = found.intersect_rows.count() - found.count_matching_rows() + alone
-    return Told(differing, {name: n for name, n in columns.items() if name != KEY})
+    return Difference(differing, {name: n for name, n in columns.items() if name != KEY})
 
 
-play("datacompy", compare)
+measure_peer("datacompy", compare)

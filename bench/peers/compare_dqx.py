@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from unittest.mock import create_autospec
 
-from compared import KEY, Told, play
 from databricks.labs.dqx.engine import DQEngineCore
 from databricks.sdk import WorkspaceClient
 from pyspark.sql import DataFrame, SparkSession
+from table_task import KEY, Difference, measure_peer
 
 ARGUMENTS = {
     "columns": [KEY],
@@ -25,14 +25,14 @@ CHECK = {
 }
 
 
-def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Told:
+def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Difference:
     # The engine asks its workspace for nothing here; without an account there is none to give.
     engine = DQEngineCore(workspace_client=create_autospec(WorkspaceClient), spark=session)
     judged = engine.apply_checks_by_metadata(left, [CHECK], ref_dfs={"other": right})
     found = judged.where("_errors IS NOT NULL").selectExpr("explode(_errors.message) AS told")
     messages = [json.loads(row["told"]) for row in found.collect()]
     columns = Counter(name for message in messages for name in message.get("changed", {}))
-    return Told(len(messages), dict(columns))
+    return Difference(len(messages), dict(columns))
 
 
-play("databricks-labs-dqx", compare)
+measure_peer("databricks-labs-dqx", compare)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from compared import Told, play
 from pyspark.sql import DataFrame, SparkSession
+from table_task import Difference, measure_peer
 
 
-def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Told:
+def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Difference:
     # As ours has it: with Spark's default so many columns make a method that the JIT leaves alone.
     session.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
     gone, came = left.exceptAll(right).count(), right.exceptAll(left).count()
-    return Told(max(gone, came))
+    return Difference(max(gone, came))
 
 
-play("pyspark", compare)
+measure_peer("pyspark", compare)

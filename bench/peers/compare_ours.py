@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compared import KEY, Told, play
 from pyspark.sql import DataFrame, SparkSession
+from table_task import KEY, Difference, measure_peer
 
 from headgate.compile.compare.model import Asked, Column, Table
 from headgate.compile.compare.plan import plan
@@ -15,12 +15,14 @@ def table(name: str, frame: DataFrame) -> Table:
     return Table(name, name, tuple(Column(*each) for each in frame.dtypes))
 
 
-def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Told:
+def compare(session: SparkSession, left: DataFrame, right: DataFrame) -> Difference:
     session.conf.set("spark.sql.caseSensitive", "true")
     session.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
     planned = plan(table("peer_left", left), table("peer_right", right), Asked(key=(KEY,)))
     found = Comparison(session, planned).run()
-    return Told(sum(n for status, n in found.counts.items() if status != "MATCH"), found.columns)
+    return Difference(
+        sum(n for status, n in found.counts.items() if status != "MATCH"), found.columns
+    )
 
 
-play("headgate", compare)
+measure_peer("headgate", compare)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cuallee import Check, CheckLevel
-from played import Rule, Task, play
 from pyspark.sql import DataFrame, SparkSession
+from rule_task import Rule, Task, measure_peer
 
 
 def add(check: Check, rule: Rule) -> None:
@@ -29,4 +29,4 @@ def counts(session: SparkSession, task: Task, source: DataFrame) -> Mapping[str,
     return {rule.name: int(row["violations"]) for rule, row in told if row["violations"]}
 
 
-play("cuallee", counts)
+measure_peer("cuallee", counts)

@@ -8,8 +8,8 @@ from unittest.mock import create_autospec
 
 from databricks.labs.dqx.engine import DQEngineCore
 from databricks.sdk import WorkspaceClient
-from played import Rule, Task, play
 from pyspark.sql import DataFrame, SparkSession
+from rule_task import Rule, Task, measure_peer
 
 
 def check(rule: Rule) -> dict[str, Any]:
@@ -37,4 +37,4 @@ def counts(session: SparkSession, task: Task, judged: DataFrame) -> Mapping[str,
     return {row["name"]: row["count"] for row in found}
 
 
-play("databricks-labs-dqx", counts, rows)
+measure_peer("databricks-labs-dqx", counts, rows)

@@ -7,8 +7,8 @@ from typing import Any
 
 import great_expectations as gx
 from great_expectations import expectations as gxe
-from played import Rule, Task, play
 from pyspark.sql import DataFrame, SparkSession
+from rule_task import Rule, Task, measure_peer
 
 
 def expectation(rule: Rule) -> Any:
@@ -33,4 +33,4 @@ def counts(session: SparkSession, task: Task, source: DataFrame) -> Mapping[str,
     return {name: n for name, n in values.items() if n}
 
 
-play("great-expectations", counts)
+measure_peer("great-expectations", counts)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from played import Rule, Task, play
 from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, SparkSession
+from rule_task import Rule, Task, measure_peer
 
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import judged
@@ -56,4 +56,4 @@ def counts(session: SparkSession, task: Task, judged: DataFrame) -> Mapping[str,
     return {row["name"]: row["count"] for row in held.collect()}
 
 
-play("headgate", counts, rows)
+measure_peer("headgate", counts, rows)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from played import Rule, Task, play
 from pyspark.sql import DataFrame, SparkSession
+from rule_task import Rule, Task, measure_peer
 from soda.scan import Scan
 
 
@@ -40,4 +40,4 @@ def counts(session: SparkSession, task: Task, source: DataFrame) -> Mapping[str,
     return {name: n for name, n in values.items() if n}
 
 
-play("soda-core", counts)
+measure_peer("soda-core", counts)

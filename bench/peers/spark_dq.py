@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from played import Rule, Task, play
 from pyspark.sql import DataFrame, SparkSession
+from rule_task import Rule, Task, measure_peer
 from sparkdq.engine import BatchDQEngine
 from sparkdq.management import CheckSet
 
@@ -47,4 +47,4 @@ def counts(session: SparkSession, task: Task, judged: DataFrame) -> Mapping[str,
     return {row["name"]: row["count"] for row in exploded.groupBy("name").count().collect()}
 
 
-play("sparkdq", counts, rows)
+measure_peer("sparkdq", counts, rows)

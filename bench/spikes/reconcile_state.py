@@ -1,4 +1,4 @@
-"""Where the state of a reconciliation should live, measured: python bench/spikes/reconcile_state.py
+"""Where the state of a reconciliation should live, measured: python -m bench.spikes.reconcile_state
 
 RocksDB: one streaming aggregation in update mode, whose touched states are appended to Iceberg.
 MERGE: each batch is reduced on its own and merged into a bucketed Iceberg table.
@@ -14,12 +14,12 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from bench.sample import ROOT
+from bench.timing import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from rig import ROOT, cpu_seconds
 
 from headgate.engine.session import start_session, stop_session
 from headgate.settings import load_settings
@@ -175,7 +175,7 @@ def merge(
     run(stream(session, folder), into, folder / f"checkpoint-{how}")
 
 
-def run(frame: DataFrame, act: object, checkpoint: Path) -> None:
+def run(frame: DataFrame, act: Callable[[DataFrame, int], None], checkpoint: Path) -> None:
     writer = frame.writeStream.outputMode("update").foreachBatch(act)
     writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     writer.start().awaitTermination()

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.pipeline import JVM, ROOT, Pipeline, create_topic
-from tests.support.postgres import place_in
+from tests.support.postgres import create_database
 from tests.support.services import RunningBroker, start_broker, start_service
 
+from headgate.engine.bundles_folder import bundle_folder
 from headgate.feeds.connect.build import build_plugins
 from headgate.feeds.events.database import Place
 from headgate.local.cassandra import CassandraServer
-from headgate.local.connect import ConnectServer
+from headgate.local.connect import DEBEZIUM, ConnectServer
 from headgate.local.postgres import PostgresServer
+from headgate.local.registry import RegistryServer
 from headgate.local.service import Running
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
@@ -45,19 +47,26 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         running.stop()
 
 
-@pytest.fixture
-def private_broker(tmp_path: Path) -> Iterator[RunningBroker]:
-    """A broker for one test that kills it."""
-    running = start_broker(tmp_path)
+@pytest.fixture(scope="session")
+def second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    running = start_broker(tmp_path_factory.mktemp("the second broker"))
     try:
         yield running
     finally:
         running.stop()
 
 
+@pytest.fixture
+def private_broker(second_broker: RunningBroker) -> RunningBroker:
+    """A broker that tests kill; one that was left dead is started again."""
+    if second_broker.child.exit_code is not None:
+        second_broker.restart()
+    return second_broker
+
+
 @pytest.fixture(scope="session")
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[CassandraServer]]:
-    """The session's Cassandra, started by the first test that asks for it."""
+    """The session's Cassandra. A test that kills it starts it again."""
     folder = tmp_path_factory.mktemp("the cassandra")
     with start_service(lambda: CassandraServer(folder)) as node:
         yield node
@@ -65,34 +74,48 @@ def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[Cass
 
 @pytest.fixture(scope="session")
 def connect(
-    broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory
+    broker: RunningBroker,
+    postgres: Running[PostgresServer],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Running[ConnectServer]]:
-    """The session's Kafka Connect, with our own plugins, on the session's broker."""
+    """The session's Kafka Connect on its broker: our plugins, and Debezium for its PostgreSQL.
+
+    A test file deletes the connectors that it deploys.
+    """
     plugins = build_plugins(Path("connect")).folder
     folder = tmp_path_factory.mktemp("the connect")
-    with start_service(lambda: ConnectServer(folder, broker.bootstrap, plugins)) as worker:
+    with start_service(
+        lambda: ConnectServer(
+            folder,
+            broker.bootstrap,
+            plugins,
+            secrets={"POSTGRES_PASSWORD": postgres.service.password},
+            more_plugins=(bundle_folder(DEBEZIUM),),
+        )
+    ) as worker:
         yield worker
 
 
-@pytest.fixture
-def private_cassandra(tmp_path: Path) -> Iterator[Running[CassandraServer]]:
-    """A Cassandra for one test that kills it."""
-    with start_service(lambda: CassandraServer(tmp_path / "cassandra")) as node:
-        yield node
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[RegistryServer]]:
+    """The session's schema registry. A test that kills it starts it again."""
+    folder = tmp_path_factory.mktemp("the registry")
+    with start_service(lambda: RegistryServer(folder)) as server:
+        yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[PostgresServer]]:
-    """A PostgreSQL for the tests of one file."""
+    """The session's PostgreSQL. A test that kills it starts it again."""
     folder = tmp_path_factory.mktemp("the postgres")
     with start_service(lambda: PostgresServer(folder)) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def events_place(postgres: Running[PostgresServer]) -> Place:
-    """Where clients find the events' database of that PostgreSQL."""
-    return place_in(postgres.service)
+def events_place(request: pytest.FixtureRequest, postgres: Running[PostgresServer]) -> Place:
+    """The events' database of one test file, new and empty."""
+    return create_database(postgres.service, request.path.stem)
 
 
 @pytest.fixture(scope="session")
@@ -174,3 +197,9 @@ def new_module_pipeline(
     """Makes pipelines that the tests of one file share."""
     with make_pipelines(spark, broker, lake_home, tmp_path_factory.mktemp("pipelines")) as make:
         yield make
+
+
+@pytest.fixture(scope="module")
+def module_pipeline(new_module_pipeline: Callable[..., Pipeline]) -> Pipeline:
+    """One pipeline for the tests of a file that take turns on it."""
+    return new_module_pipeline()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.api_server import FILTER, running
+from tests.support.api_server import FILTER, run_api
 from tests.support.fake_confluent import ENVIRONMENT, KEY, ORGANIZATION, SECRET, fake_confluent
 
 ID, TOPIC = FILTER["id"], FILTER["outputTopic"]
@@ -15,7 +15,7 @@ def test_a_filter_is_deployed_to_the_pool_and_cluster_that_the_settings_name(
 ) -> None:
     with (
         fake_confluent() as fake,
-        running(
+        run_api(
             tmp_path,
             confluent_flink_api_endpoint=fake.endpoint,
             confluent_organization_id=ORGANIZATION,

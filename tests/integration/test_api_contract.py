@@ -7,22 +7,23 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import CHECKS, load_all_checks
-from tests.support.api_server import FILTER, RunningApi, running
-from tests.support.postgres import ops_store_in
+from tests.support.api_server import FILTER, RunningApi, run_api
+from tests.support.postgres import create_ops_store, settings_of
 from tests.support.services import RunningBroker
 
+from headgate.feeds.events.database import Place
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
+
+if TYPE_CHECKING:
+    from schemathesis import Case
 
 DOCUMENT = Path(__file__).parents[2] / "schemas" / "openapi.json"
 OPERATIONS = [
@@ -30,7 +31,6 @@ OPERATIONS = [
     for path, methods in json.loads(DOCUMENT.read_text("utf-8"))["paths"].items()
     for method in methods
 ]
-load_all_checks()
 NAMED = (
     "not_a_server_error",
     "status_code_conformance",
@@ -50,21 +50,15 @@ REST = [place for place in OPERATIONS if place not in EVENTS and place != REDRIV
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
-    with running(tmp_path_factory.mktemp("contract")) as made:
+    with run_api(tmp_path_factory.mktemp("contract")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def with_postgres(
-    tmp_path_factory: pytest.TempPathFactory, postgres: Running[PostgresServer]
+    tmp_path_factory: pytest.TempPathFactory, events_place: Place
 ) -> Iterator[RunningApi]:
-    server = postgres.service
-    with running(
-        tmp_path_factory.mktemp("events"),
-        postgres_host="127.0.0.1",
-        postgres_port=server.port,
-        postgres_password=server.password,
-    ) as made:
+    with run_api(tmp_path_factory.mktemp("events"), **settings_of(events_place)) as made:
         yield made
 
 
@@ -73,8 +67,8 @@ def on_postgres(
     tmp_path_factory: pytest.TempPathFactory, postgres: Running[PostgresServer]
 ) -> Iterator[RunningApi]:
     """The ops store itself in PostgreSQL, which takes less for text than SQLite does."""
-    home, url = tmp_path_factory.mktemp("ops"), ops_store_in(postgres.service, "ops_contract")
-    with running(home, ops_store_url=url) as made:
+    home, url = tmp_path_factory.mktemp("ops"), create_ops_store(postgres.service, "ops_contract")
+    with run_api(home, ops_store_url=url) as made:
         yield made
 
 
@@ -83,13 +77,15 @@ def with_broker(
     tmp_path_factory: pytest.TempPathFactory, broker: RunningBroker
 ) -> Iterator[RunningApi]:
     home = tmp_path_factory.mktemp("redrive")
-    with running(home, bootstrap_servers=broker.bootstrap) as made:
+    with run_api(home, bootstrap_servers=broker.bootstrap) as made:
         yield made
 
 
 @cache
 def schema_at(url: str) -> Any:
     """Read once for each server: it is long."""
+    import schemathesis
+
     schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
     schema.config.update(base_url=url)
     return schema
@@ -97,6 +93,10 @@ def schema_at(url: str) -> Any:
 
 def hold(api: RunningApi, place: tuple[str, str], examples: int) -> int:
     """Send cases that fit the document and cases that do not, and check every answer; how many."""
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS, load_all_checks
+
+    load_all_checks()
     answered = 0
     path, method = place
     operation = schema_at(api.url)[path][method.upper()]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.api_server import FILTER, RunningApi, agreeable_router, running
+from tests.support.api_server import FILTER, RunningApi, run_accepting_router, run_api
 
 from headgate.api import stream
 from headgate.api.models import Happened
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
-    with running(tmp_path_factory.mktemp("api")) as server, agreeable_router(server.settings):
+    with run_api(tmp_path_factory.mktemp("api")) as server, run_accepting_router(server.settings):
         yield server
 
 
@@ -170,7 +170,7 @@ def test_a_stream_tells_what_happens_and_goes_on_where_it_broke(
 
 
 def test_a_stream_ends_when_the_server_stops(tmp_path: Path, begun: threading.Event) -> None:
-    with running(tmp_path) as api:
+    with run_api(tmp_path) as api:
         ended = threading.Event()
 
         def follow() -> None:
@@ -196,7 +196,7 @@ def test_a_stream_ends_when_its_key_is_revoked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "ALIVE_EVERY", 0.2)
-    with running(tmp_path) as api, OpsStore.open(api.settings.ops_store_url) as store:
+    with run_api(tmp_path) as api, OpsStore.open(api.settings.ops_store_url) as store:
         headers = {"Authorization": f"Bearer {api.keys['vera']}"}
         url = f"{api.url}/api/v1/events/stream"
         with httpx.stream("GET", url, headers=headers, trust_env=False, timeout=120) as answer:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.pipeline import Sent, create_topic, produce
+from tests.support.pipeline import ProducerRecord, create_topic, produce
 
 from headgate.feeds.audit import Copied, copy_audit
 from headgate.feeds.cassandra import Place, session_at
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 TABLE, TOPIC = "told.audit", "told-audit"
 
 
-def change(pk: str, status: str, table: str = "told") -> Sent:
+def change(pk: str, status: str, table: str = "told") -> ProducerRecord:
     told = {"id": f"{pk}-{status}", "table": table, "pk": pk, "status": status}
-    return Sent(json.dumps({**told, "audit_ts": "2026-01-10T12:00:00Z"}).encode(), pk.encode())
+    return ProducerRecord(
+        json.dumps({**told, "audit_ts": "2026-01-10T12:00:00Z"}).encode(), pk.encode()
+    )
 
 
 @pytest.mark.slow
@@ -32,7 +34,7 @@ def test_changes_that_are_told_twice_are_written_once(
     server = cassandra.service
     create_topic(broker.bootstrap, TOPIC, 2, 1_048_588)
     changes = [change(str(n), "MISMATCH") for n in range(20)]
-    others = [Sent(b"no change"), change("0", "ZOMBIE", "another")]
+    others = [ProducerRecord(b"no change"), change("0", "ZOMBIE", "another")]
     produce(broker.bootstrap, TOPIC, [*changes, *changes[:5], *others])
     with session_at(Place(("127.0.0.1",), server.port, "datacenter1", None, None)) as session:
 

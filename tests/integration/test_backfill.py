@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 
 import pytest
-from tests.support.bronze_table import append, make_bronze, sound_row
+from tests.support.bronze_table import append_rows, create_bronze_table, valid_row
 from tests.support.dataset_events import events
-from tests.support.oracle import silver_of
-from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, Sent, strike
+from tests.support.oracle import expected_silver
+from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord, fail_at
 
 from headgate.checks.certificate import Certificate, broken
 from headgate.engine.faults import Faults, Point
@@ -43,14 +44,14 @@ def files(pipeline: Pipeline) -> dict[date, set[str]]:
 
 
 def test_the_dates_are_brought_up_and_mended_and_no_other_is_touched(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    append(pipeline, [sound_row(n, n % 4 + 1) for n in range(20)])
+    create_bronze_table(pipeline)
+    append_rows(pipeline, [valid_row(n, n % 4 + 1) for n in range(20)])
     pipeline.process("silver")
     silver = f"lake.silver.{pipeline.name}"
     # Someone has damaged it: a row too few on the 2nd, and one of the 3rd is there twice.
     pipeline.session.sql(f"DELETE FROM {silver} WHERE event_id = 1")
     pipeline.session.sql(f"INSERT INTO {silver} SELECT * FROM {silver} WHERE event_id = 2")
-    append(pipeline, [sound_row(n, n % 4 + 1) for n in range(20, 28)])
+    append_rows(pipeline, [valid_row(n, n % 4 + 1) for n in range(20, 28)])
     before = files(pipeline)
     run = backfill(pipeline, "2024-01-02", "2024-01-03")
     after = files(pipeline)
@@ -75,8 +76,8 @@ def test_a_column_that_was_declared_later_is_backfilled_into_its_own_place(
     pipeline: Pipeline,
 ) -> None:
     """It stands at the table's end; in the manifest, and in the views, it does not."""
-    make_bronze(pipeline)
-    append(pipeline, [sound_row(n, n % 2 + 1) for n in range(6)])
+    create_bronze_table(pipeline)
+    append_rows(pipeline, [valid_row(n, n % 2 + 1) for n in range(6)])
     pipeline.process("silver")
     manifest = pipeline.settings.root / "datasets" / pipeline.name / "dataset.yml"
     line = "{name: tip, kafka_type: INT, bronze_type: INT, silver_name: tip, silver_type: INT}"
@@ -97,10 +98,10 @@ def test_a_column_that_was_declared_later_is_backfilled_into_its_own_place(
 
 
 def test_what_cannot_be_backfilled_is_refused_in_words(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
+    create_bronze_table(pipeline)
     with pytest.raises(BatchRefusedError, match="has no rows yet"):
         backfill(pipeline, "2024-01-01", "2024-01-02")
-    append(pipeline, [sound_row(n, 1) for n in range(4)])
+    append_rows(pipeline, [valid_row(n, 1) for n in range(4)])
     pipeline.process("silver")
     with pytest.raises(UsageError, match="run backwards"):
         backfill(pipeline, "2024-01-02", "2024-01-01")
@@ -115,53 +116,60 @@ def test_what_cannot_be_backfilled_is_refused_in_words(pipeline: Pipeline) -> No
     assert (row.read, row.net, pipeline.silver().total()) == (0, 0, 4)
 
 
-@pytest.mark.parametrize("first", ["silver", "backfill"])
-def test_a_merge_and_a_backfill_at_once_bring_each_row_once(pipeline: Pipeline, first: str) -> None:
-    make_bronze(pipeline)
-    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9)])
+def test_a_merge_and_a_backfill_at_once_bring_each_row_once(pipeline: Pipeline) -> None:
+    create_bronze_table(pipeline)
+    rows = [valid_row(n, n % 3 + 1) for n in range(27)]
+    append_rows(pipeline, rows[:9])
     pipeline.process("silver")
-    rows = [sound_row(n, n % 3 + 1) for n in range(18)]
-    append(pipeline, rows[9:])
 
-    def other() -> None:
-        if interruption.met == 1:
-            if first == "silver":
-                backfill(pipeline, "2024-01-01", "2024-01-02")
-            else:
-                pipeline.process("silver")
+    def merge(faults: Faults | None = None) -> None:
+        pipeline.process("silver", faults)
 
-    interruption = Interruption(Point.AFTER_STAGING, other)
-    if first == "silver":
-        pipeline.process("silver", interruption)
-    else:
-        backfill(pipeline, "2024-01-01", "2024-01-02", interruption)
-    assert interruption.met == 2  # the table had moved, and the statement was run again whole
-    assert pipeline.silver() == silver_of(rows).rows
+    def fill(faults: Faults | None = None) -> None:
+        backfill(pipeline, "2024-01-01", "2024-01-02", faults)
+
+    def do_within(first: Callable[[Faults], None], other: Callable[[], None]) -> None:
+        """The other is done whole while the first has staged and not yet published."""
+        interruption = Interruption(
+            Point.AFTER_STAGING, lambda: other() if interruption.hits == 1 else None
+        )
+        first(interruption)
+        assert interruption.hits == 2  # the table had moved, and the statement was run again whole
+
+    append_rows(pipeline, rows[9:18])
+    do_within(merge, fill)
+    assert pipeline.silver() == expected_silver(rows[:18]).rows
+    append_rows(pipeline, rows[18:])
+    do_within(fill, merge)
+    assert pipeline.silver() == expected_silver(rows).rows
 
 
 def test_a_backfill_that_was_killed_is_finished_or_given_up(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9)])
+    create_bronze_table(pipeline)
+    append_rows(pipeline, [valid_row(n, n % 3 + 1) for n in range(9)])
     pipeline.process("silver")
     with pytest.raises(Exception, match="after-publish"):
-        backfill(pipeline, "2024-01-01", "2024-01-01", strike(Point.AFTER_PUBLISH))
+        backfill(pipeline, "2024-01-01", "2024-01-01", fail_at(Point.AFTER_PUBLISH))
     with pytest.raises(Exception, match="after-staging"):
-        backfill(pipeline, "2024-01-02", "2024-01-02", strike(Point.AFTER_STAGING))
+        backfill(pipeline, "2024-01-02", "2024-01-02", fail_at(Point.AFTER_STAGING))
     assert len(pipeline.ledger("backfill")) == 1  # what was published is settled, never done again
-    append(pipeline, [sound_row(n, n % 3 + 1) for n in range(9, 12)])
+    append_rows(pipeline, [valid_row(n, n % 3 + 1) for n in range(9, 12)])
     backfill(pipeline, "2024-01-03", "2024-01-03")
     assert [row.net for row in pipeline.ledger("backfill")] == [0, 1]
     assert pipeline.store.open_intents(f"backfill-{pipeline.name}") == ()
     assert days(pipeline)[date(2024, 1, 3)] == {2, 5, 8, 11}
 
 
-def test_the_certificate_holds_with_backfills_and_the_ledger_can_be_made_again(
+def test_the_certificate_holds_with_backfills_and_names_a_removed_row(
     pipeline: Pipeline,
 ) -> None:
     pipeline.produce(events(1, 60))
     pipeline.process("bronze")
     pipeline.process("silver")
-    more = [*events(2, 60, 60), *(Sent(value, timestamp=LATER) for value in events(1, 20))]
+    more = [
+        *events(2, 60, 60),
+        *(ProducerRecord(value, timestamp=LATER) for value in events(1, 20)),
+    ]
     pipeline.produce(more)
     pipeline.process("bronze")
     backfill(pipeline, "2024-01-03", "2024-01-09")
@@ -178,6 +186,27 @@ def test_the_certificate_holds_with_backfills_and_the_ledger_can_be_made_again(
     assert {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in ledger} <= known
     pipeline.process("silver", form="full")  # from here on the backfill no longer counts
     check_certificate(pipeline)
+    check_removed_row(pipeline)
+
+
+def check_removed_row(pipeline: Pipeline) -> None:
+    """A backfill cannot know how many rows somebody removed before it came: the account keeps them."""
+    sound = pipeline.silver()
+    some = pipeline.select("min(event_id)", f"silver.{pipeline.name}")[0][0]
+    pipeline.session.sql(f"DELETE FROM lake.silver.{pipeline.name} WHERE event_id = {some}")
+    backfill(pipeline, "2024-01-01", "2024-01-09")
+    assert pipeline.silver() == sound
+    assert broken_counts(pipeline) == [
+        f"{pipeline.name}: silver.{pipeline.name} {sound.total()} ≠ ledger {sound.total() + 1}"
+        " (-1 in the table)"
+    ]
+    pipeline.process("silver", form="full")
+    assert broken_counts(pipeline) == []
+
+
+def broken_counts(pipeline: Pipeline) -> list[str]:
+    """The broken lines of the certificate about how many rows there are."""
+    return [line for line in broken(pipeline.certify()) if "ledger" in line]
 
 
 def check_certificate(pipeline: Pipeline) -> Certificate:

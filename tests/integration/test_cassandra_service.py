@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from tests.support.cassandra_session import KEYSPACE, session
-from tests.support.local_commands import Local
+from tests.support.cassandra_session import KEYSPACE, open_session
+from tests.support.local_commands import LocalEnvironment
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
@@ -21,9 +21,9 @@ from headgate.local.service import Running
 from headgate.local.state import CASSANDRA, LocalFiles
 
 
-def test_a_killed_node_comes_back_with_every_row(private_cassandra):
-    port = private_cassandra.service.port
-    with session(port) as rows:
+def test_a_killed_node_comes_back_with_every_row(cassandra):
+    port = cassandra.service.port
+    with open_session(port) as rows:
         rows.execute(f"CREATE KEYSPACE kept {KEYSPACE}")
         rows.execute("CREATE TABLE kept.rows (pk int PRIMARY KEY, words text)")
         for number in range(200):
@@ -32,10 +32,10 @@ def test_a_killed_node_comes_back_with_every_row(private_cassandra):
         # as old waits for the next: once this one is through, all before the pause are synced.
         time.sleep(0.5)
         rows.execute("INSERT INTO kept.rows (pk, words) VALUES (%s, %s)", (-1, "after the pause"))
-    private_cassandra.kill()
+    cassandra.kill()
     assert not cql.answers(port)
-    private_cassandra.restart()
-    with session(port) as rows:
+    cassandra.restart()
+    with open_session(port) as rows:
         found = rows.execute("SELECT pk, words FROM kept.rows").all()
     kept = sorted((row.pk, row.words) for row in found if row.pk >= 0)
     assert kept == [(n, "é|") for n in range(200)]
@@ -52,7 +52,7 @@ def test_a_second_node_on_the_same_port_says_that_it_is_taken(cassandra, tmp_pat
 
 @pytest.mark.slow
 def test_the_supervisor_restarts_a_killed_node_on_its_port(tmp_path):
-    local = Local(tmp_path)
+    local = LocalEnvironment(tmp_path)
     local.environ["CASSANDRA_PORT"] = str(any_port())
     files = LocalFiles(local.home)
 

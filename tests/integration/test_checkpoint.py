@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows
-from tests.support.pipeline import TYPES, Pipeline, StruckError, create_topic, strike
+from tests.support.oracle import expected_bronze
+from tests.support.pipeline import TYPES, InjectedFaultError, Pipeline, create_topic, fail_at
 
 from headgate.engine.faults import Point
 from headgate.engine.topics import Topics
@@ -134,7 +134,7 @@ def _sources_lost(checkpoint: Path) -> None:
 
 
 def expected(pipeline: Pipeline) -> object:
-    return bronze_rows(pipeline.records(), TYPES)
+    return expected_bronze(pipeline.records(), TYPES)
 
 
 def repair(pipeline: Pipeline) -> dict[str, int]:
@@ -164,20 +164,25 @@ def test_damage_is_refused_in_words_and_repaired_without_loss_or_repetition(
         assert refused.value.fix.startswith(f"headgate job repair bronze-{pipeline.name}"), words
         assert pipeline.bronze() == before, words
         assert repair(pipeline) == ends, words
+    # And by a run of the job, as the command asks for it.
+    shutil.rmtree(pipeline.checkpoint)
+    with pytest.raises(BatchRefusedError, match="is lost"):
+        pipeline.process("bronze")
+    assert "goes on at" in pipeline.process("bronze", form="repair").progress.words
     pipeline.process("bronze")
     assert pipeline.bronze() == expected(pipeline)
     assert pipeline.outcomes() == {"accepted": 250}
 
 
-@pytest.mark.parametrize("damage", [_last_commit_lost, _sources_lost])
-def test_damage_that_loses_nothing_is_passed_over(pipeline: Pipeline, damage: Damage) -> None:
+def test_damage_that_loses_nothing_is_passed_over(pipeline: Pipeline) -> None:
     pipeline.produce(events(1, 20))
     pipeline.process("bronze")
-    damage(pipeline.checkpoint)
-    pipeline.produce(events(2, 20, 20))
-    pipeline.process("bronze")
-    assert pipeline.bronze() == expected(pipeline)
-    assert len(pipeline.ledger()) == 2
+    for batches, damage in enumerate((_last_commit_lost, _sources_lost), 2):
+        damage(pipeline.checkpoint)
+        pipeline.produce(events(batches, 20, 20 * batches))
+        pipeline.process("bronze")
+        assert pipeline.bronze() == expected(pipeline), damage.__name__
+        assert len(pipeline.ledger()) == batches, damage.__name__
 
 
 @pytest.mark.parametrize(
@@ -187,14 +192,14 @@ def test_a_batch_under_way_survives_the_loss_of_its_checkpoint(
     pipeline: Pipeline, point: Point
 ) -> None:
     pipeline.produce([*events(1, 20), b"not a record"])
-    with pytest.raises(StruckError):
-        pipeline.process("bronze", strike(point))
+    with pytest.raises(InjectedFaultError):
+        pipeline.process("bronze", fail_at(point))
     shutil.rmtree(pipeline.checkpoint)
     pipeline.produce(events(2, 20, 20))
     repair(pipeline)
     pipeline.process("bronze")
     sound = [record for record in pipeline.records() if record.value != b"not a record"]
-    assert pipeline.bronze() == bronze_rows(sound, TYPES)
+    assert pipeline.bronze() == expected_bronze(sound, TYPES)
     assert pipeline.outcomes() == {"accepted": 40, "refused": 1}
     assert [row.read for row in pipeline.ledger()] == [21, 20]
     assert pipeline.store.open_intents(f"bronze-{pipeline.name}") == ()
@@ -202,8 +207,8 @@ def test_a_batch_under_way_survives_the_loss_of_its_checkpoint(
 
 def test_a_batch_on_which_a_revision_failed_is_judged_by_the_next_one(pipeline: Pipeline) -> None:
     pipeline.produce(events(1, 20))
-    with pytest.raises(StruckError):
-        pipeline.process("bronze", strike(Point.AFTER_STAGING))
+    with pytest.raises(InjectedFaultError):
+        pipeline.process("bronze", fail_at(Point.AFTER_STAGING))
     pipeline.declare(ts_format="dd.MM.yyyy")
     pipeline.process("bronze")
     assert pipeline.outcomes() == {"refused": 20}
@@ -214,8 +219,8 @@ def test_a_topic_that_was_made_again_is_noticed(pipeline: Pipeline) -> None:
     pipeline.process("bronze")
     first = expected(pipeline)
     pipeline.produce(events(2, 10, 20))
-    with pytest.raises(StruckError):
-        pipeline.process("bronze", strike(Point.AFTER_INTENT))
+    with pytest.raises(InjectedFaultError):
+        pipeline.process("bronze", fail_at(Point.AFTER_INTENT))
     bootstrap = str(pipeline.settings.bootstrap_servers)
     Topics(bootstrap).delete([pipeline.topic])
     create_topic(bootstrap, pipeline.topic, 2, 1_048_588)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.api_server import FILTER, RunningApi, agreeable_router, running
+from tests.support.api_server import FILTER, RunningApi, run_accepting_router, run_api
 from tests.support.command_line import Shell
 
 from headgate.local.process import any_port, wait_until
@@ -20,7 +20,10 @@ ID = FILTER["id"]
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
-    with running(tmp_path_factory.mktemp("commands")) as server, agreeable_router(server.settings):
+    with (
+        run_api(tmp_path_factory.mktemp("commands")) as server,
+        run_accepting_router(server.settings),
+    ):
         yield server
 
 

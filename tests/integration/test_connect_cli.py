@@ -6,7 +6,7 @@ import json
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.cassandra_session import KEYSPACE, session
+from tests.support.cassandra_session import KEYSPACE, open_session
 
 from headgate.cli.main import cli
 from headgate.errors import HeadgateError
@@ -58,7 +58,7 @@ def error(result: Result) -> HeadgateError:
 
 
 def test_a_tables_connector_is_deployed_once_watched_and_deleted(command, cassandra, tmp_path):
-    with session(cassandra.service.port) as cloud:
+    with open_session(cassandra.service.port) as cloud:
         cloud.execute(f"CREATE KEYSPACE IF NOT EXISTS cloud_keyspace {KEYSPACE}")
         cloud.execute(TABLE)
     made = data(command("topics", "create", "--table", "business"))["items"]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, document
+from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
-from tests.support.postgres import ops_store_in
+from tests.support.postgres import create_ops_store
 
 from headgate.control.deploying import Reconciler
 from headgate.control.service import FilterService
@@ -37,7 +37,7 @@ def edit(url: str, writer: int) -> None:
     while done < ROUNDS:
         seen = service.get("one")
         try:
-            service.update(ANN, "one", document(value=f"{writer}-{done}"), seen.etag)
+            service.update(ANN, "one", filter_document(value=f"{writer}-{done}"), seen.etag)
             done += 1
         except StaleError:
             continue
@@ -48,7 +48,7 @@ def create(url: str, writer: int) -> None:
     store, service = opened(url)
     for n in range(ROUNDS):
         try:
-            service.create(ANN, document(f"f{n}", str(writer)))
+            service.create(ANN, filter_document(f"f{n}", str(writer)))
         except DuplicateError:
             continue
     store.close()
@@ -79,7 +79,7 @@ def sqlite_in(folder: Path) -> str:
 
 def edited_at_once(url: str) -> None:
     store, service = opened(url)
-    service.create(ANN, document())
+    service.create(ANN, filter_document())
     store.close()
     at_once(edit, url)
 
@@ -97,7 +97,7 @@ def test_no_update_is_lost_among_writers_that_name_what_they_read(tmp_path: Path
 
 
 def test_none_is_lost_on_postgresql_either(postgres: Running[PostgresServer]) -> None:
-    url = ops_store_in(postgres.service, "ops_at_once")
+    url = create_ops_store(postgres.service, "ops_at_once")
     edited_at_once(url)
     store, service = opened(url)
     assert len(service.revisions("one")) == WRITERS * ROUNDS + 1
@@ -122,7 +122,7 @@ def test_one_of_many_creates_and_the_others_are_told(tmp_path: Path) -> None:
 
 def test_one_of_many_deploys(tmp_path: Path) -> None:
     store, service = opened(url := sqlite_in(tmp_path))
-    record = service.create(ANN, document())
+    record = service.create(ANN, filter_document())
     service.approve(BOB, "one", record.revision)
     store.close()
     at_once(deploy_and_reconcile, url)

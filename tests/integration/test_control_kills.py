@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, document
+from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 
 from headgate.api.server import RECONCILE_EVERY
@@ -71,13 +73,13 @@ class Plane:
         return settled and runs and self.git.read("one") == text
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    create_database(tmp_path / "ops.db")
-    plane = Plane(tmp_path)
-    plane.service.create(ANN, document())
-    plane.store.close()
-    return tmp_path
+@dataclass(frozen=True)
+class Killed:
+    """What a control plane that was killed has left behind."""
+
+    folder: Path
+    witness: Path
+    at: datetime
 
 
 def served(folder: Path) -> None:
@@ -87,29 +89,39 @@ def served(folder: Path) -> None:
     plane.reconcile()
 
 
-def killed_at(point: Point, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The witness of a process that was killed there."""
+def kill_at(point: Point, folder: Path) -> Killed:
+    """Let a control plane of its own run until it is killed there."""
+    create_database(folder / "ops.db")
+    plane = Plane(folder)
+    plane.service.create(ANN, filter_document())
+    plane.store.close()
     witness = folder / f"{point}.witness"
-    monkeypatch.setenv(VARIABLE, f"{point}:{witness}")
-    process = multiprocessing.get_context("fork").Process(target=served, args=(folder,))
-    process.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, f"{point}:{witness}")
+        process = multiprocessing.get_context("fork").Process(target=served, args=(folder,))
+        process.start()
     process.join(timeout=PATIENCE)
-    monkeypatch.delenv(VARIABLE)
     assert process.exitcode == -9
-    return witness
+    return Killed(folder, witness, utc_now())
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[Point, Killed]:
+    """One for each point, all killed before the first is followed: their leases run out meanwhile."""
+    return {point: kill_at(point, tmp_path_factory.mktemp("killed")) for point in Point}
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("point", list(Point))
 def test_a_control_plane_killed_at_any_step_is_followed_by_one_that_agrees(
-    point: Point, folder: Path, monkeypatch: pytest.MonkeyPatch
+    point: Point, killed: dict[Point, Killed]
 ) -> None:
-    witness = killed_at(point, folder, monkeypatch)
-    assert witness.read_text() == point
-    plane = Plane(folder)
+    before = killed[point]
+    assert before.witness.read_text() == point
+    plane = Plane(before.folder)
     plane.approve_and_deploy()
     held = plane.store.lease(LEASE)  # by the one that was killed
-    waits = (held.expires_at - utc_now()).total_seconds() if held else 0.0
+    waits = (held.expires_at - before.at).total_seconds() if held else 0.0
     began = time.monotonic()
     steps = plane.reconcile()
     assert time.monotonic() - began < MOST_SECONDS

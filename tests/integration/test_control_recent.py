@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import Producer
-from tests.support.control_plane import document
+from tests.support.control_plane import filter_document
 from tests.support.filter_documents import event_value
 
 from headgate.control.preview import Question, preview
@@ -33,7 +33,7 @@ def filled(broker, name: str, count: int) -> str:
 
 
 def question(topic: str, value: str = "DEALER-001") -> Question:
-    return Question(parse_filter(document(value=value, source=topic)))
+    return Question(parse_filter(filter_document(value=value, source=topic)))
 
 
 def test_the_last_events_of_all_partitions_are_judged(broker):

@@ -1,4 +1,4 @@
-"""PostgreSQL → Debezium → the topic that filters judge: exact bytes, and what a kill does to it."""
+"""PostgreSQL → Debezium → the topic that filters judge, a kill on the way, and the chain up to a consumer."""
 
 from __future__ import annotations
 
@@ -6,30 +6,37 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 import pytest
 from confluent_kafka import Consumer, Message
-from tests.support.postgres import ROOT, place_in
-from tests.support.services import READY_SECONDS, RunningBroker
+from tests.support.api_client import FILTER, FILTERS, ONE, create_role_keys, open_api_client
+from tests.support.postgres import ROOT, settings_of
+from tests.support.router_job import Router
+from tests.support.services import RunningBroker
 
+from headgate.api import events
+from headgate.checks.filter_proof_gather import handled
 from headgate.cli.connect_deploy import EVENTS_REFERRED, specs_of
-from headgate.engine.bundles_folder import bundle_folder
+from headgate.control.deploying import Reconciler
 from headgate.feeds.connect.events import events_connector
 from headgate.feeds.connect_rest import ConnectRest
-from headgate.feeds.events.database import connect, migrate
+from headgate.feeds.consumers.config import ConsumerConfig, Dealer
+from headgate.feeds.consumers.run import DealerConsumer
+from headgate.feeds.consumers.seen import Seen
+from headgate.feeds.events.database import Place, migrate
+from headgate.feeds.events.database import connect as connect_database
 from headgate.feeds.events.drawing import draw
 from headgate.feeds.events.json_text import parsed
 from headgate.feeds.events.reading import read_event
 from headgate.feeds.events.schema import SAMPLES
 from headgate.feeds.events.sending import ToPostgres, send
 from headgate.feeds.events.writer import EventWriter
-from headgate.local.connect import DEBEZIUM, ConnectServer
+from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 
-TOPIC = "raw-event-headers"
+TOPIC, EVENTS = "raw-event-headers", "/api/v1/events"
 SECONDS = 240.0
 TIME = re.compile(rb'"__ts_ms":\d{13}\}$')
 
@@ -38,7 +45,7 @@ TIME = re.compile(rb'"__ts_ms":\d{13}\}$')
 class Chain:
     """A PostgreSQL, a worker and the broker between them; reads the topic as it grows."""
 
-    broker: RunningBroker
+    place: Place
     server: Running[PostgresServer]
     worker: Running[ConnectServer]
     writer: EventWriter
@@ -50,7 +57,7 @@ class Chain:
         assert self.writer.write([read_event(parsed(text))])
 
     def change(self, statement: str) -> None:
-        with connect(place_in(self.server.service)) as connection:
+        with connect_database(self.place) as connection:
             connection.execute(statement.encode())
 
     def until(self, enough: Callable[[list[Message]], bool]) -> list[Message]:
@@ -74,19 +81,11 @@ class Chain:
 def chain(
     broker: RunningBroker,
     postgres: Running[PostgresServer],
-    tmp_path_factory: pytest.TempPathFactory,
+    connect: Running[ConnectServer],
+    events_place: Place,
 ) -> Iterator[Chain]:
     """One event is written before the connector is deployed: its snapshot brings it."""
-    folder, place = tmp_path_factory.mktemp("connect"), place_in(postgres.service)
-    assert migrate(place) == (1,)
-    server = ConnectServer(
-        folder,
-        broker.bootstrap,
-        Path(tmp_path_factory.mktemp("plugins")),
-        group="debezium",
-        secrets={"POSTGRES_PASSWORD": place.password or ""},
-        more_plugins=(bundle_folder(DEBEZIUM),),
-    )
+    assert migrate(events_place) == (1,)
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -94,12 +93,12 @@ def chain(
             "auto.offset.reset": "earliest",
         }
     )
-    connector = events_connector(place, TOPIC, EVENTS_REFERRED)
+    connector = events_connector(events_place, TOPIC, EVENTS_REFERRED)
     broker.topics.create(specs_of(connector))
-    with Running(server, READY_SECONDS) as worker, EventWriter(place) as writer:
-        made = Chain(broker, postgres, worker, writer, consumer)
+    rest = ConnectRest(connect.service.url)
+    with EventWriter(events_place) as writer:
+        made = Chain(events_place, postgres, connect, writer, consumer)
         made.sample(1)
-        rest = ConnectRest(worker.service.url)
         assert rest.faults({**connector.config, "name": connector.name}, "events") == ()
         rest.put(connector.name, connector.config)
         rest.wait_running(connector.name, SECONDS)
@@ -108,6 +107,7 @@ def chain(
             yield made
         finally:
             consumer.close()
+            rest.delete(connector.name)
 
 
 def test_a_posted_event_arrives_with_exactly_these_bytes(chain):
@@ -174,7 +174,7 @@ def test_the_password_stands_in_no_answer_and_in_no_log(chain):
 
 
 def test_a_killed_postgresql_heals_by_itself_and_nothing_is_missing(chain):
-    events = list(draw(400, seed=21, prefix="pg"))
+    drawn = list(draw(400, seed=21, prefix="pg"))
     killed = []
 
     def kill_once(_sent: int) -> None:
@@ -183,14 +183,57 @@ def test_a_killed_postgresql_heals_by_itself_and_nothing_is_missing(chain):
             killed.append(True)
             chain.server.restart()
 
-    send(ToPostgres(chain.writer), events, 0, 240, kill_once)
-    arrived = chain.until(lambda seen: {e.id.encode() for e in events} <= {m.key() for m in seen})
+    send(ToPostgres(chain.writer), drawn, 0, 240, kill_once)
+    arrived = chain.until(lambda seen: {e.id.encode() for e in drawn} <= {m.key() for m in seen})
     assert killed
     ours = [m.key() for m in arrived if m.key().startswith(b"pg-")]
-    assert set(ours) == {event.id.encode() for event in events}
+    assert set(ours) == {event.id.encode() for event in drawn}
     state = ConnectRest(chain.worker.service.url).state("events-source")
     assert state is not None
     assert state.runs
+
+
+def test_an_event_posted_to_the_api_reaches_the_consumer_of_its_filter(chain, pipeline, tmp_path):
+    posted = {f"api-{n}": f"DEALER-04{n % 2}" for n in range(4)}
+    source = pipeline.settings.model_copy(update={"topic": TOPIC})
+    router = Router(replace(pipeline, name=TOPIC, settings=source))
+    wanted = {"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-041"}
+    document = {
+        **FILTER,
+        "source": TOPIC,
+        "outputTopic": router.topic("dealer-041"),
+        "conditions": [wanted],
+    }
+    text = (ROOT / SAMPLES / "service-dealer-001-event.json").read_text("utf-8")
+    with open_api_client(pipeline.settings.root, **settings_of(chain.place)) as app:
+        api = create_role_keys(app)
+        reconciler = Reconciler(app.store, None, app.service.targets)
+        revision = api("POST", FILTERS, "ann", json=document).json()["revision"]
+        approved = api("POST", f"{ONE}/approve", "bob", json={"revision": revision})
+        assert approved.json()["status"] == "approved"
+        assert api("POST", f"{ONE}/deploy", "dan").status_code == 202
+        reconciler.step()
+        for id, dealer in posted.items():
+            event = text.replace("service-dealer-001-test", id).replace("DEALER-001", dealer)
+            answer = api(
+                "POST", EVENTS, "paul", {"Content-Type": "application/json"}, content=event
+            )
+            assert answer.status_code == 201, answer.text
+        events.close(app.app)
+        chain.until(lambda seen: {id.encode() for id in posted} <= {m.key() for m in seen})
+        router.route()
+        reconciler.step()
+        assert api("GET", ONE, "vera").json()["status"] == "deployed"
+    config = ConsumerConfig(
+        dealer=Dealer("DEALER-041", "a dealer"),
+        topic=document["outputTopic"],
+        group="chain",
+        sinks=("billing",),
+    )
+    with Seen(tmp_path / "seen.db") as seen:
+        bootstrap = source.need("bootstrap_servers")
+        DealerConsumer(config, bootstrap, seen).run(lambda: False, once=True)
+    assert dict(handled(tmp_path / "seen.db")) == {"api-1": 1, "api-3": 1}
 
 
 @pytest.mark.slow

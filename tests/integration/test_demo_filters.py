@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.project_clone import SECONDS, Newcomer, clone
+from tests.support.project_clone import SECONDS, ProjectClone, clone_project
 
 EVENTS, SEED = 90, 5
 HOME = ".headgate/demo-filters"
@@ -17,13 +17,13 @@ FILTERS = [f"service-by-dealer-00{n}" for n in (1, 2, 3)]
 
 
 @pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
-    with clone(tmp_path_factory.mktemp("demo"), HOME) as found:
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProjectClone]:
+    with clone_project(tmp_path_factory.mktemp("demo"), HOME) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def demo(newcomer: Newcomer) -> dict[str, Any]:
+def demo(newcomer: ProjectClone) -> dict[str, Any]:
     print(f"seed {SEED}")
     words = ("-o", "json", "demo", "filters", "--events", str(EVENTS), "--seed", str(SEED))
     done = subprocess.run(
@@ -71,7 +71,7 @@ def test_every_record_that_was_read_has_one_outcome(demo: dict[str, Any]) -> Non
 
 @pytest.mark.slow
 def test_every_accepted_filter_is_a_commit_by_its_author(
-    demo: dict[str, Any], newcomer: Newcomer
+    demo: dict[str, Any], newcomer: ProjectClone
 ) -> None:
     folder = Path(demo["home"]) / "git" / "filters.git"
     told = subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent
+from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.router_job import Router, event
 
 from headgate.checks.dead_letters import Chosen
@@ -33,7 +33,7 @@ NUMBERS = (1, 2, 3)
 SHIPPED = Path(__file__).parents[2] / "schemas" / "v1" / "filters"
 
 
-class Room:
+class FilterHarness:
     """The control plane over a pipeline's store, and consumers of its topics."""
 
     def __init__(self, pipeline: Pipeline, folder: Path) -> None:
@@ -51,16 +51,16 @@ class Room:
         topic = self.router.topic(f"dealer-00{number}")
         return {**found, "source": self.router.pipeline.topic, "outputTopic": topic}
 
-    def approved(self, name: str) -> None:
+    def approve(self, name: str) -> None:
         self.service.approve(BEN, name, self.service.get(name).revision)
 
-    def settled(self) -> None:
+    def settle(self) -> None:
         """The reconciler tells the router, which answers, which the reconciler notes."""
         self._reconciler.step()
         self.router.route()
         self._reconciler.step()
 
-    def consumed(self, number: int) -> list[str]:
+    def consume(self, number: int) -> list[str]:
         """Event ids that the dealer's consumer has handled by now, each once."""
         config = ConsumerConfig(
             dealer=Dealer(id=f"DEALER-00{number}", name="a dealer"),
@@ -83,43 +83,45 @@ class Room:
 
 
 @pytest.fixture
-def room(pipeline: Pipeline, tmp_path: Path) -> Room:
-    return Room(pipeline, tmp_path)
+def harness(pipeline: Pipeline, tmp_path: Path) -> FilterHarness:
+    return FilterHarness(pipeline, tmp_path)
 
 
 def ids(numbers: range, dealer: int) -> list[str]:
     return [f"event-{n}" for n in numbers if n % 4 + 1 == dealer]
 
 
-def test_from_a_document_to_a_dealers_log_with_two_people_and_a_proof(room: Room) -> None:
+def test_from_a_document_to_a_dealers_log_with_two_people_and_a_proof(
+    harness: FilterHarness,
+) -> None:
     for number in NUMBERS:
-        name = room.service.create(ANA, room.document(number)).id
-        assert room.service.generate(name).valid
-        assert room.service.validate(name).valid
+        name = harness.service.create(ANA, harness.document(number)).id
+        assert harness.service.generate(name).valid
+        assert harness.service.validate(name).valid
         with pytest.raises(ForbiddenError):
-            room.service.approve(ANA, name, room.service.get(name).revision)
-        room.approved(name)
-        room.service.deploy(DORA, name)
-    room.router.pipeline.produce([event(n, f"DEALER-00{n % 4 + 1}") for n in range(40)])
-    room.settled()
-    assert {one.status for one in room.service.list().filters} == {Status.DEPLOYED}
+            harness.service.approve(ANA, name, harness.service.get(name).revision)
+        harness.approve(name)
+        harness.service.deploy(DORA, name)
+    harness.router.pipeline.produce([event(n, f"DEALER-00{n % 4 + 1}") for n in range(40)])
+    harness.settle()
+    assert {one.status for one in harness.service.list().filters} == {Status.DEPLOYED}
 
-    changed = room.document(1)
+    changed = harness.document(1)
     dear = {"field": "header_data.amountPaid", "operator": "greaterThan", "value": 500}
     changed["conditions"] = [*changed["conditions"], {**dear, "valueType": "number"}]
     first = "service-by-dealer-001"
-    room.service.update(ANA, first, changed, room.service.get(first).etag)
-    room.approved(first)
-    room.service.deploy(DORA, first)
-    room.router.pipeline.produce(
+    harness.service.update(ANA, first, changed, harness.service.get(first).etag)
+    harness.approve(first)
+    harness.service.deploy(DORA, first)
+    harness.router.pipeline.produce(
         [event(n, f"DEALER-00{n % 4 + 1}", amountPaid=n * 10) for n in range(40, 60)]
     )
-    room.settled()
-    assert room.service.get(first).deployed_version == 2
+    harness.settle()
+    assert harness.service.get(first).deployed_version == 2
 
-    room.service.rollback(DORA, first)
-    room.router.pipeline.produce([event(n, f"DEALER-00{n % 4 + 1}") for n in range(60, 80)])
-    room.settled()
+    harness.service.rollback(DORA, first)
+    harness.router.pipeline.produce([event(n, f"DEALER-00{n % 4 + 1}") for n in range(60, 80)])
+    harness.settle()
 
     dear_ids = [name for name in ids(range(40, 60), 1) if int(name[6:]) * 10 > 500]
     expected = {
@@ -128,28 +130,28 @@ def test_from_a_document_to_a_dealers_log_with_two_people_and_a_proof(room: Room
         3: ids(range(80), 3),
     }
     for number in NUMBERS:
-        assert room.consumed(number) == sorted(expected[number])
-        assert room.faults(number, expected[number]) == ()
-    assert [commit.author for commit in room.git.history(first)].count("ana") >= 2
+        assert harness.consume(number) == sorted(expected[number])
+        assert harness.faults(number, expected[number]) == ()
+    assert [commit.author for commit in harness.git.history(first)].count("ana") >= 2
 
 
 @pytest.mark.slow
 def test_a_dead_letter_of_the_router_is_sent_again_and_judged_again(
-    room: Room, tmp_path: Path
+    harness: FilterHarness, tmp_path: Path
 ) -> None:
-    pipeline = room.router.pipeline
-    room.router.dealer(1)
-    pipeline.produce([event(1), Sent(b"no event", b"x", partition=0)])
-    room.router.route()
+    pipeline = harness.router.pipeline
+    harness.router.dealer(1)
+    pipeline.produce([event(1), ProducerRecord(b"no event", b"x", partition=0)])
+    harness.router.route()
     settings = pipeline.settings.model_copy(update={"home": tmp_path})
-    mine = Chosen(job=room.router.job)
+    mine = Chosen(job=harness.router.job)
     with open_redriving(settings) as redriving:
         [facts] = redriving.letters.facts(mine, 9)
         plan = redriving.plan(mine)
         report = redriving.carry_out(redriving.begin(plan, "olga", utc_now()), 100)
         assert (report.sent, report.left) == (1, 0)
-        room.router.route()
+        harness.router.route()
         newest, oldest = redriving.letters.facts(mine, 9)
         again = redriving.letters.letter(newest.id)
         assert (oldest, again.value, attempts(again.headers)) == (facts, b"no event", 1)
-    assert room.router.outcomes() == {"routed": 1, "refused": 2}
+    assert harness.router.outcomes() == {"routed": 1, "refused": 2}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyspark
 import pytest
-from tests.support.project_clone import SECONDS, Newcomer, clone
+from tests.support.project_clone import SECONDS, ProjectClone, clone_project
 
 from headgate.compile.rules.notebooks import SUFFIXES
 from headgate.engine.java import find_java
@@ -22,13 +22,13 @@ TABLES = ("customer", "orders", "taxi")
 
 
 @pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
-    with clone(tmp_path_factory.mktemp("demo"), HOME) as found:
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProjectClone]:
+    with clone_project(tmp_path_factory.mktemp("demo"), HOME) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def demo(newcomer: Newcomer) -> dict[str, Any]:
+def demo(newcomer: ProjectClone) -> dict[str, Any]:
     """One demo, left running for those who look at it."""
     words = ("-o", "json", "demo", "quality", "--rows", str(ROWS), "--seed", str(SEED))
     print(f"seed {SEED}")
@@ -65,7 +65,7 @@ def test_reports_are_written(demo: dict[str, Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_every_cell_of_the_notebook_runs(
-    table: str, demo: dict[str, Any], newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch
+    table: str, demo: dict[str, Any], newcomer: ProjectClone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert demo["holds"]
     monkeypatch.chdir(newcomer.root)
@@ -80,7 +80,7 @@ def test_every_cell_of_the_notebook_runs(
 
 @pytest.mark.slow
 def test_every_query_of_the_zeppelin_notes_runs_over_jdbc(
-    demo: dict[str, Any], newcomer: Newcomer
+    demo: dict[str, Any], newcomer: ProjectClone
 ) -> None:
     assert demo["holds"]
     asked = [query for table in TABLES for query in jdbc_paragraphs(newcomer.root, table)]

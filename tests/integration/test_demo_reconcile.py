@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.project_clone import SECONDS, Newcomer, clone
+from tests.support.project_clone import SECONDS, ProjectClone, clone_project
 
 KEYS, SEED = 1_500, 11
 HOME = ".headgate/demo-reconcile"
@@ -18,12 +18,12 @@ NOTES = ("business_onprem", "business_cloud", "business_reconcile")
 
 
 @pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
-    with clone(tmp_path_factory.mktemp("demo"), HOME) as found:
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProjectClone]:
+    with clone_project(tmp_path_factory.mktemp("demo"), HOME) as found:
         yield found
 
 
-def typed(newcomer: Newcomer, *words: str) -> subprocess.CompletedProcess[str]:
+def typed(newcomer: ProjectClone, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [newcomer.root / ".venv/bin/headgate", *words],
         cwd=newcomer.root,
@@ -36,7 +36,7 @@ def typed(newcomer: Newcomer, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def demo(newcomer: Newcomer) -> dict[str, Any]:
+def demo(newcomer: ProjectClone) -> dict[str, Any]:
     """One demo, left running for those who look at it."""
     planted = ("--keys", str(KEYS), "--seed", str(SEED), "--window", "60")
     print(f"seed {SEED}")
@@ -68,7 +68,7 @@ def test_the_page_and_its_json_are_written(demo: dict[str, Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("note", NOTES)
 def test_every_statement_of_the_sql_file_has_an_answer(
-    note: str, demo: dict[str, Any], newcomer: Newcomer
+    note: str, demo: dict[str, Any], newcomer: ProjectClone
 ) -> None:
     assert demo["holds"]
     done = typed(newcomer, "-o", "json", "sql", "-f", f"notebooks/{note}.sql")
@@ -81,7 +81,7 @@ def test_every_statement_of_the_sql_file_has_an_answer(
 @pytest.mark.slow
 @pytest.mark.parametrize("note", NOTES)
 def test_every_cell_of_the_notebook_runs(
-    note: str, demo: dict[str, Any], newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch
+    note: str, demo: dict[str, Any], newcomer: ProjectClone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert demo["holds"]
     monkeypatch.chdir(newcomer.root)
@@ -96,7 +96,7 @@ def test_every_cell_of_the_notebook_runs(
 
 
 @pytest.mark.slow
-def test_a_second_report_tells_what_changed(demo: dict[str, Any], newcomer: Newcomer) -> None:
+def test_a_second_report_tells_what_changed(demo: dict[str, Any], newcomer: ProjectClone) -> None:
     assert demo["holds"]
     done = typed(newcomer, "reconcile", "report", "business")
     assert done.returncode == 0, done.stderr[-3000:]

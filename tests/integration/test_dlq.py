@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.dead_letter_table import Refused, settings_at, write_letters
+from tests.support.dead_letter_table import DeadLetterRow, settings_at, write_dead_letters
 
 from headgate.checks.dead_letters import Chosen
 from headgate.checks.dead_letters_shown import Hidden, hidden_names, shown
@@ -16,19 +16,19 @@ from headgate.feeds.redrive.model import FROM_TABLE, SAME_RECORD
 from headgate.settings import Settings
 
 LETTERS = [
-    Refused("bronze-orders", "not_json", "orders", 3, b"{", minutes=0),
-    Refused("quality-orders", "not_json", "orders", 3, b"{", minutes=1),
-    Refused("bronze-orders", "bad_time", "orders", 4, b'{"ssn": "canary-1"}', minutes=2),
-    Refused("router-raw", "no_id", "raw", 7, b'{"id": null}', minutes=3),
-    Refused("quality-table", "dq_range", None, None, b'{"a": 1}', key=None, minutes=4),
-    Refused("quality-table", "dq_range", None, None, b'{"a": 2}', key=None, minutes=4),
+    DeadLetterRow("bronze-orders", "not_json", "orders", 3, b"{", minutes=0),
+    DeadLetterRow("quality-orders", "not_json", "orders", 3, b"{", minutes=1),
+    DeadLetterRow("bronze-orders", "bad_time", "orders", 4, b'{"ssn": "canary-1"}', minutes=2),
+    DeadLetterRow("router-raw", "no_id", "raw", 7, b'{"id": null}', minutes=3),
+    DeadLetterRow("quality-table", "dq_range", None, None, b'{"a": 1}', key=None, minutes=4),
+    DeadLetterRow("quality-table", "dq_range", None, None, b'{"a": 2}', key=None, minutes=4),
 ]
 
 
 @pytest.fixture
 def settings(project: Path) -> Settings:
     found = settings_at(project)
-    write_letters(found, LETTERS)
+    write_dead_letters(found, LETTERS)
     return found
 
 
@@ -96,10 +96,10 @@ def test_tagged_values_are_masked_and_what_is_no_json_is_masked_whole(settings: 
 
 
 def test_values_hidden_inside_a_text_of_json_are_masked_too(settings: Settings):
-    write_letters(
+    write_dead_letters(
         settings,
         [
-            Refused(
+            DeadLetterRow(
                 *("router-raw", "no_id", "raw", 8),
                 json.dumps({"header_data": json.dumps({"ssn": "canary-2", "a": 1})}).encode(),
                 headers=[("trace", b"canary-3"), ("headgate.redrive.attempt", b"2")],
@@ -116,7 +116,9 @@ def test_values_hidden_inside_a_text_of_json_are_masked_too(settings: Settings):
 def test_letters_of_the_router_hide_what_speaks_of_people_and_money(settings: Settings):
     header = {"vin": "canary-4", "ownerEmail": "canary-5", "amountPaid": "canary-6", "carId": "C1"}
     value = json.dumps({"id": None, "header_data": json.dumps(header)}).encode()
-    write_letters(settings, [Refused("router-raw", "no_id", "raw", 9, value, minutes=99)])
+    write_dead_letters(
+        settings, [DeadLetterRow("router-raw", "no_id", "raw", 9, value, minutes=99)]
+    )
     with open_redriving(settings) as redriving:
         facts = redriving.letters.facts(Chosen(topic="raw"), 1)[0]
         letter = redriving.letters.letter(facts.id)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.support.dead_letter_table import Refused, settings_at, write_letters
+from tests.support.dead_letter_table import DeadLetterRow, settings_at, write_dead_letters
 from tests.support.services import RunningBroker
 
 from headgate.checks.dead_letters import Chosen
@@ -29,10 +29,12 @@ from headgate.store.ops import OpsStore, utc_now
 COUNT = 120
 
 
-def letters(topic: str, count: int = COUNT) -> list[Refused]:
+def letters(topic: str, count: int = COUNT) -> list[DeadLetterRow]:
     own = [("trace", b"abc"), (ATTEMPT, b"1")]
     return [
-        Refused("bronze-orders", "not_json", topic, n, b"{%d" % n, f"k{n}".encode(), own, minutes=n)
+        DeadLetterRow(
+            "bronze-orders", "not_json", topic, n, b"{%d" % n, f"k{n}".encode(), own, minutes=n
+        )
         for n in range(count)
     ]
 
@@ -61,7 +63,7 @@ def topic(broker: RunningBroker) -> str:
 @pytest.fixture
 def settings(project: Path, broker: RunningBroker, topic: str) -> Settings:
     found = settings_at(project, broker.bootstrap)
-    write_letters(found, letters(topic))
+    write_dead_letters(found, letters(topic))
     return found
 
 
@@ -178,7 +180,9 @@ def test_a_killed_redrive_goes_on_and_every_letter_arrives_once(
 def test_a_topic_that_is_gone_is_said_and_the_rest_is_sent(
     settings: Settings, broker: RunningBroker, topic: str
 ):
-    write_letters(settings, [Refused("bronze-orders", "not_json", "gone-topic", 1, b"{")])
+    write_dead_letters(
+        settings, [DeadLetterRow("bronze-orders", "not_json", "gone-topic", 1, b"{")]
+    )
     with open_redriving(settings) as redriving:
         report = sent(redriving, Chosen())
     assert (report.sent, report.refused) == (COUNT, {"there is no topic gone-topic": 1})

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.dataset_events import events
-from tests.support.local_stack import jvm_of
+from tests.support.local_stack import find_jvm
 from tests.support.pipeline import Pipeline
 from tests.support.streams import engine_process, newest_run, run_command, wait_until_read
 
 from headgate.engine.lease import active_engine
 from headgate.errors import DriverLostError
 from headgate.jobs.host import ENGINE_FILE
+from headgate.jobs.requests import ask_for
 from headgate.local.process import wait_until
 from headgate.store.model import RunState
 
@@ -78,9 +79,10 @@ def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
     pipeline.produce(events(1, 50))
     announced = pipeline.settings.home / ENGINE_FILE
     with engine_process(pipeline) as running:
-        run_command(pipeline, "job", "start", "bronze")
+        name = f"bronze-{pipeline.name}"
+        ask_for(pipeline.settings, pipeline.store, name, "streaming", {})
         wait_until_read(pipeline, 50)
-        jvm = jvm_of(running.pid)
+        jvm = find_jvm(running.pid)
         token = json.loads(announced.read_text())["connect_token"]
         assert token not in Path(f"/proc/{jvm}/cmdline").read_text()
         lose(pipeline, jvm)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.local_commands import Local
+from tests.support.local_commands import LocalEnvironment
 
 from headgate.local.process import any_port, wait_until
 from headgate.local.state import LocalFiles, LocalState, Phase, ServiceState
@@ -19,15 +19,15 @@ READY_SECONDS = 240.0
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[Local]:
-    local = Local(tmp_path)
+def local(tmp_path: Path) -> Iterator[LocalEnvironment]:
+    local = LocalEnvironment(tmp_path)
     try:
         yield local
     finally:
         local.run("local", "down")
 
 
-def engine_of(local: Local) -> ServiceState:
+def engine_of(local: LocalEnvironment) -> ServiceState:
     state = LocalFiles(local.home).read_state()
     assert isinstance(state, LocalState)
     engine = state.service("engine")
@@ -35,13 +35,13 @@ def engine_of(local: Local) -> ServiceState:
     return engine
 
 
-def pid_of(local: Local) -> int:
+def pid_of(local: LocalEnvironment) -> int:
     pid = engine_of(local).pid
     assert pid is not None
     return pid
 
 
-def is_healthy(local: Local) -> bool:
+def is_healthy(local: LocalEnvironment) -> bool:
     process = local.start("local", "health")
     process.communicate(timeout=120)
     return process.returncode == 0

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from tests.support.api_client import Asked, asked, people
-from tests.support.document_mutations import mutated
-from tests.support.postgres import ROOT, rows
+from tests.support.api_client import ApiClient, create_role_keys, open_api_client
+from tests.support.document_mutations import mutate_document
+from tests.support.postgres import ROOT, query_rows, settings_of
 
 from headgate.api import events
 from headgate.api.server import Address, Server, serve
@@ -31,14 +31,9 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
-def ask(tmp_path, events_place) -> Iterator[Asked]:
-    with asked(
-        tmp_path,
-        postgres_host=events_place.host,
-        postgres_port=events_place.port,
-        postgres_password=events_place.password,
-    ) as app:
-        yield people(app)
+def api(tmp_path, events_place) -> Iterator[ApiClient]:
+    with open_api_client(tmp_path, **settings_of(events_place)) as app:
+        yield create_role_keys(app)
         events.close(app.app)
 
 
@@ -46,38 +41,38 @@ def sample(number: int) -> bytes:
     return (ROOT / SAMPLES / f"service-dealer-00{number}-event.json").read_bytes()
 
 
-def test_a_sample_is_created_once_and_then_known(ask, events_place):
-    first = ask("POST", ONE, "paul", JSON, content=sample(1))
+def test_a_sample_is_created_once_and_then_known(api, events_place):
+    first = api("POST", ONE, "paul", JSON, content=sample(1))
     assert (first.status_code, first.json()) == (
         201,
         {"id": "service-dealer-001-test", "eventType": "CarServiceDone", "status": "created"},
     )
-    again = ask("POST", ONE, "paul", JSON, content=sample(1))
+    again = api("POST", ONE, "paul", JSON, content=sample(1))
     assert again.status_code == 409
     assert again.headers["content-type"] == "application/problem+json"
     assert "service-dealer-001-test" in again.json()["detail"]
-    kept = rows(
+    kept = query_rows(
         events_place, "SELECT header_data::text FROM event_headers WHERE id LIKE 'service-%'"
     )
     assert len(kept) == 1
     assert '"amountPaid": 450.00' in kept[0][0]
 
 
-def test_the_same_request_under_a_key_gets_the_same_answer(ask):
+def test_the_same_request_under_a_key_gets_the_same_answer(api):
     (event,) = draw(1, seed=17, prefix="once")
     headers = {**JSON, "Idempotency-Key": "k1"}
     first, again = (
-        ask("POST", ONE, "paul", headers, content=text_of(event.body)) for _ in range(2)
+        api("POST", ONE, "paul", headers, content=text_of(event.body)) for _ in range(2)
     )
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json() == again.json()
 
 
-def test_all_reasons_come_at_once_with_their_pointers(ask):
+def test_all_reasons_come_at_once_with_their_pointers(api):
     event = json.loads(sample(1))
     event["eventHeader"] |= {"uuid": "", "eventTyp": "x"}
     event["entities"][0]["amountPaid"] = "450"
-    found = ask("POST", ONE, "paul", JSON, content=json.dumps(event))
+    found = api("POST", ONE, "paul", JSON, content=json.dumps(event))
     assert found.status_code == 422
     errors = {error["pointer"]: error for error in found.json()["errors"]}
     assert set(errors) == {"/eventHeader/uuid", "/eventHeader/eventTyp", "/entities/0/amountPaid"}
@@ -99,13 +94,13 @@ def test_all_reasons_come_at_once_with_their_pointers(ask):
         (b'{"a":"' + b"x" * 1_100_000 + b'"}', JSON, 413),
     ],
 )
-def test_what_is_no_event_is_a_problem_and_never_a_fault_of_the_server(ask, body, headers, status):
-    found = ask("POST", ONE, "paul", headers, content=body)
+def test_what_is_no_event_is_a_problem_and_never_a_fault_of_the_server(api, body, headers, status):
+    found = api("POST", ONE, "paul", headers, content=body)
     assert found.status_code == status
     assert found.json()["code"].startswith("HG-")
 
 
-def test_an_odd_event_does_not_spoil_those_beside_it(ask, events_place):
+def test_an_odd_event_does_not_spoil_those_beside_it(api, events_place):
     good = sample(2).decode().replace("service-dealer-002-test", "beside-1")
     other = good.replace("beside-1", "beside-2")
     time = '"createdDate": "2025-01-16T10:00:00Z"'
@@ -117,65 +112,70 @@ def test_an_odd_event_does_not_spoil_those_beside_it(ask, events_place):
     ]
     far = good.replace(time, '"createdDate": "2025-01-15T10:00:00-15:59"')
     bodies = [*odd, far, other]
-    found = ask("POST", MANY, "paul", JSON, content=f"[{','.join(bodies)}]")
+    found = api("POST", MANY, "paul", JSON, content=f"[{','.join(bodies)}]")
     assert found.status_code == 207
     statuses = [each["status"] for each in found.json()["results"]]
     assert statuses == [422, 422, 422, 201, 201]
     for each in odd:
-        assert ask("POST", ONE, "paul", JSON, content=each).status_code == 422
+        assert api("POST", ONE, "paul", JSON, content=each).status_code == 422
 
 
-def test_postgresql_takes_whatever_the_checks_let_through(ask):
+def test_postgresql_takes_whatever_the_checks_let_through(api):
     """Every place of an event with something odd in it, a hundred events a request."""
-    texts = [text for _, text in mutated(json.loads(sample(1)))]
+    texts = [text for _, text in mutate_document(json.loads(sample(1)))]
     assert len(texts) > 500
     for begin in range(0, len(texts), 100):
         body = f"[{','.join(texts[begin : begin + 100])}]"
-        found = ask("POST", MANY, "paul", JSON, content=body.encode("utf-8", "surrogatepass"))
+        found = api("POST", MANY, "paul", JSON, content=body.encode("utf-8", "surrogatepass"))
         assert found.status_code in (201, 207), found.text
         assert {each["status"] for each in found.json()["results"]} <= {201, 409, 422}
 
 
-def test_many_get_an_answer_each(ask, events_place):
+def test_many_get_an_answer_each(api, events_place):
     bad = json.loads(sample(3)) | {"more": 1}
     body = [json.loads(sample(2)), bad, 17, json.loads(sample(2)), json.loads(sample(3))]
-    found = ask("POST", MANY, "paul", JSON, content=json.dumps(body))
+    found = api("POST", MANY, "paul", JSON, content=json.dumps(body))
     assert found.status_code == 207
     told = found.json()
     assert [result["status"] for result in told["results"]] == [201, 422, 422, 409, 201]
     assert (told["created"], told["refused"]) == (2, 3)
     assert told["results"][1]["errors"][0]["pointer"] == "/more"
-    ids = rows(events_place, "SELECT id FROM event_headers WHERE id LIKE '%00_-test' ORDER BY id")
+    ids = query_rows(
+        events_place, "SELECT id FROM event_headers WHERE id LIKE '%00_-test' ORDER BY id"
+    )
     assert ("service-dealer-003-test",) in ids
 
 
-def test_all_new_is_201_and_all_again_is_409_each(ask):
+def test_all_new_is_201_and_all_again_is_409_each(api):
     body = text_of([event.body for event in draw(200, seed=5, prefix="bulk")])
-    first = ask("POST", MANY, "paul", JSON, content=body)
+    first = api("POST", MANY, "paul", JSON, content=body)
     assert (first.status_code, first.json()["created"]) == (201, 200)
-    again = ask("POST", MANY, "paul", JSON, content=body)
+    again = api("POST", MANY, "paul", JSON, content=body)
     assert again.status_code == 207
     assert {result["status"] for result in again.json()["results"]} == {409}
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"[" + b",".join([b"1"] * 1001) + b"]"])
-def test_a_bulk_is_a_list_of_one_to_a_thousand(ask, body):
-    assert ask("POST", MANY, "paul", JSON, content=body).status_code == 422
+def test_a_bulk_is_a_list_of_one_to_a_thousand(api, body):
+    assert api("POST", MANY, "paul", JSON, content=body).status_code == 422
 
 
 @pytest.mark.parametrize("who", ["ann", "bob", "vera", "olga", "audrey"])
-def test_only_producers_post_and_they_do_nothing_else(ask, who):
-    assert ask("POST", ONE, who, JSON, content=sample(1)).status_code == 403
-    assert ask("POST", MANY, who, JSON, content=b"[]").status_code == 403
-    assert ask("POST", ONE, None, JSON, content=sample(1)).status_code == 401
-    assert ask("GET", "/api/v1/filters", "paul").status_code == 403
+def test_only_producers_post_and_they_do_nothing_else(api, who):
+    assert api("POST", ONE, who, JSON, content=sample(1)).status_code == 403
+    assert api("POST", MANY, who, JSON, content=b"[]").status_code == 403
+    assert api("POST", ONE, None, JSON, content=sample(1)).status_code == 401
+    assert api("GET", "/api/v1/filters", "paul").status_code == 403
 
 
-def test_health_says_whether_postgresql_answers(ask, tmp_path):
-    assert ask("GET", HEALTH, "paul").json() == {"status": "ok", "database": "events"}
+def test_health_says_whether_postgresql_answers(api, events_place, tmp_path):
+    found = api("GET", HEALTH, "paul").json()
+    assert found == {"status": "ok", "database": events_place.database}
     (tmp_path / "away").mkdir()
-    with asked(tmp_path / "away", postgres_host="127.0.0.1", postgres_port=any_port()) as app:
-        people(app)
+    with open_api_client(
+        tmp_path / "away", postgres_host="127.0.0.1", postgres_port=any_port()
+    ) as app:
+        create_role_keys(app)
         found = app("GET", HEALTH, "paul")
         assert (found.status_code, found.headers["retry-after"]) == (503, "2")
         assert app("POST", ONE, "paul", JSON, content=sample(1)).status_code == 503
@@ -183,8 +183,8 @@ def test_health_says_whether_postgresql_answers(ask, tmp_path):
 
 
 def test_without_a_database_the_answer_says_how_to_get_one(tmp_path):
-    with asked(tmp_path) as app:
-        people(app)
+    with open_api_client(tmp_path) as app:
+        create_role_keys(app)
         found = app("POST", ONE, "paul", JSON, content=sample(1))
         assert found.status_code == 503
         assert "local up --with postgres" in found.json()["fix"]
@@ -206,12 +206,7 @@ def served(settings: Settings) -> Iterator[str]:
 
 
 def test_the_load_maker_posts_each_event_once_over_http(tmp_path, events_place):
-    settings = Settings(
-        root=tmp_path,
-        postgres_host=events_place.host,
-        postgres_port=events_place.port,
-        postgres_password=events_place.password,
-    )
+    settings = Settings(root=tmp_path, **settings_of(events_place))
     settings.home.mkdir()
     with OpsStore.open(settings.ops_store_url) as store:
         key = Keys(store.keys).create("paul", ("producer",), 1, by="test").secret

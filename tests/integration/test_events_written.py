@@ -7,12 +7,10 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from tests.support.postgres import ROOT, place_in, rows
-from tests.support.services import READY_SECONDS
+from tests.support.postgres import ROOT, create_database, query_rows
 
 from headgate.errors import UnavailableError
 from headgate.feeds.events.database import connect
@@ -22,9 +20,7 @@ from headgate.feeds.events.reading import Read, read_event
 from headgate.feeds.events.schema import SAMPLES
 from headgate.feeds.events.sending import ToPostgres, send
 from headgate.feeds.events.writer import TABLES, EventWriter
-from headgate.local.postgres import PostgresServer
 from headgate.local.process import any_port
-from headgate.local.service import Running
 
 
 def sample(number: int = 1) -> Read:
@@ -41,7 +37,7 @@ def writer(events_place):
 
 def test_a_sample_is_written_to_all_its_tables_exactly(writer, events_place):
     assert writer.write([sample(1)]) == {"service-dealer-001-test"}
-    (kept,) = rows(
+    (kept,) = query_rows(
         events_place,
         "SELECT h.id, h.event_name, h.event_type, h.created_date::text, h.saved_date::text,"
         " h.header_data::text, e.event_data->'entities'->0->>'amountPaid', s.event_id"
@@ -68,7 +64,7 @@ def test_an_id_is_written_once_also_within_one_request(writer, events_place):
     assert writer.write([sample(2), sample(2)]) == {"service-dealer-002-test"}
     assert writer.write([sample(2), sample(3)]) == {"service-dealer-003-test"}
     assert writer.write([sample(2), sample(3)]) == frozenset()
-    found = rows(
+    found = query_rows(
         events_place, "SELECT count(*) FROM event_headers WHERE id LIKE 'service-dealer-00%'"
     )
     assert found == [(3,)]
@@ -90,7 +86,7 @@ def test_many_writers_of_the_same_events_write_each_once(events_place):
     for thread in threads:
         thread.join()
     assert sorted(written) == sorted(read.event.id for read in events)
-    counts = rows(
+    counts = query_rows(
         events_place,
         "SELECT (SELECT count(*) FROM business_events WHERE id LIKE 'race-%'),"
         " (SELECT count(*) FROM event_headers WHERE id LIKE 'race-%')",
@@ -109,7 +105,7 @@ def test_the_newest_state_of_an_entity_is_kept(writer, events_place):
     early, late = "2025-01-02T00:00:00+02:00", "2025-01-01T23:00:00Z"
     assert len(writer.write([event("car-b", late, "new"), event("car-a", early, "old")])) == 2
     assert writer.write([event("car-c", early, "older")])
-    assert rows(
+    assert query_rows(
         events_place, "SELECT entity_data->>'model', event_id FROM cars WHERE entity_id = 'CAR-9'"
     ) == [("new", "car-b")]
 
@@ -123,28 +119,27 @@ def test_every_type_of_entity_has_its_table(writer, events_place):
         ages = {"createdAt": "2025-01-01T00:00:00Z", "updatedAt": "2025-01-01T00:00:00Z"}
         entity = {"entityHeader": {"entityId": "E1", "entityType": kind, **ages}, "id": "E1"}
         assert writer.write([read_event({"eventHeader": head, "entities": [entity]})])
-        assert (f"of-{kind}",) in rows(events_place, f"SELECT event_id FROM {table}")
+        assert (f"of-{kind}",) in query_rows(events_place, f"SELECT event_id FROM {table}")
 
 
-def test_a_killed_server_loses_nothing_that_was_acknowledged_and_repeats_nothing(tmp_path):
+def test_a_killed_server_loses_nothing_that_was_acknowledged_and_repeats_nothing(postgres):
     events = list(draw(600, seed=3))
-    with Running(PostgresServer(tmp_path / "postgres"), READY_SECONDS) as server:
-        place = place_in(server.service)
-        with EventWriter(place) as writer:
-            writer.check()
-            killed = []
+    place = create_database(postgres.service, "killed_while_written")
+    with EventWriter(place) as writer:
+        writer.check()
+        killed = []
 
-            def kill_once(sent: int) -> None:
-                if not killed:
-                    server.kill()
-                    killed.append(sent)
-                    server.restart()
+        def kill_once(sent: int) -> None:
+            if not killed:
+                postgres.kill()
+                killed.append(sent)
+                postgres.restart()
 
-            sent = send(ToPostgres(writer), events, 0, 240, kill_once)
-        assert killed
-        assert (sent.events, sent.created + sent.known) == (600, 600)
-        found = rows(place, "SELECT id FROM event_headers ORDER BY id")
-        assert [id for (id,) in found] == sorted(event.id for event in events)
+        sent = send(ToPostgres(writer), events, 0, 240, kill_once)
+    assert killed
+    assert (sent.events, sent.created + sent.known) == (600, 600)
+    found = query_rows(place, "SELECT id FROM event_headers ORDER BY id")
+    assert [id for (id,) in found] == sorted(event.id for event in events)
 
 
 def test_a_server_that_is_away_is_said_to_be(events_place):
@@ -153,11 +148,8 @@ def test_a_server_that_is_away_is_said_to_be(events_place):
         writer.write([sample(1)])
 
 
-def test_a_database_that_was_emptied_gets_its_tables_again(events_place):
-    place = replace(events_place, database="emptied")
-    with closing(connect(events_place)) as connection:
-        connection.autocommit = True
-        connection.execute("CREATE DATABASE emptied")
+def test_a_database_that_was_emptied_gets_its_tables_again(postgres):
+    place = create_database(postgres.service, "emptied")
     with EventWriter(place) as writer:
         assert writer.write([sample(1)])
         with connect(place) as connection:
@@ -175,6 +167,7 @@ def test_the_command_draws_the_same_events_again_and_writes_its_oracle_first(
         "HEADGATE_HOME": str(tmp_path / "home"),
         "POSTGRES_HOST": events_place.host,
         "POSTGRES_PORT": str(events_place.port),
+        "POSTGRES_DB": events_place.database,
         "POSTGRES_PASSWORD": events_place.password or "",
     }
     oracle = tmp_path / "oracle.json"
@@ -195,7 +188,7 @@ def test_the_command_draws_the_same_events_again_and_writes_its_oracle_first(
     assert [(each["created"], each["known"]) for each in told] == [(120, 0), (0, 120)]
     expected = json.loads(oracle.read_text())["expected"]
     for dealer, ids in expected.items():
-        found = rows(
+        found = query_rows(
             events_place,
             "SELECT id FROM event_headers WHERE id LIKE 'event-41-%'"
             " AND event_type = 'CarServiceDone'"

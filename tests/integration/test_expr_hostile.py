@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.expression_frames import seeded
+from tests.support.expression_frames import seeded_random
 from tests.support.hostile_texts import hostile_names, hostile_texts
 
 from headgate.expr import build
@@ -83,13 +83,13 @@ def _itself(count: int) -> dict[int, list[int]]:
 
 
 def test_each_hostile_text_selects_exactly_itself(spark: SparkSession) -> None:
-    assert _select_all(spark, seeded(QUICK), 200) == _itself(200)
+    assert _select_all(spark, seeded_random(QUICK), 200) == _itself(200)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_each_of_ten_thousand_hostile_texts_selects_exactly_itself(spark: SparkSession) -> None:
-    assert _select_all(spark, seeded(), 10_000) == _itself(10_000)
+    assert _select_all(spark, seeded_random(), 10_000) == _itself(10_000)
 
 
 def _is_name(name: str) -> bool:
@@ -130,7 +130,7 @@ def _misread_of(spark: SparkSession, names: list[str]) -> list[str]:
 
 
 def test_each_hostile_name_is_read_as_the_column_it_is(spark: SparkSession) -> None:
-    assert _misread(spark, seeded(QUICK), 200) == []
+    assert _misread(spark, seeded_random(QUICK), 200) == []
 
 
 @pytest.mark.slow
@@ -138,4 +138,4 @@ def test_each_hostile_name_is_read_as_the_column_it_is(spark: SparkSession) -> N
 def test_each_of_two_thousand_hostile_names_is_read_as_the_column_it_is(
     spark: SparkSession,
 ) -> None:
-    assert _misread(spark, seeded(), 2_000) == []
+    assert _misread(spark, seeded_random(), 2_000) == []

@@ -12,10 +12,10 @@ import pytest
 from tests.support.expression_frames import (
     ANSI,
     VIEW,
-    same_key,
-    shown_rows,
-    spark_answers,
-    twin_answer,
+    comparison_key,
+    create_rows_view,
+    evaluate_by_reference,
+    evaluate_on_spark,
 )
 from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
 from tests.support.random_rows import extremes
@@ -93,7 +93,7 @@ WRITTEN = (
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> Iterator[SparkSession]:
     """A view whose rows hold every extreme value of every type, and NULL."""
-    with shown_rows(spark, ROWS):
+    with create_rows_view(spark, ROWS):
         yield spark
 
 
@@ -109,12 +109,12 @@ def test_no_written_expression_raises_and_all_are_as_the_twin_says(
 ) -> None:
     expressions = [parse_value(text, COLUMNS) for text in WRITTEN]
     rows.conf.set(ANSI, ansi)
-    answers = spark_answers(rows, expressions)
+    answers = evaluate_on_spark(rows, expressions)
     differing = {
         text
         for row, line in zip(ROWS, answers, strict=True)
         for text, item, theirs in zip(WRITTEN, expressions, line, strict=True)
-        if same_key(theirs) != same_key(twin_answer(item, row))
+        if comparison_key(theirs) != comparison_key(evaluate_by_reference(item, row))
     }
     assert len(answers) == len(ROWS)
     assert differing == set()

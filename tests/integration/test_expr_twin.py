@@ -10,11 +10,11 @@ import sqlglot
 from sqlglot import exp
 from tests.support.expression_frames import (
     ANSI,
-    same_key,
-    seeded,
-    shown_rows,
-    spark_answers,
-    twin_answer,
+    comparison_key,
+    create_rows_view,
+    evaluate_by_reference,
+    evaluate_on_spark,
+    seeded_random,
 )
 from tests.support.random_expressions import (
     COLUMNS,
@@ -50,17 +50,17 @@ def _expressions(rng: Random, count: int) -> list[Expr]:
 def _differences(
     spark: SparkSession, expressions: list[Expr], rows: list[Row]
 ) -> list[tuple[object, ...]]:
-    expected = [[twin_answer(item, row) for item in expressions] for row in rows]
+    expected = [[evaluate_by_reference(item, row) for item in expressions] for row in rows]
     found: list[tuple[object, ...]] = []
     for ansi in ("true", "false"):
         spark.conf.set(ANSI, ansi)
-        answers = spark_answers(spark, expressions)
+        answers = evaluate_on_spark(spark, expressions)
         assert len(answers) == len(rows)
         found += [
             (ansi, to_spark(item), row, theirs, ours)
             for row, line, mine in zip(rows, answers, expected, strict=True)
             for item, theirs, ours in zip(expressions, line, mine, strict=True)
-            if same_key(theirs) != same_key(ours)
+            if comparison_key(theirs) != comparison_key(ours)
         ]
     return found
 
@@ -69,14 +69,14 @@ def _compare(spark: SparkSession, batches: list[list[Expr]], rng: Random, count:
     pairs = 0
     for expressions in batches:
         rows = random_rows(rng, count)
-        with shown_rows(spark, rows):
+        with create_rows_view(spark, rows):
             assert _differences(spark, expressions, rows)[:10] == []
         pairs += len(rows) * len(expressions)
     return pairs
 
 
 def test_spark_and_the_twin_agree_in_both_ansi_modes(spark: SparkSession) -> None:
-    rng = seeded(QUICK)
+    rng = seeded_random(QUICK)
     expressions = [*_expressions(rng, 60), *rng.sample(every_form(), 60)]
     assert _compare(spark, [expressions], rng, count=40) == 4_800
 
@@ -115,7 +115,7 @@ def _judge_logic(spark: SparkSession, rng: Random, conditions: int, count: int) 
     """Comparison, logic and NULL in Spark, the twin and DuckDB."""
     rows = random_rows(rng, count)
     trees = [random_logic(rng, rng.randint(0, 3)) for _ in range(conditions)]
-    expected = [[twin_answer(item, row) for item in trees] for row in rows]
+    expected = [[evaluate_by_reference(item, row) for item in trees] for row in rows]
     assert {True, False, None} == {answer for line in expected for answer in line}
     wrong = [
         (to_spark(item), row, theirs, ours)
@@ -124,26 +124,26 @@ def _judge_logic(spark: SparkSession, rng: Random, conditions: int, count: int) 
         if theirs is not ours
     ]
     assert wrong[:10] == []
-    with shown_rows(spark, rows):
+    with create_rows_view(spark, rows):
         assert _differences(spark, trees, rows)[:10] == []
     return len(rows) * len(trees)
 
 
 def test_duckdb_agrees_on_comparison_logic_and_null(spark: SparkSession) -> None:
-    assert _judge_logic(spark, seeded(QUICK), conditions=60, count=40) == 2_400
+    assert _judge_logic(spark, seeded_random(QUICK), conditions=60, count=40) == 2_400
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_duckdb_agrees_on_fifty_thousand_pairs(spark: SparkSession) -> None:
-    rng = seeded()
+    rng = seeded_random()
     assert sum(_judge_logic(spark, rng, AT_ONCE, count=50) for _ in range(5)) == 50_000
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_spark_and_the_twin_agree_on_fifty_thousand_pairs(spark: SparkSession) -> None:
-    rng = seeded()
+    rng = seeded_random()
     forms = every_form()
     batches = [forms[start : start + AT_ONCE] for start in range(0, len(forms), AT_ONCE)]
     batches += [_expressions(rng, AT_ONCE) for _ in range(4)]

@@ -7,14 +7,14 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.expression_frames import ANSI, seeded
+from tests.support.expression_frames import ANSI, seeded_random
 from tests.support.filter_documents import DEALER
 from tests.support.filter_frames import (
-    bound,
+    create_router_views,
+    refused_by_reference,
     refused_by_spark,
-    refused_by_twin,
+    routed_by_reference,
     routed_by_spark,
-    routed_by_twin,
 )
 from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
@@ -35,27 +35,27 @@ def agree(spark: SparkSession, rng: Random, filters: int, records: int) -> int:
     """How many records were sent on, after both sides were found to say the same of all of them."""
     made = random_set(rng, filters)
     values = [*ODD_RECORDS, *(random_record(rng) for _ in range(records))]
-    bound(spark, values, made)
+    create_router_views(spark, values, made)
     found = routed_by_spark(spark)
-    assert found == routed_by_twin(values, made)
-    assert refused_by_spark(spark) == refused_by_twin(values)
+    assert found == routed_by_reference(values, made)
+    assert refused_by_spark(spark) == refused_by_reference(values)
     return found.total()
 
 
 def test_spark_routes_what_the_twin_says(spark: SparkSession) -> None:
-    assert agree(spark, seeded(21), 60, 150) > 100
+    assert agree(spark, seeded_random(21), 60, 150) > 100
 
 
 def test_without_a_filter_records_are_read_and_none_is_sent(spark: SparkSession) -> None:
-    bound(spark, ODD_RECORDS, [])
+    create_router_views(spark, ODD_RECORDS, [])
     assert routed_by_spark(spark).total() == 0
-    assert refused_by_spark(spark) == refused_by_twin(ODD_RECORDS)
+    assert refused_by_spark(spark) == refused_by_reference(ODD_RECORDS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_thousand_random_filters_route_as_the_twin_says(spark: SparkSession, ansi: str) -> None:
-    rng = seeded()
+    rng = seeded_random()
     before = spark.conf.get(ANSI)
     spark.conf.set(ANSI, ansi)
     try:
@@ -80,21 +80,21 @@ def selected(spark: SparkSession, texts: list[str], *, joined: bool) -> set[tupl
         json.dumps({"id": "e", "__op": "c", "header_data": json.dumps({"a": text})}).encode()
         for text in texts
     ]
-    bound(spark, values, hostile_filters(texts, joined=joined))
+    create_router_views(spark, values, hostile_filters(texts, joined=joined))
     rows = spark.sql("SELECT offset, filter FROM router_routed").collect()
     return {(row[0], row[1]) for row in rows}
 
 
 def test_hostile_strings_select_exactly_themselves(spark: SparkSession) -> None:
-    texts = hostile_texts(seeded(5), 120)
+    texts = hostile_texts(seeded_random(5), 120)
     assert selected(spark, texts, joined=True) == {(at, at) for at in range(len(texts))}
 
 
 @pytest.mark.slow
 def test_thousands_of_hostile_strings_select_exactly_themselves(spark: SparkSession) -> None:
-    texts = hostile_texts(seeded(), 10_000)
+    texts = hostile_texts(seeded_random(), 10_000)
     assert selected(spark, texts, joined=True) == {(at, at) for at in range(len(texts))}
-    few = hostile_texts(seeded(), 300)
+    few = hostile_texts(seeded_random(), 300)
     assert selected(spark, few, joined=False) == {(at, at) for at in range(len(few))}
 
 
@@ -118,7 +118,7 @@ def test_many_questions_behind_one_key_are_each_asked(spark: SparkSession) -> No
         for op in "cu"
         for kind in ("s", "t")
     ]
-    bound(spark, values, made)
+    create_router_views(spark, values, made)
     found = routed_by_spark(spark)
-    assert found == routed_by_twin(values, made)
+    assert found == routed_by_reference(values, made)
     assert found.total() > 100

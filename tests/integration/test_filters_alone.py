@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 from tests.support.oracle import read_topic
-from tests.support.pipeline import Sent, create_topic, produce
+from tests.support.pipeline import ProducerRecord, create_topic, produce
 from tests.support.random_filters import ODD_RECORDS, random_record
 from tests.support.services import RunningBroker
-from tests.support.spark_sql import spark_sql
+from tests.support.spark_sql import run_spark_sql
 
 from headgate.checks.lake import Lake
 from headgate.cli.filters_compile import compiled_text
@@ -72,9 +72,9 @@ def alone(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Al
     values = [*ODD_RECORDS, *(random_record(rng) for _ in range(100))]
     values += [service_event(rng, number) for number in range(300)]
     create_topic(broker.bootstrap, TOPIC, 2, 1_048_588)
-    produce(broker.bootstrap, TOPIC, [Sent(value) for value in values])
+    produce(broker.bootstrap, TOPIC, [ProducerRecord(value) for value in values])
     write_build(plan_build(settings, "taxi"))
-    spark_sql(settings, "\n".join(sourced(settings, folder)), folder)
+    run_spark_sql(settings, "\n".join(sourced(settings, folder)), folder)
     return Alone(settings, tuple(record.value for record in read_topic(broker.bootstrap, TOPIC)))
 
 

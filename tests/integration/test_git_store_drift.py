@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.support.git_store import by_hand, document
+from tests.support.git_store import commit_by_hand, filter_text
 
 from headgate.control.git import drift as drift_module
 from headgate.control.git.drift import TOO_MANY, drift_of, restored, writers
@@ -17,14 +17,14 @@ from headgate.control.git.store import GitStore
 
 def drifted(tmp_path: Path) -> tuple[GitStore, dict[str, str]]:
     store = GitStore(tmp_path / "filters.git")
-    accepted = {name: document(name) for name in ("kept", "edited", "lost", "broken")}
+    accepted = {name: filter_text(name) for name in ("kept", "edited", "lost", "broken")}
     for name, text in accepted.items():
         store.commit(name, text, "alice", "accepted")
     clone = tmp_path / "clone"
-    by_hand(store.folder, clone, "edited", document("edited", "DEALER-666"))
-    by_hand(store.folder, clone, "lost", None)
-    by_hand(store.folder, clone, "foreign", document("foreign"))
-    by_hand(store.folder, clone, "broken", "{")
+    commit_by_hand(store.folder, clone, "edited", filter_text("edited", "DEALER-666"))
+    commit_by_hand(store.folder, clone, "lost", None)
+    commit_by_hand(store.folder, clone, "foreign", filter_text("foreign"))
+    commit_by_hand(store.folder, clone, "broken", "{")
     return store, accepted
 
 
@@ -42,7 +42,7 @@ def test_drift_is_found_in_both_directions_with_who_made_it(tmp_path: Path):
 
 def test_the_layout_of_a_file_is_no_drift(tmp_path: Path):
     store = GitStore(tmp_path / "filters.git")
-    text = document("kept")
+    text = filter_text("kept")
     store.commit("kept", json.dumps(json.loads(text)), "alice", "accepted")
     assert drift_of(store, {"kept": text}) == ()
 
@@ -67,17 +67,17 @@ def test_a_history_that_is_too_long_to_read_has_a_writer_nobody_knows(tmp_path: 
     monkeypatch.setattr(drift_module, "MOST_COMMITS", 2)
     store = GitStore(tmp_path / "filters.git")
     for n in range(3):
-        store.commit("one", document("one", f"DEALER-{n}"), f"author{n}", "change")
+        store.commit("one", filter_text("one", f"DEALER-{n}"), f"author{n}", "change")
     [drift] = drift_of(store, {})
     assert TOO_MANY in writers(store, drift)
 
 
 def test_who_wrote_on_a_side_branch_with_an_old_date_is_known_too(tmp_path: Path):
     store = GitStore(tmp_path / "filters.git")
-    store.commit("one", document("one"), "alice", "accepted")
+    store.commit("one", filter_text("one"), "alice", "accepted")
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", str(store.folder), str(clone)], check=True)
-    store.commit("one", document("one", "DEALER-002"), "alice", "accepted again")
+    store.commit("one", filter_text("one", "DEALER-002"), "alice", "accepted again")
 
     def git(*words: str, **environ: str) -> None:
         who = ["-c", "user.name=Mallory", "-c", "user.email=mallory@example.org"]
@@ -90,11 +90,11 @@ def test_who_wrote_on_a_side_branch_with_an_old_date_is_known_too(tmp_path: Path
 
     old = {"GIT_AUTHOR_DATE": "2001-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2001-01-01T00:00:00Z"}
     file = clone / "schemas" / "v1" / "filters" / "one.json"
-    file.write_text(document("one", "DEALER-666"))
+    file.write_text(filter_text("one", "DEALER-666"))
     git("commit", "--quiet", "-am", "long ago", **old)
     git("pull", "--quiet", "--no-rebase", "-X", "ours", "--no-edit")
     git("push", "--quiet")
-    [drift] = drift_of(store, {"one": document("one", "DEALER-002")})
+    [drift] = drift_of(store, {"one": filter_text("one", "DEALER-002")})
     names = {one.name for one in writers(store, drift)}
     assert "Mallory" in names
     assert "alice" not in names
@@ -102,6 +102,6 @@ def test_who_wrote_on_a_side_branch_with_an_old_date_is_known_too(tmp_path: Path
 
 def test_a_file_that_says_it_is_another_filter_is_drift(tmp_path: Path):
     store = GitStore(tmp_path / "filters.git")
-    store.commit("one", document("two"), "alice", "accepted")
-    found = drift_of(store, {"one": document("one")})
+    store.commit("one", filter_text("two"), "alice", "accepted")
+    found = drift_of(store, {"one": filter_text("one")})
     assert [(d.filter, d.kind) for d in found] == [("one", DriftKind.UNREADABLE)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.control_plane import ANN, BOB
-from tests.support.git_store import by_hand, document
+from tests.support.git_store import commit_by_hand, filter_text
 from tests.support.ops_store import create_database
 
 from headgate.api.background import Repeated
@@ -39,7 +39,7 @@ class Place:
             self.accept(name, "DEALER-001")
 
     def accept(self, name: str, dealer: str) -> None:
-        declared = json.loads(document(name, dealer))
+        declared = json.loads(filter_text(name, dealer))
         record = self.service.store.control.filter(name)
         if record is None:
             self.service.create(ANN, declared)
@@ -58,7 +58,7 @@ class Place:
         subject: bytes = b"by hand",
     ) -> None:
         """A commit of bytes that `git commit` would refuse or mend, as another program writes it."""
-        content = text if text is not None else document("odd", "DEALER-666").encode()
+        content = text if text is not None else filter_text("odd", "DEALER-666").encode()
         tip = self._git("rev-parse", "refs/heads/main").strip()
         blob = self._git("hash-object", "-w", "--stdin", given=content).strip()
         index = {"GIT_INDEX_FILE": str(self.folder / "odd-index")}
@@ -131,9 +131,11 @@ ODD: dict[str, dict[str, bytes]] = {
 
 
 def test_an_odd_commit_blinds_nobody(place: Place, tmp_path: Path):
-    by_hand(place.git.folder, tmp_path / "clone", "other", document("other", "DEALER-666"))
+    commit_by_hand(
+        place.git.folder, tmp_path / "clone", "other", filter_text("other", "DEALER-666")
+    )
     for number, (kind, odd) in enumerate(ODD.items()):
-        place.commit_raw(text=document("odd", f"DEALER-{number}x").encode(), **odd)
+        place.commit_raw(text=filter_text("odd", f"DEALER-{number}x").encode(), **odd)
         assert place.drift() == {"odd": "differs", "other": "differs"}, kind
         writers(place.git, next(one for one in found(place.service) if one.filter == "odd"))
     mended = mend(place.service, ANN, Side.STORE, ["odd"])
@@ -145,7 +147,7 @@ def test_an_odd_commit_blinds_nobody(place: Place, tmp_path: Path):
 def test_an_odd_commit_of_a_text_that_waits_stops_no_commit(place: Place):
     """The text of a version that waits is readable; whoever commits it first is met there."""
     for number, (kind, odd) in enumerate(ODD.items()):
-        text = document_text(drafted(json.loads(document("odd", f"DEALER-{number}x"))).content)
+        text = document_text(drafted(json.loads(filter_text("odd", f"DEALER-{number}x"))).content)
         place.commit_raw(text=text.encode(), **odd)
         place.accept("odd", f"DEALER-{number}x")
         assert len(place.git.history("odd", 1000)) == number + 2, "the reconciler met another text"
@@ -176,7 +178,7 @@ def test_an_odd_file_name_blinds_nobody(place: Place):
 DOCUMENTS: tuple[bytes, ...] = (
     b"", b"{", b"\xff\xfe", b"null", b"[]", b"5", b'"x"', b"[" * 100_000, b'{"id":' * 50_000,
     b" " * (2 << 20), b"\0", b"NaN", b'{"id": 1e99999999999999999999}',
-    *(json.dumps({**json.loads(document("odd")), field: value}).encode()
+    *(json.dumps({**json.loads(filter_text("odd")), field: value}).encode()
       for field in ("status", "version", "createdAt", "approvedBy", "approvedAt", "deployedAt",
                     "deploymentError", "flinkStatementIds", "conditions", "name", "enabled", "source")
       for value in (5, [5], {"a": 5}, "\ud800", 10**400)),
@@ -185,7 +187,9 @@ DOCUMENTS: tuple[bytes, ...] = (
 
 def test_an_odd_document_blinds_nobody(place: Place, tmp_path: Path):
     """Every one of them is a fault of its own file, while another file's change is seen."""
-    by_hand(place.git.folder, tmp_path / "clone", "other", document("other", "DEALER-666"))
+    commit_by_hand(
+        place.git.folder, tmp_path / "clone", "other", filter_text("other", "DEALER-666")
+    )
     for text in DOCUMENTS:
         place.commit_raw(text=text)
         seen = place.drift()
@@ -317,9 +321,9 @@ def test_a_token_of_the_remote_stands_in_no_command_line(
     ):
         store = GitStore(tmp_path / "filters.git", remote=address)
         store.commit("one", "1\n", "ann", "first")
-        for ask in (store.push, store.pull, store.standing):
+        for api in (store.push, store.pull, store.standing):
             with pytest.raises(Exception, match="cannot be reached") as refused:
-                ask()
+                api()
             assert "t0ps3cret" not in str(vars(refused.value))
     assert "ls-remote -- https://127.0.0.1:1/x.git" in seen.read_text()
     assert "t0ps3cret" not in seen.read_text()

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.api_client import Asked
-from tests.support.git_store import document
+from tests.support.api_client import ApiClient
+from tests.support.git_store import filter_text
 from tests.support.ops_store import create_database
 
 from headgate.api.app import create_app
@@ -42,12 +42,12 @@ class Place:
         self.git, self.clone = GitStore(folder / "filters.git"), folder / "clone"
         service = FilterService(store, self.git, {})
         self.reconciler = Reconciler(store, self.git, {})
-        self.ask = Asked(create_app(Settings(root=folder), store, service), store, service)
-        self.ask.key("alice", "author", "approver")
-        self.ask.key("bob", "author", "approver")
-        self.ask.key("carol", "author", "approver")
-        self.ask.key("olga", "operator", "author")
-        self.ask("POST", FILTERS, "bob", json=json.loads(document("base")))
+        self.api = ApiClient(create_app(Settings(root=folder), store, service), store, service)
+        self.api.create_key("alice", "author", "approver")
+        self.api.create_key("bob", "author", "approver")
+        self.api.create_key("carol", "author", "approver")
+        self.api.create_key("olga", "operator", "author")
+        self.api("POST", FILTERS, "bob", json=json.loads(filter_text("base")))
         assert self.approve("carol") == 200
         self.reconciler.step()
         subprocess.run(["git", "clone", "-q", str(self.git.folder), str(self.clone)], check=True)
@@ -61,7 +61,7 @@ class Place:
     ) -> None:
         by = committer or author
         file = self.clone / "schemas" / "v1" / "filters" / "base.json"
-        file.write_text(document("base", dealer))
+        file.write_text(filter_text("base", dealer))
         names = {"GIT_AUTHOR_NAME": author[0], "GIT_AUTHOR_EMAIL": author[1]}
         names |= {"GIT_COMMITTER_NAME": by[0], "GIT_COMMITTER_EMAIL": by[1]}
         for words in (("commit", "-qam", message), ("push", "-q")):
@@ -70,16 +70,16 @@ class Place:
 
     def mend(self) -> None:
         body = {"side": "store", "filters": ["base"]}
-        mended = self.ask("POST", "/api/v1/drift:mend", "olga", json=body).json()
+        mended = self.api("POST", "/api/v1/drift:mend", "olga", json=body).json()
         assert (mended["filters"], mended["refused"]) == (["base"], [])
 
     def approve(self, who: str) -> int:
-        revision = self.ask("GET", f"{FILTERS}/base", who).json()["revision"]
-        answer = self.ask("POST", f"{FILTERS}/base/approve", who, json={"revision": revision})
+        revision = self.api("GET", f"{FILTERS}/base", who).json()["revision"]
+        answer = self.api("POST", f"{FILTERS}/base/approve", who, json={"revision": revision})
         return answer.status_code
 
     def declare(self, name: str, identity: str) -> None:
-        Keys(self.ask.store.keys).add_git_identity(name, identity, "test")
+        Keys(self.api.store.keys).add_git_identity(name, identity, "test")
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +125,12 @@ def test_what_somebody_unknown_wrote_is_approved_by_nobody(place: Place) -> None
     place.push(STRANGER)
     place.mend()
     assert [place.approve(who) for who in ("alice", "bob", "carol")] == [403, 403, 403]
-    refused = [one for one in place.ask.store.control.audit() if one.action == "approve_refused"]
+    refused = [one for one in place.api.store.control.audit() if one.action == "approve_refused"]
     assert [(one.actor, one.detail["peer"]) for one in refused] == [
         (name, "127.0.0.1") for name in ("alice", "bob", "carol")
     ]
     place.approve("alice")
-    assert place.ask.store.control.audit()[-1].seq == refused[-1].seq
+    assert place.api.store.control.audit()[-1].seq == refused[-1].seq
 
 
 def test_it_can_be_approved_once_it_is_known_who_that_is(place: Place) -> None:
@@ -146,10 +146,10 @@ def test_it_can_be_approved_once_it_is_known_who_that_is(place: Place) -> None:
 def test_it_can_be_approved_once_a_known_author_submits_it(place: Place) -> None:
     place.push(STRANGER)
     place.mend()
-    etag = place.ask("GET", f"{FILTERS}/base", "bob").headers["etag"]
-    body = json.loads(document("base", "DEALER-666"))
+    etag = place.api("GET", f"{FILTERS}/base", "bob").headers["etag"]
+    body = json.loads(filter_text("base", "DEALER-666"))
     headers = {"If-Match": etag}
-    answer = place.ask("PUT", f"{FILTERS}/base", "bob", headers=headers, json=body)
+    answer = place.api("PUT", f"{FILTERS}/base", "bob", headers=headers, json=body)
     assert answer.status_code == 200
     assert place.approve("bob") == 403
     assert place.approve("carol") == 200

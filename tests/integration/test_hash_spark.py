@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.hash_vector_tables import Table, write_tables
+from tests.support.hash_vector_tables import VectorTable, write_tables
 
 from headgate.hashing.rows import row_hash
 from headgate.hashing.spark import row_hash_sql
@@ -31,7 +31,9 @@ def vectors() -> dict[int, Vector]:
 
 
 @pytest.fixture(scope="module")
-def tables(vectors: dict[int, Vector], tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+def tables(
+    vectors: dict[int, Vector], tmp_path_factory: pytest.TempPathFactory
+) -> list[VectorTable]:
     return list(write_tables(list(vectors.values()), tmp_path_factory.mktemp("vectors")))
 
 
@@ -47,7 +49,7 @@ def locale(session: SparkSession, language: str, country: str) -> Iterator[None]
         java.setDefault(usual)
 
 
-def hashed(session: SparkSession, table: Table) -> DataFrame:
+def hashed(session: SparkSession, table: VectorTable) -> DataFrame:
     rows = session.read.schema(table.schema).parquet(str(table.file))
     new, old = (contract_of("vectors", table.types, version) for version in (2, 1))
     told = [row_hash_sql(new, table.spark), row_hash_sql(old, table.spark)]
@@ -55,7 +57,7 @@ def hashed(session: SparkSession, table: Table) -> DataFrame:
 
 
 def differences(
-    session: SparkSession, tables: list[Table], vectors: dict[int, Vector]
+    session: SparkSession, tables: list[VectorTable], vectors: dict[int, Vector]
 ) -> tuple[int, list[str]]:
     """How many rows came back, and those with other hashes than their vectors; one query for all."""
     frames = [hashed(session, table) for table in tables]
@@ -90,7 +92,7 @@ def in_mode(spark: SparkSession, ansi: bool, zone: str, compiled: bool = True) -
 )
 def test_x4_spark_makes_every_vector(
     spark: SparkSession,
-    tables: list[Table],
+    tables: list[VectorTable],
     vectors: dict[int, Vector],
     ansi: bool,
     zone: str,
@@ -103,7 +105,7 @@ def test_x4_spark_makes_every_vector(
 
 @pytest.mark.slow
 def test_x4_spark_makes_every_vector_in_a_turkish_locale(
-    spark: SparkSession, tables: list[Table], vectors: dict[int, Vector]
+    spark: SparkSession, tables: list[VectorTable], vectors: dict[int, Vector]
 ) -> None:
     with locale(spark, "tr", "TR"):
         count, wrong = differences(in_mode(spark, True, NEPAL), tables, vectors)

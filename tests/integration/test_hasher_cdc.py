@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.hasher_harness import Got, Lab, event, eventually, hash_of
+from tests.support.hasher_harness import ConsumedRecord, HasherHarness, event, hash_of
 
 from headgate.engine.topics import TopicSpec
 from headgate.errors import UnavailableError
@@ -19,6 +19,7 @@ from headgate.feeds.hasher.framing import behind_the_frame, closer
 from headgate.feeds.registry.client import RegistryClient, Schema
 from headgate.feeds.registry.values import FramedReader, FramedWriter, subject_of
 from headgate.local.cdc import CdcServer
+from headgate.local.process import wait_until
 from headgate.local.registry import RegistryServer
 from headgate.local.service import Running
 
@@ -58,21 +59,21 @@ def session(cassandra: Any) -> Iterator[Cassandra]:
 def test_changes_that_debezium_captures_become_readings_and_deletes_tombstones(
     broker: Any, cassandra: Any, session: Cassandra, tmp_path: Path
 ) -> None:
-    lab = Lab(broker, session, tmp_path, "WITH cdc = true")
-    topic = f"cassandra.{lab.table}"
+    harness = HasherHarness(broker, session, tmp_path, "WITH cdc = true")
+    topic = f"cassandra.{harness.table}"
     broker.topics.create([TopicSpec(topic, 1, 1)])
     node = cassandra.service
     with Running(CdcServer(tmp_path / "cdc", broker.bootstrap, node.folder, node.port)):
-        lab.write([{"pk": f"k{n}"} for n in range(50)])
-        session.execute(f"UPDATE {lab.table} SET col1 = 'new' WHERE pk = 'k3'")
+        harness.write([{"pk": f"k{n}"} for n in range(50)])
+        session.execute(f"UPDATE {harness.table} SET col1 = 'new' WHERE pk = 'k3'")
         began = int(time.time() * 1000)
-        session.execute(f"DELETE FROM {lab.table} WHERE pk = 'k4'")
-        assert eventually(lambda: broker.topics.found(topic).span >= 52, 60)
-    lab.run(lab.plan(mode="cdc", topic=topic))
-    records = lab.records(lab.cloud)
+        session.execute(f"DELETE FROM {harness.table} WHERE pk = 'k4'")
+        assert wait_until(lambda: broker.topics.found(topic).span >= 52, 60)
+    harness.run(harness.plan(mode="cdc", topic=topic))
+    records = harness.records(harness.cloud_topic)
     newest = {record.key.decode(): record.value for record in records}
     (dead,) = [record for record in records if record.value is None]
-    told = next(e for e in map(value_of, lab.records(topic)) if e["op"] == "d")
+    told = next(e for e in map(value_of, harness.records(topic)) if e["op"] == "d")
     assert began <= dead.timestamp == -(-told["source"]["ts_us"] // 1000) <= told["ts_ms"]
     assert newest.keys() == {f"k{n}" for n in range(50)}
     assert newest["k4"] is None
@@ -80,29 +81,30 @@ def test_changes_that_debezium_captures_become_readings_and_deletes_tombstones(
     assert json.loads(newest["k5"] or b"")["hash_cloud"] == hash_of("k5")
 
 
-def value_of(record: Got) -> Any:
+def value_of(record: ConsumedRecord) -> Any:
     return json.loads(record.value or b"{}")
 
 
 def test_framed_json_is_read_and_framed_readings_written_and_avro_is_left_to_the_job(
-    broker: Any, session: Cassandra, tmp_path: Path
+    broker: Any, session: Cassandra, registry: Running[RegistryServer], tmp_path: Path
 ) -> None:
-    lab = Lab(broker, session, tmp_path)
-    lab.write([{"pk": "json"}, {"pk": "avro"}])
-    with Running(RegistryServer(tmp_path / "registry")) as registry:
-        url = registry.service.url
-        client = RegistryClient(url)
-        plain = FramedWriter(client, subject_of(lab.topic), Schema(json.dumps(JSON_SCHEMA), "JSON"))
-        avro = FramedWriter(client, f"{lab.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
-        fields = ("hash_onprem", "event_ts", "partitionColumns")
-        whole = event("avro")[1]
-        lab.send([("json", plain.write(event("json")[1]))])
-        lab.send([("avro", avro.write({name: whole[name] for name in fields}))])
-        form = lab.plan().cloud
-        closed = closer(url, lab.cloud, form)
-        done = lab.run(replace(lab.plan(), opened=behind_the_frame, closed=closed))
-        reader = FramedReader(client)
-        found = [reader.read(record.value or b"").value for record in lab.records(lab.cloud)]
+    harness = HasherHarness(broker, session, tmp_path)
+    harness.write([{"pk": "json"}, {"pk": "avro"}])
+    url = registry.service.url
+    client = RegistryClient(url)
+    plain = FramedWriter(client, subject_of(harness.topic), Schema(json.dumps(JSON_SCHEMA), "JSON"))
+    avro = FramedWriter(client, f"{harness.topic}-avro", Schema(json.dumps(EVENT_SCHEMA)))
+    fields = ("hash_onprem", "event_ts", "partitionColumns")
+    whole = event("avro")[1]
+    harness.send([("json", plain.write(event("json")[1]))])
+    harness.send([("avro", avro.write({name: whole[name] for name in fields}))])
+    form = harness.plan().cloud
+    closed = closer(url, harness.cloud_topic, form)
+    done = harness.run(replace(harness.plan(), opened=behind_the_frame, closed=closed))
+    reader = FramedReader(client)
+    found = [
+        reader.read(record.value or b"").value for record in harness.records(harness.cloud_topic)
+    ]
     assert {reading["pk"]: reading["hash_cloud"] for reading in found} == {"json": hash_of("json")}
     assert done.skipped == {"not_json": 1}
 
@@ -110,9 +112,9 @@ def test_framed_json_is_read_and_framed_readings_written_and_avro_is_left_to_the
 def test_a_registry_that_is_away_is_said_before_anything_is_read(
     broker: Any, session: Cassandra, tmp_path: Path
 ) -> None:
-    lab = Lab(broker, session, tmp_path)
-    lab.send([event("k1")])
-    closed = closer("http://127.0.0.1:1", lab.cloud, lab.plan().cloud)
+    harness = HasherHarness(broker, session, tmp_path)
+    harness.send([event("k1")])
+    closed = closer("http://127.0.0.1:1", harness.cloud_topic, harness.plan().cloud)
     with pytest.raises(UnavailableError, match="the schema registry does not answer"):
-        lab.run(replace(lab.plan(), closed=closed))
-    assert lab.run().records == 1
+        harness.run(replace(harness.plan(), closed=closed))
+    assert harness.run().records == 1

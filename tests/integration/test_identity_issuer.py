@@ -16,7 +16,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from tests.support.api_server import FILTER, running
+from tests.support.api_server import FILTER, run_api
 
 from headgate.control.identity import tokens
 from headgate.control.identity.tokens import AWAY_SECONDS, Issuer, KeySetAtUrl, TokenVerifier
@@ -124,7 +124,7 @@ def test_an_issuer_that_does_not_answer_is_away_and_not_a_refusal(
 def test_somebody_with_a_token_is_the_same_person_as_with_a_key(
     issuer: KeyServer, tmp_path: Path
 ) -> None:
-    with running(tmp_path, jwt_issuer=ISSUER, jwt_audience="headgate", jwt_jwks=issuer.url) as api:
+    with run_api(tmp_path, jwt_issuer=ISSUER, jwt_audience="headgate", jwt_jwks=issuer.url) as api:
         url = f"{api.url}/api/v1/filters"
 
         def post(path: str, token: str, body: dict[str, Any]) -> httpx.Response:

@@ -8,14 +8,14 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from tests.support.local_commands import Local
+from tests.support.local_commands import LocalEnvironment
 
 from headgate.local.process import alive, wait_until
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory) -> Iterator[Local]:
-    local = Local(tmp_path_factory.mktemp("home"))
+def local(tmp_path_factory) -> Iterator[LocalEnvironment]:
+    local = LocalEnvironment(tmp_path_factory.mktemp("home"))
     try:
         yield local
     finally:
@@ -23,7 +23,7 @@ def local(tmp_path_factory) -> Iterator[Local]:
 
 
 @pytest.fixture
-def running(local: Local) -> Local:
+def running(local: LocalEnvironment) -> LocalEnvironment:
     if not local.is_ready():
         local.run("local", "up", "--only", "broker")
     return local
@@ -83,7 +83,7 @@ def test_a_killed_supervisor_leaves_no_orphan(running):
 
 
 def test_a_named_port_in_use_is_one_clear_error_and_nothing_stays(running, tmp_path):
-    other = Local(tmp_path)
+    other = LocalEnvironment(tmp_path)
     other.environ["KAFKA_PORT"] = running.environ["KAFKA_PORT"]
     words = other.run("local", "up", "--only", "broker", code=8)
     assert f"port {other.environ['KAFKA_PORT']} is in use" in words

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.bronze_table import agrees
+from tests.support.bronze_table import assert_consistent
 from tests.support.dataset_events import events
-from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, Sent
+from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord
 
 from headgate.engine.faults import Point
 from headgate.engine.maintained import MaintainedTable
@@ -46,22 +46,22 @@ def test_a_merge_that_meets_a_compaction_is_run_again_whole(pipeline: Pipeline) 
     pipeline.produce(
         [
             *events(9, 20, 90, days=DAYS),
-            *(Sent(v, timestamp=later(1)) for v in events(0, 15, days=DAYS)),
+            *(ProducerRecord(v, timestamp=later(1)) for v in events(0, 15, days=DAYS)),
         ]
     )
     pipeline.process("bronze")
     interruption = Interruption(Point.AFTER_STAGING, lambda: None)
 
     def once() -> None:
-        if interruption.met == 1:
+        if interruption.hits == 1:
             report = compact(pipeline)
             assert report.tables[0].after.files < report.tables[0].before.files
 
     interruption._act = once
     pipeline.process("silver", interruption)
-    assert interruption.met == 2
+    assert interruption.hits == 2
     assert pipeline.outcomes("silver")["replaced"] > 0
-    agrees(pipeline)
+    assert_consistent(pipeline)
 
 
 class BusyCores:
@@ -103,7 +103,7 @@ def test_a_compaction_that_loses_against_a_merge_is_tried_again(
     pipeline.produce(
         [
             *events(9, 20, 90, days=DAYS),
-            *(Sent(v, timestamp=later(1)) for v in events(0, 15, days=DAYS)),
+            *(ProducerRecord(v, timestamp=later(1)) for v in events(0, 15, days=DAYS)),
         ]
     )
     pipeline.process("bronze")
@@ -143,8 +143,8 @@ def test_a_compaction_that_loses_against_a_merge_is_tried_again(
     assert staged.wait(60)
     report = compact(pipeline)
     silver.join(60)
-    assert merge.met == 1, "the merge came second"
+    assert merge.hits == 1, "the merge came second"
     assert len(tries) > 1
     assert report.tables[0].retries > 0
     assert report.tables[0].parts_left == ()
-    agrees(pipeline)
+    assert_consistent(pipeline)

@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.bronze_table import agrees
+from tests.support.bronze_table import assert_consistent
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows
-from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, Sent
+from tests.support.oracle import expected_bronze
+from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, ProducerRecord
 
 from headgate.compile.fragments import TABLE_PROPERTIES
 from headgate.engine.conflicts import TableMovedError
@@ -61,7 +61,7 @@ def in_threads(*works: Callable[[], None]) -> None:
 
 
 @dataclass
-class Crowd:
+class ConcurrentWriters:
     """Who writes to the tables of one dataset; they go on until bronze has made its batches."""
 
     pipeline: Pipeline
@@ -78,7 +78,7 @@ class Crowd:
     def bronze(self) -> None:
         try:
             for number in range(self.rounds):
-                again = [Sent(v, timestamp=later(number)) for v in self._events(0, 10)]
+                again = [ProducerRecord(v, timestamp=later(number)) for v in self._events(0, 10)]
                 self.pipeline.produce([*self._events(number, 30), *again, BAD])
                 self.pipeline.process("bronze", self._slowly("bronze"))
         finally:
@@ -169,43 +169,45 @@ def test_writers_backfills_compaction_and_expiry_at_once(
     rounds: int,
 ) -> None:
     print(f"seed {seed}")
-    crowd, is_long = Crowd(pipeline, seed, rounds), rounds > 3
+    writers, is_long = ConcurrentWriters(pipeline, seed, rounds), rounds > 3
     log = lake_home / "logs" / "spark.log"
     before = log.stat().st_size
-    count_conflicts(monkeypatch, crowd.met)
+    count_conflicts(monkeypatch, writers.met)
     ManagedTable(pipeline.session, "lake.bronze.none").exists()  # the catalog's own tables are made
     in_threads(
-        crowd.bronze,
-        crowd.silver,
-        crowd.backfill,
-        crowd.maintenance("compact", Wanted((COMPACT,), TABLES, min_files=2)),
-        crowd.maintenance("expire", Wanted((EXPIRE,), keep=1, older_than=span_of("3s"))),
-        *([crowd.maintenance_elsewhere] if is_long else []),
+        writers.bronze,
+        writers.silver,
+        writers.backfill,
+        writers.maintenance("compact", Wanted((COMPACT,), TABLES, min_files=2)),
+        writers.maintenance("expire", Wanted((EXPIRE,), keep=1, older_than=span_of("3s"))),
+        *([writers.maintenance_elsewhere] if is_long else []),
     )
     with log.open("rb") as file:
         file.seek(before)
-        crowd.met += CONFLICT.findall(file.read().decode(errors="replace"))
-    told(crowd)
-    assert "silver was run again" in crowd.met, "no silver step ever lost"
-    assert crowd.backfills > 0
-    assert crowd.total("snapshots_expired") > 0
-    assert crowd.total("parts_compacted") > 0
-    assert any("Report of" in out for out in crowd.elsewhere) or not is_long
+        writers.met += CONFLICT.findall(file.read().decode(errors="replace"))
+    told(writers)
+    assert "silver was run again" in writers.met, "no silver step ever lost"
+    assert writers.backfills > 0
+    assert writers.total("snapshots_expired") > 0
+    assert writers.total("parts_compacted") > 0
+    assert any("Report of" in out for out in writers.elsewhere) or not is_long
     for schema in ("bronze", "silver"):
         table = MaintainedTable(pipeline.session, f"lake.{schema}.{pipeline.name}")
         assert table.metadata_files() <= METADATA_FILES
     records = pipeline.records()
-    assert pipeline.bronze() == bronze_rows([r for r in records if r.value != BAD], TYPES)
+    assert pipeline.bronze() == expected_bronze([r for r in records if r.value != BAD], TYPES)
     assert pipeline.outcomes() == {"accepted": 40 * rounds, "refused": rounds}
     assert len(pipeline.dead_letters()) == rounds
-    agrees(pipeline)
+    assert_consistent(pipeline)
 
 
-def told(crowd: Crowd) -> None:
-    print(*crowd.met, sep="\n")
-    expired, parts = crowd.total("snapshots_expired"), crowd.total("parts_compacted")
-    print(f"{len(crowd.met)} conflicts, {crowd.backfills} backfills, {expired} snapshots expired,")
-    print(f"{parts} parts compacted, {len(crowd.elsewhere)} times by another process too")
+def told(writers: ConcurrentWriters) -> None:
+    print(*writers.met, sep="\n")
+    expired, parts = writers.total("snapshots_expired"), writers.total("parts_compacted")
+    print(
+        f"{len(writers.met)} conflicts, {writers.backfills} backfills, {expired} snapshots expired,"
+    )
+    print(f"{parts} parts compacted, {len(writers.elsewhere)} times by another process too")
 
 
 def later(number: int) -> int:

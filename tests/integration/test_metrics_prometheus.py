@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import orjson
 import pytest
-from tests.support.metric_windows import SHAPE, at, batch
+from tests.support.metric_windows import SHAPE, event_time, settle_batch
 
 from headgate.local.observability import PROMETHEUS_FILE
 from headgate.local.process import any_port
@@ -51,7 +51,7 @@ def store(tmp_path: Path) -> Iterator[OpsStore]:
         run = store.submit(JobSpec(SHAPE.job, "quality", "orders", "streaming", "r", {}))
         store.move(run.job, run.number, RunState.RUNNING)
         store.register_sink("kafka")
-        batch(store, 0, {0: at(0)}, COUNTS, accepted=9, refused=1)
+        settle_batch(store, 0, {0: event_time(0)}, COUNTS, accepted=9, refused=1)
         yield store
 
 
@@ -96,7 +96,7 @@ def test_a_restart_of_the_engine_resets_no_counter(store: OpsStore, tmp_path: Pa
             assert until(lambda: ask("dq_error_total")) == 3
             assert until(lambda: ask(f'dq_rule_error_total{{rule="{AS_QUERY}"}}')) == 1
             assert until(lambda: ask("headgate_cores_free")) == 1
-        batch(store, 10, {0: at(0)}, COUNTS, accepted=9, refused=1)
+        settle_batch(store, 10, {0: event_time(0)}, COUNTS, accepted=9, refused=1)
         with serving(store, port):
             assert until(lambda: 1 if ask("dq_error_total") == 6 else None) == 1
             assert until(lambda: ask("headgate_records_read_total")) == 20

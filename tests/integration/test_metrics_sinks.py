@@ -18,7 +18,7 @@ import orjson
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.support.metric_sinks import BATCH_METRICS, settle_counted_batch
-from tests.support.metric_windows import FEW_ROWS, SHAPE, at, batch
+from tests.support.metric_windows import FEW_ROWS, SHAPE, event_time, settle_batch
 from tests.support.services import RunningBroker
 
 from headgate.engine.metrics_sinks import sinks_of
@@ -52,11 +52,11 @@ def settings(bootstrap: str, topic: str, **more: str) -> Settings:
 def close_windows(store: OpsStore, offset: int, rows: int) -> None:
     """Some windows with `rows` rows each, all of them errors."""
     sums = WindowSums(rows, {"negative": rows}, {"ERROR": rows}, (FEW_ROWS,), "r1")
-    batch(store, offset, {10 * n: at(10 * n) for n in range(WINDOWS)})
+    settle_batch(store, offset, {10 * n: event_time(10 * n) for n in range(WINDOWS)})
     Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums)).close_due(everything=True)
 
 
-def consumed(bootstrap: str, topic: str) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+def consume_records(bootstrap: str, topic: str) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
     """Key, value and headers of every record of a topic with one partition."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
@@ -96,7 +96,7 @@ def test_windows_reach_the_topic_which_is_made_where_it_is_absent(
     close_windows(store, 0, rows=3)
     assert deliverer.deliver_now() == (WINDOWS, {})
     deliverer.close()
-    records = consumed(broker.bootstrap, topic)
+    records = consume_records(broker.bootstrap, topic)
     assert Counter(value["record"] for _, value, _ in records) == {
         "window": WINDOWS,
         "aggregate": WINDOWS,
@@ -144,7 +144,7 @@ def test_a_kill_between_sending_and_marking_counts_nothing_twice(
     close_windows(store, 1, rows=6)
     deliverer.deliver_now()
     deliverer.close()
-    records = consumed(broker.bootstrap, topic)
+    records = consume_records(broker.bootstrap, topic)
     first = [value for _, value, _ in records if value["sequence"] == 1]
     assert len(first) == 2 * len({value["id"] for value in first}), "they were sent twice"
     by_id: dict[str, dict[str, Any]] = {}
@@ -162,7 +162,7 @@ def agent() -> Iterator[socket.socket]:
         yield agent
 
 
-def heard(agent: socket.socket) -> Counter[str]:
+def sum_counters(agent: socket.socket) -> Counter[str]:
     """What an agent adds up, by name."""
     sums: Counter[str] = Counter()
     while True:
@@ -229,8 +229,8 @@ def test_all_sinks_say_the_same_through_an_outage_and_late_rows(
     deliverer.close()
     windows = [value for value in taken if value["record"] == "window"]
     assert sum(value["dq_error_total"] for value in windows) == 9 * WINDOWS
-    assert heard(agent)["dq_error_total"] == 9 * WINDOWS
-    assert errors_once(consumed(broker.bootstrap, topic)) == 9 * WINDOWS
+    assert sum_counters(agent)["dq_error_total"] == 9 * WINDOWS
+    assert errors_once(consume_records(broker.bootstrap, topic)) == 9 * WINDOWS
 
 
 def test_all_sinks_say_what_batches_counted(
@@ -250,8 +250,8 @@ def test_all_sinks_say_what_batches_counted(
     assert deliverer.deliver_now() == (6, {})
     deliverer.close()
     twice = {name: 2 * n for name, n in BATCH_METRICS.items()}
-    assert heard(agent) == twice
-    records = consumed(broker.bootstrap, topic)
+    assert sum_counters(agent) == twice
+    records = consume_records(broker.bootstrap, topic)
     assert [value for _, value, _ in records] == taken
     assert {name: sum(value[name] for value in taken) for name in BATCH_METRICS} == twice
     assert [headers["headgate.id"] for _, _, headers in records] == [one["id"] for one in taken]
@@ -267,4 +267,4 @@ def test_a_broker_that_is_away_loses_nothing(broker: RunningBroker, store: OpsSt
     back = Deliverer(store, sinks_of(settings(broker.bootstrap, topic)))
     assert back.deliver_now() == (WINDOWS, {})
     back.close()
-    assert errors_once(consumed(broker.bootstrap, topic)) == 2 * WINDOWS
+    assert errors_once(consume_records(broker.bootstrap, topic)) == 2 * WINDOWS

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import orjson
 import pytest
 from click.testing import CliRunner
-from tests.support.metric_windows import JOB, RECORD, SHAPE, at, batch
+from tests.support.metric_windows import JOB, RECORD, SHAPE, event_time, settle_batch
 
 from headgate.cli.main import cli
 from headgate.errors import OperationError, UnavailableError
@@ -235,7 +235,7 @@ def test_send_says_which_sink_is_away_and_sends_to_it_again_later(
     monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
     monkeypatch.setenv("METRICS_PUSH_TOKEN", TOKEN)
     store.register_sink("http")
-    batch(store, 0, {0: at(0)})
+    settle_batch(store, 0, {0: event_time(0)})
     sums = WindowSums(1, {}, {}, (), "r1")
     Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums)).close_due(everything=True)
     monkeypatch.setenv("METRICS_PUSH_URL", "http://127.0.0.1:9/")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.support import parquet_files as odd
-from tests.support.nycflights import write_real_table
+from tests.support.nycflights import write_nycflights_table
 from tests.support.pipeline import Pipeline
 
 from headgate.feeds.generator import Generated, Plan, generate
@@ -62,7 +62,7 @@ def send(pipeline: Pipeline, file: Path) -> Generated:
 
 def through(pipeline: Pipeline, columns: dict[str, pa.Array], tmp_path: Path) -> Dataset:
     """From the file to silver."""
-    file = odd.write(tmp_path / "events.parquet", columns)
+    file = odd.write_parquet(tmp_path / "events.parquet", columns)
     dataset = declare(pipeline, file)
     assert send(pipeline, file).events == len(columns["id"])
     pipeline.process("bronze")
@@ -131,7 +131,7 @@ def test_events_without_a_time_are_kept_under_the_day_of_their_record(
 ) -> None:
     pipeline = new_pipeline()
     ratio = pa.array([0.5, float("nan"), float("inf"), None], pa.float64())
-    dataset = through(pipeline, {"id": odd.wholes(4), "ratio": ratio}, tmp_path)
+    dataset = through(pipeline, {"id": odd.integers(4), "ratio": ratio}, tmp_path)
     assert dataset.event_ts_col == "kafka_timestamp"
     assert pipeline.outcomes() == {"accepted": 2, "refused": 2}
     days = pipeline.select("received_date, kafka_timestamp", dataset.silver_table)
@@ -142,7 +142,7 @@ def test_events_without_a_time_are_kept_under_the_day_of_their_record(
 def test_times_that_are_text_are_times_in_silver(new_pipeline: NewPipeline, tmp_path: Path) -> None:
     pipeline = new_pipeline()
     columns = {
-        "id": odd.wholes(4),
+        "id": odd.integers(4),
         "day": pa.array(["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]),
         "seen": pa.array(["2024-01-01 08:00", "2024-01-01T08:00:01.5", "2024-01-01 08:00:02", None]),
         "sent": pa.array(["2024-01-01T08:00:00Z", "2024-01-01T08:00:00+02:00", None, "2024-01-01T08:00:00.25-03:30"]),
@@ -172,7 +172,7 @@ def test_times_that_are_text_are_times_in_silver(new_pipeline: NewPipeline, tmp_
 def test_a_date_can_be_the_event_time(new_pipeline: NewPipeline, tmp_path: Path) -> None:
     pipeline = new_pipeline()
     days = pa.array([date(2024, 1, 1), date(2024, 2, 29), None], pa.date32())
-    dataset = through(pipeline, {"id": odd.wholes(3), "day": days}, tmp_path)
+    dataset = through(pipeline, {"id": odd.integers(3), "day": days}, tmp_path)
     assert dataset.event_ts_col == "day"
     assert pipeline.outcomes("silver") == {"kept": 2, "filtered": 1}
     found = pipeline.select("day, event_date", dataset.silver_table)
@@ -193,7 +193,7 @@ def test_real_tables_reach_silver_whole(
     new_pipeline: NewPipeline, tmp_path: Path, name: str, rows: int
 ) -> None:
     pipeline = new_pipeline()
-    file = write_real_table(name, tmp_path / f"{name}.parquet")
+    file = write_nycflights_table(name, tmp_path / f"{name}.parquet")
     dataset = declare(pipeline, file)
     assert send(pipeline, file).events == rows
     pipeline.process("bronze")
@@ -206,7 +206,7 @@ def test_real_tables_reach_silver_whole(
 
 
 def test_flights_are_known_by_carrier_number_and_hour(tmp_path: Path) -> None:
-    file = write_real_table("flights", tmp_path / "flights.parquet")
+    file = write_nycflights_table("flights", tmp_path / "flights.parquet")
     draft = draw_up(Wishes("flights", file))
     assert draft.event_time == "time_hour"
     assert (draft.key.columns, draft.key.sharing) == (("carrier", "flight", "time_hour"), 0)

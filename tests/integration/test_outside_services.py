@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from headgate.checks.probes import probe_storage
 from headgate.local.process import any_port
+from headgate.settings import Settings
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>"
 CONFIG = b'{"defaults": {}, "overrides": {}}'
@@ -80,6 +82,19 @@ def test_up_does_not_succeed_while_something_else_answers_for_the_storage(tmp_pa
     assert code == 8, text
     assert "not as an object store does" in text
     assert "env/embedded.env" in text
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "healthy"),
+    [(404, b"no such page", False), (200, b"<html>It works", False), (403, DENIED, True)],
+)
+def test_validation_takes_only_an_object_store_for_one(tmp_path, status, body, healthy):
+    with answering(status, body) as url:
+        named = {"storage": "minio", "warehouse": "s3a://tables/", "s3_endpoint": url}
+        login = {"minio_root_user": "u", "minio_root_password": "p"}
+        settings = Settings.model_validate({"root": tmp_path, "home": tmp_path, **named, **login})
+        found = probe_storage(settings)
+    assert (found.name, found.ok) == ("storage", healthy)
 
 
 def test_health_asks_the_storage_and_the_catalog(tmp_path):

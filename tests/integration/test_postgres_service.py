@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from tests.support.local_commands import Local
-from tests.support.postgres import place_in, rows
+from tests.support.local_commands import LocalEnvironment
+from tests.support.postgres import create_database, query_rows
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
@@ -21,22 +21,22 @@ from headgate.local.service import Running
 from headgate.local.state import POSTGRES, LocalFiles, Phase
 
 
-def test_a_killed_server_comes_back_with_every_committed_row(tmp_path):
-    with Running(PostgresServer(tmp_path / "postgres"), READY_SECONDS) as server:
-        place = place_in(server.service)
-        with connect(place) as connection:
-            connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
-        with connect(place) as open_:
-            open_.execute("INSERT INTO kept VALUES (0)")
-            server.kill()
-            server.restart()
-            with pytest.raises(psycopg.OperationalError):
-                open_.execute("SELECT 1")
-        assert rows(place, "SELECT count(*), min(n) FROM kept") == [(1000, 1)]
-        assert rows(place, "SHOW wal_level") == [("logical",)]
-        pid = server.pid
-    assert pid is not None
-    assert not (tmp_path / "postgres" / "data" / "postmaster.pid").exists()  # it stopped cleanly
+def test_a_killed_server_comes_back_with_every_committed_row(postgres):
+    place = create_database(postgres.service, "kept")
+    with connect(place) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
+    with connect(place) as open_:
+        open_.execute("INSERT INTO kept VALUES (0)")
+        postgres.kill()
+        postgres.restart()
+        with pytest.raises(psycopg.OperationalError):
+            open_.execute("SELECT 1")
+    assert query_rows(place, "SELECT count(*), min(n) FROM kept") == [(1000, 1)]
+    assert query_rows(place, "SHOW wal_level") == [("logical",)]
+    assert postgres.pid is not None
+    postgres.stop()
+    assert not (postgres.service.data / "postmaster.pid").exists()  # it stopped cleanly
+    postgres.start()
 
 
 def test_it_never_runs_as_root_and_asks_for_its_password(postgres, events_place):
@@ -58,12 +58,12 @@ def test_the_password_is_drawn_once_for_each_folder(tmp_path):
 def test_its_tables_are_made_once_however_many_ask(events_place):
     assert migrate(events_place) == (1,)
     assert migrate(events_place) == ()
-    found = rows(events_place, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    found = query_rows(events_place, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     assert {name for (name,) in found} == {
         *("business_events", "event_headers", "headgate_migrations"),
         *("cars", "loans", "loan_payments", "service_records", "parts_used", "service_details"),
     }
-    keys = rows(events_place, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'")
+    keys = query_rows(events_place, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'")
     assert keys == [(7,)]  # the header's and six entities'
 
 
@@ -77,7 +77,7 @@ def test_a_second_server_on_the_same_port_says_that_it_is_taken(postgres, tmp_pa
 
 @pytest.mark.slow
 def test_the_supervisor_restarts_a_killed_server_on_its_port(tmp_path):
-    local = Local(tmp_path)
+    local = LocalEnvironment(tmp_path)
     local.environ["POSTGRES_PORT"] = str(any_port())
     files = LocalFiles(local.home)
 

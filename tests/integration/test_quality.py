@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent, StruckError, strike
-from tests.support.quality_job import RULES, UNIQUE, Expected, Quality, declare, row, rows
+from tests.support.pipeline import InjectedFaultError, Pipeline, ProducerRecord, fail_at
+from tests.support.quality_job import (
+    RULES,
+    UNIQUE,
+    ExpectedResults,
+    QualityJob,
+    declare_rules,
+    row,
+    rows,
+)
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
@@ -18,7 +26,7 @@ from headgate.store.model import Window
 from headgate.store.ops import OpsStore
 
 SEED = 5
-BAD = [Sent(b"not a record", partition=0), Sent(None, b"gone", partition=1)]
+BAD = [ProducerRecord(b"not a record", partition=0), ProducerRecord(None, b"gone", partition=1)]
 POINTS = (
     Point.AFTER_INTENT,
     Point.AFTER_STAGING,
@@ -30,35 +38,35 @@ POINTS = (
 
 
 @pytest.fixture
-def quality(pipeline: Pipeline) -> Quality:
-    return Quality(pipeline)
+def quality(pipeline: Pipeline) -> QualityJob:
+    return QualityJob(pipeline)
 
 
 @dataclass(frozen=True)
 class JudgedTopic:
     """A topic after three runs: the second met a rule that stops the job, the third went on behind it."""
 
-    quality: Quality
+    quality: QualityJob
     first_windows: tuple[Window, ...]
     stopped_by: str
     outcomes_at_stop: Mapping[str, int]
-    expected_at_stop: Expected
+    expected_at_stop: ExpectedResults
 
 
 @pytest.fixture(scope="module")
 def judged(new_module_pipeline: Callable[..., Pipeline]) -> JudgedTopic:
     pipeline = new_module_pipeline()
-    quality = Quality(pipeline)
-    declare(pipeline)
+    quality = QualityJob(pipeline)
+    declare_rules(pipeline)
     pipeline.produce([*rows(300, SEED), *BAD])
     pipeline.process("quality")
     # The end of a batch run closes all windows: the rows of the next one come late.
     windows = pipeline.store.windows(quality.job)
-    declare(pipeline, on_fail="stop")
+    declare_rules(pipeline, on_fail="stop")
     pipeline.produce([*rows(200, SEED + 1, first=300, seconds=30), *BAD])
     with pytest.raises(StoppedByRuleError) as stopped:
         pipeline.process("quality")
-    outcomes, expected = pipeline.outcomes("quality"), Expected.of(pipeline.records())
+    outcomes, expected = pipeline.outcomes("quality"), ExpectedResults.of(pipeline.records())
     pipeline.produce([row(500, second=70, partition=0)])
     pipeline.process("quality")
     return JudgedTopic(quality, windows, str(stopped.value), outcomes, expected)
@@ -66,12 +74,12 @@ def judged(new_module_pipeline: Callable[..., Pipeline]) -> JudgedTopic:
 
 def test_what_the_job_says_is_what_an_oracle_says(judged: JudgedTopic) -> None:
     quality, pipeline = judged.quality, judged.quality.pipeline
-    expected = Expected.of(pipeline.records())
+    expected = ExpectedResults.of(pipeline.records())
     print("seed", SEED, expected.outcomes)
-    assert quality.said() == expected
+    assert quality.results() == expected
     assert expected.outcomes["refused"] == expected.outcomes["tombstone"] == 2
-    assert {code for code, _, _ in quality.letters()} == {"not_json"}
-    on_topic = pipeline.letters_on_topic()
+    assert {code for code, _, _ in quality.dead_letters()} == {"not_json"}
+    on_topic = pipeline.dead_letters_on_topic()
     assert [letter.value for letter in on_topic] == [b"not a record"] * 2
     wide = quality.sql("SELECT * FROM dq_metrics_{t}")
     assert sum(r["dq.test.negative"] for r in wide) == expected.statuses["NEGATIVE"]
@@ -116,15 +124,15 @@ def test_a_rule_that_stops_the_job_leaves_its_batch_accounted_for(judged: Judged
 @pytest.mark.parametrize(
     "point", [Point.AFTER_KEYS, *(pytest.param(p, marks=pytest.mark.slow) for p in POINTS)]
 )
-def test_a_batch_broken_off_at_any_point_counts_once(quality: Quality, point: Point) -> None:
+def test_a_batch_broken_off_at_any_point_counts_once(quality: QualityJob, point: Point) -> None:
     pipeline = quality.pipeline
-    declare(pipeline, RULES + UNIQUE, on_fail="dead_letter")
+    declare_rules(pipeline, RULES + UNIQUE, on_fail="dead_letter")
     twice = [row(n, key=f"k{n % 40}", second=n, partition=n % 2, amount=n - 3) for n in range(60)]
     pipeline.produce([*twice, *BAD])
-    struck = strike(point)
-    with pytest.raises(StruckError):
+    struck = fail_at(point)
+    with pytest.raises(InjectedFaultError):
         pipeline.process("quality", struck)
-    assert struck.met
+    assert struck.hits
     # The broken batch is finished first, then comes a new one, on another session.
     pipeline.produce([row(100, second=70, partition=0)])
     pipeline.process("quality")
@@ -135,8 +143,11 @@ def test_a_batch_broken_off_at_any_point_counts_once(quality: Quality, point: Po
     assert pipeline.outcomes("quality") == {
         "accepted": 58, "dead_letter": 3, "refused": 1, "tombstone": 1
     }  # fmt: skip
-    assert sorted(code for code, _, _ in quality.letters()) == [*["dq_negative"] * 3, "not_json"]
-    assert max(quality.letters().values()) == 1
+    assert sorted(code for code, _, _ in quality.dead_letters()) == [
+        *["dq_negative"] * 3,
+        "not_json",
+    ]
+    assert max(quality.dead_letters().values()) == 1
     held = {count.rule: (count.n, count.held) for count in quality.counts()}
     assert held == {"negative": (3, 3), "twice": (20, 20)}
     assert sum(n for (_, name), n in quality.windows().items() if name == "rows") == 61
@@ -149,10 +160,10 @@ FROM lake.dq.results_{t} GROUP BY 1 HAVING count(*) > 1"""
 
 
 @pytest.mark.parametrize("most", [pytest.param(7, marks=pytest.mark.slow), 30])
-def test_batch_cuts_do_not_change_the_number_of_duplicates(quality: Quality, most: int) -> None:
+def test_batch_cuts_do_not_change_the_number_of_duplicates(quality: QualityJob, most: int) -> None:
     pipeline = quality.pipeline
     pipeline.settings = pipeline.settings.model_copy(update={"max_offsets_per_batch": most})
-    declare(pipeline, UNIQUE)
+    declare_rules(pipeline, UNIQUE)
     pipeline.produce(row(n, key=f"k{n % 11}", second=n, partition=n % 2) for n in range(44))
     # The same keys two hours later are new ones; within the hour they are not.
     pipeline.produce(row(n, key=f"k{n % 11}", second=7_200 + n, partition=n % 2) for n in range(22))
@@ -163,21 +174,21 @@ def test_batch_cuts_do_not_change_the_number_of_duplicates(quality: Quality, mos
 
 @pytest.mark.slow
 def test_a_lost_ledger_is_made_again_with_what_the_rules_found(
-    quality: Quality, tmp_path: Path
+    quality: QualityJob, tmp_path: Path
 ) -> None:
     pipeline = quality.pipeline
-    declare(pipeline, on_fail="dead_letter")
+    declare_rules(pipeline, on_fail="dead_letter")
     pipeline.produce([*rows(100, SEED), *BAD])
     pipeline.process("quality")
     pipeline.produce(rows(50, SEED, first=100))
     pipeline.process("quality")
-    before = quality.said()
+    before = quality.results()
     with OpsStore.open(f"sqlite:///{tmp_path}/other.db") as store:
         assert rebuild_on(pipeline.session, pipeline.settings, store).added == 2
         pipeline.store, kept = store, pipeline.store
-        again = quality.said()
+        again = quality.results()
         pipeline.store = kept
-    assert again == before == Expected.of(pipeline.records(), {"negative": "dead_letter"})
+    assert again == before == ExpectedResults.of(pipeline.records(), {"negative": "dead_letter"})
 
 
 AGGREGATES = """
@@ -189,10 +200,10 @@ AGGREGATES = """
 
 @pytest.mark.slow
 def test_aggregates_are_held_against_their_limits_over_all_batches_of_a_window(
-    quality: Quality,
+    quality: QualityJob,
 ) -> None:
     pipeline = quality.pipeline
-    declare(pipeline, aggregates=AGGREGATES)
+    declare_rules(pipeline, aggregates=AGGREGATES)
     pipeline.produce([row(1, second=1, amount=None), row(2, second=2, action="DELETE")])
     pipeline.process("quality")
     (before,) = pipeline.store.windows(quality.job)
@@ -218,10 +229,10 @@ def test_aggregates_are_held_against_their_limits_over_all_batches_of_a_window(
 
 @pytest.mark.slow
 def test_event_times_that_no_calendar_has_neither_stop_the_job_nor_carry_its_clock_along(
-    quality: Quality,
+    quality: QualityJob,
 ) -> None:
     pipeline = quality.pipeline
-    declare(pipeline, UNIQUE)
+    declare_rules(pipeline, UNIQUE)
     odd = ["+12345-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"]
     values = [
         f'{{"id": "o{n}", "action": "x", "amount": 1, "at": "{at}"}}' for n, at in enumerate(odd)

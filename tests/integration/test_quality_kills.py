@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent
-from tests.support.quality_job import RULES, UNIQUE, Quality, declare, row
+from tests.support.pipeline import Pipeline, ProducerRecord
+from tests.support.quality_job import RULES, UNIQUE, QualityJob, declare_rules, row
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
@@ -30,8 +30,8 @@ EACH = 40
 def test_an_engine_killed_in_the_middle_of_windows_counts_every_row_once(
     pipeline: Pipeline, tmp_path: Path, chain: Sequence[tuple[Point, int]]
 ) -> None:
-    quality = Quality(pipeline)
-    declare(pipeline, RULES + UNIQUE, on_fail="dead_letter")
+    quality = QualityJob(pipeline)
+    declare_rules(pipeline, RULES + UNIQUE, on_fail="dead_letter")
     for number, (point, time) in enumerate(chain):
         produce(pipeline, number)
         kill(pipeline, point, time, tmp_path / str(point))
@@ -58,7 +58,7 @@ def test_an_engine_killed_in_the_middle_of_windows_counts_every_row_once(
     partials = pipeline.select("kind, sum(n)", f"dq.partials_{pipeline.name}", "TRUE GROUP BY kind")
     assert dict(partials) == {"rows": judged, "rule": rounds + EACH // 2 * rounds}
     assert pipeline.select("count(*)", f"dq.keys_{pipeline.name}") == [(judged,)]
-    letters = quality.letters()
+    letters = quality.dead_letters()
     assert max(letters.values()) == 1
     assert letters.total() == 2 * rounds
     assert broken(pipeline.certify()) == ()
@@ -71,7 +71,13 @@ def produce(pipeline: Pipeline, number: int) -> None:
             amount=-1 if n == 0 else 1)
         for n in range(EACH)
     ]  # fmt: skip
-    pipeline.produce([*made, Sent(b"not a record", partition=0), Sent(None, b"x", partition=1)])
+    pipeline.produce(
+        [
+            *made,
+            ProducerRecord(b"not a record", partition=0),
+            ProducerRecord(None, b"x", partition=1),
+        ]
+    )
 
 
 def kill(pipeline: Pipeline, point: Point, time: int, witness: Path) -> None:

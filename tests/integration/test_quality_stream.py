@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent
+from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.quality_job import (
     RULES,
     START,
     UNIQUE,
-    Quality,
-    declare,
+    QualityJob,
+    declare_rules,
     row,
     rows,
     window_of,
@@ -34,14 +34,14 @@ LARGE = """
 
 
 @pytest.fixture
-def quality(pipeline: Pipeline) -> Quality:
+def quality(pipeline: Pipeline) -> QualityJob:
     pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.5})
-    return Quality(pipeline)
+    return QualityJob(pipeline)
 
 
-def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> None:
+def test_a_deployed_revision_judges_from_the_next_batch_on(quality: QualityJob) -> None:
     pipeline, store = quality.pipeline, quality.pipeline.store
-    declare(pipeline)
+    declare_rules(pipeline)
     before = rows(50, 1)
     after = [row(n, amount=95, second=n, partition=0) for n in range(50, 60)]
     pipeline.produce(before)
@@ -50,7 +50,7 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> 
     try:
         stream.wait_until_read(50)
         first = run.revision
-        declare(pipeline, RULES + LARGE + UNIQUE)
+        declare_rules(pipeline, RULES + LARGE + UNIQUE)
         planned = plan_deployment(pipeline.settings, store, pipeline.name)
         assert planned.changes == ("new rule large", "new rule twice")
         assert planned.streaming
@@ -88,7 +88,7 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: Quality) -> 
     assert "0:" in str(getattr(last, "offsets", ""))
 
 
-def windows_of(sent: Sequence[Sent]) -> dict[datetime, int]:
+def windows_of(sent: Sequence[ProducerRecord]) -> dict[datetime, int]:
     times = [datetime.fromisoformat(json.loads(one.value or b"")["at"]) for one in sent]
     return dict(Counter(window_of(at) for at in times))
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from tests.support.pipeline import Pipeline
-from tests.support.quality_job import Quality
+from tests.support.quality_job import QualityJob
 
 from headgate.errors import DeclarationError
 
@@ -38,7 +38,7 @@ def declare(pipeline: Pipeline, amount: str) -> None:
 
 @pytest.mark.slow
 def test_two_tables_are_judged_and_each_dead_letter_is_written_once(pipeline: Pipeline) -> None:
-    quality = Quality(pipeline)
+    quality = QualityJob(pipeline)
     quality.sql("CREATE NAMESPACE IF NOT EXISTS lake.given")
     columns = "id STRING, action STRING, amount DOUBLE, h1 STRING, at TIMESTAMP"
     quality.sql(f"CREATE TABLE lake.given.{{t}}_a ({columns}) USING iceberg")
@@ -63,5 +63,5 @@ def test_two_tables_are_judged_and_each_dead_letter_is_written_once(pipeline: Pi
         pipeline.process("quality")
         assert quality.statuses() == {"MISMATCH": 1, "INVALID": 1}
         assert pipeline.ledger("quality")[-1].outcomes == wanted
-        codes = Counter(code for code, _, _ in quality.letters().elements())
+        codes = Counter(code for code, _, _ in quality.dead_letters().elements())
         assert codes == {"dq_gone": 1, "dq_missing_pk": 1, "wrong_type": 1}

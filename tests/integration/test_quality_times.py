@@ -6,8 +6,14 @@ import json
 from datetime import timedelta
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
-from tests.support.quality_job import RULES, UNIQUE, Quality, declare, row
+from tests.support.pipeline import (
+    InjectedFaultError,
+    Pipeline,
+    ProducerRecord,
+    create_topic,
+    fail_at,
+)
+from tests.support.quality_job import RULES, UNIQUE, QualityJob, declare_rules, row
 from tests.support.streams import Stream
 
 from headgate.checks.certificate import broken
@@ -37,34 +43,34 @@ SILENCE = timedelta(seconds=2)
 
 
 @pytest.fixture
-def quality(pipeline: Pipeline) -> Quality:
+def quality(pipeline: Pipeline) -> QualityJob:
     pipeline.settings = pipeline.settings.model_copy(update={"trigger_seconds": 0.5})
-    return Quality(pipeline)
+    return QualityJob(pipeline)
 
 
-def far(number: int, at: str) -> Sent:
+def far(number: int, at: str) -> ProducerRecord:
     value = {"id": f"far{number}", "action": "UPSERT", "amount": 1.0, "at": at}
-    return Sent(json.dumps(value).encode(), partition=0)
+    return ProducerRecord(json.dumps(value).encode(), partition=0)
 
 
-def said_rows(quality: Quality) -> int:
+def said_rows(quality: QualityJob) -> int:
     """The rows in the records of all windows."""
     found = quality.pipeline.store.windows(quality.job)
     return sum(window.record["rows"] for window in found if window.record)
 
 
-def late_rows(quality: Quality) -> dict[bool, int]:
+def late_rows(quality: QualityJob) -> dict[bool, int]:
     query = "SELECT late, sum(n) FROM lake.dq.partials_{t} WHERE kind = 'rows' GROUP BY late"
     return {bool(late): int(n) for late, n in quality.sql(query)}
 
 
 @pytest.mark.slow
 def test_far_times_break_no_stream_and_silence_closes_what_is_open(
-    quality: Quality, monkeypatch: pytest.MonkeyPatch
+    quality: QualityJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline, store = quality.pipeline, quality.pipeline.store
     monkeypatch.setattr("headgate.metrics.windows.IDLE", SILENCE)
-    declare(pipeline, RULES + UNIQUE)
+    declare_rules(pipeline, RULES + UNIQUE)
     odd = [far(n, at) for n, at in enumerate(FAR)]
     pipeline.produce([*odd, row(1, key="k", second=1, partition=0)])
     run = pipeline.ask_for("quality", "streaming")
@@ -95,12 +101,12 @@ def test_far_times_break_no_stream_and_silence_closes_what_is_open(
     assert (store.pending_windows(quality.job), said_rows(quality)) == ((), 10)
 
 
-def test_a_batch_of_far_times_that_was_broken_off_is_finished(quality: Quality) -> None:
+def test_a_batch_of_far_times_that_was_broken_off_is_finished(quality: QualityJob) -> None:
     pipeline = quality.pipeline
-    declare(pipeline, RULES + UNIQUE, aggregates=ROWS)
+    declare_rules(pipeline, RULES + UNIQUE, aggregates=ROWS)
     pipeline.produce(far(0, at) for at in FAR)
-    with pytest.raises(StruckError):
-        pipeline.process("quality", strike(Point.BEFORE_OUTCOME))
+    with pytest.raises(InjectedFaultError):
+        pipeline.process("quality", fail_at(Point.BEFORE_OUTCOME))
     pipeline.process("quality")
     assert pipeline.outcomes("quality") == {"accepted": 7}
     assert pipeline.store.pending_windows(quality.job) == ()
@@ -108,10 +114,10 @@ def test_a_batch_of_far_times_that_was_broken_off_is_finished(quality: Quality) 
 
 
 def test_a_stop_is_not_lost_by_a_kill_behind_the_settled_batch(
-    quality: Quality, monkeypatch: pytest.MonkeyPatch
+    quality: QualityJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline, store = quality.pipeline, quality.pipeline.store
-    declare(pipeline, on_fail="stop")
+    declare_rules(pipeline, on_fail="stop")
     pipeline.produce([row(1, amount=-5, partition=0)])
     settle = OpsStore.settle
 
@@ -123,12 +129,12 @@ def test_a_stop_is_not_lost_by_a_kill_behind_the_settled_batch(
         routed: RoutedBatch | None = None,
     ) -> LedgerRow:
         settle(self, intent, row, judged, routed)
-        raise StruckError
+        raise InjectedFaultError
 
     run = pipeline.ask_for("quality")
     with monkeypatch.context() as patch:
         patch.setattr(OpsStore, "settle", killed)
-        with pytest.raises(StruckError):
+        with pytest.raises(InjectedFaultError):
             pipeline.carry_out(run)
     pipeline.produce([row(2, partition=0)])
     # As often as it is killed before its end is written down.
@@ -142,14 +148,14 @@ def test_a_stop_is_not_lost_by_a_kill_behind_the_settled_batch(
 
 
 @pytest.mark.slow
-def test_a_half_published_batch_of_a_topic_that_is_gone_is_taken_back(quality: Quality) -> None:
+def test_a_half_published_batch_of_a_topic_that_is_gone_is_taken_back(quality: QualityJob) -> None:
     pipeline = quality.pipeline
-    declare(pipeline, RULES + UNIQUE)
+    declare_rules(pipeline, RULES + UNIQUE)
     pipeline.produce([row(n, second=n, partition=0) for n in range(5)])
     pipeline.process("quality")
     pipeline.produce([row(n, second=n, partition=0) for n in range(5, 9)])
-    with pytest.raises(StruckError):
-        pipeline.process("quality", strike(Point.AFTER_KEYS))
+    with pytest.raises(InjectedFaultError):
+        pipeline.process("quality", fail_at(Point.AFTER_KEYS))
     assert counted(quality) == (5, 9, 9)
     bootstrap = str(pipeline.settings.bootstrap_servers)
     Topics(bootstrap).delete([pipeline.topic])
@@ -164,7 +170,7 @@ def test_a_half_published_batch_of_a_topic_that_is_gone_is_taken_back(quality: Q
     assert broken(pipeline.certify()) == ()
 
 
-def counted(quality: Quality) -> tuple[int, int, int]:
+def counted(quality: QualityJob) -> tuple[int, int, int]:
     """Rows in the results, rows counted into windows, and keys."""
     (found,) = quality.sql(
         "SELECT (SELECT count(*) FROM lake.dq.results_{t}),"

@@ -7,8 +7,14 @@ import json
 from collections import Counter
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
-from tests.support.quality_job import Quality, declare
+from tests.support.pipeline import (
+    InjectedFaultError,
+    Pipeline,
+    ProducerRecord,
+    create_topic,
+    fail_at,
+)
+from tests.support.quality_job import QualityJob, declare_rules
 
 from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
@@ -45,14 +51,14 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def side(field: str, key: str | None, text: str | None, second: int, **more: str) -> Sent:
+def side(field: str, key: str | None, text: str | None, second: int, **more: str) -> ProducerRecord:
     value = {"id": key, field: digest(text) if text else None, **more}
     value["ts"] = f"2024-01-01T10:00:{second:02d}.000Z"
-    return Sent(json.dumps(value).encode(), (key or "").encode())
+    return ProducerRecord(json.dumps(value).encode(), (key or "").encode())
 
 
 @pytest.fixture
-def pair(pipeline: Pipeline) -> Quality:
+def pair(pipeline: Pipeline) -> QualityJob:
     bootstrap = str(pipeline.settings.bootstrap_servers)
     for name in (f"{pipeline.topic}-cloud", f"{pipeline.topic}-cloud-dlq"):
         create_topic(bootstrap, name, 2, 1_048_588)
@@ -60,10 +66,10 @@ def pair(pipeline: Pipeline) -> Quality:
     folder.mkdir()
     text = PAIR % {"name": pipeline.name, "topic": pipeline.topic}
     (folder / "pair.yml").write_text(text)
-    return Quality(pipeline)
+    return QualityJob(pipeline)
 
 
-def send(quality: Quality) -> None:
+def send(quality: QualityJob) -> None:
     from tests.support.pipeline import produce
 
     onprem = [
@@ -73,14 +79,14 @@ def send(quality: Quality) -> None:
         side("hash_onprem", "c", "x", 3, action="DELETE"),
         side("hash_onprem", "d", "x", 4, action="UPSERT"),
         side("hash_onprem", None, "x", 4, action="UPSERT"),
-        Sent(None, b"gone"),
+        ProducerRecord(None, b"gone"),
     ]
     cloud = [
         side("hash_cloud", "a", "new", 6),
         side("hash_cloud", "b", "other", 6),
         side("hash_cloud", "b", "older", 1),
         side("hash_cloud", "e", "x", 6),
-        Sent(b"{", b"broken"),
+        ProducerRecord(b"{", b"broken"),
     ]
     bootstrap, topic = str(quality.pipeline.settings.bootstrap_servers), quality.pipeline.topic
     produce(bootstrap, topic, onprem)
@@ -91,14 +97,14 @@ STATUSES = {"MATCH": 1, "MISMATCH": 1, "DELETE_EVENT": 1, "MISSING_CLOUD": 1, "M
 OUTCOMES = {"newest": 7, "superseded": 2, "refused": 2, "tombstone": 1}
 
 
-def test_two_topics_are_joined_by_key_and_every_record_has_an_outcome(pair: Quality) -> None:
+def test_two_topics_are_joined_by_key_and_every_record_has_an_outcome(pair: QualityJob) -> None:
     send(pair)
     with pytest.raises(UsageError, match="is no stream"):
         pair.pipeline.ask_for("quality", "streaming")
     pair.pipeline.process("quality")
     assert pair.statuses() == STATUSES
     assert pair.pipeline.outcomes("quality") == OUTCOMES
-    letters = pair.letters()
+    letters = pair.dead_letters()
     assert Counter(code for code, _, _ in letters) == {"dq_missing_pk": 1, "not_json": 1}
     held = {count.rule: (count.n, count.held) for count in pair.counts()}
     assert held == {
@@ -113,7 +119,7 @@ def test_two_topics_are_joined_by_key_and_every_record_has_an_outcome(pair: Qual
 
     pair.pipeline.process("quality")
     assert rows_of(pair) == before
-    assert pair.letters() == letters
+    assert pair.dead_letters() == letters
     assert [row.outcomes for row in pair.pipeline.ledger("quality")] == [OUTCOMES, OUTCOMES]
     assert {w.sequence for w in pair.pipeline.store.windows(pair.job)} == {1}
     certificate = pair.pipeline.certify()
@@ -135,15 +141,15 @@ def test_two_topics_are_joined_by_key_and_every_record_has_an_outcome(pair: Qual
         Point.BEFORE_OUTCOME,
     ],
 )
-def test_an_evaluation_broken_off_at_any_point_is_done_once(pair: Quality, point: Point) -> None:
+def test_an_evaluation_broken_off_at_any_point_is_done_once(pair: QualityJob, point: Point) -> None:
     send(pair)
-    with pytest.raises(StruckError):
-        pair.pipeline.process("quality", strike(point))
+    with pytest.raises(InjectedFaultError):
+        pair.pipeline.process("quality", fail_at(point))
     pair.pipeline.process("quality")
     assert pair.statuses() == STATUSES
     assert pair.pipeline.outcomes("quality") == OUTCOMES
     assert sum(n for (_, name), n in pair.windows().items() if name == "rows") == 5
-    assert len(pair.letters()) == pair.letters().total() == 2
+    assert len(pair.dead_letters()) == pair.dead_letters().total() == 2
     assert {count.rule: count.n for count in pair.counts()} == {
         "delete_event": 1,
         "missing_cloud": 1,
@@ -152,7 +158,7 @@ def test_an_evaluation_broken_off_at_any_point_is_done_once(pair: Quality, point
     }
 
 
-def rows_of(quality: Quality) -> Counter[tuple[object, ...]]:
+def rows_of(quality: QualityJob) -> Counter[tuple[object, ...]]:
     columns = "pk, action, dq_status, dq_reason, dq_rules, hash_onprem, hash_cloud, event_time"
     found = quality.sql(f"SELECT {columns}, kafka_offset FROM dq_results_{{t}}")
     return Counter(tuple(map(str, row)) for row in found)
@@ -160,7 +166,7 @@ def rows_of(quality: Quality) -> Counter[tuple[object, ...]]:
 
 @pytest.mark.slow
 def test_a_table_is_judged_as_a_whole_and_anew_when_it_has_grown(pipeline: Pipeline) -> None:
-    quality, name = Quality(pipeline), pipeline.name
+    quality, name = QualityJob(pipeline), pipeline.name
     quality.sql("CREATE NAMESPACE IF NOT EXISTS lake.given")
     quality.sql(
         "CREATE TABLE lake.given.{t} (id STRING, action STRING, amount DOUBLE, at TIMESTAMP)"
@@ -168,7 +174,7 @@ def test_a_table_is_judged_as_a_whole_and_anew_when_it_has_grown(pipeline: Pipel
     )
     values = "('a', 'UPSERT', 1, TIMESTAMP '2024-01-01 10:00:00Z'), ('b', 'DELETE', 1, NULL)"
     quality.sql(f"INSERT INTO lake.given.{{t}} VALUES {values}, (NULL, 'UPSERT', 1, NULL)")
-    declare(pipeline, source=f"iceberg: given.{name}", on_fail="dead_letter")
+    declare_rules(pipeline, source=f"iceberg: given.{name}", on_fail="dead_letter")
     pipeline.process("quality")
     assert quality.statuses() == {"VALID": 1, "DELETE_EVENT": 1}
     assert pipeline.outcomes("quality") == {"accepted": 2, "refused": 1}
@@ -183,7 +189,7 @@ def test_a_table_is_judged_as_a_whole_and_anew_when_it_has_grown(pipeline: Pipel
         "dead_letter": 1,
         "refused": 1,
     }
-    codes = Counter(code for code, _, _ in quality.letters().elements())
+    codes = Counter(code for code, _, _ in quality.dead_letters().elements())
     assert codes == {"dq_missing_pk": 1, "dq_negative": 1}
     said = {w.sequence: w.record for w in pipeline.store.windows(quality.job) if w.record}
     assert said[2]["late"] is False

@@ -11,15 +11,15 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from tests.support.pipeline import Interruption, Pipeline, Sent
+from tests.support.pipeline import Interruption, Pipeline, ProducerRecord
 from tests.support.reconcile_job import (
     EPOCH,
     MORNING,
     Message,
     Pair,
     cloud,
-    moment,
     onprem,
+    timestamp_text,
     tombstone,
 )
 from tests.support.streams import stream_job
@@ -59,12 +59,14 @@ SECOND = [
     onprem("replayed", version=1, read=2), cloud("replayed", version=1, read=3),
 ]  # fmt: skip
 REFUSED = [
-    Message("onprem", Sent(b"not json", partition=1)),
+    Message("onprem", ProducerRecord(b"not json", partition=1)),
     Message(
         "onprem",
-        Sent(b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}'),
+        ProducerRecord(
+            b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}'
+        ),
     ),
-    Message("cloud", Sent(None, None, partition=1)),
+    Message("cloud", ProducerRecord(None, None, partition=1)),
     onprem("sound", action="TRUNCATE"),
 ]
 LATER = [
@@ -110,7 +112,7 @@ class StreamedPair:
     sent: Sequence[Message]
     verdicts: Mapping[str, tuple[Any, ...]]
     expected: Mapping[str, tuple[Any, ...]]
-    last_told: Mapping[str, str]
+    last_published: Mapping[str, str]
     sweep_counts: Mapping[str, int]
 
     @property
@@ -149,7 +151,7 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
 
     def send_second() -> None:
         """Amid the first batch: so the second one reads both sides of each key."""
-        if amid_batch.met == 1:
+        if amid_batch.hits == 1:
             pair.send(*SECOND)
 
     amid_batch = Interruption(Point.AFTER_STATES, send_second)
@@ -163,13 +165,13 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
             pair.send(*part)
             sent += part
             stream.wait_until_read(len(sent))
-        stream.wait_for(lambda: pair.last_told() == pair.statuses())
+        stream.wait_for(lambda: pair.last_published() == pair.statuses())
         found = StreamedPair(
             pair,
             sent,
             pair.verdicts(),
             pair.expected(LIMITS),
-            pair.last_told(),
+            pair.last_published(),
             sweep_counts,
         )
         pair.send(message_from_the_future())
@@ -181,14 +183,14 @@ def streamed(new_module_pipeline: Callable[..., Pipeline]) -> StreamedPair:
 def message_from_the_future() -> Message:
     stamp = round((datetime.now(UTC) + AHEAD - EPOCH) / timedelta(milliseconds=1))
     value = {"pk": "ahead", "hash_cloud": "0" * 64, "hash_version": 2}
-    value |= {"cloud_ts": moment((stamp - MORNING) / 1000)}
-    return Message("cloud", Sent(json.dumps(value).encode(), b"ahead", (), 0, stamp))
+    value |= {"cloud_ts": timestamp_text((stamp - MORNING) / 1000)}
+    return Message("cloud", ProducerRecord(json.dumps(value).encode(), b"ahead", (), 0, stamp))
 
 
 def test_two_topics_become_verdicts_as_the_pure_function_says(streamed: StreamedPair) -> None:
     assert {key: streamed.statuses[key] for key in STATUSES} == STATUSES
     assert streamed.verdicts == streamed.expected
-    assert streamed.last_told == streamed.statuses
+    assert streamed.last_published == streamed.statuses
     tombstones = 2
     assert streamed.pair.outcomes() == {
         "accepted": len(streamed.sent) + 1 - tombstones - len(REFUSED),
@@ -259,6 +261,6 @@ def test_old_news_in_a_later_window_is_not_told_whatever_its_clock_says(pipeline
     pair.send(onprem("k", version=ahead, read=4_000))
     pair.send(cloud("k", version=ahead, number=None, read=4_001))
     pair.process()
-    assert pair.statuses() == pair.last_told() == {"k": "MATCH"}
+    assert pair.statuses() == pair.last_published() == {"k": "MATCH"}
     told = pair.sql("SELECT dq_status FROM lake.dq.results_{t} WHERE settled")
     assert [row["dq_status"] for row in told] == ["MATCH"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.support.pipeline import Interruption, Pipeline, StruckError
+from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
 from tests.support.reconcile_job import Pair, cloud, onprem
 
 from headgate.engine.faults import Point
@@ -42,7 +42,7 @@ def test_a_duplicate_of_a_version_in_conflict_tells_nothing_again(pipeline: Pipe
     pair.send(onprem("gone", action="DELETE", read=5), cloud("skewed", hash_version=1, read=5))
     pair.process()
     assert pair.verdicts() == pair.expected()
-    assert pair.last_told() == pair.statuses()
+    assert pair.last_published() == pair.statuses()
     assert told(pair, "other") == ["MATCH", "MISMATCH"]
     assert told(pair, "back") == ["MISMATCH", "MATCH"]
     assert told(pair, "gone") == ["MATCH", "ZOMBIE"]
@@ -71,7 +71,7 @@ def test_a_plain_match_of_old_versions_is_not_told_where_newer_ones_stand(
     pair.send(onprem("new", version=3_900, read=4_000), cloud("new", version=3_900, read=4_001))
     pair.process()
     assert [row for row in all_told(pair) if row[0] == "k"] == before
-    assert pair.last_told() == pair.statuses() == {"k": "MISMATCH", "new": "MATCH"}
+    assert pair.last_published() == pair.statuses() == {"k": "MISMATCH", "new": "MATCH"}
     # After a repair the query knows nothing of the window amid which it begins.
     pair.send(
         onprem("r", version=4_100, read=4_200), cloud("r", version=4_100, number=2, read=4_201)
@@ -98,7 +98,7 @@ def test_old_news_behind_the_last_batch_tells_nothing(pipeline: Pipeline) -> Non
     pair.process()
     assert all_told(pair) == before
     assert verdict_counts(pair) == counted
-    assert pair.last_told() == pair.statuses() == {"k": "MATCH"}
+    assert pair.last_published() == pair.statuses() == {"k": "MATCH"}
 
 
 @pytest.mark.slow
@@ -111,18 +111,18 @@ def test_more_keys_than_one_sweep_takes_are_swept_in_portions(
     pair.send(*(onprem(f"k{n}") for n in range(10)))
 
     def break_off() -> None:
-        if struck.met == 3:  # the batch, the first portion, the second
-            raise StruckError
+        if struck.hits == 3:  # the batch, the first portion, the second
+            raise InjectedFaultError
 
     struck = Interruption(Point.AFTER_PARTIALS, break_off)
-    with pytest.raises(StruckError):
+    with pytest.raises(InjectedFaultError):
         pair.process(struck)
     assert len(pipeline.store.ledger(job)) == 1
     pair.process()
     rows = pipeline.store.ledger(job)
     assert len(rows) == 3
     assert sum(row.outcomes["swept"] for row in rows) == 10
-    assert pair.last_told() == pair.statuses() == {f"k{n}": "MISSING_CLOUD" for n in range(10)}
+    assert pair.last_published() == pair.statuses() == {f"k{n}": "MISSING_CLOUD" for n in range(10)}
     before = all_told(pair)
     pair.process()
     assert all_told(pair) == before

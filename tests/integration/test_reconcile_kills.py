@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent, StruckError, strike
+from tests.support.pipeline import InjectedFaultError, Pipeline, ProducerRecord, fail_at
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, random_messages
 
 from headgate.checks.certificate import broken
@@ -27,16 +27,16 @@ POINTS = (
 )
 # One before and one after the states are in their table.
 QUICK = (Point.AFTER_DEAD_LETTERS, Point.AFTER_PUBLISH)
-BAD = Message("onprem", Sent(b"not json", partition=1))
+BAD = Message("onprem", ProducerRecord(b"not json", partition=1))
 
 
 def broken_off(pair: Pair, point: Point, number: int) -> None:
     """Halves of pairs before it and in it, and a record that cannot take part."""
     pair.send(onprem(f"a{number}"), cloud(f"b{number}"), BAD)
-    met = strike(point)
-    with pytest.raises(StruckError):
+    met = fail_at(point)
+    with pytest.raises(InjectedFaultError):
         pair.process(met)
-    assert met.met == 1
+    assert met.hits == 1
     pair.send(cloud(f"a{number}", read=3), onprem(f"b{number}", read=4))
 
 
@@ -97,8 +97,8 @@ def test_an_engine_killed_at_each_point_loses_nothing(pipeline: Pipeline, tmp_pa
 def test_a_lost_checkpoint_is_mended_from_the_table_with_no_state(pipeline: Pipeline) -> None:
     pair = Pair(pipeline)
     pair.send(onprem("a"), cloud("b"), onprem("c"), cloud("c"))
-    with pytest.raises(StruckError):
-        pair.process(strike(Point.AFTER_STATES))
+    with pytest.raises(InjectedFaultError):
+        pair.process(fail_at(Point.AFTER_STATES))
     shutil.rmtree(folder(pair))
     pair.send(cloud("a", read=3), onprem("b", read=4))
     with pytest.raises(BatchRefusedError, match="is lost"):
@@ -123,8 +123,8 @@ def test_a_batch_done_again_without_its_checkpoint_says_what_it_said(
     pair.process()
     pair.send(onprem("a", 8_200), cloud("b", 8_200), onprem("c", 8_200), cloud("c", 8_200))
     pair.send(onprem("odd", 8_200), cloud("odd", 8_200, number=2), onprem("late", 100))
-    with pytest.raises(StruckError):
-        pair.process(strike(point))
+    with pytest.raises(InjectedFaultError):
+        pair.process(fail_at(point))
     wanted = staged(pair)
     shutil.rmtree(folder(pair))
     pair.send(cloud("a", 8_200, read=8_203), onprem("b", 8_200, read=8_204))

@@ -30,7 +30,7 @@ def test_the_tables_of_a_pair_are_compacted_and_their_snapshots_expire(
     for number in range(3):
         pair.send(onprem(f"k{number}"), cloud(f"k{number}", number=1 + number % 2))
         pair.process()
-    before, told = pair.verdicts(), pair.last_told()
+    before, told = pair.verdicts(), pair.last_published()
     monkeypatch.setattr(maintain, "utc_now", lambda: datetime.now(UTC) + timedelta(days=10))
     report = maintained(pair)
     assert {done.table for done in report.tables} == {
@@ -41,7 +41,7 @@ def test_the_tables_of_a_pair_are_compacted_and_their_snapshots_expire(
         assert done.after.files < done.before.files
         assert done.snapshots_expired > 0
     assert pair.verdicts() == before
-    assert pair.last_told() == told
+    assert pair.last_published() == told
     # The job goes on from its newest marker, wherever the older ones are.
     pair.send(onprem("k9"), cloud("k9"))
     pair.process()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent
+from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 
 from headgate.checks.differences import Difference, RowDifference
@@ -27,7 +27,7 @@ def pair(pipeline: Pipeline) -> Pair:
         onprem("absent"), cloud("absent", number=None),
         onprem("late"), cloud("late", read=700),
         onprem("gone", version=1, action="DELETE"), tombstone("cloud", "gone", read=3),
-        Message("onprem", Sent(b"not json", partition=1)),
+        Message("onprem", ProducerRecord(b"not json", partition=1)),
     )  # fmt: skip
     found.process()
     return found

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 from tests.support.pipeline import Pipeline
-from tests.support.reconcile_job import LANES, Pair, cuts, random_messages, without_duplicates
+from tests.support.reconcile_job import (
+    LANES,
+    Pair,
+    random_messages,
+    split_messages,
+    without_duplicates,
+)
 
 SEED = 20_260
 KEYS = 300  # of each order
@@ -47,7 +53,7 @@ def deliver(
     shares = again or [0.0] * len(orders)
     groups = [random_messages(SEED, keys, share, group) for group, share in enumerate(shares)]
     mixed = [
-        cuts(Random(order), group, parts if order else 1)
+        split_messages(Random(order), group, parts if order else 1)
         for order, group in zip(orders, groups, strict=True)
     ]
     for part in zip_longest(*mixed, fillvalue=[]):
@@ -82,7 +88,7 @@ def test_no_order_of_delivery_and_no_repetition_changes_a_verdict(
     uncut, *_, repeated = by_group(verdicts, STALE)
     assert repeated == uncut
     assert sent > 4 * len(random_messages(SEED, 60))
-    assert pair.last_told() == {pk: row[1] for pk, row in verdicts.items()}
+    assert pair.last_published() == {pk: row[1] for pk, row in verdicts.items()}
 
 
 @pytest.mark.slow
@@ -95,7 +101,7 @@ def test_no_order_cut_or_restart_changes_a_verdict(
     sent = deliver(pair, orders, KEYS, runs)
     verdicts = pair.verdicts()
     assert verdicts == pair.expected()
-    assert pair.last_told() == pair.statuses()
+    assert pair.last_published() == pair.statuses()
     assert len({row[1] for row in verdicts.values()}) >= 8
     first, *others = by_group(verdicts)
     assert len(others) == len(orders) - 1
@@ -111,7 +117,7 @@ def test_what_is_said_again_changes_no_verdict(new_pipeline: Callable[..., Pipel
     sent = deliver(pair, [*AGAIN.values()], KEYS, 4, [*AGAIN])
     verdicts = pair.verdicts()
     assert verdicts == pair.expected()
-    assert pair.last_told() == pair.statuses()
+    assert pair.last_published() == pair.statuses()
     once, *twice = by_group(verdicts, STALE)
     assert twice == [once, once]
     assert sum(pair.outcomes().values()) == sent

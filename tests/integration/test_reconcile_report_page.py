@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.browser import CONTRAST, Page, started
+from tests.support.browser import CONTRAST, Page, start_browser
 from tests.support.reconcile_evidence import evidence, header
 
 from headgate.checks.reconcile_report_html import report_html
@@ -15,7 +15,7 @@ from headgate.checks.reconcile_report_make import make_report
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with started(tmp_path_factory.mktemp("chromium")) as browser:
+    with start_browser(tmp_path_factory.mktemp("chromium")) as browser:
         yield browser.new_page()
 
 

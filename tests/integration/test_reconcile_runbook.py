@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.project_clone import ROOT, Newcomer, clone, steps_of
+from tests.support.project_clone import ROOT, ProjectClone, clone_project, read_steps
 
 PAGE = ROOT / "docs" / "06_reconcile_runbook.md"
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
-    with clone(tmp_path) as found:
+def newcomer(tmp_path: Path) -> Iterator[ProjectClone]:
+    with clone_project(tmp_path) as found:
         yield found
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_the_runbook_of_reconciliation_is_right_to_its_last_line(newcomer: Newcomer) -> None:
+def test_the_runbook_of_reconciliation_is_right_to_its_last_line(newcomer: ProjectClone) -> None:
     # Four minutes of it are waiting for windows to pass.
-    screen = newcomer.type(steps_of(PAGE), seconds=1100)
+    screen = newcomer.run_steps(read_steps(PAGE), seconds=1100)
     shown = re.search(r"```\n(DQ_STATUS +CNT\n.*?)```", PAGE.read_text("utf-8"), re.S)
     assert shown
     for line in shown.group(1).splitlines():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.oracle import Record, read_topic
-from tests.support.pipeline import JVM, MORNING, Pipeline, Sent, create_topic
+from tests.support.pipeline import JVM, MORNING, Pipeline, ProducerRecord, create_topic
 from tests.support.reconcile_job import Message, Pair, cloud, digest, onprem, tombstone
 
 from headgate.checks.certificate import broken
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from tests.support.services import RunningBroker
 
 NAME = "scenarios"
-NOWHERE = Sent(b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}')
+NOWHERE = ProducerRecord(
+    b'{"event_id": "e", "hash_onprem": "x", "event_ts": "2024-01-01T10:00:00Z"}'
+)
 CONNECT = 'headgate_connect_hashrow_errors_total{connector="cloud"} 3.0\n'
 
 
 @dataclass(frozen=True)
-class Played:
+class ReconcileRun:
     """The pair after both runs, what was said of keys after the first, and what is counted."""
 
     pair: Pair
@@ -61,12 +63,12 @@ class Played:
         return sum(value for _, value in self.families()[name].samples)
 
     @cached_property
-    def letters(self) -> list[str]:
+    def dead_letter_codes(self) -> list[str]:
         pipeline = self.pair.pipeline
         found = pipeline.select("reason_code", "headgate.dead_letters", f"job = '{self.pair.job}'")
         return sorted(code for (code,) in found)
 
-    def told(self, key: str) -> list[dict[str, Any]]:
+    def audit_messages(self, key: str) -> list[dict[str, Any]]:
         """What the audit topic has of a key."""
         return [json.loads(r.value or b"") for r in self.audit if r.key == key.encode()]
 
@@ -78,7 +80,7 @@ def first_messages(now: float) -> list[Message]:
         onprem("gone", version=1, action="DELETE", number=0), cloud("gone", version=1, number=None),
         onprem("gone-too"), tombstone("onprem", "gone-too", read=5), tombstone("cloud", "gone-too", read=6),
         onprem("zombie", version=1, action="DELETE"), cloud("zombie", version=1),
-        Message("onprem", NOWHERE), Message("cloud", Sent(None, None)),
+        Message("onprem", NOWHERE), Message("cloud", ProducerRecord(None, None)),
         onprem("odd", action="TRUNCATE"),
         onprem("again"), onprem("again"), onprem("again"), cloud("again"),
         onprem("bad", number=16**64), cloud("bad"),
@@ -99,12 +101,12 @@ def a_moment_ago(now: float) -> float:
 
 
 @pytest.fixture(scope="module")
-def played(
+def reconcile_run(
     spark: SparkSession,
     broker: RunningBroker,
     lake_home: Path,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Played]:
+) -> Iterator[ReconcileRun]:
     root = tmp_path_factory.mktemp(NAME)
     for topic in (NAME, f"{NAME}-dlq"):
         create_topic(broker.bootstrap, topic, 2, 1_048_588)
@@ -129,70 +131,74 @@ def played(
         pair.send(onprem("provisional", version=now + 1), cloud("silent", read=1_000))
         pair.process()
         topics = [read_topic(broker.bootstrap, f"{NAME}-{kind}") for kind in ("audit", "status")]
-        yield Played(pair, first, *topics)
+        yield ReconcileRun(pair, first, *topics)
 
 
-def test_s1_87_to_89_create_update_and_upsert_are_compared(played: Played) -> None:
-    assert played.pair.verdicts() == played.pair.expected()
-    assert broken(played.pair.pipeline.certify()) == ()
+def test_s1_87_to_89_create_update_and_upsert_are_compared(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.pair.verdicts() == reconcile_run.pair.expected()
+    assert broken(reconcile_run.pair.pipeline.certify()) == ()
 
 
-def test_s1_90_94_a_delete_is_neither_hashed_nor_compared(played: Played) -> None:
-    assert played.status("gone") == played.status("gone-too") == "DELETE_EVENT"
+def test_s1_90_94_a_delete_is_neither_hashed_nor_compared(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("gone") == reconcile_run.status("gone-too") == "DELETE_EVENT"
 
 
-def test_s1_91_an_unknown_action_is_a_dead_letter(played: Played) -> None:
-    assert "dq_unknown_action" in played.letters
-    assert "odd" not in played.statuses
-    assert played.total("dq_unknown_action_total") == 1
+def test_s1_91_an_unknown_action_is_a_dead_letter(reconcile_run: ReconcileRun) -> None:
+    assert "dq_unknown_action" in reconcile_run.dead_letter_codes
+    assert "odd" not in reconcile_run.statuses
+    assert reconcile_run.total("dq_unknown_action_total") == 1
 
 
-def test_s1_95_96_a_delete_is_a_valid_delete_event(played: Played) -> None:
-    found = standing(played.pair.pipeline.settings, NAME, utc_now())
+def test_s1_95_96_a_delete_is_a_valid_delete_event(reconcile_run: ReconcileRun) -> None:
+    found = standing(reconcile_run.pair.pipeline.settings, NAME, utc_now())
     deletes = [one for one in found.statuses if one.dq_status == "DELETE_EVENT"]
     assert [(one.rollup, one.cnt) for one in deletes] == [("valid", 2)]
-    assert played.status("zombie") == "ZOMBIE"
+    assert reconcile_run.status("zombie") == "ZOMBIE"
 
 
-def test_s1_97_every_accepted_delete_is_counted(played: Played) -> None:
-    assert played.total("dq_delete_count_total") == 4
+def test_s1_97_every_accepted_delete_is_counted(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.total("dq_delete_count_total") == 4
 
 
-def test_s1_98_99_a_message_without_a_key_is_a_dead_letter(played: Played) -> None:
-    assert played.letters.count("dq_missing_pk") == 2
+def test_s1_98_99_a_message_without_a_key_is_a_dead_letter(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.dead_letter_codes.count("dq_missing_pk") == 2
 
 
-def test_s1_100_messages_without_a_key_are_counted(played: Played) -> None:
-    assert played.total("dq_missing_pk_total") == 2
+def test_s1_100_messages_without_a_key_are_counted(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.total("dq_missing_pk_total") == 2
 
 
-def test_s1_101_replayed_duplicates_say_nothing_twice(played: Played) -> None:
-    assert played.status("again") == "MATCH"
-    rows = played.pair.sql("SELECT id FROM lake.dq.results_{t} WHERE pk = 'again'")
+def test_s1_101_replayed_duplicates_say_nothing_twice(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("again") == "MATCH"
+    rows = reconcile_run.pair.sql("SELECT id FROM lake.dq.results_{t} WHERE pk = 'again'")
     assert len(rows) == 1
 
 
-def test_s1_102_duplicates_are_counted_by_their_offsets(played: Played) -> None:
-    assert played.total("dq_duplicates_total") == 2
+def test_s1_102_duplicates_are_counted_by_their_offsets(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.total("dq_duplicates_total") == 2
 
 
-def test_s1_103_a_hash_that_is_none_is_never_compared(played: Played) -> None:
-    assert played.status("bad") == played.status("bad-cloud") == "INVALID_HASH"
+def test_s1_103_a_hash_that_is_none_is_never_compared(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("bad") == reconcile_run.status("bad-cloud") == "INVALID_HASH"
 
 
-def test_s1_104_134_bad_hashes_are_counted_under_both_names(played: Played) -> None:
-    assert played.total("dq_hash_format_error_total") == played.total("dq_invalid_hash_total") == 2
+def test_s1_104_134_bad_hashes_are_counted_under_both_names(reconcile_run: ReconcileRun) -> None:
+    assert (
+        reconcile_run.total("dq_hash_format_error_total")
+        == reconcile_run.total("dq_invalid_hash_total")
+        == 2
+    )
 
 
-def test_s1_106_107_a_row_that_is_not_found_is_missing_at_once(played: Played) -> None:
-    assert played.status("absent") == "MISSING_CLOUD"
-    assert played.total("dq_missing_cloud_total") == 2
+def test_s1_106_107_a_row_that_is_not_found_is_missing_at_once(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("absent") == "MISSING_CLOUD"
+    assert reconcile_run.total("dq_missing_cloud_total") == 2
 
 
-def test_s1_113_114_a_mismatch_is_told_and_counted(played: Played) -> None:
-    assert played.status("differs") == "MISMATCH"
-    assert played.total("dq_hash_mismatch_total") == 1
-    (told,) = played.told("differs")
+def test_s1_113_114_a_mismatch_is_told_and_counted(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("differs") == "MISMATCH"
+    assert reconcile_run.total("dq_hash_mismatch_total") == 1
+    (told,) = reconcile_run.audit_messages("differs")
     assert (told["status"], told["onprem_hash"], told["cloud_hash"]) == (
         "MISMATCH",
         digest(1),
@@ -200,77 +206,84 @@ def test_s1_113_114_a_mismatch_is_told_and_counted(played: Played) -> None:
     )
 
 
-def test_s1_115_116_a_match_is_counted_and_not_told(played: Played) -> None:
-    assert played.status("same") == "MATCH"
-    assert played.total("dq_hash_match_total") == 6
-    assert played.told("same") == []
+def test_s1_115_116_a_match_is_counted_and_not_told(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("same") == "MATCH"
+    assert reconcile_run.total("dq_hash_match_total") == 6
+    assert reconcile_run.audit_messages("same") == []
 
 
-def test_s1_117_what_comes_first_waits_for_the_other(played: Played) -> None:
-    assert played.first["waiting"] == played.first["provisional"] == "PENDING"
-    assert played.first["silent"] == "MISSING_CLOUD"
+def test_s1_117_what_comes_first_waits_for_the_other(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.first["waiting"] == reconcile_run.first["provisional"] == "PENDING"
+    assert reconcile_run.first["silent"] == "MISSING_CLOUD"
 
 
-def test_s1_118_it_is_reconciled_when_the_other_side_arrives(played: Played) -> None:
-    assert played.status("waiting") == played.status("provisional") == "MATCH"
-    assert played.status("silent") == "LATE_MATCH"
-    assert [(told["status"], told.get("previous")) for told in played.told("silent")] == [
+def test_s1_118_it_is_reconciled_when_the_other_side_arrives(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("waiting") == reconcile_run.status("provisional") == "MATCH"
+    assert reconcile_run.status("silent") == "LATE_MATCH"
+    assert [
+        (told["status"], told.get("previous")) for told in reconcile_run.audit_messages("silent")
+    ] == [
         ("MISSING_CLOUD", None),
         ("LATE_MATCH", "MISSING_CLOUD"),
     ]
 
 
-def test_s1_119_late_arrivals_are_counted(played: Played) -> None:
-    assert played.status("late") == "LATE_MATCH"
-    assert played.total("dq_late_arrival_total") == 2
+def test_s1_119_late_arrivals_are_counted(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.status("late") == "LATE_MATCH"
+    assert reconcile_run.total("dq_late_arrival_total") == 2
 
 
-def test_s1_129_130_lag_is_measured_on_both_topics(played: Played) -> None:
-    pair, store = played.pair, played.pair.pipeline.store
+def test_s1_129_130_lag_is_measured_on_both_topics(reconcile_run: ReconcileRun) -> None:
+    pair, store = reconcile_run.pair, reconcile_run.pair.pipeline.store
     run = pair.pipeline.ask_for("reconcile")
     store.move(run.job, run.number, RunState.RUNNING) if run.state is RunState.SUBMITTED else None
     try:
         pair.send(onprem("behind"), onprem("behind-too"), cloud("behind"))
         watch = LagWatch(store, pair.bootstrap, 60.0)
         watch.look()
-        found = {labels[1]: n for labels, n in played.families(watch)["dq_kafka_lag"].samples}
+        found = {
+            labels[1]: n for labels, n in reconcile_run.families(watch)["dq_kafka_lag"].samples
+        }
         assert found == {pair.topics["onprem"]: 2, pair.topics["cloud"]: 1}
     finally:
         store.move(run.job, run.number, RunState.CANCELED)
 
 
-def test_s1_131_132_backpressure_is_the_duration_over_the_trigger(played: Played) -> None:
-    store = played.pair.pipeline.store
-    run = played.pair.pipeline.ask_for("reconcile", trigger_seconds="0.5")
+def test_s1_131_132_backpressure_is_the_duration_over_the_trigger(
+    reconcile_run: ReconcileRun,
+) -> None:
+    store = reconcile_run.pair.pipeline.store
+    run = reconcile_run.pair.pipeline.ask_for("reconcile", trigger_seconds="0.5")
     try:
-        (sample,) = played.families()["dq_backpressure"].samples
-        (row,) = store.newest_batches(played.pair.job, 1)
+        (sample,) = reconcile_run.families()["dq_backpressure"].samples
+        (row,) = store.newest_batches(reconcile_run.pair.job, 1)
         took = (row.committed_at - row.batch_time).total_seconds()
-        assert sample[0] == (played.pair.job,)
+        assert sample[0] == (reconcile_run.pair.job,)
         assert sample[1] == pytest.approx(took / 0.5)
     finally:
         store.move(run.job, run.number, RunState.CANCELED)
 
 
-def test_s1_133_the_counters_of_the_documents_are_there(played: Played) -> None:
+def test_s1_133_the_counters_of_the_documents_are_there(reconcile_run: ReconcileRun) -> None:
     names = "hash_match hash_mismatch missing_cloud delete_count duplicates late_arrival"
-    assert {f"dq_{name}_total" for name in names.split()} <= set(played.families())
+    assert {f"dq_{name}_total" for name in names.split()} <= set(reconcile_run.families())
 
 
 def test_s1_135_what_a_worker_tells_of_the_transformation_stands_on_the_same_page(
-    played: Played,
+    reconcile_run: ReconcileRun,
 ) -> None:
     """How it comes to be counted there is tried against a worker, in test_smt_connect."""
-    assert played.total("dq_smt_errors_total") == 3
+    assert reconcile_run.total("dq_smt_errors_total") == 3
 
 
-def test_s1_136_dead_letters_are_counted(played: Played) -> None:
-    assert played.total("dq_dlq_records_total") == 3
+def test_s1_136_dead_letters_are_counted(reconcile_run: ReconcileRun) -> None:
+    assert reconcile_run.total("dq_dlq_records_total") == 3
 
 
-def test_s1_37_38_counts_by_status_go_to_their_topic(played: Played) -> None:
+def test_s1_37_38_counts_by_status_go_to_their_topic(reconcile_run: ReconcileRun) -> None:
     last = {
-        json.loads(r.value or b"")["dq_status"]: json.loads(r.value or b"") for r in played.counts
+        json.loads(r.value or b"")["dq_status"]: json.loads(r.value or b"")
+        for r in reconcile_run.counts
     }
     assert {status: last[status]["cnt"] for status in ("MATCH", "ZOMBIE", "LATE_MATCH")} == {
         "MATCH": 4,
@@ -280,22 +293,22 @@ def test_s1_37_38_counts_by_status_go_to_their_topic(played: Played) -> None:
     assert all({"dq_status", "cnt", "rollup"} <= set(one) for one in last.values())
 
 
-def test_an_audit_record_has_its_id_in_a_header_and_comes_once(played: Played) -> None:
-    ids = [record.header("headgate.id") for record in played.audit]
+def test_an_audit_record_has_its_id_in_a_header_and_comes_once(reconcile_run: ReconcileRun) -> None:
+    ids = [record.header("headgate.id") for record in reconcile_run.audit]
     assert len(ids) == len(set(ids))
-    assert ids == [json.loads(record.value or b"")["id"] for record in played.audit]
+    assert ids == [json.loads(record.value or b"")["id"] for record in reconcile_run.audit]
 
 
-def test_keys_by_status_are_gauges(played: Played) -> None:
-    samples = dict(played.families()["dq_keys"].samples)
-    assert samples[played.pair.job, "MATCH"] == 4
-    assert samples[played.pair.job, "PENDING"] == 0
-    (share,) = (v for _, v in played.families()["dq_reconciled_within_grace"].samples)
+def test_keys_by_status_are_gauges(reconcile_run: ReconcileRun) -> None:
+    samples = dict(reconcile_run.families()["dq_keys"].samples)
+    assert samples[reconcile_run.pair.job, "MATCH"] == 4
+    assert samples[reconcile_run.pair.job, "PENDING"] == 0
+    (share,) = (v for _, v in reconcile_run.families()["dq_reconciled_within_grace"].samples)
     assert 0 < share < 1
 
 
-def test_the_story_of_a_key_tells_arrivals_and_verdicts(played: Played) -> None:
-    settings = played.pair.pipeline.settings
+def test_the_story_of_a_key_tells_arrivals_and_verdicts(reconcile_run: ReconcileRun) -> None:
+    settings = reconcile_run.pair.pipeline.settings
     story = read_story(settings, NAME, "silent", Limits(), utc_now())
     assert story is not None
     assert [event.what for event in story.events if event.kind == "reading"] == ["onprem", "cloud"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.metric_sinks import RecordingSink
-from tests.support.pipeline import Pipeline, Sent
+from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 
 from headgate.metrics.readings import Readings
@@ -40,7 +40,7 @@ def test_sinks_are_told_all_that_a_pair_counts(pipeline: Pipeline) -> None:
         onprem("bad", number=16**64), cloud("bad", number=16**64),
         onprem("gone", version=1, action="DELETE"), tombstone("cloud", "gone", read=2),
         onprem("again"), onprem("again"), cloud("again"),
-        onprem("odd", action="TRUNCATE"), Message("cloud", Sent(None, None)),
+        onprem("odd", action="TRUNCATE"), Message("cloud", ProducerRecord(None, None)),
     )  # fmt: skip
     pair.process()
     deliverer.deliver_now()

@@ -13,7 +13,7 @@ import pytest
 from tests.support.reconcile_messages import (
     RECORD,
     START,
-    drawn,
+    random_messages,
     states_of,
 )
 from tests.support.reconcile_sql import VIEWS, run_script, set_batch_time
@@ -149,7 +149,7 @@ def micros(version: str | None) -> int:
 def test_sql_and_python_say_the_same_of_random_keys(
     spark: SparkSession, script: Script, ansi: str
 ) -> None:
-    messages = drawn(Random(7), 1_200)
+    messages = random_messages(Random(7), 1_200)
     session = spark.newSession()
     session.conf.set(ANSI, ansi)
     run_script(session, script, messages, START)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent
+from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.reconcile_job import Message, Pair, cloud, onprem
 
 from headgate.compile.reconcile.limits import Limits
@@ -60,7 +60,7 @@ def test_state_is_let_go_behind_its_horizon_and_late_rows_are_kept(pipeline: Pip
 @pytest.mark.slow
 def test_a_batch_of_which_nothing_can_take_part_has_its_outcome(pipeline: Pipeline) -> None:
     pair = Pair(pipeline)
-    pair.send(*(Message("cloud", Sent(b"no", partition=0)) for _ in range(3)))
+    pair.send(*(Message("cloud", ProducerRecord(b"no", partition=0)) for _ in range(3)))
     pair.process()
     assert pair.outcomes() == {"refused": 3}
     assert pair.statuses() == {}

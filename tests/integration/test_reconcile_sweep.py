@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.oracle import read_topic
-from tests.support.pipeline import Interruption, Pipeline, StruckError
+from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
 from tests.support.reconcile_job import MORNING, Pair, cloud, onprem
 
 from headgate.checks.certificate import broken
@@ -70,8 +70,8 @@ def second(point: Point) -> Interruption:
     """Strikes the second time that the point is met: in the sweep, after its batch."""
 
     def act() -> None:
-        if found.met == 2:
-            raise StruckError(point)
+        if found.hits == 2:
+            raise InjectedFaultError(point)
 
     found = Interruption(point, act)
     return found
@@ -79,7 +79,7 @@ def second(point: Point) -> Interruption:
 
 def broken_off(pair: Pair, point: Point, key: str) -> None:
     pair.send(onprem(key), onprem(f"{key}-dead", action="DELETE"))
-    with pytest.raises(StruckError):
+    with pytest.raises(InjectedFaultError):
         pair.process(second(point))
 
 

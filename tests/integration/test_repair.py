@@ -17,7 +17,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.support.hasher_harness import AT, Lab, event, eventually, hash_of, project_of, row_of
+from tests.support.hasher_harness import (
+    AT,
+    HasherHarness,
+    event,
+    hash_of,
+    row_of,
+    write_project,
+)
 
 from headgate.checks.differences import EQUAL
 from headgate.checks.differences_gather import open_rows
@@ -32,6 +39,7 @@ from headgate.feeds.repair.journal import need_open_journal, new_journal, open_j
 from headgate.feeds.repair.model import Item
 from headgate.feeds.repair.plan import CLOUD_NEWER
 from headgate.feeds.repair.target import micros
+from headgate.local.process import wait_until
 from headgate.settings import Settings, load_settings
 from headgate.spec.rules_loader import load_rules
 from headgate.spec.ruleset import RuleTable
@@ -67,7 +75,7 @@ class Nobody:
 class Shop:
     """A lab whose on-prem rows stand in a Parquet file, and whose verdicts are judged from topics."""
 
-    lab: Lab
+    harness: HasherHarness
     settings: Settings
     table: RuleTable
 
@@ -77,9 +85,9 @@ class Shop:
 
     def verdicts(self, at: datetime = LATE) -> dict[str, Verdict]:
         states: dict[str, State] = {}
-        topics: dict[Side, str] = {"onprem": self.lab.topic, "cloud": self.lab.cloud}
+        topics: dict[Side, str] = {"onprem": self.harness.topic, "cloud": self.harness.cloud_topic}
         for side, topic in topics.items():
-            for got in self.lab.records(topic):
+            for got in self.harness.records(topic):
                 fields = json.loads(got.value or b"{}")
                 time = fields["event_ts" if side == "onprem" else "cloud_ts"]
                 reading = Reading(
@@ -131,8 +139,8 @@ def session(cassandra: Any) -> Iterator[Cassandra]:
 
 @pytest.fixture
 def shop(broker: Any, session: Cassandra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    lab = Lab(broker, session, tmp_path)
-    root = project_of(lab)
+    harness = HasherHarness(broker, session, tmp_path)
+    root = write_project(harness)
     file = root / "rules" / "topic1.yml"
     text = file.read_text().replace("iceberg: onprem.business_table", "parquet: onprem.parquet")
     file.write_text(text)
@@ -145,25 +153,27 @@ def shop(broker: Any, session: Cassandra, tmp_path: Path, monkeypatch: pytest.Mo
             "CASSANDRA_PORT": str(session.place.port),
         },
     )
-    made = Shop(lab, settings, load_rules(file, {}).value.table("business"))
+    made = Shop(harness, settings, load_rules(file, {}).value.table("business"))
     monkeypatch.setattr("headgate.checks.differences_repair.current_verdicts", made.current)
     return made
 
 
-def write_time(lab: Lab, key: str) -> int:
-    cql = f"SELECT WRITETIME(col1) AS at FROM {lab.table} WHERE pk = '{key}'"
-    return int(str(lab.cassandra.execute(cql)[0]["at"]))
+def write_time(harness: HasherHarness, key: str) -> int:
+    cql = f"SELECT WRITETIME(col1) AS at FROM {harness.table} WHERE pk = '{key}'"
+    return int(str(harness.cassandra.execute(cql)[0]["at"]))
 
 
 def test_a_mismatch_is_repaired_and_its_verdict_becomes_match(shop: Shop) -> None:
-    lab = shop.lab
+    harness = shop.harness
     shop.onprem([row_of(key) for key in ("wrong", "missing", "newer", "fine", "buried")])
-    lab.write([{"pk": "wrong", "col1": "something else"}, {"pk": "fine"}, {"pk": "zombie"}])
-    lab.write([{"pk": "newer", "col1": "newer", "last_updated": AT + timedelta(minutes=1)}])
-    lab.cassandra.execute(f"DELETE FROM {lab.table} WHERE pk = 'buried'")  # now: after AT
+    harness.write([{"pk": "wrong", "col1": "something else"}, {"pk": "fine"}, {"pk": "zombie"}])
+    harness.write([{"pk": "newer", "col1": "newer", "last_updated": AT + timedelta(minutes=1)}])
+    harness.cassandra.execute(f"DELETE FROM {harness.table} WHERE pk = 'buried'")  # now: after AT
     alive = ("wrong", "missing", "newer", "fine", "buried")
-    lab.send([*(event(key) for key in alive), event("zombie", action="DELETE", hash_onprem=None)])
-    lab.run()
+    harness.send(
+        [*(event(key) for key in alive), event("zombie", action="DELETE", hash_onprem=None)]
+    )
+    harness.run()
     assert shop.statuses() == {
         "wrong": "MISMATCH",
         "missing": "MISSING_CLOUD",
@@ -172,7 +182,7 @@ def test_a_mismatch_is_repaired_and_its_verdict_becomes_match(shop: Shop) -> Non
         "buried": "MISSING_CLOUD",
         "zombie": "ZOMBIE",
     }
-    before = write_time(lab, "wrong")
+    before = write_time(harness, "wrong")
     with open_repairs(shop.settings, shop.table) as repairs:
         plan, found = shop.repair(repairs)
         again = repairs.broken()
@@ -185,11 +195,14 @@ def test_a_mismatch_is_repaired_and_its_verdict_becomes_match(shop: Shop) -> Non
     assert [(each.pk, each.why) for each in plan.skipped] == [("newer", CLOUD_NEWER)]
     assert (found.applied, found.skipped) == (3, {NO_EFFECT: 1})
     # What stood there was written after the source's version, so just after that; else at it.
-    assert (write_time(lab, "wrong"), write_time(lab, "missing")) == (before + 1, micros(AT))
-    asked = [json.loads(got.value or b"") for got in lab.records(reread_topic(lab.topic))]
+    assert (write_time(harness, "wrong"), write_time(harness, "missing")) == (
+        before + 1,
+        micros(AT),
+    )
+    asked = [json.loads(got.value or b"") for got in harness.records(reread_topic(harness.topic))]
     assert {each["pk"] for each in asked} == {"wrong", "missing", "zombie"}
     assert [each.pk for each in again if each.pk == "wrong"] == ["wrong"], "nothing was read yet"
-    lab.run()
+    harness.run()
     statuses = shop.statuses()
     assert (statuses["wrong"], statuses["missing"], statuses["fine"]) == ("MATCH",) * 3
     assert statuses["zombie"] == "DELETE_EVENT"
@@ -201,26 +214,26 @@ def test_a_mismatch_is_repaired_and_its_verdict_becomes_match(shop: Shop) -> Non
 
 
 def test_a_row_that_changes_under_the_repair_is_left_alone(shop: Shop) -> None:
-    lab = shop.lab
+    harness = shop.harness
     keys = [f"k{at}" for at in range(6)]
     shop.onprem([row_of(key) for key in keys])
-    lab.write([{"pk": key, "col1": "wrong"} for key in keys])
-    lab.send([event(key) for key in keys])
-    lab.run()
+    harness.write([{"pk": key, "col1": "wrong"} for key in keys])
+    harness.send([event(key) for key in keys])
+    harness.run()
     from headgate.store.ops import utc_now
 
     with open_repairs(shop.settings, shop.table) as repairs:
         plan = repairs.plan(repairs.broken())
         journal = repairs.begin(plan, utc_now())
-        lab.write([{"pk": "k2", "col1": "newer", "last_updated": AT + timedelta(minutes=1)}])
+        harness.write([{"pk": "k2", "col1": "newer", "last_updated": AT + timedelta(minutes=1)}])
         stops = iter([False, True])
         first = repairs.carry_out(journal, 3, Nobody(), lambda: next(stops))
         assert (first.applied, first.skipped, first.left) == (2, {CLOUD_NEWER: 1}, 3)
         rest = repairs.carry_out(need_open_journal(shop.settings.home, "business"), 1_000, Nobody())
     assert (rest.applied, rest.left) == (5, 0)
-    assert len(lab.records(reread_topic(lab.topic))) == 5
-    cql = f"SELECT pk, col1 FROM {lab.table}"
-    assert {row["pk"]: row["col1"] for row in lab.cassandra.execute(cql)} == {
+    assert len(harness.records(reread_topic(harness.topic))) == 5
+    cql = f"SELECT pk, col1 FROM {harness.table}"
+    assert {row["pk"]: row["col1"] for row in harness.cassandra.execute(cql)} == {
         **{key: f"text of {key}" for key in keys},
         "k2": "newer",
     }
@@ -229,14 +242,14 @@ def test_a_row_that_changes_under_the_repair_is_left_alone(shop: Shop) -> None:
 def test_a_repair_can_be_asked_for_on_a_topic(shop: Shop) -> None:
     from dataclasses import replace
 
-    lab = shop.lab
+    harness = shop.harness
     shop.onprem([row_of("gone")])
-    lab.send([event("gone", hash_onprem=hash_of("gone"))])
-    lab.run()
+    harness.send([event("gone", hash_onprem=hash_of("gone"))])
+    harness.run()
     with open_repairs(shop.settings, shop.table) as repairs:
         by_topic = replace(repairs, declared=replace(repairs.declared, to="topic"))
         _, found = shop.repair(by_topic)
-    (got,) = lab.records(f"{lab.topic}.repair")
+    (got,) = harness.records(f"{harness.topic}.repair")
     told = json.loads(got.value or b"")
     assert (found.applied, got.key) == (1, b"gone")
     assert told == {
@@ -280,11 +293,11 @@ def started(
     shop: Shop, count: int, *words: str, log: Path | None = None
 ) -> subprocess.Popen[bytes]:
     """The command, running; what it says goes to the log."""
-    place = shop.lab.cassandra.place
+    place = shop.harness.cassandra.place
     environ = {
         **os.environ,
         "HEADGATE_HOME": str(shop.settings.home),
-        "BOOTSTRAP_SERVERS": shop.lab.broker.bootstrap,
+        "BOOTSTRAP_SERVERS": shop.harness.broker.bootstrap,
         "CASSANDRA_CONTACT_POINTS": ",".join(place.contact_points),
         "CASSANDRA_PORT": str(place.port),
     }
@@ -299,13 +312,13 @@ def started(
 
 @pytest.mark.slow
 def test_a_killed_repair_goes_on_and_every_key_is_repaired_once(shop: Shop) -> None:
-    lab, keys = shop.lab, [f"k{at:03d}" for at in range(60)]
+    harness, keys = shop.harness, [f"k{at:03d}" for at in range(60)]
     shop.onprem([row_of(key) for key in keys])
-    lab.write([{"pk": key, "col1": "wrong"} for key in keys])
-    before = {key: write_time(lab, key) for key in keys}
+    harness.write([{"pk": key, "col1": "wrong"} for key in keys])
+    before = {key: write_time(harness, key) for key in keys}
     repair = started(shop, len(keys), "--yes", "--per-second", "10")
     try:
-        assert eventually(lambda: len(done_keys(shop)) >= 20)
+        assert wait_until(lambda: len(done_keys(shop)) >= 20, 120)
     finally:
         repair.kill()
         repair.wait(30)
@@ -316,8 +329,10 @@ def test_a_killed_repair_goes_on_and_every_key_is_repaired_once(shop: Shop) -> N
     with open_rows(shop.settings, shop.table) as rows:
         assert {row.found for row in rows.why(keys)} == {EQUAL}
     # One microsecond after what stood there, for every key: none was written a second time.
-    assert {key: write_time(lab, key) for key in keys} == {k: at + 1 for k, at in before.items()}
-    asked = Counter(got.key.decode() for got in lab.records(reread_topic(lab.topic)))
+    assert {key: write_time(harness, key) for key in keys} == {
+        k: at + 1 for k, at in before.items()
+    }
+    asked = Counter(got.key.decode() for got in harness.records(reread_topic(harness.topic)))
     assert set(asked) == set(keys)
     assert sum(asked.values()) <= len(keys) + 10
 
@@ -326,10 +341,10 @@ def test_a_killed_repair_goes_on_and_every_key_is_repaired_once(shop: Shop) -> N
 def test_declared_statuses_are_repaired_by_themselves_and_what_was_left_open_first(
     shop: Shop,
 ) -> None:
-    lab, keys = shop.lab, [f"k{at:03d}" for at in range(5)]
+    harness, keys = shop.harness, [f"k{at:03d}" for at in range(5)]
     declare_automatic(shop)
     shop.onprem([row_of(key) for key in keys])
-    lab.write([{"pk": key, "col1": "wrong"} for key in keys])
+    harness.write([{"pk": key, "col1": "wrong"} for key in keys])
     item = Item("k003", "MISMATCH", "upsert", AT)
     new_journal(shop.settings.home, "business", "cassandra", [item], AT)
     repair = started(shop, 5, "--automatic", "--rounds", "1")
@@ -344,22 +359,22 @@ def test_declared_statuses_are_repaired_by_themselves_and_what_was_left_open_fir
 def test_an_outage_is_waited_out_and_every_key_is_repaired_once(
     shop: Shop, cassandra: Any, away: str, tmp_path: Path
 ) -> None:
-    lab, keys, log = shop.lab, [f"k{at:03d}" for at in range(60)], tmp_path / "repair.log"
+    harness, keys, log = shop.harness, [f"k{at:03d}" for at in range(60)], tmp_path / "repair.log"
     declare_automatic(shop)
     shop.onprem([row_of(key) for key in keys])
-    lab.write([{"pk": key, "col1": "wrong"} for key in keys])
-    before = {key: write_time(lab, key) for key in keys}
-    pid = cassandra.pid if away == "cassandra" else lab.broker.child.pid
+    harness.write([{"pk": key, "col1": "wrong"} for key in keys])
+    before = {key: write_time(harness, key) for key in keys}
+    pid = cassandra.pid if away == "cassandra" else harness.broker.child.pid
     repair = started(shop, len(keys), "--automatic", "--per-second", "10", log=log)
     try:
-        assert eventually(lambda: len(done_keys(shop)) >= 20), log.read_text()
+        assert wait_until(lambda: len(done_keys(shop)) >= 20, 120), log.read_text()
         os.kill(pid, signal.SIGSTOP)
         try:
-            assert eventually(lambda: "it is tried again" in log.read_text()), log.read_text()
+            assert wait_until(lambda: "it is tried again" in log.read_text(), 120), log.read_text()
             assert 0 < len(need_open_journal(shop.settings.home, "business").left) <= 40
         finally:
             os.kill(pid, signal.SIGCONT)
-        assert eventually(lambda: "60 keys of business sent again" in log.read_text()), (
+        assert wait_until(lambda: "60 keys of business sent again" in log.read_text(), 120), (
             log.read_text()
         )
         assert "all answer again" in log.read_text()
@@ -369,7 +384,9 @@ def test_an_outage_is_waited_out_and_every_key_is_repaired_once(
         repair.kill()
         repair.wait(30)
     assert open_journal(shop.settings.home, "business") is None
-    assert {key: write_time(lab, key) for key in keys} == {k: at + 1 for k, at in before.items()}
+    assert {key: write_time(harness, key) for key in keys} == {
+        k: at + 1 for k, at in before.items()
+    }
 
 
 def declare_automatic(shop: Shop) -> None:

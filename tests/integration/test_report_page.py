@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.browser import CONTRAST, Page, started
-from tests.support.quality_evidence import CANARY, HOSTILE, NOON, evidence, judged
+from tests.support.browser import CONTRAST, Page, start_browser
+from tests.support.quality_evidence import CANARY, HOSTILE, NOON, evidence, judged_table
 
 from headgate.checks.quality_report_html import report_html
 from headgate.checks.quality_report_make import make_report
@@ -22,13 +22,13 @@ SHOWN = (
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with started(tmp_path_factory.mktemp("chromium")) as browser:
+    with start_browser(tmp_path_factory.mktemp("chromium")) as browser:
         yield browser.new_page()
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    table = judged(RULES)
+    table = judged_table(RULES)
     written = tmp_path_factory.mktemp("page") / "run-14.html"
     written.write_text(report_html(make_report(table, evidence(table, 14), NOON)))
     return written
@@ -115,7 +115,7 @@ def test_what_a_row_holds_is_never_run(page: Page, file: Path) -> None:
 
 
 def test_without_anything_found_the_page_is_whole_too(page: Page, tmp_path: Path) -> None:
-    table = judged()
+    table = judged_table()
     known = replace(evidence(table, 1), batches=(), counts={}, statuses=(), verdicts=())
     file = tmp_path / "empty.html"
     file.write_text(report_html(make_report(table, known, NOON)))

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent, StruckError, create_topic, strike
-from tests.support.router_job import Routed, Router, event, once
+from tests.support.pipeline import (
+    InjectedFaultError,
+    Pipeline,
+    ProducerRecord,
+    create_topic,
+    fail_at,
+)
+from tests.support.router_job import RoutedRecord, Router, deduplicate, event
 
 from headgate.checks.certificate import broken
 from headgate.checks.router_ranges import ranges_of_all
 from headgate.compile.filters.twin import Event, event_of, output_of
 from headgate.engine.faults import Faults, Point
 from headgate.errors import BatchRefusedError
-from headgate.store.routing_model import Owing, Standing
+from headgate.store.routing_model import Owing, Seen, Standing
 
 FILTERS = Path("schemas/v1/filters")
 GOLDEN = Path("tests/golden/router/output.jsonl")
@@ -52,8 +59,8 @@ def test_the_dealers_documents_send_each_its_own_events_and_every_record_is_acco
             *(event(n, f"DEALER-{n % 4 + 1:03d}") for n in range(4, 40)),
             event(40, "DEALER-001", op="u"),
             event(41, "DEALER-001", kind="CarSold"),
-            Sent(b"no event", b"x", partition=0),
-            Sent(None, b"y", partition=1),
+            ProducerRecord(b"no event", b"x", partition=0),
+            ProducerRecord(None, b"y", partition=1),
         ]
     )
     router.route()
@@ -70,7 +77,7 @@ def test_the_dealers_documents_send_each_its_own_events_and_every_record_is_acco
     assert headers["headgate.source_id"] == seen.source_id
     by = (headers["headgate.filter"], headers["headgate.revision"], headers["headgate.set"])
     assert by == (names[0], seen.revision, seen.set_id)
-    (letter,) = router.letters()
+    (letter,) = router.dead_letters()
     assert (letter.code, letter.value) == ("not_json", b"no event")
     certificate = router.pipeline.certify()
     assert broken(certificate) == ()
@@ -86,7 +93,7 @@ def own(router: Router, path: Path) -> dict[str, Any]:
     return {**document, **topics}
 
 
-def told(filter: str, records: list[Routed]) -> list[str]:
+def told(filter: str, records: list[RoutedRecord]) -> list[str]:
     """The bytes of the first events, as the golden file has them."""
     return [
         json.dumps(
@@ -103,83 +110,123 @@ def told(filter: str, records: list[Routed]) -> list[str]:
     ]
 
 
-def test_an_update_judges_from_a_batch_boundary_on_and_a_pause_is_caught_up(
-    router: Router,
-) -> None:
-    def produce(start: int) -> None:
-        events = (
-            event(n, f"DEALER-{n % 2 + 1:03d}", partition=0) for n in range(start, start + 10)
-        )
-        router.pipeline.produce(events)
+ALL = [{"field": "event_type", "operator": "isNotNull"}]
+BAD = ProducerRecord(b"{", b"bad", partition=0)
 
+
+@dataclass
+class Timeline:
+    """One router's topic in six blocks of ten events; what was observed on the way."""
+
+    router: Router
+    first: Seen
+    second: Seen
+    updated_ranges: list[tuple[int, int, str]]
+    first_outcomes: dict[str, int]
+    sent_while_paused: int
+    sent_before_replay: int
+    replayed: list[str]
+
+
+def block(number: int) -> list[ProducerRecord]:
+    """Ten events of two dealers in turn, five a partition."""
+    return [event(n, f"DEALER-{n // 2 % 2 + 1:03d}") for n in range(number * 10, number * 10 + 10)]
+
+
+def ids_of(events: Iterable[int]) -> list[str]:
+    return sorted(f"event-{n}" for n in events)
+
+
+@pytest.fixture(scope="module")
+def timeline(module_pipeline: Pipeline) -> Timeline:
+    """Filters are deployed before and after the first run, backfilled, updated, paused and resumed.
+
+    One that is deployed among the records of the router's first batch is live after it; what it owes of
+    that batch is replayed.
+    """
+    router = Router(module_pipeline)
+
+    def route(number: int) -> None:
+        module_pipeline.produce(block(number))
+        router.route()
+
+    module_pipeline.produce([*block(0), BAD])
+    router.deploy("before-start", ALL)
+    route(1)
+    first_outcomes = router.outcomes()
+    router.deploy("after-start", ALL)
+    router.deploy("backfilled", ALL, backfill="earliest")
     router.dealer(1)
-    produce(0)
-    router.route()
+    route(2)
     first = router.seen("dealer-001")
     other = [{"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-002"}]
     router.deploy("dealer-001", other)
-    produce(10)
-    router.route()
+    route(3)
     second = router.seen("dealer-001")
-    assert (first.cutover["0"], second.cutover["0"]) == (0, 10)
-    assert second.revision != first.revision
     ranges = router.pipeline.store.routing.routed("dealer-001").ranges
-    assert [(r.start, r.end, r.revision) for r in ranges if r.partition == "0"] == [
-        (0, 10, first.revision),
-        (10, 20, second.revision),
-    ]
+    updated_ranges = [(r.start, r.end, r.revision) for r in ranges if r.partition == "0"]
     router.want("dealer-001", paused=True, again=False)
-    produce(20)
-    router.route()
-    assert len(router.ids("dealer-001")) == 10
+    route(4)
     assert router.seen("dealer-001").standing is Standing.PAUSED
+    sent_while_paused = len(router.ids("dealer-001"))
     router.want("dealer-001", again=False)
-    produce(30)
-    router.route()
-    assert len(router.ids("dealer-001")) == 15
-    assert [run.subject for run in router.replay()] == ["dealer-001"]
-    expected = [n for n in range(40) if (n < 10) == (n % 2 == 0)]
-    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in expected)
+    route(5)
+    sent_before_replay = len(router.ids("dealer-001"))
+    return Timeline(
+        router,
+        first,
+        second,
+        updated_ranges,
+        first_outcomes,
+        sent_while_paused,
+        sent_before_replay,
+        sorted(run.subject for run in router.replay()),
+    )
+
+
+def test_an_update_judges_from_a_batch_boundary_on(timeline: Timeline) -> None:
+    first, second = timeline.first, timeline.second
+    # Partition 0 has the bad record too.
+    assert (first.cutover, second.cutover) == ({"0": 11, "1": 10}, {"0": 16, "1": 15})
+    assert second.revision != first.revision
+    assert timeline.updated_ranges == [(11, 16, first.revision), (16, 21, second.revision)]
+
+
+def test_what_a_paused_filter_missed_is_caught_up(timeline: Timeline) -> None:
+    router = timeline.router
+    assert (timeline.sent_while_paused, timeline.sent_before_replay) == (12, 18)
+    expected = [n for n in range(20, 60) if n // 2 % 2 == (n >= 30)]
+    assert router.ids("dealer-001") == ids_of(expected)
     assert lanes(router, "dealer-001") == [
-        (0, 10, "router"),
-        (10, 20, "router"),
-        (20, 30, "replay"),
-        (30, 40, "router"),
+        (11, 16, "router"),
+        (16, 21, "router"),
+        (21, 26, "replay"),
+        (26, 31, "router"),
     ]
-    assert breaks(router) == []
 
 
-def test_a_backfill_hands_over_to_live_traffic_without_gap_or_repeat(router: Router) -> None:
-    router.pipeline.produce([event(0), Sent(b"{", b"bad", partition=0), *map(event, range(1, 10))])
-    router.route()
-    assert router.outcomes() == {"unrouted": 10, "refused": 1}
-    router.dealer(1, backfill="earliest")
-    router.pipeline.produce(event(n) for n in range(10, 20))
-    router.route()
-    assert [run.subject for run in router.replay()] == ["dealer-001"]
-    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(20))
-    assert [one.state for one in router.pipeline.store.routing.owed("dealer-001")] == [Owing.DONE]
-    assert [lane[2] for lane in lanes(router, "dealer-001")] == ["replay", "router"]
-    assert breaks(router) == []
-    assert len(router.letters()) == 1
-    assert broken(router.pipeline.certify()) == ()
+def test_a_backfill_hands_over_to_live_traffic_without_gap_or_repeat(timeline: Timeline) -> None:
+    router = timeline.router
+    assert timeline.first_outcomes == {"unrouted": 20, "refused": 1}
+    assert timeline.replayed == ["backfilled", "before-start", "dealer-001"]
+    assert router.ids("backfilled") == ids_of(range(60))
+    assert [one.state for one in router.pipeline.store.routing.owed("backfilled")] == [Owing.DONE]
+    replayed, *live = lanes(router, "backfilled")
+    assert replayed == (0, 11, "replay")
+    assert {job for _, _, job in live} == {"router"}
+    assert len(router.dead_letters()) == 1
 
 
-@pytest.mark.parametrize("first", ["deployed", "started"])
 def test_without_a_backfill_nothing_from_before_the_deployment_is_sent_whatever_comes_first(
-    router: Router, first: str
+    timeline: Timeline,
 ) -> None:
-    router.pipeline.produce(event(n) for n in range(10))
-    if first == "started":
-        router.route()
-    router.dealer(1)
-    router.pipeline.produce(event(n) for n in range(10, 20))
-    router.route()
-    router.route()
-    router.replay()
-    assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(10, 20))
-    assert breaks(router) == []
-    assert broken(router.pipeline.certify()) == ()
+    assert timeline.router.ids("before-start") == ids_of(range(10, 60))
+    assert timeline.router.ids("after-start") == ids_of(range(20, 60))
+
+
+def test_the_ranges_of_every_filter_join_up_and_the_certificate_holds(timeline: Timeline) -> None:
+    assert breaks(timeline.router) == []
+    assert broken(timeline.router.pipeline.certify()) == ()
 
 
 def test_a_filter_that_raises_is_suspended_alone_and_the_others_write_what_they_should(
@@ -203,7 +250,7 @@ def test_a_filter_that_raises_is_suspended_alone_and_the_others_write_what_they_
     assert breaks(router) == []
 
 
-def _sent(record: Sent) -> tuple[bytes, bytes]:
+def _sent(record: ProducerRecord) -> tuple[bytes, bytes]:
     """What the twin says that the router writes."""
     found = event_of(record.value)
     assert isinstance(found, Event)
@@ -215,8 +262,8 @@ def test_a_batch_that_breaks_off_is_judged_again_by_the_set_it_was_announced_und
 ) -> None:
     router.dealer(1)
     router.pipeline.produce(event(n) for n in range(10))
-    with pytest.raises(StruckError):
-        router.route(strike(Point.AFTER_ROUTING))
+    with pytest.raises(InjectedFaultError):
+        router.route(fail_at(Point.AFTER_ROUTING))
     assert len(router.ids("dealer-001")) == 10
     router.pipeline.store.routing.unwant("dealer-001")
     router.route()
@@ -224,7 +271,7 @@ def test_a_batch_that_breaks_off_is_judged_again_by_the_set_it_was_announced_und
     assert len(found) == 20
     assert len({one.origin for one in found}) == 10
     assert len({one.headers["headgate.set"] for one in found}) == 1
-    assert once(found).total() == 10
+    assert deduplicate(found).total() == 10
     assert router.seen("dealer-001").standing is Standing.OFF
     assert router.pipeline.store.routing.routed("dealer-001").n == 10
     assert breaks(router) == []
@@ -246,10 +293,10 @@ def test_what_is_too_large_is_a_dead_letter_and_a_filter_that_cannot_be_taken_up
     sums = router.pipeline.store.routing.routed_sums(router.job)
     assert sums == {"all": (3, 0), "dealer-001": (2, 1)}
     assert router.outcomes() == {"routed": 3}
-    (letter,) = router.letters()
+    (letter,) = router.dead_letters()
     assert letter.code == "record_too_large"
-    assert "filter dealer-001" in letter.words
-    assert "takes 2000" in letter.words
+    assert "filter dealer-001" in letter.reason
+    assert "takes 2000" in letter.reason
     assert router.topics.found(router.topic("dealer-001")).partitions == 1
     assert router.topics.found(router.topic("all")).partitions == 3
     failed = router.seen("dealer-002")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.pipeline import Interruption, Pipeline, StruckError, strike
+from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, fail_at
 from tests.support.router_job import Router, event
 from tests.support.streams import delete_records_before, group_offsets
 
@@ -78,10 +78,10 @@ def test_a_killed_acceptance_is_finished_by_whatever_run_comes_next(
     router: Router, point: Point, form: str
 ) -> None:
     delete_records_before(router.pipeline, GONE)
-    killed = strike(point)
-    with pytest.raises(StruckError):
+    killed = fail_at(point)
+    with pytest.raises(InjectedFaultError):
         router.route(killed, form="accept-gap", by="ann")
-    assert killed.met == 1
+    assert killed.hits == 1
     assert [intent.is_accepted_gap for intent in open_intents(router)] == [True]
     if form:
         router.route(form=form, by="ben")
@@ -99,7 +99,7 @@ def test_an_acceptance_that_was_killed_before_its_checkpoint_is_followed(
     delete_records_before(router.pipeline, GONE)
     with monkeypatch.context() as patch:
         patch.setattr("headgate.jobs.router_gap.repair_checkpoint", struck)
-        with pytest.raises(StruckError):
+        with pytest.raises(InjectedFaultError):
             router.route(form="accept-gap", by="ann")
     assert (open_intents(router), gaps(router)) == ((), [4])
     router.route()
@@ -110,8 +110,8 @@ def test_an_acceptance_that_was_killed_before_its_checkpoint_is_followed(
 
 @pytest.mark.slow
 def test_a_batch_that_was_announced_and_has_expired_since_is_given_up(router: Router) -> None:
-    with pytest.raises(StruckError):
-        router.route(strike(Point.AFTER_INTENT))
+    with pytest.raises(InjectedFaultError):
+        router.route(fail_at(Point.AFTER_INTENT))
     assert len(open_intents(router)) == 1
     delete_records_before(router.pipeline, GONE)
     with pytest.raises(ExpiredError):
@@ -128,8 +128,8 @@ def test_a_batch_that_was_announced_and_has_expired_since_is_given_up(router: Ro
 @pytest.mark.slow
 def test_a_batch_that_was_sent_and_not_settled_has_expired_since(router: Router) -> None:
     """Its events stand on the topics; what is left of it is sent again under the same origins."""
-    with pytest.raises(StruckError):
-        router.route(strike(Point.AFTER_ROUTING))
+    with pytest.raises(InjectedFaultError):
+        router.route(fail_at(Point.AFTER_ROUTING))
     assert arrived(router) == list(range(20))
     delete_records_before(router.pipeline, GONE)
     router.route(form="accept-gap", by="ann")
@@ -145,7 +145,7 @@ def test_events_that_expire_under_a_batch_end_it_in_words(router: Router) -> Non
     vanish = Interruption(Point.AFTER_INTENT, lambda: delete_records_before(router.pipeline, GONE))
     with pytest.raises(ExpiredError, match=r"4 records of .* expired before"):
         router.route(vanish)
-    assert vanish.met == 1
+    assert vanish.hits == 1
     router.route(form="accept-gap", by="ann")
     router.route()
     assert arrived(router) == kept(20)
@@ -153,7 +153,7 @@ def test_events_that_expire_under_a_batch_end_it_in_words(router: Router) -> Non
 
 
 def struck(*_: object) -> None:
-    raise StruckError(Point.BEFORE_OUTCOME)
+    raise InjectedFaultError(Point.BEFORE_OUTCOME)
 
 
 def open_intents(router: Router) -> tuple[Intent, ...]:

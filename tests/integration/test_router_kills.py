@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.support.pipeline import Interruption, Pipeline, StruckError, create_topic, strike
-from tests.support.router_job import Router, event, once
+from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, create_topic, fail_at
+from tests.support.router_job import Router, deduplicate, event
 
 from headgate.checks.router_ranges import ranges_of_all
 from headgate.engine.faults import Point
@@ -35,7 +35,7 @@ def test_a_filter_whose_topic_is_deleted_is_suspended_alone(
     router.route(Interruption(Point.AFTER_INTENT, delete) if late else None)
     other.route()
     for name in ("dealer-001", "dealer-003"):
-        mine, theirs = (sorted(once(one.output(name))) for one in (router, other))
+        mine, theirs = (sorted(deduplicate(one.output(name))) for one in (router, other))
         assert mine == theirs
     bad = router.seen("dealer-002")
     assert (bad.standing, sum(bad.cutover.values())) == (Standing.SUSPENDED, 9)
@@ -57,8 +57,8 @@ def test_a_replay_that_was_killed_judges_nothing_of_a_topic_that_was_made_again(
     router.dealer(1, backfill="earliest")
     router.route()
     run = store.claim("replay-dealer-001", 1, "this test")
-    with pytest.raises(StruckError):
-        pipeline.carry_out(run, strike(Point.AFTER_INTENT))
+    with pytest.raises(InjectedFaultError):
+        pipeline.carry_out(run, fail_at(Point.AFTER_INTENT))
     assert len(store.open_intents(run.job)) == 1
     router.topics.delete([pipeline.topic])
     create_topic(str(pipeline.settings.bootstrap_servers), pipeline.topic, 2, 1_048_588)

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent
-from tests.support.router_job import Router, event, once
+from tests.support.pipeline import Pipeline, ProducerRecord
+from tests.support.router_job import Router, deduplicate, event
 from tests.support.streams import has_standing, stream_router
 
 from headgate.checks.certificate import broken
@@ -47,7 +47,7 @@ def test_an_engine_killed_at_any_point_of_a_batch_loses_nothing_and_repeats_only
     for number in (1, 2, 3):
         name = f"dealer-{number:03d}"
         expected = [n for n in range(records) if n % 4 + 1 == number]
-        found = once(router.output(name))
+        found = deduplicate(router.output(name))
         assert max(found.values()) == 1
         assert sorted(id for id, _ in found) == sorted(f"event-{n}" for n in expected)
     assert router.outcomes() == {
@@ -56,7 +56,7 @@ def test_an_engine_killed_at_any_point_of_a_batch_loses_nothing_and_repeats_only
         "refused": len(POINTS),
         "tombstone": len(POINTS),
     }
-    assert len(router.letters()) == len(POINTS)
+    assert len(router.dead_letters()) == len(POINTS)
     assert [one.breaks for one in ranges_of_all(pipeline.store)] == [(), (), ()]
     assert broken(pipeline.certify()) == ()
 
@@ -64,7 +64,9 @@ def test_an_engine_killed_at_any_point_of_a_batch_loses_nothing_and_repeats_only
 def produce(pipeline: Pipeline, number: int) -> None:
     first = number * EACH
     events = (event(n, f"DEALER-{n % 4 + 1:03d}") for n in range(first, first + EACH))
-    pipeline.produce([*events, Sent(b"{", b"x", partition=0), Sent(None, b"y", partition=1)])
+    pipeline.produce(
+        [*events, ProducerRecord(b"{", b"x", partition=0), ProducerRecord(None, b"y", partition=1)]
+    )
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ def test_a_storm_of_500_changes_in_a_minute_leaves_every_ledger_contiguous(route
     ] == []
     sums = router.pipeline.store.routing.routed_sums()
     written = router.output_of(f"{router.pipeline.name}-shared")
-    assert once(written).total() == len(written) == sum(n for n, _ in sums.values())
+    assert deduplicate(written).total() == len(written) == sum(n for n, _ in sums.values())
 
 
 def _live(wanted: dict[str, str]) -> list[tuple[str, Standing, str]]:

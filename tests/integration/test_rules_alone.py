@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.oracle import read_topic
 from tests.support.pipeline import Pipeline, create_topic, produce
-from tests.support.reconcile_job import random_messages, reading
-from tests.support.spark_sql import spark_sql
+from tests.support.reconcile_job import parse_state, random_messages
+from tests.support.spark_sql import run_spark_sql
 
 from headgate.checks.lake import Lake
 from headgate.cli.feed_rules import feeding_of, open_feed, open_rules, order_of, send
@@ -90,7 +90,7 @@ def alone(
             Pipeline(name, engine, store, spark).process("quality")
     write_build(plan_build(by_hand, "taxi"))
     said = "SELECT 'pair', pk, dq_status FROM dq_hash_check;"
-    told = spark_sql(by_hand, "\n".join([*sourced(by_hand, folder), said]), folder)
+    told = run_spark_sql(by_hand, "\n".join([*sourced(by_hand, folder), said]), folder)
     return Alone(engine, by_hand, planted, pair, told)
 
 
@@ -102,7 +102,7 @@ def sent_pair(bootstrap: str) -> dict[str, str]:
         messages = random_messages(SEED, 120, 0.2)
         produce(bootstrap, topic, [m.sent for m in messages if m.side == side])
         for record in read_topic(bootstrap, topic):
-            found = reading(side, record)
+            found = parse_state(side, record)
             if found is not None:
                 states[found.pk].append(found)
     now = datetime.now(UTC)

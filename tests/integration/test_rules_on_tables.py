@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.rule_files import load
-from tests.support.rule_tables import script
+from tests.support.rule_files import load_rule_file
+from tests.support.rule_tables import compile_script
 
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.script import Script
@@ -89,7 +89,7 @@ class Judged:
 
     def __init__(self, session: SparkSession, folder: Path, hide: bool = False) -> None:
         text = PAIR % {"hide": "true" if hide else "false"}
-        self.session, self.table = session, load(folder, text).tables[0]
+        self.session, self.table = session, load_rule_file(folder, text).tables[0]
 
     def bind(
         self, here: Sequence[tuple[object, ...]], there: Sequence[tuple[object, ...]]
@@ -109,7 +109,7 @@ class Judged:
 
 
 def bound(session: SparkSession, judged: JudgedTable) -> Script:
-    found = script(judged)
+    found = compile_script(judged)
     for step in ("clock", "revision", "view", "partial view"):
         for statement in found.named(step):
             session.sql(statement)
@@ -201,7 +201,7 @@ def test_partials_of_a_changed_aggregate_are_not_merged_with_its_new_ones(
     scripts: list[Script] = []
     for number, aggregates in enumerate((BEFORE, AFTER)):
         lines = "\n".join(f"      - {aggregate}" for aggregate in aggregates)
-        scripts.append(bound(session, load(tmp_path, AGGREGATED % lines).tables[0]))
+        scripts.append(bound(session, load_rule_file(tmp_path, AGGREGATED % lines).tables[0]))
         partials = session.table("dq_aggregate_partials_summed")
         kept = session.createDataFrame(partials.collect(), partials.schema)
         kept.createOrReplaceTempView(f"kept_{number}")

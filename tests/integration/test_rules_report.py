@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.pipeline import Pipeline, Sent, create_topic, produce
-from tests.support.quality_job import Quality
+from tests.support.pipeline import Pipeline, ProducerRecord, create_topic, produce
+from tests.support.quality_job import QualityJob
 
 from headgate.checks.quality_report import QualityReport
 from headgate.checks.quality_report_files import make_and_write
@@ -61,9 +61,9 @@ def declare(pipeline: Pipeline, limit: int = 0) -> Path:
     return file
 
 
-def records(count: int, seed: int) -> list[Sent]:
+def records(count: int, seed: int) -> list[ProducerRecord]:
     rng = Random(seed)
-    made: list[Sent] = []
+    made: list[ProducerRecord] = []
     for n in range(count):
         value = {
             "id": f"{seed}-{n}",
@@ -71,11 +71,11 @@ def records(count: int, seed: int) -> list[Sent]:
             "amount": rng.uniform(-5, 20),
             "at": f"2024-01-01T10:00:{n % 60:02d}.000Z",
         }
-        made.append(Sent(json.dumps(value).encode(), str(n).encode(), partition=n % 2))
+        made.append(ProducerRecord(json.dumps(value).encode(), str(n).encode(), partition=n % 2))
     return made
 
 
-def held(sent: list[Sent]) -> Counter[str]:
+def held(sent: list[ProducerRecord]) -> Counter[str]:
     """How often each rule holds, worked out here."""
     found: Counter[str] = Counter()
     for value in (json.loads(record.value or b"null") for record in sent):
@@ -85,13 +85,13 @@ def held(sent: list[Sent]) -> Counter[str]:
     return found
 
 
-def judged(pipeline: Pipeline) -> list[Sent]:
+def judged(pipeline: Pipeline) -> list[ProducerRecord]:
     """Two runs: 200 rows, then 120 rows and a record that is none."""
     declare(pipeline)
     pipeline.produce(records(200, SEED))
     pipeline.process("quality")
     second = records(120, SEED + 1)
-    pipeline.produce([*second, Sent(f"{CANARY} is no JSON".encode(), partition=0)])
+    pipeline.produce([*second, ProducerRecord(f"{CANARY} is no JSON".encode(), partition=0)])
     pipeline.process("quality")
     return second
 
@@ -161,8 +161,8 @@ def _what_is_tagged_later_is_masked_too(pipeline: Pipeline) -> None:
     assert {row.row["amount"] for row in tagged.sample.rows} == {"***"}
 
 
-def _a_run_can_be_a_gate(pipeline: Pipeline, second: list[Sent]) -> None:
-    run = pipeline.store.run(Quality(pipeline).job, 2)
+def _a_run_can_be_a_gate(pipeline: Pipeline, second: list[ProducerRecord]) -> None:
+    run = pipeline.store.run(QualityJob(pipeline).job, 2)
     for level, matched in (("error", ["no_mail"]), ("warn", ["no_mail", "negative"])):
         with pytest.raises(DifferenceError) as refused:
             report_quality(pipeline.settings, pipeline.store, run, level)
@@ -180,9 +180,11 @@ def _first_run_stays_readable(pipeline: Pipeline) -> None:
     assert len(first.trend.points) == 1
 
 
-def _revisions_are_compared_over_the_topic(pipeline: Pipeline, second: list[Sent]) -> None:
+def _revisions_are_compared_over_the_topic(
+    pipeline: Pipeline, second: list[ProducerRecord]
+) -> None:
     root, store = pipeline.settings.root, pipeline.store
-    ran = store.newest_batches(Quality(pipeline).job, 1)[0].revisions[-1]
+    ran = store.newest_batches(QualityJob(pipeline).job, 1)[0].revisions[-1]
     file = declare(pipeline, limit=5)
     finder = Finder(root, store, pipeline.name)
     old, new = (finder.find(name).table(pipeline.name) for name in (ran[:12], str(file)))
@@ -273,12 +275,12 @@ def send_pairs(pipeline: Pipeline) -> None:
         bootstrap, pipeline.topic, [*onprem, _side("hash_onprem", "c", "1", 3, action="DELETE")]
     )
     others = [_side("hash_cloud", *one) for one in (("a", "2", 6), ("b", "2", 6), ("e", "1", 6))]
-    produce(bootstrap, cloud, [*others, Sent(b"{", b"broken")])
+    produce(bootstrap, cloud, [*others, ProducerRecord(b"{", b"broken")])
 
 
-def _side(field: str, key: str, digit: str, second: int, **more: str) -> Sent:
+def _side(field: str, key: str, digit: str, second: int, **more: str) -> ProducerRecord:
     value = {"id": key, field: digit * 64, "ts": f"2024-01-01T10:00:{second:02d}.000Z", **more}
-    return Sent(json.dumps(value).encode(), key.encode())
+    return ProducerRecord(json.dumps(value).encode(), key.encode())
 
 
 @pytest.mark.slow

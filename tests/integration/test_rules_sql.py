@@ -14,7 +14,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from pydantic import TypeAdapter
-from tests.support.random_rules import COLUMNS, Asked, random_rows, random_rules
+from tests.support.random_rules import COLUMNS, RandomRule, random_rows, random_rules
 
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import judged
@@ -42,14 +42,14 @@ class Counts:
     totals: dict[str, int]
 
 
-def rule_set(asked: Sequence[Asked]) -> Declared[RuleSet]:
+def rule_set(asked: Sequence[RandomRule]) -> Declared[RuleSet]:
     source = {"iceberg": "a.b", "table": "drawn", "columns": COLUMNS, "event_time": "moment"}
     table = {"name": "drawn", "pk": "id", "sources": {"onprem": source}}
     plain = {"version": 2, "tables": [{**table, "rules": [one.rule for one in asked]}]}
     return Declared(TypeAdapter(RuleSet).validate_python(plain), "drawn.yml", {})
 
 
-def accepted(asked: list[Asked]) -> tuple[JudgedTable, list[Asked], list[Asked]]:
+def accepted(asked: list[RandomRule]) -> tuple[JudgedTable, list[RandomRule], list[RandomRule]]:
     """The judged table, its rules, and those that were refused because they can hold on no row."""
     try:
         return judged(rule_set(asked))[0], asked, []
@@ -82,7 +82,7 @@ def by_compiled_sql(spark: SparkSession, table: JudgedTable, rows: Path) -> Coun
     return Counts(+held, +given, dict(zip(("ERROR", "WARN", "INFO"), sums, strict=True)))
 
 
-def by_independent_sql(asked: Sequence[Asked], rows: Path) -> Counts:
+def by_independent_sql(asked: Sequence[RandomRule], rows: Path) -> Counts:
     """One COUNT_IF for each rule, and a CASE for the first: by DuckDB, from the test's own text."""
     with duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'")

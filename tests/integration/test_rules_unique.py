@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.rule_tables import LAKE, TOPIC, script, table
+from tests.support.rule_tables import LAKE, TOPIC, compile_script, load_rule_table
 
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.twin import judge_rows
@@ -68,7 +68,7 @@ def by_twin(judged: JudgedTable, rows: Sequence[Row]) -> list[bool]:
 
 def bound(session: SparkSession, judged: JudgedTable, source: DataFrame, time: datetime) -> Script:
     """The file's views over these rows; keys of earlier batches stand in a view."""
-    found = script(judged)
+    found = compile_script(judged)
     source.createOrReplaceTempView("things_seen_source")
     for step in ("clock", "revision", "view"):
         for statement in found.named(step):
@@ -113,7 +113,7 @@ SLOW = pytest.mark.slow
 def test_the_rows_before_decide_wherever_the_topic_is_cut(
     session: SparkSession, tmp_path: Path, cuts: list[int]
 ) -> None:
-    judged, rows = table(tmp_path, RULE, TOPIC), drawn(150)
+    judged, rows = load_rule_table(tmp_path, RULE, TOPIC), drawn(150)
     batches, said = Batches(session, judged, len(rows)), list[bool]()
     for start, end in zip(cuts, [*cuts[1:], len(rows)], strict=True):
         said += batches.judge(rows[start:end], start)
@@ -124,7 +124,7 @@ def test_the_rows_before_decide_wherever_the_topic_is_cut(
 def test_the_rows_of_a_table_are_taken_in_the_order_of_time(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    judged, rows = table(tmp_path, RULE, LAKE), drawn(150)
+    judged, rows = load_rule_table(tmp_path, RULE, LAKE), drawn(150)
     given = [(f"k{at}", "n", row[0], time_of(row)) for at, row in enumerate(rows)]
     source = session.createDataFrame(given, "id STRING, name STRING, amount DOUBLE, at TIMESTAMP")
     bound(session, judged, source, START)

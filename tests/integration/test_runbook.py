@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.project_clone import ROOT, Newcomer, clone, steps_of
+from tests.support.project_clone import ROOT, ProjectClone, clone_project, read_steps
 
 PAGE = ROOT / "docs" / "05_quality_runbook.md"
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
-    with clone(tmp_path) as found:
+def newcomer(tmp_path: Path) -> Iterator[ProjectClone]:
+    with clone_project(tmp_path) as found:
         yield found
 
 
 @pytest.mark.slow
-def test_the_runbook_is_right_to_its_last_line(newcomer: Newcomer) -> None:
-    screen = newcomer.type(steps_of(PAGE))
+def test_the_runbook_is_right_to_its_last_line(newcomer: ProjectClone) -> None:
+    screen = newcomer.run_steps(read_steps(PAGE))
     assert re.search(r"default +dq_results_customer", screen)
     assert re.search(r"^MATCH +4560$", screen, re.M)
     assert re.search(

@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from tests.support.services import READY_SECONDS
 
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
 from headgate.feeds.registry.client import TRIES, RegistryClient, Schema
@@ -32,13 +31,6 @@ AVRO = record(PK, HASH)
 JSON = Schema(
     '{"type": "object", "properties": {"pk": {"type": "string"}}, "required": ["pk"]}', "JSON"
 )
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[RegistryServer]]:
-    server = RegistryServer(tmp_path_factory.mktemp("registry"))
-    with Running(server, READY_SECONDS) as running:
-        yield running
 
 
 @pytest.fixture
@@ -100,20 +92,20 @@ def test_what_the_registry_does_not_know_is_told(client: RegistryClient) -> None
         client.register("broken", Schema('{"type": "recor"}'))
 
 
-def test_what_was_read_once_needs_no_registry(tmp_path_factory: pytest.TempPathFactory) -> None:
-    server = RegistryServer(tmp_path_factory.mktemp("away"))
-    with Running(server, READY_SECONDS) as running:
-        client = RegistryClient(running.service.url, pause=lambda _: None)
-        writer = FramedWriter(client, "away-value", JSON)
-        sent, reader = writer.write({"pk": "1"}), FramedReader(client)
-        reader.read(sent)
-        running.kill()
+def test_what_was_read_once_needs_no_registry(registry: Running[RegistryServer]) -> None:
+    client = RegistryClient(registry.service.url, pause=lambda _: None)
+    writer = FramedWriter(client, "away-value", JSON)
+    sent, reader = writer.write({"pk": "1"}), FramedReader(client)
+    reader.read(sent)
+    registry.kill()
+    try:
         assert reader.read(sent).value == {"pk": "1"}
         assert writer.write({"pk": "2"})[:5] == sent[:5]
         with pytest.raises(UnavailableError, match="does not answer"):
             reader.read(framed(4_711, b"{}"))
-        running.restart()
-        assert RegistryClient(running.service.url).schema(int.from_bytes(sent[1:5])) == JSON
+    finally:
+        registry.restart()
+    assert RegistryClient(registry.service.url).schema(int.from_bytes(sent[1:5])) == JSON
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.support.api_server import FILTER, ROLES, RunningApi, agreeable_router, served
+from tests.support.api_server import FILTER, ROLES, RunningApi, run_accepting_router, serve_api
 from tests.support.command_line import Shell
-from tests.support.dead_letter_table import Refused, environ_at, write_letters
+from tests.support.dead_letter_table import DeadLetterRow, environ_at, write_dead_letters
 
 from headgate.engine.topics import TopicSpec
 from headgate.settings import load_settings
@@ -40,9 +40,9 @@ WANTED: dict[str, Any] = {
     ],
 }
 LETTERS = [
-    Refused("bronze-orders", "bad", "orders", 1, b'{"col1": "%s"}' % LETTER.encode()),
-    Refused("bronze-orders", "not_json", "orders", 2, LETTER.encode()),
-    Refused(
+    DeadLetterRow("bronze-orders", "bad", "orders", 1, b'{"col1": "%s"}' % LETTER.encode()),
+    DeadLetterRow("bronze-orders", "not_json", "orders", 2, LETTER.encode()),
+    DeadLetterRow(
         "router-raw",
         "no_id",
         "raw",
@@ -91,8 +91,8 @@ def environ(project: Path, broker) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def api(project: Path, environ: dict[str, str]) -> Iterator[RunningApi]:
     settings = load_settings(project, environ)
-    write_letters(settings, LETTERS)
-    with served(settings) as server, agreeable_router(settings):
+    write_dead_letters(settings, LETTERS)
+    with serve_api(settings) as server, run_accepting_router(settings):
         yield server
 
 
@@ -137,7 +137,7 @@ def test_no_screen_shows_a_secret_or_a_value_of_an_event(made: Shell, form: str)
         ("filters", "validate", ID),
         ("filters", "dry-run", ID),
         ("filters", "dry-run", "second.json"),
-        ("filters", "watch", "--after", "0", "--for", "1"),
+        ("filters", "watch", "--after", "0", "--for", "0.1"),
         ("filters", "get", "nothing"),
         ("audit", "list"),
         ("audit", "export"),
@@ -161,7 +161,7 @@ def test_what_is_asked_of_a_tagged_field_stands_only_where_the_document_does(
 ) -> None:
     for words in (
         ("filters", "dry-run", ID),
-        ("filters", "watch", "--after", "0", "--for", "1"),
+        ("filters", "watch", "--after", "0", "--for", "0.1"),
         ("filters", "status", ID),
         ("filters", "ledger", ID),
         ("audit", "list"),

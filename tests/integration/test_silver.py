@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from tests.support.bronze_table import (
     Row,
-    append,
-    make_bronze,
+    append_rows,
+    create_bronze_table,
     random_row,
-    sound_row,
-    streaming,
+    stream_silver,
+    valid_row,
 )
-from tests.support.oracle import SilverOracle, silver_of, surrogate_key
+from tests.support.oracle import ExpectedSilver, expected_silver, surrogate_key
 from tests.support.pipeline import Pipeline
 
 from headgate.checks.lake import Lake
@@ -30,6 +30,7 @@ from headgate.compile.expressions import load_checked
 from headgate.jobs.silver import EmptyBronzeError
 
 SEED = 5
+MANY_DATES = 100  # `test_silver_takes_a_file_of_many_dates` has 20,000
 DAYS = tuple(date(*day) for day in ((2023, 12, 31), (2024, 1, 1), (2024, 1, 20), (2024, 2, 9)))
 
 
@@ -61,28 +62,31 @@ def test_silver_is_the_same_however_it_is_made_at_length(pipeline: Pipeline, num
     check_accounts(pipeline, expected)
 
 
-def played(pipeline: Pipeline, case: Case, pieces: int) -> SilverOracle:
+def played(pipeline: Pipeline, case: Case, pieces: int) -> ExpectedSilver:
     """Silver brought up piece by piece, with backfills in between; what it must be."""
     print(case)
     rng = Random(case.seed)
     pipeline.declare(key=f"[{', '.join(case.key)}]")
-    make_bronze(pipeline)
+    create_bronze_table(pipeline)
     rows = [random_row(rng, offset) for offset in range(rng.choice((40, 150)))]
-    with streaming(pipeline) if case.as_stream else nullcontext():
+    with stream_silver(pipeline) if case.as_stream else nullcontext():
         for piece in cut(rng, rows, pieces):
-            append(pipeline, piece)
+            append_rows(pipeline, piece)
             if not case.as_stream and rng.random() < 0.7:
                 pipeline.process("silver")
             if pipeline.ledger("silver") and rng.random() < 0.5:
                 backfill(pipeline, rng)
     if not case.as_stream:
         pipeline.process("silver")
-    return silver_of(rows, case.key)
+    return expected_silver(rows, case.key)
 
 
-def check_accounts(pipeline: Pipeline, expected: SilverOracle) -> None:
-    """The ledger adds up, and a rebuild gives the same rows."""
+def check_accounts(pipeline: Pipeline, expected: ExpectedSilver) -> None:
+    """The ledger adds up, two readers count the same, and a rebuild gives the same rows."""
     check_ledger(pipeline, expected)
+    with Lake.open(pipeline.settings) as lake:
+        for table in (f"bronze.{pipeline.name}", f"silver.{pipeline.name}"):
+            assert lake.count(table) == pipeline.session.table(f"lake.{table}").count() > 0
     pipeline.process("silver", form="full")
     assert pipeline.silver() == expected.rows
     rebuilt = pipeline.ledger("silver")[-1]
@@ -104,7 +108,7 @@ def backfill(pipeline: Pipeline, rng: Random) -> None:
     pipeline.process("backfill", None, **{"from": str(first), "to": str(last)})
 
 
-def check_ledger(pipeline: Pipeline, expected: SilverOracle) -> None:
+def check_ledger(pipeline: Pipeline, expected: ExpectedSilver) -> None:
     """What the certificate says of silver, here against the oracle."""
     summed = Counter(pipeline.outcomes("silver"))
     net = sum(row.net for row in pipeline.ledger("backfill"))
@@ -120,10 +124,10 @@ def rows_of(pipeline: Pipeline) -> list[tuple[Any, ...]]:
 
 
 def test_nothing_new_changes_nothing_and_another_filter_rebuilds(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
+    create_bronze_table(pipeline)
     rng = Random(1)
     rows = [random_row(rng, offset) for offset in range(30)]
-    append(pipeline, rows)
+    append_rows(pipeline, rows)
     pipeline.process("silver")
     pipeline.process("silver")
     assert len(pipeline.ledger("silver")) == 1
@@ -137,28 +141,16 @@ def test_nothing_new_changes_nothing_and_another_filter_rebuilds(pipeline: Pipel
 def test_a_stream_waits_for_bronze_and_keeps_the_revision_it_was_started_with(
     pipeline: Pipeline,
 ) -> None:
-    make_bronze(pipeline)
-    rows = [sound_row(n, 1) for n in range(8)]
-    with streaming(pipeline):
-        append(pipeline, rows[:4])
+    create_bronze_table(pipeline)
+    rows = [valid_row(n, 1) for n in range(8)]
+    with stream_silver(pipeline):
+        append_rows(pipeline, rows[:4])
         pipeline.declare(filters='["amount > 1"]')
-        append(pipeline, rows[4:])
-    assert pipeline.silver() == silver_of(rows).rows
+        append_rows(pipeline, rows[4:])
+    assert pipeline.silver() == expected_silver(rows).rows
     assert len({row.revisions for row in pipeline.ledger("silver")}) == 1
     pipeline.process("silver")
     assert pipeline.silver().total() == 0
-
-
-def test_duckdb_and_spark_count_the_same(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    rng = Random(2)
-    append(pipeline, [random_row(rng, offset) for offset in range(50)])
-    pipeline.process("silver")
-    append(pipeline, [random_row(rng, offset) for offset in range(50, 100)])
-    pipeline.process("silver")
-    with Lake.open(pipeline.settings) as lake:
-        for table in (f"bronze.{pipeline.name}", f"silver.{pipeline.name}"):
-            assert lake.count(table) == pipeline.session.table(f"lake.{table}").count() > 0
 
 
 def test_silver_without_bronze_says_what_to_run_first(pipeline: Pipeline) -> None:
@@ -189,20 +181,20 @@ def test_no_two_keys_share_a_surrogate_key(pipeline: Pipeline) -> None:
 def test_silver_has_one_open_file_where_rows_are_of_many_dates(pipeline: Pipeline) -> None:
     """Also a table that was made before its properties were known; with a fanout 1,461 dates filled 2 GB."""
     pipeline.declare(filters='["id > 0"]')
-    make_bronze(pipeline)
-    append_days(pipeline, 1, 10, 700)
+    create_bronze_table(pipeline)
+    append_days(pipeline, 1, 10, MANY_DATES)
     pipeline.process("silver")
     table = f"lake.silver.{pipeline.name}"
     keys = (
         "'write.spark.fanout.enabled', 'write.distribution-mode', 'write.merge.distribution-mode'"
     )
     pipeline.session.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({keys})")
-    append_days(pipeline, 11, 700, 700)
+    append_days(pipeline, 11, MANY_DATES, MANY_DATES)
     pipeline.process("silver", form="full")
     found = pipeline.session.sql(f"SHOW TBLPROPERTIES {table}").collect()
     properties = {row["key"]: row["value"] for row in found}
     assert properties.items() >= silver_sql.CLUSTERED_WRITES.items()
-    assert pipeline.session.sql(f"SELECT * FROM {table}.files").count() == 700
+    assert pipeline.session.sql(f"SELECT * FROM {table}.files").count() == MANY_DATES
 
 
 @pytest.mark.slow
@@ -211,7 +203,7 @@ def test_silver_takes_a_file_of_many_dates(pipeline: Pipeline, days: int) -> Non
     """A rebuild over all dates, an append and a merge over some: one file for each date and commit."""
     some = 500
     pipeline.declare(filters='["id > 0"]')
-    make_bronze(pipeline)
+    create_bronze_table(pipeline)
     for first, rows in ((1, days), (days + 1, some), (1, some)):
         append_days(pipeline, first, rows, days)
         began = time.monotonic()

@@ -7,10 +7,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
-from tests.support.bronze_table import append, make_bronze, sound_row
+from tests.support.bronze_table import append_rows, create_bronze_table, valid_row
 from tests.support.dataset_events import events
-from tests.support.oracle import bronze_rows, silver_of
-from tests.support.pipeline import TYPES, Interruption, Pipeline, StruckError, strike
+from tests.support.oracle import expected_bronze, expected_silver
+from tests.support.pipeline import TYPES, InjectedFaultError, Interruption, Pipeline, fail_at
 
 from headgate.engine.faults import Point
 from headgate.engine.iceberg import ManagedTable
@@ -45,10 +45,10 @@ def test_a_commit_whose_answer_was_lost_is_taken_as_done(pipeline: Pipeline) -> 
     pipeline.produce(events(1, 30))
     with broken_catalog(pipeline, "bronze", "FAIL") as interruption:
         pipeline.process("bronze", interruption)
-    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+    assert pipeline.bronze() == expected_bronze(pipeline.records(), TYPES)
     with broken_catalog(pipeline, "silver", "FAIL") as silver_interruption:
         pipeline.process("silver", silver_interruption)
-    assert (interruption.met, silver_interruption.met) == (1, 1)
+    assert (interruption.hits, silver_interruption.hits) == (1, 1)
     rows = pipeline.silver()
     assert pipeline.outcomes("silver")["kept"] == rows.total() > 0
     pipeline.process("silver", form="full")
@@ -56,9 +56,9 @@ def test_a_commit_whose_answer_was_lost_is_taken_as_done(pipeline: Pipeline) -> 
 
 
 def test_a_commit_that_failed_is_made_by_the_next_run(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    rows = [sound_row(n, 1) for n in range(9)]
-    append(pipeline, rows)
+    create_bronze_table(pipeline)
+    rows = [valid_row(n, 1) for n in range(9)]
+    append_rows(pipeline, rows)
     with (
         broken_catalog(pipeline, "silver", "ABORT") as interruption,
         pytest.raises(Exception, match="connection was lost"),
@@ -66,18 +66,18 @@ def test_a_commit_that_failed_is_made_by_the_next_run(pipeline: Pipeline) -> Non
         pipeline.process("silver", interruption)
     assert pipeline.silver().total() == 0
     pipeline.process("silver")
-    assert pipeline.silver() == silver_of(rows).rows
+    assert pipeline.silver() == expected_silver(rows).rows
     assert len(pipeline.ledger("silver")) == 1
 
 
 def test_a_run_that_publishes_late_for_a_withdrawn_batch_is_refused_by_the_table(
     pipeline: Pipeline,
 ) -> None:
-    make_bronze(pipeline)
-    rows = [sound_row(n, n % 3 + 1) for n in range(12)]
-    append(pipeline, rows[:6])
+    create_bronze_table(pipeline)
+    rows = [valid_row(n, n % 3 + 1) for n in range(12)]
+    append_rows(pipeline, rows[:6])
     pipeline.process("silver")
-    append(pipeline, rows[6:])  # new keys alone: the merge is an append
+    append_rows(pipeline, rows[6:])  # new keys alone: the merge is an append
     old = pipeline.ask_for("silver")
     checks = 0
 
@@ -88,40 +88,40 @@ def test_a_run_that_publishes_late_for_a_withdrawn_batch_is_refused_by_the_table
         if checks == 2:
             pipeline.store.move(old.job, old.number, RunState.FAILED)
             pipeline.declare(filters='["amount >= 1"]')
-            with pytest.raises(StruckError):  # withdrawn, and nothing is rebuilt yet
-                pipeline.process("silver", strike(Point.AFTER_INTENT))
+            with pytest.raises(InjectedFaultError):  # withdrawn, and nothing is rebuilt yet
+                pipeline.process("silver", fail_at(Point.AFTER_INTENT))
         elif checks > 2:
             raise LeaseLostError("another run goes on")
 
     with pytest.raises(LeaseLostError):
         JOBS["silver"](pipeline.context(old, None, still_mine))
     assert checks == 3  # it came to the publishing, was refused, and would have begun again
-    assert pipeline.silver() == silver_of(rows[:6]).rows
+    assert pipeline.silver() == expected_silver(rows[:6]).rows
     assert fences(pipeline) == [f"fence-{old.job}"]
     pipeline.process("silver")
-    assert pipeline.silver() == silver_of(rows).rows
+    assert pipeline.silver() == expected_silver(rows).rows
     assert pipeline.outcomes("silver") == {"kept": 6 + 12}
 
 
 def test_a_batch_that_another_run_published_before_it_died_is_settled_as_that_run_wrote_it(
     pipeline: Pipeline,
 ) -> None:
-    make_bronze(pipeline)
-    rows = [sound_row(n, n % 3 + 1) for n in range(12)]
-    append(pipeline, rows[:6])
+    create_bronze_table(pipeline)
+    rows = [valid_row(n, n % 3 + 1) for n in range(12)]
+    append_rows(pipeline, rows[:6])
     pipeline.process("silver")
-    append(pipeline, rows[6:])
+    append_rows(pipeline, rows[6:])
     run = pipeline.ask_for("silver")
 
     def other() -> None:
-        with pytest.raises(StruckError):
-            pipeline.carry_out(run, strike(Point.AFTER_PUBLISH))
+        with pytest.raises(InjectedFaultError):
+            pipeline.carry_out(run, fail_at(Point.AFTER_PUBLISH))
 
     interruption = Interruption(Point.AFTER_STAGING, other)
     pipeline.carry_out(run, interruption)
-    assert interruption.met == 1
+    assert interruption.hits == 1
     assert pipeline.outcomes("silver") == {"kept": 12}
-    assert pipeline.silver() == silver_of(rows).rows
+    assert pipeline.silver() == expected_silver(rows).rows
 
 
 def fences(pipeline: Pipeline) -> list[str]:
@@ -137,27 +137,27 @@ def latest_words(pipeline: Pipeline) -> str:
 
 
 def test_silver_reads_on_over_a_compacted_and_expired_bronze(pipeline: Pipeline) -> None:
-    make_bronze(pipeline)
-    rows = [sound_row(n, n % 3 + 1) for n in range(24)]
+    create_bronze_table(pipeline)
+    rows = [valid_row(n, n % 3 + 1) for n in range(24)]
     for start in (0, 4, 8):
-        append(pipeline, rows[start : start + 4])
+        append_rows(pipeline, rows[start : start + 4])
     pipeline.process("silver")
     seen = snapshots(pipeline)[-1]
-    append(pipeline, rows[12:16])
+    append_rows(pipeline, rows[12:16])
     compact(pipeline)
-    append(pipeline, rows[16:20])
+    append_rows(pipeline, rows[16:20])
     expire(pipeline, snapshots(pipeline)[:2])
     pipeline.process("silver")
     step = pipeline.ledger("silver")[-1]
     assert (dict(step.range.start), step.read) == ({"snapshot": seen}, 8)
-    assert pipeline.silver() == silver_of(rows[:20]).rows
+    assert pipeline.silver() == expected_silver(rows[:20]).rows
 
-    append(pipeline, rows[20:22])
-    append(pipeline, rows[22:])
+    append_rows(pipeline, rows[20:22])
+    append_rows(pipeline, rows[22:])
     expire(pipeline, snapshots(pipeline)[:-1])  # what silver had seen goes with them
     pipeline.process("silver")
     assert pipeline.ledger("silver")[-1].range.starts_anew
-    assert pipeline.silver() == silver_of(rows).rows
+    assert pipeline.silver() == expected_silver(rows).rows
     assert "that silver had seen is no longer there" in latest_words(pipeline)
 
 

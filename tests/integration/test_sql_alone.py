@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from tests.support.pipeline import MORNING, SECOND, Pipeline, Sent, create_topic
-from tests.support.spark_sql import spark_sql
+from tests.support.pipeline import MORNING, SECOND, Pipeline, ProducerRecord, create_topic
+from tests.support.spark_sql import run_spark_sql
 
 from headgate.checks.lake import Lake
 from headgate.feeds.sample_file import write_sample
@@ -59,6 +59,7 @@ DELETE FROM lake.silver.cleaned_orders WHERE kafka_offset % 3 = 0;
 SOURCE {sql}/orders/06_silver_backfill.sql;
 SOURCE {sql}/00_catalog.sql;
 """
+SAMPLE, DAYS = 7_000, {1, 2, 14, 16}
 BAD = (b"not JSON", b"", b'{"VendorID": "x"}', b'{"VendorID": 1} ', b"[1]", b"\xff", b"{}{}", b"{")
 
 
@@ -71,13 +72,17 @@ class Alone:
     said: str
 
 
-def values(folder: Path, rows: int, dataset: str = "taxi") -> list[bytes]:
-    """Sample rows as JSON, the planted duplicates, bad and filtered ones among them."""
+def values(folder: Path, dataset: str, time: str) -> list[bytes]:
+    """Sample rows as JSON, the planted duplicates, bad and filtered ones among them.
+
+    Of few days, since silver writes a file for each day that a statement touches.
+    """
     file = folder / "sample.parquet"
-    write_sample(load_sample(ROOT / f"datasets/{dataset}/sample.yml").value, file, rows)
+    write_sample(load_sample(ROOT / f"datasets/{dataset}/sample.yml").value, file, SAMPLE)
     return [
         json.dumps(row, default=datetime.isoformat, separators=(",", ":")).encode()
         for row in pq.read_table(file).to_pylist()
+        if row[time] is None or row[time].day in DAYS
     ]
 
 
@@ -109,25 +114,33 @@ def alone(
     by_hand = Settings.model_validate({**shared, "home": folder / "by_hand"})
     by_hand.home.mkdir()
     with OpsStore.open(engine.ops_store_url) as store:
-        process_twice(Pipeline("taxi", engine, store, spark), values(folder, 900))
+        process_twice(
+            Pipeline("taxi", engine, store, spark), values(folder, "taxi", "tpep_pickup_datetime")
+        )
         other = {"dataset": "orders", "topic": ORDERS_TOPIC, "dlq_topic": f"{ORDERS_TOPIC}.dlq"}
         orders = Settings.model_validate({**shared, **other, "home": lake_home})
-        process_once(Pipeline("orders", orders, store, spark), values(folder, 600, "orders"))
+        process_once(
+            Pipeline("orders", orders, store, spark), values(folder, "orders", "created_at")
+        )
     write_build(plan_build(by_hand, "taxi"))
     write_build(plan_build(by_hand, "orders"))
-    said = spark_sql(by_hand, BY_HAND.format(sql=by_hand.build_dir / "sql"), folder)
+    said = run_spark_sql(by_hand, BY_HAND.format(sql=by_hand.build_dir / "sql"), folder)
     return Alone(engine, by_hand, said)
 
 
 def process_twice(pipeline: Pipeline, rows: list[bytes]) -> None:
     """Two batches, the second with newer and older versions of rows of the first."""
-    first = [Sent(value, b"k", timestamp=MORNING + n) for n, value in enumerate(rows[:600])]
-    pipeline.produce([*first, *(Sent(value) for value in BAD), Sent(None, b"gone")])
+    first = [
+        ProducerRecord(value, b"k", timestamp=MORNING + n) for n, value in enumerate(rows[:600])
+    ]
+    pipeline.produce(
+        [*first, *(ProducerRecord(value) for value in BAD), ProducerRecord(None, b"gone")]
+    )
     pipeline.process("bronze")
     pipeline.process("silver")
-    newer = [Sent(value, timestamp=MORNING + 60 * SECOND) for value in rows[:80]]
-    older = [Sent(value, timestamp=MORNING - 60 * SECOND) for value in rows[80:120]]
-    pipeline.produce([*(Sent(value) for value in rows[600:]), *newer, *older])
+    newer = [ProducerRecord(value, timestamp=MORNING + 60 * SECOND) for value in rows[:80]]
+    older = [ProducerRecord(value, timestamp=MORNING - 60 * SECOND) for value in rows[80:120]]
+    pipeline.produce([*(ProducerRecord(value) for value in rows[600:]), *newer, *older])
     pipeline.process("bronze")
     pipeline.process("silver")
 
@@ -135,7 +148,9 @@ def process_twice(pipeline: Pipeline, rows: list[bytes]) -> None:
 def process_once(pipeline: Pipeline, rows: list[bytes]) -> None:
     # Of a field that is not declared the engine makes a column, the file alone does not.
     bad = [value.replace(b"VendorID", b"customer_id") for value in BAD]
-    pipeline.produce([Sent(value, timestamp=MORNING + n) for n, value in enumerate([*rows, *bad])])
+    pipeline.produce(
+        [ProducerRecord(value, timestamp=MORNING + n) for n, value in enumerate([*rows, *bad])]
+    )
     pipeline.process("bronze")
     pipeline.process("silver")
 

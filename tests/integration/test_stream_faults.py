@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from tests.support.dataset_events import events
 from tests.support.local_stack import RECOVERY_SECONDS, STRIKES, Feeder, Stack
-from tests.support.oracle import bronze_rows
+from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, Pipeline, create_topic
 from tests.support.services import RunningBroker
 from tests.support.streams import (
@@ -60,7 +60,7 @@ def test_a_stream_goes_on_after_its_engine_was_killed_and_can_be_restarted(
         assert (newest_run(pipeline).number, newest_run(pipeline).state) == (2, RunState.RUNNING)
         run_command(pipeline, "job", "stop", "bronze")
     assert newest_run(pipeline).state is RunState.CANCELED
-    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+    assert pipeline.bronze() == expected_bronze(pipeline.records(), TYPES)
 
 
 def test_a_stream_says_that_its_broker_is_away_and_comes_back_by_itself(
@@ -80,7 +80,7 @@ def test_a_stream_says_that_its_broker_is_away_and_comes_back_by_itself(
         pipeline.produce(events(2, 20, 20))
         stream.wait_until_read(40)
         assert wait_until(lambda: newest_run(pipeline).error_text is None, 30)
-    assert pipeline.bronze() == bronze_rows(pipeline.records(), TYPES)
+    assert pipeline.bronze() == expected_bronze(pipeline.records(), TYPES)
 
 
 @pytest.mark.timeout(600 + 90 * KILLS)
@@ -94,7 +94,7 @@ def test_streams_work_again_after_every_kind_of_kill_and_lose_nothing(tmp_path: 
     with stack.running() as pipeline:
         feeder = Feeder(str(pipeline.settings.bootstrap_servers), pipeline.topic, seed=15)
         feeder.start()
-        assert stack.until_all_work(datetime.now(UTC)) < 120
+        assert stack.wait_until_all_work(datetime.now(UTC)) < 120
         for kind in kinds[:KILLS]:
             time.sleep(rng.uniform(0.0, 4.0))
             stack.strike(kind)
@@ -104,4 +104,4 @@ def test_streams_work_again_after_every_kind_of_kill_and_lose_nothing(tmp_path: 
     print(f"{feeder.bursts} bursts, {feeder.aborted} aborted, {feeder.failed} failed: {sums}")
     assert feeder.aborted
     assert sums["refused"]
-    assert [struck for struck in stack.struck if struck.seconds > RECOVERY_SECONDS] == []
+    assert [struck for struck in stack.kills if struck.seconds > RECOVERY_SECONDS] == []

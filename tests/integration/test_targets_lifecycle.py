@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import document
+from tests.support.control_plane import filter_document
 from tests.support.fake_confluent import (
     ENVIRONMENT,
     KEY,
@@ -32,7 +32,7 @@ ANN, BOB = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob"))
 SINK, INSERT = "filtered-one-sink", "filtered-one-insert"
 
 
-class Room:
+class ConfluentHarness:
     """Two people, a reconciler, and a fake."""
 
     def __init__(self, store: OpsStore, fake: FakeConfluent) -> None:
@@ -45,20 +45,20 @@ class Room:
         # A step ends when the fake has answered, and not before.
         self._reconciler = Reconciler(store, None, targets, patience=240)
 
-    def submitted(self, value: str) -> None:
-        found = document(value=value)
+    def submit(self, value: str) -> None:
+        found = filter_document(value=value)
         if self.service.list().total:
             self.service.update(ANN, "one", found, self.service.get("one").etag)
         else:
             self.service.create(ANN, found)
 
-    def deployed(self, value: str) -> Status:
-        self.submitted(value)
+    def deploy(self, value: str) -> Status:
+        self.submit(value)
         self.service.approve(BOB, "one", self.service.get("one").revision)
         self.service.deploy(BOB, "one", "confluent")
-        return self.settled()
+        return self.settle()
 
-    def settled(self) -> Status:
+    def settle(self) -> Status:
         for _ in range(6):
             self._reconciler.step()
         return self.service.get("one").status
@@ -69,73 +69,73 @@ class Room:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def harness(tmp_path: Path) -> Iterator[ConfluentHarness]:
     create_database(tmp_path / "ops.db")
     with fake_confluent() as fake, OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
-        found = Room(store, fake)
+        found = ConfluentHarness(store, fake)
         yield found
         found.target.statements.close()
 
 
-def test_a_filter_is_deployed_as_two_statements_that_run(room: Room):
-    assert room.deployed("DEALER-001") is Status.DEPLOYED
-    assert room.fake.phases() == {SINK: "COMPLETED", INSERT: "RUNNING"}
-    assert "JSON_VALUE" in room.insert
-    assert set(room.service.get("one").statement_ids) == {SINK, INSERT}
+def test_a_filter_is_deployed_as_two_statements_that_run(harness: ConfluentHarness):
+    assert harness.deploy("DEALER-001") is Status.DEPLOYED
+    assert harness.fake.phases() == {SINK: "COMPLETED", INSERT: "RUNNING"}
+    assert "JSON_VALUE" in harness.insert
+    assert set(harness.service.get("one").statement_ids) == {SINK, INSERT}
 
 
-def test_a_revision_that_confluent_refuses_leaves_the_one_before_running(room: Room):
-    room.deployed("DEALER-001")
-    before = room.insert
-    room.fake.fails = lambda sql: "no quota" if "DEALER-002" in sql else ""
-    room.deployed("DEALER-002")
-    record = room.service.get("one")
-    assert (record.deployed_version, room.insert) == (1, before)
+def test_a_revision_that_confluent_refuses_leaves_the_one_before_running(harness: ConfluentHarness):
+    harness.deploy("DEALER-001")
+    before = harness.insert
+    harness.fake.fails = lambda sql: "no quota" if "DEALER-002" in sql else ""
+    harness.deploy("DEALER-002")
+    record = harness.service.get("one")
+    assert (record.deployed_version, harness.insert) == (1, before)
     assert "no quota" in (record.deployment_error or "")
-    assert room.fake.phases()[INSERT] == "RUNNING"
+    assert harness.fake.phases()[INSERT] == "RUNNING"
 
 
-def test_pause_and_rollback(room: Room):
-    room.deployed("DEALER-001")
-    first = room.insert
-    assert room.deployed("DEALER-002") is Status.DEPLOYED
-    assert room.insert != first
-    room.service.rollback(BOB, "one")
-    room.settled()
-    assert room.insert == first
-    room.service.pause(BOB, "one")
-    room.settled()
-    assert room.fake.phases()[INSERT] == "STOPPED"
+def test_pause_and_rollback(harness: ConfluentHarness):
+    harness.deploy("DEALER-001")
+    first = harness.insert
+    assert harness.deploy("DEALER-002") is Status.DEPLOYED
+    assert harness.insert != first
+    harness.service.rollback(BOB, "one")
+    harness.settle()
+    assert harness.insert == first
+    harness.service.pause(BOB, "one")
+    harness.settle()
+    assert harness.fake.phases()[INSERT] == "STOPPED"
 
 
-def test_statements_that_somebody_deletes_come_back(room: Room):
-    room.deployed("DEALER-001")
-    del room.fake.statements[INSERT]
+def test_statements_that_somebody_deletes_come_back(harness: ConfluentHarness):
+    harness.deploy("DEALER-001")
+    del harness.fake.statements[INSERT]
     time.sleep(AGREE_EVERY.total_seconds())
-    room.settled()
-    assert room.fake.phases()[INSERT] == "RUNNING"
+    harness.settle()
+    assert harness.fake.phases()[INSERT] == "RUNNING"
 
 
-def test_two_filters_cannot_share_the_names_of_one_topic(room: Room):
-    room.deployed("DEALER-001")
-    before = room.insert
-    other = document("two", "DEALER-002", outputTopic="filtered-one")
-    room.service.create(ANN, other)
-    room.service.approve(BOB, "two", room.service.get("two").revision)
-    room.service.deploy(BOB, "two", "confluent")
-    room.settled()
-    record = room.service.get("two")
+def test_two_filters_cannot_share_the_names_of_one_topic(harness: ConfluentHarness):
+    harness.deploy("DEALER-001")
+    before = harness.insert
+    other = filter_document("two", "DEALER-002", outputTopic="filtered-one")
+    harness.service.create(ANN, other)
+    harness.service.approve(BOB, "two", harness.service.get("two").revision)
+    harness.service.deploy(BOB, "two", "confluent")
+    harness.settle()
+    record = harness.service.get("two")
     assert record.status is Status.FAILED
     assert "one writes to filtered-one already" in (record.deployment_error or "")
-    assert (room.insert, room.fake.phases()[INSERT]) == (before, "RUNNING")
+    assert (harness.insert, harness.fake.phases()[INSERT]) == (before, "RUNNING")
 
 
-def test_a_statement_of_somebody_else_is_left_alone(room: Room):
-    room.target.statements.create(INSERT, "INSERT INTO `x` SELECT 1;")
-    room.deployed("DEALER-001")
-    record = room.service.get("one")
+def test_a_statement_of_somebody_else_is_left_alone(harness: ConfluentHarness):
+    harness.target.statements.create(INSERT, "INSERT INTO `x` SELECT 1;")
+    harness.deploy("DEALER-001")
+    record = harness.service.get("one")
     assert record.status is Status.FAILED
     assert "is not ours" in (record.deployment_error or "")
-    assert room.insert == "INSERT INTO `x` SELECT 1;"
-    room.target.remove(Deployment("one", "", "", "", "filtered-one", ""))
-    assert room.insert == "INSERT INTO `x` SELECT 1;"
+    assert harness.insert == "INSERT INTO `x` SELECT 1;"
+    harness.target.remove(Deployment("one", "", "", "", "filtered-one", ""))
+    assert harness.insert == "INSERT INTO `x` SELECT 1;"

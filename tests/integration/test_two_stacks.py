@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.support.local_commands import Local
+from tests.support.local_commands import LocalEnvironment
 from tests.support.services import RunningBroker
 
 from headgate.engine.admin import read_cluster_id
@@ -22,7 +22,7 @@ UP = ("local", "up", "--only", "broker")
 RECORDS = {"first": 70, "second": 110}
 
 
-class Stack(Local):
+class Stack(LocalEnvironment):
     """A stack of its own home whose ports nobody asked for."""
 
     def __init__(self, home: Path, topic: str) -> None:
@@ -51,8 +51,10 @@ def stacks(tmp_path: Path) -> Iterator[tuple[Stack, Stack]]:
     try:
         yield both
     finally:
-        for stack in both:
-            stack.run("local", "down")
+        stopping = [stack.start("local", "down") for stack in both]
+        for process in stopping:
+            _, err = process.communicate(timeout=300)
+            assert process.returncode == 0, err
 
 
 def start_at_once(stacks: tuple[Stack, Stack]) -> None:

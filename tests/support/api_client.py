@@ -1,4 +1,4 @@
-"""An app over a store of its own, asked in this process: no socket, no thread of a server."""
+"""The HTTP API as an ASGI app over a store of its own, called in this process without a socket."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ ONE = f"{FILTERS}/{FILTER['id']}"
 
 
 @dataclass
-class Asked:
-    """Ask as somebody who has a key of that name."""
+class ApiClient:
+    """Calls the app with the API key of a named person, or without a key."""
 
     app: FastAPI
     store: OpsStore
@@ -45,7 +45,8 @@ class Asked:
     peer: str = "127.0.0.1"
     keys: dict[str, str] = field(default_factory=dict)
 
-    def key(self, name: str, *roles: str, days: float | None = 1) -> str:
+    def create_key(self, name: str, *roles: str, days: float | None = 1) -> str:
+        """Create an API key of this name with these roles; later calls as `name` use it."""
         self.keys[name] = Keys(self.store.keys).create(name, roles, days, by="test").secret
         return self.keys[name]
 
@@ -69,8 +70,8 @@ class Asked:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:80") as http:
             return await http.request(method, path, headers=headers, **more)
 
-    def router_says_yes(self) -> None:
-        """What the router would write of everything that is wanted."""
+    def accept_deployments(self) -> None:
+        """Write to the store what a router writes that takes up every wanted filter."""
         self.store.routing.see(
             [
                 Seen(
@@ -88,16 +89,16 @@ class Asked:
 
 
 @contextmanager
-def asked(home: Path, **settings: Any) -> Generator[Asked]:
-    """The app and its store; all roles have a key of their own name once `people` is called."""
+def open_api_client(home: Path, **settings: Any) -> Generator[ApiClient]:
+    """An app over the ops store in `home`; nobody has a key until `create_role_keys`."""
     with OpsStore.open(f"sqlite:///{home}/ops.db") as store:
         chosen = Settings(root=home, **settings)
         service = FilterService(store, None, open_targets(chosen, store))
-        yield Asked(create_app(chosen, store, service), store, service)
+        yield ApiClient(create_app(chosen, store, service), store, service)
 
 
-def people(ask: Asked) -> Asked:
-    """Ann writes, Bob approves, Dan deploys, Olga operates, Vera looks, Audrey audits."""
+def create_role_keys(api: ApiClient) -> ApiClient:
+    """Create one key for each role: ann is the author, bob approves, dan deploys, and so on."""
     for name, role in {
         "ann": "author",
         "bob": "approver",
@@ -108,5 +109,5 @@ def people(ask: Asked) -> Asked:
         "adam": "admin",
         "paul": "producer",
     }.items():
-        ask.key(name, role)
-    return ask
+        api.create_key(name, role)
+    return api

@@ -1,4 +1,4 @@
-"""A real server on a free port, with a router that says yes to everything it is asked for."""
+"""The API served on a free loopback port, and a stand-in for the router that accepts every deployment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROLES = {"ann": "author", "bob": "approver", "dan": "deployer", "vera": "viewer"
 
 @dataclass
 class RunningApi:
-    """Its address and the keys of some people."""
+    """A served API: its settings, its URL and the API keys of some people by name."""
 
     settings: Settings
     url: str = ""
@@ -49,13 +49,15 @@ class RunningApi:
 
 
 @contextmanager
-def running(home: Path, *, keys: bool = True, **settings: Any) -> Generator[RunningApi]:
-    with served(Settings(root=home, **settings), keys=keys) as api:
+def run_api(home: Path, *, keys: bool = True, **settings: Any) -> Generator[RunningApi]:
+    """Serve the API over a home of its own until the block ends."""
+    with serve_api(Settings(root=home, **settings), keys=keys) as api:
         yield api
 
 
 @contextmanager
-def served(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
+def serve_api(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
+    """Serve the API under these settings until the block ends; `keys` creates one key per role."""
     api = RunningApi(settings)
     settings.home.mkdir(parents=True, exist_ok=True)
     if keys:
@@ -84,8 +86,8 @@ def served(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]:
 
 
 @contextmanager
-def agreeable_router(settings: Settings) -> Generator[None]:
-    """Takes up what is wanted within moments, as the real one does at a batch boundary."""
+def run_accepting_router(settings: Settings) -> Generator[None]:
+    """Report every wanted filter as live or paused within moments, as the router does at a batch boundary."""
     done = threading.Event()
 
     def take_up() -> None:

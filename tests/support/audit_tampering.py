@@ -19,16 +19,18 @@ from headgate.store.control_tables import (
 FIELDS = ("at", "actor", "action", "subject", "detail", "previous", "hash")
 
 
-def entries_of(db: Connection) -> list[AuditEntry]:
+def read_entries(db: Connection) -> list[AuditEntry]:
+    """All entries of the log, by sequence number."""
     return [AuditEntry(*row) for row in db.execute(select(audit).order_by(audit.c.seq))]
 
 
-def put(db: Connection, entry: AuditEntry, seq: int | None = None) -> None:
+def replace_entry(db: Connection, entry: AuditEntry, seq: int | None = None) -> None:
+    """Overwrite the entry at `seq`, or at the entry's own number."""
     db.execute(update(audit).where(audit.c.seq == (seq or entry.seq)).values(**vars(entry)))
 
 
-def other(entry: AuditEntry, name: str, dice: random.Random) -> AuditEntry:
-    """The entry with something else in one field."""
+def alter_field(entry: AuditEntry, name: str, dice: random.Random) -> AuditEntry:
+    """A copy of the entry with another value in one field."""
     if name == "at":
         return replace(entry, at=entry.at + timedelta(microseconds=dice.randint(1, 10**9)))
     if name == "detail":
@@ -40,35 +42,35 @@ def other(entry: AuditEntry, name: str, dice: random.Random) -> AuditEntry:
 
 
 def change_one(db: Connection, dice: random.Random) -> None:
-    put(db, other(dice.choice(entries_of(db)), dice.choice(FIELDS), dice))
+    replace_entry(db, alter_field(dice.choice(read_entries(db)), dice.choice(FIELDS), dice))
 
 
 def change_one_and_hash_it_again(db: Connection, dice: random.Random) -> None:
-    changed = other(dice.choice(entries_of(db)), dice.choice(FIELDS[:-1]), dice)
-    put(db, replace(changed, hash=entry_hash(changed)))
+    changed = alter_field(dice.choice(read_entries(db)), dice.choice(FIELDS[:-1]), dice)
+    replace_entry(db, replace(changed, hash=entry_hash(changed)))
 
 
 def drop_one(db: Connection, dice: random.Random) -> None:
-    db.execute(delete(audit).where(audit.c.seq == dice.choice(entries_of(db)).seq))
+    db.execute(delete(audit).where(audit.c.seq == dice.choice(read_entries(db)).seq))
 
 
 def drop_one_and_close_ranks(db: Connection, dice: random.Random) -> None:
-    gone = dice.choice(entries_of(db)).seq
+    gone = dice.choice(read_entries(db)).seq
     db.execute(delete(audit).where(audit.c.seq == gone))
-    for entry in entries_of(db):
+    for entry in read_entries(db):
         if entry.seq > gone:
-            put(db, replace(entry, seq=entry.seq - 1), entry.seq)
+            replace_entry(db, replace(entry, seq=entry.seq - 1), entry.seq)
 
 
 def swap_two(db: Connection, dice: random.Random) -> None:
-    one, two = dice.sample(entries_of(db), 2)
+    one, two = dice.sample(read_entries(db), 2)
     db.execute(delete(audit).where(audit.c.seq.in_((one.seq, two.seq))))
     db.execute(insert(audit).values(**vars(replace(one, seq=two.seq))))
     db.execute(insert(audit).values(**vars(replace(two, seq=one.seq))))
 
 
 def cut_off(db: Connection, dice: random.Random) -> None:
-    first = dice.choice(entries_of(db)).seq
+    first = dice.choice(read_entries(db)).seq
     db.execute(delete(audit).where(audit.c.seq >= first))
 
 
@@ -77,7 +79,7 @@ def forget_the_head(db: Connection, dice: random.Random) -> None:
 
 
 def add_one(db: Connection, dice: random.Random) -> None:
-    last = entries_of(db)[-1]
+    last = read_entries(db)[-1]
     more = replace(last, seq=last.seq + 1, previous=last.hash, actor="mallory")
     db.execute(insert(audit).values(**vars(replace(more, hash=entry_hash(more)))))
 
@@ -94,8 +96,8 @@ TAMPERINGS: tuple[Callable[[Connection, random.Random], None], ...] = (
 )
 
 
-def forged(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
-    """The log written anew by somebody who knows how it is hashed."""
+def forge_entries(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
+    """The same entries under another actor, hashed as the store would hash them."""
     made: list[AuditEntry] = []
     for entry in entries:
         previous = made[-1].hash if made else FIRST
@@ -110,13 +112,13 @@ def delete_everything(db: Connection) -> None:
 
 
 def cut_off_and_set_the_head(db: Connection) -> None:
-    kept = entries_of(db)[:-3]
+    kept = read_entries(db)[:-3]
     db.execute(delete(audit).where(audit.c.seq > kept[-1].seq))
     db.execute(update(audit_head).values(seq=kept[-1].seq, hash=kept[-1].hash))
 
 
 def rewrite_everything(db: Connection) -> None:
-    made = forged(entries_of(db))
+    made = forge_entries(read_entries(db))
     db.execute(delete(audit))
     for entry in made:
         db.execute(insert(audit).values(**vars(entry)))

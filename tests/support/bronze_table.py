@@ -1,9 +1,7 @@
-"""Bronze played by hand, for tests in which only its commits and its rows matter."""
+"""A bronze table that the test fills itself, for tests in which only its commits and rows matter."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -11,12 +9,11 @@ from random import Random
 from typing import Any
 
 from tests.support.pipeline import Pipeline
+from tests.support.streams import stream_job
 
 from headgate.compile.dataset import BRONZE_BATCH
 from headgate.engine.iceberg import ManagedTable
 from headgate.jobs.declaration import declared_revision
-from headgate.jobs.registry import JOBS
-from headgate.store.model import RunState
 
 SCHEMA = (
     "id BIGINT, at TIMESTAMP_NTZ, seen TIMESTAMP, name STRING, amount DOUBLE,"
@@ -47,19 +44,21 @@ def random_row(rng: Random, offset: int) -> Row:
     }
 
 
-def sound_row(offset: int, day: int) -> Row:
-    """A row of January 2024 that passes, with a key of its own."""
+def valid_row(offset: int, day: int) -> Row:
+    """A row of January 2024 that passes all filters, under a key of its own."""
     row = random_row(Random(offset), offset)
     return {**row, "id": offset, "at": datetime(2024, 1, day, 8), "amount": 1.0}
 
 
-def make_bronze(pipeline: Pipeline) -> None:
+def create_bronze_table(pipeline: Pipeline) -> None:
+    """Create the pipeline's bronze table as its job would."""
     revision = declared_revision(pipeline.settings, pipeline.name)
     for statement in revision.script(BRONZE_BATCH, pipeline.settings).named("table"):
         pipeline.session.sql(statement)
 
 
-def append(pipeline: Pipeline, rows: Sequence[Row]) -> None:
+def append_rows(pipeline: Pipeline, rows: Sequence[Row]) -> None:
+    """Append these rows to bronze in one commit."""
     names = [column.split()[0] for column in SCHEMA.replace("(10, 2)", "").split(", ")]
     values = [tuple(row[name] for name in names) for row in rows]
     frame = pipeline.session.createDataFrame(values, SCHEMA)
@@ -67,43 +66,19 @@ def append(pipeline: Pipeline, rows: Sequence[Row]) -> None:
 
 
 @contextmanager
-def streaming(pipeline: Pipeline) -> Generator[None]:
-    """Silver follows bronze meanwhile; at the end it has seen all of it."""
-    run = pipeline.ask_for("silver", mode="streaming")
-    context = pipeline.context(run)
-    failures: list[BaseException] = []
-
-    def follow() -> None:
-        try:
-            JOBS[run.kind](context)
-        except BaseException as error:  # told by the main thread
-            failures.append(error)
-
-    thread = threading.Thread(target=follow, daemon=True)
-    thread.start()
-    try:
+def stream_silver(pipeline: Pipeline) -> Generator[None]:
+    """Run silver as a stream meanwhile; at the end it has merged the newest snapshot of bronze."""
+    with stream_job(pipeline, "silver") as stream:
         yield
-        wait_until_seen(pipeline, thread)
-    finally:
-        context.stop.set()
-        thread.join(120)
-    assert failures == []
-    assert not thread.is_alive()
-    pipeline.store.move(run.job, run.number, RunState.CANCELED)
+        bronze = ManagedTable(pipeline.session, f"lake.bronze.{pipeline.name}").look().current()
+        assert bronze is not None
+        coverage = pipeline.store.coverage
+        stream.wait_for(lambda: coverage(stream.run.job).get("snapshot") == bronze.id)
+    assert stream.error is None
 
 
-def wait_until_seen(pipeline: Pipeline, thread: threading.Thread) -> None:
-    bronze = ManagedTable(pipeline.session, f"lake.bronze.{pipeline.name}").look().current()
-    assert bronze is not None
-    patience = time.monotonic() + 240
-    while thread.is_alive() and time.monotonic() < patience:
-        if pipeline.store.coverage(f"silver-{pipeline.name}").get("snapshot") == bronze.id:
-            return
-        time.sleep(0.05)
-
-
-def agrees(pipeline: Pipeline) -> None:
-    """The certificate holds, another reader agrees, and silver made anew is the same."""
+def assert_consistent(pipeline: Pipeline) -> None:
+    """Assert that the certificate holds, its re-check agrees, and a full rebuild of silver gives the same rows."""
     merged = pipeline.silver()
     certificate = pipeline.certify()
     assert certificate.holds, certificate

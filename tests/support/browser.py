@@ -1,4 +1,4 @@
-"""A real Chromium without a window, driven over a pipe: no server, no port, no further package."""
+"""Headless Chromium, driven over a pipe by the DevTools protocol: no server, no port, no further package."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CONTRAST = """(() => {
 
 
 def chromium() -> str:
-    """Its path; without it the test is skipped, but never where tests must not be skipped."""
+    """The path of Chromium; without one the test is skipped, and fails in CI."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None and os.environ.get("CI") == "true":
         pytest.fail("Chromium is not installed: `make setup-system` installs it")
@@ -56,7 +56,7 @@ def chromium() -> str:
 
 @dataclass
 class Page:
-    """A page and everything that it said or asked for while it was open."""
+    """A page, with the DevTools events since it was opened."""
 
     browser: Browser
     session: str
@@ -83,13 +83,13 @@ class Page:
 
     @property
     def requests(self) -> list[str]:
-        """The addresses that were asked for, the page itself left out."""
+        """The URLs that the page requested, without its own."""
         sent = [e["params"]["request"]["url"] for e in self._of("Network.requestWillBeSent")]
         return sent[1:]
 
     @property
     def complaints(self) -> list[str]:
-        """Errors and warnings of the console, and exceptions."""
+        """Console messages, log entries and uncaught exceptions of the page."""
         logged = [e["params"]["entry"]["text"] for e in self._of("Log.entryAdded")]
         said = [str(e["params"]) for e in self._of("Runtime.consoleAPICalled")]
         return logged + said + [str(e["params"]) for e in self._of("Runtime.exceptionThrown")]
@@ -103,7 +103,7 @@ class Page:
 
 
 class Browser:
-    """Calls and their answers: JSON with a zero byte behind it, over two pipes."""
+    """The DevTools connection: JSON messages, each ended by a zero byte, over two pipes."""
 
     def __init__(self, to: int, back: int) -> None:
         self._to, self._back, self._left = to, back, b""
@@ -150,8 +150,8 @@ class Browser:
 
 
 @contextmanager
-def started(profile: Path) -> Iterator[Browser]:
-    """Chromium reads its commands from descriptor 3 and answers on 4."""
+def start_browser(profile: Path) -> Iterator[Browser]:
+    """Start Chromium, which reads commands from descriptor 3 and answers on 4; end it with the block."""
     command = [chromium(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
     # Numbers above those that the child gets, so that none is overwritten.
     first = (*os.pipe(), *os.pipe())

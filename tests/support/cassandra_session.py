@@ -11,7 +11,8 @@ KEYSPACE = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor':
 
 
 @contextmanager
-def session(port: int) -> Iterator:
+def open_session(port: int) -> Iterator:
+    """A session of the DataStax driver on a loopback node; its cluster is shut down at the end."""
     from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
     from cassandra.policies import DCAwareRoundRobinPolicy
 

@@ -1,4 +1,4 @@
-"""The command line in this process: who gives a command, what it prints, how it ends."""
+"""The command line, called in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.cli import main as command_line
 
 
 class Shell:
-    """Commands as one person gives them; what they print, and their exit codes."""
+    """Runs commands with a person's API key; keeps the standard output and error of the last one."""
 
     def __init__(
         self, api: RunningApi, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

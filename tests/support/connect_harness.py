@@ -1,4 +1,4 @@
-"""A Connect worker with our plugins, a Cassandra table and the topics around them, for tests."""
+"""A Kafka Connect worker with our plugins, a Cassandra table and their topics."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from headgate.feeds.connect.connectors import (
 from headgate.hashing.rows import row_hash
 from headgate.local.cassandra import LOCAL_DC, CassandraServer
 from headgate.local.connect import ConnectServer
+from headgate.local.process import wait_until
 from headgate.local.service import Running
 from headgate.spec.hash_contract import HashContract
 from headgate.spec.hash_contract_loader import load_contract
@@ -40,8 +41,8 @@ Row = Mapping[str, object]
 
 
 @dataclass
-class Rig:
-    """One keyspace, one pair of topics and the worker that stands between them."""
+class ConnectHarness:
+    """One keyspace with its table, its output and dead-letter topics, and the worker that connects them."""
 
     bootstrap: str
     node: Running[CassandraServer]
@@ -55,7 +56,7 @@ class Rig:
         return f"{self.keyspace}.topic2"
 
     @property
-    def letters_topic(self) -> str:
+    def dead_letter_topic(self) -> str:
         return f"{self.keyspace}.dlq"
 
     @property
@@ -63,7 +64,7 @@ class Rig:
         return CloudTable(self.keyspace, "business_table", CONTRACT, self.topic)
 
     def prepare(self) -> None:
-        """The table and the topics, new and empty."""
+        """Create the keyspace, the table and both topics."""
         self.cql.execute(
             f"CREATE KEYSPACE {self.keyspace} WITH replication ="
             " {'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -75,7 +76,7 @@ class Rig:
         Topics(self.bootstrap).create(
             [
                 TopicSpec(self.topic, 6, retention_days=1),
-                TopicSpec(self.letters_topic, 3, retention_days=1),
+                TopicSpec(self.dead_letter_topic, 3, retention_days=1),
             ]
         )
 
@@ -87,18 +88,18 @@ class Rig:
         )
 
     def connector(self, pace: Pace | None = None, **changes: str) -> Connector:
-        """Our connector for this rig; `changes` are settings with `__` for a point."""
+        """Our source connector for this table; `changes` are settings, with `__` in place of a dot."""
         node = self.node.service
         cluster = Cluster(node.contact_points, node.port, LOCAL_DC, self.bootstrap)
         made = own_connector(
             self.table, cluster, pace or Pace(poll_ms=300, lag_ms=2_000), f"{self.keyspace}-source"
         )
-        letters = {key: self.letters_topic for key in made.config if key.endswith("dlq.topic")}
+        letters = {key: self.dead_letter_topic for key in made.config if key.endswith("dlq.topic")}
         given = {key.replace("__", "."): value for key, value in changes.items()}
         return replace(made, config={**made.config, **letters, **given})
 
-    def lacking(self, column: str, **changes: str) -> Connector:
-        """Our connector with a step that takes a hashed column from the record before the hash."""
+    def connector_without(self, column: str, **changes: str) -> Connector:
+        """Our connector, with a step before the hash that removes a hashed column from the record."""
         chain = self.connector().config["transforms"].replace("ComputeHash", "Lose,ComputeHash")
         lose = {
             "transforms": chain,
@@ -108,14 +109,14 @@ class Rig:
         return self.connector(None, **{**lose, **changes})
 
     def deploy(self, connector: Connector) -> tuple[int, str]:
-        """PUT its configuration: status and answer."""
+        """PUT the connector's configuration; the HTTP status and body."""
         status, text = self.call("PUT", f"/connectors/{connector.name}/config", connector.config)
         if status < 300:
             self.deployed.append(connector.name)
         return status, text
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, str]:
-        """Status and answer; asked again while the worker shares out its tasks."""
+        """Call the worker's REST API, again while it rebalances; the HTTP status and body."""
         limit = time.monotonic() + 120
         while True:
             status, text = self._once(method, path, body)
@@ -141,12 +142,14 @@ class Rig:
         status, text = self.call("GET", f"/connectors/{connector.name}/status")
         return json.loads(text)["tasks"] if status == 200 else []
 
-    def runs(self, connector: Connector) -> bool:
-        """Whether all its tasks run, once the worker has shared them out."""
-        return until(lambda: {task["state"] for task in self.tasks(connector)} == {"RUNNING"})
+    def is_running(self, connector: Connector) -> bool:
+        """Wait until all tasks of the connector run; whether they do."""
+        return wait_until(
+            lambda: {task["state"] for task in self.tasks(connector)} == {"RUNNING"}, 120
+        )
 
     def counter(self, connector: Connector, bean: str, name: str) -> float:
-        """A counter as Prometheus gets it; 0 while it is not told."""
+        """The sum of a counter on the worker's Prometheus page; 0 while it is not there."""
         wanted = f'headgate_connect_{bean}_{name}_total{{connector="{connector.name}"'
         try:
             with urlopen(self.worker.service.metrics_url, timeout=60) as answer:
@@ -162,7 +165,7 @@ class Rig:
     def messages(
         self, topic: str, enough: Callable[[list[Message]], bool], seconds: float = 120
     ) -> list[Message]:
-        """Everything on the topic, read until it is enough or time is up."""
+        """Messages of the topic from its beginning, until they are enough or time is up."""
         found: list[Message] = []
         limit = time.monotonic() + seconds
         with _reading(self.bootstrap, topic) as consumer:
@@ -188,13 +191,13 @@ def _reading(bootstrap: str, topic: str) -> Iterator[Consumer]:
 
 
 @contextmanager
-def rig(
+def open_connect_harness(
     bootstrap: str, node: Running[CassandraServer], worker: Running[ConnectServer], keyspace: str
-) -> Iterator[Rig]:
-    """A rig of its own for one test; its connectors are gone at the end."""
+) -> Iterator[ConnectHarness]:
+    """A keyspace, topics and connectors for one test; the connectors are removed at the end."""
     place = Place((node.service.contact_points,), node.service.port, LOCAL_DC)
     with session_at(place) as cql:
-        made = Rig(bootstrap, node, worker, cql, keyspace)
+        made = ConnectHarness(bootstrap, node, worker, cql, keyspace)
         made.prepare()
         try:
             yield made
@@ -203,7 +206,7 @@ def rig(
 
 
 def row(number: int, **changes: object) -> dict[str, object]:
-    """A row that is like no other."""
+    """A row of the table whose values depend on its number."""
     made: dict[str, object] = {
         "pk": f"k{number:06d}",
         "col1": f"name|{number} é",
@@ -216,7 +219,7 @@ def row(number: int, **changes: object) -> dict[str, object]:
 
 
 def hash_of(values: Row) -> str:
-    """What the cloud's hash must be, by our Python."""
+    """The hash that the connector must send for this row, by the Python implementation."""
     return row_hash(CONTRACT, values)
 
 
@@ -232,14 +235,5 @@ def headers_of(message: Message) -> dict[str, str]:
     return {name: bytes(value or b"").decode() for name, value in message.headers() or []}  # pyright: ignore[reportArgumentType]  always bytes here
 
 
-def keys(messages: Sequence[Message]) -> set[str]:
+def keys_of(messages: Sequence[Message]) -> set[str]:
     return {key_of(message) for message in messages}
-
-
-def until(holds: Callable[[], bool], seconds: float = 120) -> bool:
-    limit = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.1)
-    return True

@@ -1,4 +1,4 @@
-"""A control plane on a store of its own, with a router that a test moves by hand."""
+"""The control plane over a store of its own, with a router whose batches the test triggers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ ENGINE = "engine"
 TOPIC_TARGET = "by-topic"
 
 
-def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict[str, Any]:
+def filter_document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict[str, Any]:
+    """A filter document that selects one dealer."""
     return {
         "id": id,
         "name": f"Filter {id}",
@@ -39,8 +40,11 @@ def document(id: str = "one", value: str = "DEALER-001", **more: object) -> dict
     }
 
 
-class Room:
-    """Service and reconciler of one process; `again` is the next process after a kill."""
+class ControlPlaneHarness:
+    """Service and reconciler of one control-plane process, on a manual clock.
+
+    The router is simulated: `run_router_batch` writes what a router observes at a batch boundary.
+    """
 
     def __init__(
         self,
@@ -58,19 +62,21 @@ class Room:
         self.reconciler = Reconciler(self.store, None, targets, faults)
 
     @classmethod
-    def copy(cls, made: Path, to: Path, **more: Any) -> Room:
+    def copy(cls, made: Path, to: Path, **more: Any) -> ControlPlaneHarness:
+        """A harness over a copy of this database."""
         shutil.copy(made, to)
         return cls(to, **more)
 
-    def again(self, faults: ControlFaults | None = None) -> Room:
+    def restart(self, faults: ControlFaults | None = None) -> ControlPlaneHarness:
+        """Close this process's store and return the next process over the same database."""
         self.store.close()
-        return Room(self.path, self.clock, faults, self._hours)
+        return ControlPlaneHarness(self.path, self.clock, faults, self._hours)
 
-    def wanted(self, id: str = "one") -> Wanted | None:
+    def wanted_filter(self, id: str = "one") -> Wanted | None:
         return self.store.routing.wanted_filter(id)
 
-    def router(self, refuses: Mapping[str, str] | None = None) -> None:
-        """The router reaches a batch boundary: it takes up what is wanted, or says why not."""
+    def run_router_batch(self, refuses: Mapping[str, str] | None = None) -> None:
+        """Report every wanted filter as taken up, or as failed for the reason given for its revision."""
         wanted = self.store.routing.wanted()
         self.store.routing.see(
             [_seen(row, (refuses or {}).get(row.revision, "")) for row in wanted]
@@ -82,27 +88,31 @@ class Room:
                 self.store.routing.see([off])
 
     def settle(self, refuses: Mapping[str, str] | None = None, steps: int = 3) -> None:
+        """Alternate the reconciler and the router, five seconds apart, until nothing is left to do."""
         for _ in range(steps):
             self.clock.advance(5)
             self.reconciler.step()
-            self.router(refuses)
+            self.run_router_batch(refuses)
         self.reconciler.step()
 
-    def live(self, id: str = "one", value: str = "DEALER-001", by: Identity = ANN) -> FilterRecord:
-        """A filter that ANN wrote, BOB approved and that is deployed."""
-        self.service.create(by, document(id, value))
-        return self.approved_and_deployed(id)
+    def create_deployed(
+        self, id: str = "one", value: str = "DEALER-001", by: Identity = ANN
+    ) -> FilterRecord:
+        """Create a filter that `by` wrote and BOB approved, and deploy it."""
+        self.service.create(by, filter_document(id, value))
+        return self.approve_and_deploy(id)
 
-    def updated(self, value: str, id: str = "one", by: Identity = ANN) -> FilterRecord:
-        return self.service.update(by, id, document(id, value))
+    def update(self, value: str, id: str = "one", by: Identity = ANN) -> FilterRecord:
+        return self.service.update(by, id, filter_document(id, value))
 
-    def approved_and_deployed(self, id: str = "one") -> FilterRecord:
+    def approve_and_deploy(self, id: str = "one") -> FilterRecord:
         self.service.approve(BOB, id, self.service.get(id).revision)
         self.service.deploy(ANN, id)
         self.settle()
         return self.service.get(id)
 
-    def done(self, operation: Operation) -> Operation:
+    def current_operation(self, operation: Operation) -> Operation:
+        """The operation as the store has it now."""
         return self.service.operation(operation.id)
 
 
@@ -114,7 +124,7 @@ def _seen(row: Wanted, reason: str) -> Seen:
 
 @dataclass
 class TopicTarget:
-    """One statement a topic, which stays until it is removed; it cannot say whose it is."""
+    """A target that knows deployments by their output topic only, as Flink on Confluent Cloud does."""
 
     running: dict[str, Deployment] = field(default_factory=dict)
     slow: set[str] = field(default_factory=set)

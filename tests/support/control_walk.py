@@ -11,16 +11,16 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.support.control_plane import Room, document
+from tests.support.control_model import FaultInjector, FilterModel, KilledError
+from tests.support.control_plane import ControlPlaneHarness, filter_document
 
-from headgate.control.faults import ControlFaults, Point
+from headgate.control.faults import Point
 from headgate.control.identity.model import Identity
 from headgate.errors import HeadgateError
 from headgate.store.audit import breaks
@@ -115,128 +115,57 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
 }
 
 
-class KilledError(BaseException):
-    """The process is gone: nothing may catch this."""
+class ControlPlaneWalk(RuleBasedStateMachine):
+    """Random people try random operations at random times; each that succeeds is held against the model."""
 
-
-class Killer(ControlFaults):
-    """Strikes once at the given point, by ending everything up to the test."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at_point: Point | None = None
-
-    def at(self, point: Point) -> None:
-        if point is self.at_point:
-            self.at_point = None
-            raise KilledError(point)
-
-
-@dataclass
-class Known:
-    """What the judge knows of one filter.
-
-    `writers` wrote since the last approval, `wrote` has everybody who ever wrote a content, and
-    `authors` who wrote a version. `lived` has the versions that were live, `left` those of them that
-    were rolled back from. `git` is the file at the branch's tip, with who wrote on it since it was
-    as the store has it.
-    """
-
-    writers: set[str] = field(default_factory=set)
-    wrote: dict[str, set[str]] = field(default_factory=dict)
-    authors: dict[int, set[str]] = field(default_factory=dict)
-    revisions: dict[int, str] = field(default_factory=dict)
-    git: tuple[dict[str, Any], set[str]] | None = None
-    vetted: bool = False
-    revision: str = ""
-    asked_by: str | None = None
-    ran_at: datetime | None = None
-    left: set[int] = field(default_factory=set)
-    approved: dict[str, datetime] = field(default_factory=dict)
-    may_run: set[str] = field(default_factory=set)
-    leaving: set[str] = field(default_factory=set)
-    lived: list[int] = field(default_factory=list)
-    paused: bool = False
-
-    def forget(self) -> None:
-        """The filter is gone: nothing of it runs, and there is no way back to it."""
-        self.lived, self.left, self.asked_by, self.ran_at = [], set(), None, None
-        self.turn_off()
-
-    def go_live(self, version: int) -> None:
-        if self.lived[-1:] != [version]:
-            self.lived.append(version)
-
-    def way_back(self, live: int | None, failed: bool) -> int | None:
-        """Where a rollback has to go that names no version."""
-        ways = [one for one in reversed(self.lived) if one not in self.left]
-        if failed and live in ways:
-            return live
-        now = self.revisions.get(live or 0)
-        return next((one for one in ways if self.revisions[one] != now), None)
-
-    def leave(self, live: int | None, to: int) -> None:
-        """What is rolled back from is no way back, in whatever version had that content till now."""
-        content = self.revisions.get(live or 0)
-        if live is not None and content != self.revisions[to]:
-            self.left |= {n for n, one in self.revisions.items() if n <= live and one == content}
-
-    def turn_off(self) -> None:
-        """What ran may stand there until the reconciler has been by, not longer."""
-        self.leaving |= self.may_run
-        self.may_run = set()
-
-
-class Walk(RuleBasedStateMachine):
-    """Anybody tries anything at any time; only what succeeded counts."""
-
-    made: Path
-    did: ClassVar[Counter[str]] = Counter()
+    database: Path
+    counts: ClassVar[Counter[str]] = Counter()
 
     @initialize()
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.killer = Killer()
-        self.room = Room.copy(
-            type(self).made, Path(self.folder.name) / "ops.db", faults=self.killer
+        self.faults = FaultInjector()
+        self.harness = ControlPlaneHarness.copy(
+            type(self).database, Path(self.folder.name) / "ops.db", faults=self.faults
         )
-        self.known = {id: Known() for id in IDS}
-        self.unnamed, self.failed = False, False
+        self.models = {id: FilterModel() for id in IDS}
+        self.rollback_names_no_version, self.rollback_after_failure = False, False
 
     def teardown(self) -> None:
-        if not hasattr(self, "room"):
+        if not hasattr(self, "harness"):
             return
-        self.killer.at_point = None
-        self.next_process()
-        self.room.settle(steps=8)
-        control = self.room.store.control
+        self.faults.at_point = None
+        self.restart()
+        self.harness.settle(steps=8)
+        control = self.harness.store.control
         entries, head = control.audit_chain()
         running = control.operations(states=(OperationState.RUNNING,))
         stuck = [one.id for one in control.filters() if one.status == "deploying"]
-        self.room.store.close()
+        self.harness.store.close()
         self.folder.cleanup()
         assert breaks(entries, head) == ()
         assert (running, stuck) == ((), []), "something never ends"
 
     @property
     def now(self) -> datetime:
-        return self.room.clock()
+        return self.harness.clock()
 
-    def tried(self, what: Callable[[], Any]) -> Any:
-        """What came of it; None when it was refused, or the process was killed before it was done."""
-        self.did["tried"] += 1
+    def attempt(self, what: Callable[[], Any]) -> Any:
+        """The result of an operation; None when it was refused or the process was killed within it."""
+        self.counts["tried"] += 1
         try:
             return what()
         except HeadgateError as error:
-            self.did[type(error).__name__] += 1
+            self.counts[type(error).__name__] += 1
             return None
         except KilledError:
-            self.did["killed"] += 1
-            self.next_process()
+            self.counts["killed"] += 1
+            self.restart()
             return None
 
-    def next_process(self) -> None:
-        self.room = self.room.again(self.killer)
+    def restart(self) -> None:
+        """Continue with the next process over the same database."""
+        self.harness = self.harness.restart(self.faults)
 
     # One rule, so that the weights below hold: every walk does a bit of everything.
     @rule(data=st.data(), action=st.sampled_from([n for n, w in WEIGHTS.items() for _ in range(w)]))
@@ -247,7 +176,7 @@ class Walk(RuleBasedStateMachine):
     # What people do
 
     def write(self, by: Identity, id: str, value: str, on: bool, as_it_runs: bool = True) -> None:
-        text = document(id, value, enabled=on)
+        text = filter_document(id, value, enabled=on)
         running = self.running(id)
         if not on and as_it_runs and running is not None:
             text = {**running, "enabled": False}
@@ -255,67 +184,70 @@ class Walk(RuleBasedStateMachine):
 
     def submit(self, by: Identity, id: str, text: dict[str, Any], wrote: set[str]) -> None:
         """Create or update; `wrote` are all who had a hand in the text."""
-        service, known = self.room.service, self.known[id]
-        before, running = self.room.store.control.filter(id), self.running(id)
+        service, model = self.harness.service, self.models[id]
+        before, running = self.harness.store.control.filter(id), self.running(id)
         also = frozenset(wrote - {by.name})
         if before is None or before.status == "deleted":
-            record = self.tried(lambda: service.create(by, text, also))
+            record = self.attempt(lambda: service.create(by, text, also))
         else:
-            record = self.tried(lambda: service.update(by, id, text, None, also))
+            record = self.attempt(lambda: service.update(by, id, text, None, also))
         if record is None or (before and record.version == before.version):
             return
-        self.did["written"] += 1
+        self.counts["written"] += 1
         # Who wrote before the last approval is no author of what is written after it.
-        if known.vetted or before is None or before.status == "deleted":
-            known.writers = set()
-        known.writers |= wrote | {by.name}
-        known.vetted = False
-        known.revision, known.approved = record.revision, {}
-        known.authors[record.version] = set(known.writers)
-        known.revisions[record.version] = record.revision
-        known.wrote.setdefault(record.revision, set()).update(known.writers)
+        if model.is_approved or before is None or before.status == "deleted":
+            model.writers = set()
+        model.writers |= wrote | {by.name}
+        model.is_approved = False
+        model.revision, model.approved_at = record.revision, {}
+        model.authors_by_version[record.version] = set(model.writers)
+        model.revision_by_version[record.version] = record.revision
+        model.writers_by_revision.setdefault(record.revision, set()).update(model.writers)
         if not text["enabled"]:
             if running is not None:
-                self.did["turned off"] += 1
+                self.counts["turned off"] += 1
                 assert by.roles & {"deployer", "operator", "admin"}, f"{by} stopped what ran"
                 assert {**running, "enabled": False} == dict(record.document), "and changed it"
-            known.turn_off()
-            known.asked_by = None
+            model.turn_off()
+            model.deletion_requested_by = None
 
     def running(self, id: str) -> dict[str, Any] | None:
         """The document that shall run now."""
-        record = self.room.store.control.filter(id)
+        record = self.harness.store.control.filter(id)
         if record is None or record.wanted_version is None:
             return None
-        version = self.room.store.control.version(id, record.wanted_version)
+        version = self.harness.store.control.version(id, record.wanted_version)
         return dict(version.document) if version else None
 
     def approve(self, by: Identity, id: str, stale: bool) -> None:
-        record = self.room.store.control.filter(id)
+        record = self.harness.store.control.filter(id)
         if record is None:
             return
         revision = (record.deployed_revision or "") if stale else record.revision
-        self.killed_or_done(lambda: self.room.service.approve(by, id, revision), id)
+        self.attempt_and_judge(lambda: self.harness.service.approve(by, id, revision), id)
 
     def reject(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.reject(by, id, "no"), id)
+        self.attempt_and_judge(lambda: self.harness.service.reject(by, id, "no"), id)
 
     def deploy(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.deploy(by, id), id)
+        self.attempt_and_judge(lambda: self.harness.service.deploy(by, id), id)
 
     def rollback(self, by: Identity, id: str, to: int | None) -> None:
-        record = self.room.store.control.filter(id)
-        self.unnamed, self.failed = to is None, bool(record and record.status == "failed")
-        self.killed_or_done(lambda: self.room.service.rollback(by, id, to), id)
+        record = self.harness.store.control.filter(id)
+        self.rollback_names_no_version, self.rollback_after_failure = (
+            to is None,
+            bool(record and record.status == "failed"),
+        )
+        self.attempt_and_judge(lambda: self.harness.service.rollback(by, id, to), id)
 
     def pause(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.pause(by, id), id)
+        self.attempt_and_judge(lambda: self.harness.service.pause(by, id), id)
 
     def resume(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.resume(by, id), id)
+        self.attempt_and_judge(lambda: self.harness.service.resume(by, id), id)
 
     def delete(self, by: Identity, id: str) -> None:
-        self.killed_or_done(lambda: self.room.service.delete(by, id), id)
+        self.attempt_and_judge(lambda: self.harness.service.delete(by, id), id)
 
     # Ways that chance would hardly find, each of which led around the second person once
 
@@ -359,7 +291,7 @@ class Walk(RuleBasedStateMachine):
         self.reconcile()
         self.route("")
         self.reconcile()
-        self.room.clock.advance(hours * 3600)
+        self.harness.clock.advance(hours * 3600)
         self.delete(by, id)
 
     def roll_back_again(self, by: Identity, id: str, times: int) -> None:
@@ -372,19 +304,22 @@ class Walk(RuleBasedStateMachine):
 
     def commit(self, id: str, value: str, author: str, on: bool) -> None:
         """Somebody changes the filter's file in git, which nobody here has seen yet."""
-        known = self.known[id]
-        record = self.room.store.control.filter(id)
-        accepted = record and self.room.store.control.version(id, record.accepted_version or 0)
-        text = document(id, value, enabled=on)
-        same = known.git is None or (accepted and dict(accepted.document) == known.git[0])
-        known.git = (text, {author} | (set() if same or known.git is None else known.git[1]))
+        model = self.models[id]
+        record = self.harness.store.control.filter(id)
+        accepted = record and self.harness.store.control.version(id, record.accepted_version or 0)
+        text = filter_document(id, value, enabled=on)
+        same = model.git_file is None or (accepted and dict(accepted.document) == model.git_file[0])
+        model.git_file = (
+            text,
+            {author} | (set() if same or model.git_file is None else model.git_file[1]),
+        )
 
     def mend_store(self, by: Identity, id: str) -> None:
         """What stands in git is submitted, with everybody who wrote it there as its author."""
-        known = self.known[id]
-        if known.git is not None:
-            text, wrote = known.git
-            self.did["mended"] += 1
+        model = self.models[id]
+        if model.git_file is not None:
+            text, wrote = model.git_file
+            self.counts["mended"] += 1
             self.submit(by, id, text, wrote)
 
     def do_as_intended(self, id: str, value: str, author: str, last: int) -> None:
@@ -402,8 +337,8 @@ class Walk(RuleBasedStateMachine):
 
     def somebody_else(self, id: str) -> Identity:
         """An admin who had no hand in the newest version, if there is one."""
-        known = self.known[id]
-        wrote = known.writers | known.wrote.get(known.revision, set())
+        model = self.models[id]
+        wrote = model.writers | model.writers_by_revision.get(model.revision, set())
         free = [name for name in NAMES if name not in wrote]
         return Identity(free[0] if free else NAMES[-1], frozenset({"admin"}))
 
@@ -416,125 +351,127 @@ class Walk(RuleBasedStateMachine):
     # What happens by itself
 
     def time_passes(self, seconds: int) -> None:
-        self.room.clock.advance(seconds)
+        self.harness.clock.advance(seconds)
 
     def days_pass(self) -> None:
-        self.room.clock.advance(HOURS * 3600)
+        self.harness.clock.advance(HOURS * 3600)
 
     def reconcile(self) -> None:
-        if self.tried(self.room.reconciler.step):
-            for known in self.known.values():
-                known.leaving = set()
-        self.look()
+        if self.attempt(self.harness.reconciler.step):
+            for model in self.models.values():
+                model.stopping_revisions = set()
+        self.observe()
 
-    def look(self) -> None:
-        """What is live by now, and what is gone."""
-        for id, known in self.known.items():
-            record = self.room.store.control.filter(id)
+    def observe(self) -> None:
+        """Note in the models which versions are live and which filters are deleted."""
+        for id, model in self.models.items():
+            record = self.harness.store.control.filter(id)
             if record is None:
                 continue
             if record.status == "deleted":
-                known.forget()
+                model.forget()
             if record.runs:
-                known.ran_at = self.now
+                model.last_ran_at = self.now
             if record.deployed_version is not None:
-                known.go_live(record.deployed_version)
+                model.note_live(record.deployed_version)
 
     def route(self, refuse: str) -> None:
-        wanted = self.room.store.routing.wanted()
+        wanted = self.harness.store.routing.wanted()
         bad = {row.revision: "no" for row in wanted if f'"value":"{refuse}"' in row.content}
-        self.room.router(bad)
+        self.harness.run_router_batch(bad)
 
     def be_killed_at(self, point: Point) -> None:
-        self.killer.at_point = point
+        self.faults.at_point = point
 
     def be_killed(self) -> None:
-        self.next_process()
+        self.restart()
 
     # The judge
 
-    def killed_or_done(self, what: Callable[[], Any], id: str) -> None:
-        """The store says what was done, whether the caller got an answer or was killed over it."""
-        before = len(self.room.store.control.audit_of(id))
-        self.tried(what)
-        for entry in self.room.store.control.audit_of(id)[before:]:
+    def attempt_and_judge(self, what: Callable[[], Any], id: str) -> None:
+        """Attempt an operation, and judge it by the audit entries it left: a killed one may have been done."""
+        before = len(self.harness.store.control.audit_of(id))
+        self.attempt(what)
+        for entry in self.harness.store.control.audit_of(id)[before:]:
             self.judge(id, entry.actor, entry.action, entry.detail)
 
     def judge(self, id: str, actor: str, action: str, detail: Any) -> None:
-        self.did[action] += 1
-        known = self.known[id]
+        self.counts[action] += 1
+        model = self.models[id]
         number = detail.get("version") or 0
-        revision = known.revisions.get(number, "")
+        revision = model.revision_by_version.get(number, "")
         if action == "approve":
-            assert actor not in known.wrote[revision], f"{actor} approved what they wrote"
-            known.approved[revision] = self.now
+            assert actor not in model.writers_by_revision[revision], (
+                f"{actor} approved what they wrote"
+            )
+            model.approved_at[revision] = self.now
             if detail.get("resume"):
-                known.vetted |= revision == known.revision
+                model.is_approved |= revision == model.revision
             else:
-                assert actor not in known.writers, f"{actor} approved what they wrote on"
-                assert revision == known.revision
-                known.vetted = True
+                assert actor not in model.writers, f"{actor} approved what they wrote on"
+                assert revision == model.revision
+                model.is_approved = True
         elif action in ("deploy", "resume"):
-            given = known.approved.get(revision)
+            given = model.approved_at.get(revision)
             assert given is not None, f"{action} of {revision[:6]} without a second person"
             assert self.now - given < timedelta(hours=HOURS), f"{action} after the approval's time"
-            known.may_run.add(revision)
-            known.paused = False
+            model.allowed_revisions.add(revision)
+            model.paused = False
         elif action == "reject":
-            known.approved, known.vetted = {}, False
+            model.approved_at, model.is_approved = {}, False
         elif action == "pause":
-            known.approved, known.paused = {}, True
+            model.approved_at, model.paused = {}, True
         elif action == "ask_deletion":
-            known.asked_by = actor
+            model.deletion_requested_by = actor
         elif action == "reject_deletion":
-            known.asked_by = None
+            model.deletion_requested_by = None
         elif action == "approve_deletion":
-            assert known.asked_by not in (None, actor), f"{actor} alone deleted it"
-            known.asked_by = None
-            known.turn_off()
+            assert model.deletion_requested_by not in (None, actor), f"{actor} alone deleted it"
+            model.deletion_requested_by = None
+            model.turn_off()
         elif action == "delete":
-            lately = known.ran_at and self.now - known.ran_at < timedelta(hours=HOURS)
+            lately = model.last_ran_at and self.now - model.last_ran_at < timedelta(hours=HOURS)
             assert not lately, f"{actor} alone deleted what ran"
-            known.forget()
+            model.forget()
         elif action == "rollback":
             self.judge_rollback(id, number, detail["to"])
 
     def judge_rollback(self, id: str, number: int, to: int) -> None:
-        known = self.known[id]
-        record = self.room.store.control.filter(id)
+        model = self.models[id]
+        record = self.harness.store.control.filter(id)
         assert record is not None
-        assert known.may_run, "a rollback turned a filter on"
-        assert to in known.lived, "a rollback to something that was never live"
-        assert to not in known.left, "a rollback to what was rolled back from"
-        if self.unnamed:
-            expected = known.way_back(record.deployed_version, self.failed)
+        assert model.allowed_revisions, "a rollback turned a filter on"
+        assert to in model.live_versions, "a rollback to something that was never live"
+        assert to not in model.rolled_back_versions, "a rollback to what was rolled back from"
+        if self.rollback_names_no_version:
+            expected = model.rollback_target(record.deployed_version, self.rollback_after_failure)
             assert to == expected, f"a rollback to version {to}, not to {expected}"
-        known.leave(record.deployed_version, to)
-        known.revisions[number] = known.revisions[to]
-        known.authors[number] = set(known.authors[to])
-        revision = known.revisions[to]
-        known.may_run.add(revision)
-        known.revision, known.approved = revision, {}
-        known.writers, known.vetted = set(known.authors[to]), False
+        model.note_rollback(record.deployed_version, to)
+        model.revision_by_version[number] = model.revision_by_version[to]
+        model.authors_by_version[number] = set(model.authors_by_version[to])
+        revision = model.revision_by_version[to]
+        model.allowed_revisions.add(revision)
+        model.revision, model.approved_at = revision, {}
+        model.writers, model.is_approved = set(model.authors_by_version[to]), False
 
     @invariant()
     def nothing_runs_without_a_second_person(self) -> None:
-        if not hasattr(self, "room"):
+        if not hasattr(self, "harness"):
             return
-        for row in self.room.store.routing.wanted():
-            self.did["looked at something that runs"] += 1
-            known = self.known[row.filter]
-            assert row.revision in known.may_run | known.leaving
+        for row in self.harness.store.routing.wanted():
+            self.counts["looked at something that runs"] += 1
+            model = self.models[row.filter]
+            assert row.revision in model.allowed_revisions | model.stopping_revisions
 
     @invariant()
     def what_is_paused_stays_paused(self) -> None:
-        if not hasattr(self, "room"):
+        if not hasattr(self, "harness"):
             return
-        for id, known in self.known.items():
-            record = self.room.store.control.filter(id)
-            if record and record.runs and known.paused and record.status != "deploying":
+        for id, model in self.models.items():
+            record = self.harness.store.control.filter(id)
+            if record and record.runs and model.paused and record.status != "deploying":
                 assert record.paused or self._deployed_since(id)
 
     def _deployed_since(self, id: str) -> bool:
-        newest = self.room.store.control.operations(id)
+        newest = self.harness.store.control.operations(id)
         return any(one.kind is OperationKind.DEPLOY for one in newest[:1])

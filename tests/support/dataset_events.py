@@ -1,4 +1,4 @@
-"""Records for the test dataset: sound ones, made from a seed."""
+"""Valid records of the test dataset, generated from a seed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ NAMES = (
     "a/b</c>",
 )
 START = datetime(2024, 1, 1, 10)
+DAYS = 4  # silver writes a file for each day that a commit touches
 
 
-def event(rng: Random, number: int, days: int = 20) -> dict[str, Any]:
+def event(rng: Random, number: int, days: int = DAYS) -> dict[str, Any]:
     """An event whose fields are all of their declared types; any but the key may be null."""
     at = START + timedelta(seconds=rng.randrange(86_400 * days))
     fields: dict[str, Any] = {
@@ -42,10 +43,11 @@ def event(rng: Random, number: int, days: int = 20) -> dict[str, Any]:
 
 
 def compact(fields: dict[str, Any]) -> bytes:
-    """As our own generator writes it."""
+    """The event as compact JSON, as our generator writes it."""
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def events(seed: int, count: int, first: int = 0, days: int = 20) -> list[bytes]:
+def events(seed: int, count: int, first: int = 0, days: int = DAYS) -> list[bytes]:
+    """So many encoded events, numbered from `first`."""
     rng = Random(seed)
     return [compact(event(rng, number, days)) for number in range(first, first + count)]

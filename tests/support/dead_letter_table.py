@@ -32,8 +32,8 @@ SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Refused:
-    """One row of the table."""
+class DeadLetterRow:
+    """One row of the dead-letter table."""
 
     job: str
     reason_code: str
@@ -63,6 +63,7 @@ class Refused:
 
 
 def environ_at(project: Path, bootstrap: str = "127.0.0.1:9") -> dict[str, str]:
+    """Environment variables of a project with a local warehouse and a JDBC catalog."""
     return {
         "HEADGATE_HOME": str(project / "home"),
         "BROKER": "kafka",
@@ -76,11 +77,12 @@ def environ_at(project: Path, bootstrap: str = "127.0.0.1:9") -> dict[str, str]:
 
 
 def settings_at(project: Path, bootstrap: str = "127.0.0.1:9") -> Settings:
+    """The settings of such a project."""
     return load_settings(project, environ_at(project, bootstrap))
 
 
-def write_letters(settings: Settings, letters: Sequence[Refused]) -> None:
-    """Append rows, making the table first."""
+def write_dead_letters(settings: Settings, letters: Sequence[DeadLetterRow]) -> None:
+    """Append rows to the dead-letter table, creating it first."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     file = (settings.catalog_uri or "").removeprefix("jdbc:sqlite:")

@@ -79,44 +79,44 @@ ODD_YAML = (
 _HOLE = "\ue000"
 
 
-def leaves(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The places of all values that have nothing inside, and of everything around them."""
+def list_paths(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths of the document itself and of every value in it."""
     yield steps
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from leaves(inner, (*steps, name))
+            yield from list_paths(inner, (*steps, name))
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from leaves(inner, (*steps, number))
+            yield from list_paths(inner, (*steps, number))
 
 
-def mutated(document: Any, odd: tuple[str, ...] = ODD_JSON) -> Iterator[tuple[str, str]]:
-    """Every place with every odd value in its stead, and once without it: what was done, the text."""
-    for steps in leaves(document):
+def mutate_document(document: Any, odd: tuple[str, ...] = ODD_JSON) -> Iterator[tuple[str, str]]:
+    """Each path with each odd value in its place, and once without it: a description and the JSON or YAML text."""
+    for steps in list_paths(document):
         where = "/".join(map(str, steps))
-        text = json.dumps(replaced(document, steps, _HOLE))
+        text = json.dumps(replace_at(document, steps, _HOLE))
         hole = json.dumps(_HOLE)
         for value in odd:
             yield f"{where} = {value[:60]}", text.replace(hole, value)
         if steps:
-            yield f"{where} left out", json.dumps(without(document, steps))
+            yield f"{where} left out", json.dumps(remove_at(document, steps))
 
 
-def replaced(value: Any, steps: tuple[str | int, ...], new: Any) -> Any:
-    """A copy with another value at this place."""
+def replace_at(value: Any, steps: tuple[str | int, ...], new: Any) -> Any:
+    """A copy with another value at this path."""
     if not steps:
         return new
     first, rest = steps[0], steps[1:]
     copy = value.copy()
-    copy[first] = replaced(value[first], rest, new) if rest else new
+    copy[first] = replace_at(value[first], rest, new) if rest else new
     return copy
 
 
-def without(value: Any, steps: tuple[str | int, ...]) -> Any:
-    """A copy in which this place is missing."""
+def remove_at(value: Any, steps: tuple[str | int, ...]) -> Any:
+    """A copy without the value at this path."""
     copy = value.copy()
     if len(steps) == 1:
         del copy[steps[0]]
     else:
-        copy[steps[0]] = without(value[steps[0]], steps[1:])
+        copy[steps[0]] = remove_at(value[steps[0]], steps[1:])
     return copy

@@ -1,4 +1,4 @@
-"""Rows of the twin as a Spark view, and what many expressions give on it in one query."""
+"""Rows as a Spark view, and expressions evaluated on them by Spark and by the reference evaluator."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _SHOWN = {
 }
 
 
-def seeded(quick: int | None = None) -> Random:
-    """By the variable EXPR_SEED, else by the one given, else by chance; it is printed."""
+def seeded_random(quick: int | None = None) -> Random:
+    """A generator seeded by EXPR_SEED, else by `quick`, else at random; the seed is printed."""
     seed = int(os.environ.get("EXPR_SEED") or quick or Random().randrange(1 << 32))
     print(f"repeat with EXPR_SEED={seed}")
     return Random(seed)
 
 
 @contextmanager
-def shown_rows(spark: SparkSession, rows: Sequence[Row]) -> Iterator[SparkSession]:
-    """The view VIEW with these rows, and the batch's time beside it."""
+def create_rows_view(spark: SparkSession, rows: Sequence[Row]) -> Iterator[SparkSession]:
+    """Create the view VIEW over these rows and the variable batch_time; drop both at the end."""
     lines = [
         ", ".join([str(at), *(spark_value(row[name], kind) for name, kind in COLUMNS.items())])
         for at, row in enumerate(rows)
@@ -62,8 +62,8 @@ def shown_rows(spark: SparkSession, rows: Sequence[Row]) -> Iterator[SparkSessio
         spark.sql("DROP TEMPORARY VARIABLE batch_time")
 
 
-def spark_answers(spark: SparkSession, expressions: Sequence[Expr]) -> list[tuple[Any, ...]]:
-    """One tuple per row, with one value per expression, from one query."""
+def evaluate_on_spark(spark: SparkSession, expressions: Sequence[Expr]) -> list[tuple[Any, ...]]:
+    """One tuple per row with one value per expression, from a single query."""
     columns = ",\n".join(
         _SHOWN.get(item.type.name, "{}").format(to_spark(item)) + f" AS c{at}"
         for at, item in enumerate(expressions)
@@ -72,13 +72,13 @@ def spark_answers(spark: SparkSession, expressions: Sequence[Expr]) -> list[tupl
     return [tuple(row)[1:] for row in sorted(found, key=lambda row: row[0])]
 
 
-def twin_answer(expression: Expr, row: Row) -> Value:
-    """What the twin says, written as `spark_answers` has it."""
+def evaluate_by_reference(expression: Expr, row: Row) -> Value:
+    """The value by the reference evaluator, in the form that `evaluate_on_spark` returns."""
     return _shown(evaluate(expression, row, BATCH_TIME), expression.type)
 
 
-def same_key(value: Any) -> object:
-    """Equal for equal values alone: 1 is not TRUE, and zero has a sign."""
+def comparison_key(value: Any) -> object:
+    """A key that is equal for identical values only: 1 is not TRUE, and zero has a sign."""
     return type(value), repr(value) if isinstance(value, float) else value
 
 

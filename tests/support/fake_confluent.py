@@ -27,8 +27,8 @@ def _nothing_fails(_sql: str) -> str:
 
 
 @dataclass
-class Kept:
-    """A statement, and how many looks at it are left before it moves on."""
+class FakeStatement:
+    """A statement, and how many requests for it are left before its phase changes."""
 
     body: dict[str, Any]
     phase: str = "PENDING"
@@ -38,9 +38,9 @@ class Kept:
 
 @dataclass
 class FakeConfluent:
-    """What the fake holds, and how it is told to misbehave."""
+    """The statements that the fake holds, and how it misbehaves."""
 
-    statements: dict[str, Kept] = field(default_factory=dict)
+    statements: dict[str, FakeStatement] = field(default_factory=dict)
     tables: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
     # The next answers, before anything is looked at: a status, or "lost" for taken but not answered.
@@ -60,31 +60,31 @@ class FakeConfluent:
         self.calls.append((method, path))
         expected = "Basic " + base64.b64encode(f"{KEY}:{SECRET}".encode()).decode()
         if auth != expected:
-            return 401, errors("invalid API key")
+            return 401, error_body("invalid API key")
         if path == BASE and method == "POST":
             return self.create(body)
         name = path.removeprefix(f"{BASE}/")
         if not path.startswith(f"{BASE}/") or "/" in name:
-            return 404, errors(f"no such path: {path}")
+            return 404, error_body(f"no such path: {path}")
         kept = self.statements.get(name)
         if kept is None:
-            return 404, errors(f"no statement {name}")
+            return 404, error_body(f"no statement {name}")
         return self.known(method, name, kept, body)
 
     def create(self, body: dict[str, Any]) -> tuple[int, Any]:
         name, spec = body["name"], body["spec"]
         if NAME.fullmatch(name) is None or len(name) > 100:
-            return 400, errors(f"invalid statement name {name}")
+            return 400, error_body(f"invalid statement name {name}")
         if body["organization_id"] != ORGANIZATION or body["environment_id"] != ENVIRONMENT:
-            return 400, errors("the body names another place than the path")
+            return 400, error_body("the body names another place than the path")
         if not spec["compute_pool_id"] or not spec["properties"]["sql.current-database"]:
-            return 400, errors("compute pool and database are needed")
+            return 400, error_body("compute pool and database are needed")
         if name in self.statements:
-            return 409, errors(f"the statement {name} exists")
-        self.statements[name] = Kept({**body, "spec": dict(spec)}, looks=self.slow_phases)
+            return 409, error_body(f"the statement {name} exists")
+        self.statements[name] = FakeStatement({**body, "spec": dict(spec)}, looks=self.slow_phases)
         return 201, self.shown(self.statements[name])
 
-    def known(self, method: str, name: str, kept: Kept, body: Any) -> tuple[int, Any]:
+    def known(self, method: str, name: str, kept: FakeStatement, body: Any) -> tuple[int, Any]:
         if method == "DELETE":
             kept.phase, kept.looks = "DELETING", self.slow_phases
             return 202, {}
@@ -95,10 +95,10 @@ class FakeConfluent:
             return 200, self.shown(kept)
         self.move(name, kept)
         if name not in self.statements:
-            return 404, errors(f"no statement {name}")
+            return 404, error_body(f"no statement {name}")
         return 200, self.shown(kept)
 
-    def move(self, name: str, kept: Kept) -> None:
+    def move(self, name: str, kept: FakeStatement) -> None:
         """A statement goes on a step for every few looks at it."""
         kept.looks -= 1
         if kept.looks > 0:
@@ -119,7 +119,7 @@ class FakeConfluent:
         self.tables.add(table[1])
         return "COMPLETED", ""
 
-    def shown(self, kept: Kept) -> dict[str, Any]:
+    def shown(self, kept: FakeStatement) -> dict[str, Any]:
         return {
             "api_version": "sql/v1",
             "kind": "Statement",
@@ -128,7 +128,7 @@ class FakeConfluent:
         }
 
 
-def errors(detail: str) -> dict[str, Any]:
+def error_body(detail: str) -> dict[str, Any]:
     return {"errors": [{"detail": detail}]}
 
 
@@ -146,7 +146,7 @@ def fake_confluent() -> Iterator[FakeConfluent]:
             fault = fake.faults.pop(0) if fake.faults else None
             if isinstance(fault, int):
                 fake.calls.append((self.command, f"fault {fault}"))
-                return self._answer(fault, errors("told to fail"))
+                return self._answer(fault, error_body("told to fail"))
             auth = self.headers.get("Authorization", "")
             status, told = fake.handle(self.command, self.path, body, auth)
             if fault == "lost":

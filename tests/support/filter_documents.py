@@ -40,6 +40,7 @@ CANARY = "CANARY-1HGCM82633A004352"
 
 
 def event_value(n: int, dealer: str, **header: object) -> bytes:
+    """A car-service event as JSON, with a canary in its masked fields."""
     more = {"dealerId": dealer, "vin": CANARY, "amountPaid": 450.25, "carId": f"CAR-{CANARY}"}
     return json.dumps(
         {

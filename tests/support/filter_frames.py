@@ -1,4 +1,4 @@
-"""Records and filters on Spark, beside what the Python twin says of them."""
+"""Records routed and refused by filters on Spark, and by the reference evaluator."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 SOURCE = "value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
 
-def bound(
+def create_router_views(
     spark: SparkSession, records: Sequence[bytes | None], filters: Sequence[CompiledFilter]
 ) -> None:
-    """The views of the router over these records, in the session."""
+    """Create the router's views over these records in the session."""
     script = router_script(filters)
     rows = [(value, 0, at, None) for at, value in enumerate(records)]
     spark.createDataFrame(rows, SOURCE).cache().createOrReplaceTempView("router_source")
@@ -30,13 +30,15 @@ def bound(
 
 
 def routed_by_spark(spark: SparkSession) -> Counter[tuple[object, ...]]:
+    """What the router's SQL sends: offset, filter, topic, key, value."""
     rows = spark.sql("SELECT offset, filter, topic, key, value FROM router_routed").collect()
     return Counter((r[0], r[1], r[2], bytes(r[3]), bytes(r[4])) for r in rows)
 
 
-def routed_by_twin(
+def routed_by_reference(
     records: Sequence[bytes | None], filters: Sequence[CompiledFilter]
 ) -> Counter[tuple[object, ...]]:
+    """The same by the reference evaluator."""
     asked = [(at, made.topic, matcher(made)) for at, made in enumerate(filters)]
     found: Counter[tuple[object, ...]] = Counter()
     for offset, value in enumerate(records):
@@ -48,6 +50,7 @@ def routed_by_twin(
 
 
 def refused_by_spark(spark: SparkSession) -> dict[int, tuple[str, str]]:
+    """Reason code and text of each refused offset, tombstones included."""
     found = {
         r[0]: (r[1], r[2])
         for r in spark.sql("SELECT offset, code, words FROM router_refused").collect()
@@ -56,6 +59,7 @@ def refused_by_spark(spark: SparkSession) -> dict[int, tuple[str, str]]:
     return found | {r[0]: ("tombstone", "the record has no value") for r in gone}
 
 
-def refused_by_twin(records: Sequence[bytes | None]) -> dict[int, tuple[str, str]]:
+def refused_by_reference(records: Sequence[bytes | None]) -> dict[int, tuple[str, str]]:
+    """The same by the reference evaluator."""
     read = [event_of(value) for value in records]
     return {at: (r.code, r.words) for at, r in enumerate(read) if isinstance(r, Refused)}

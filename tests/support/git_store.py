@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 
-def document(name: str, dealer: str = "DEALER-001") -> str:
+def filter_text(name: str, dealer: str = "DEALER-001") -> str:
+    """A filter document as it stands in git."""
     return json.dumps(
         {
             "id": name,
@@ -23,8 +24,8 @@ def document(name: str, dealer: str = "DEALER-001") -> str:
     )
 
 
-def by_hand(folder: Path, clone: Path, name: str, text: str | None) -> None:
-    """Somebody edits the repository with git alone."""
+def commit_by_hand(folder: Path, clone: Path, name: str, text: str | None) -> None:
+    """Write or delete (`None`) a filter's file in a clone, and push it with git alone."""
 
     def git(*words: str) -> None:
         who = ["-c", "user.name=Hand", "-c", "user.email=hand@example.org"]

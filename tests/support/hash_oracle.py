@@ -1,4 +1,4 @@
-"""What a value means under its type, told without any text: rows of equal meaning, equal hashes."""
+"""An independent notion of when two rows must have equal hashes, without the text that is hashed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KINDS = {name: parse_hash_type(kind[0]) for name, kind in ALL.items()}
 _WIDE = Context(prec=200)
 
 
-def meaning(kind: HashType, value: Value) -> Any:
-    """Something that is equal for two values exactly when the contract takes them for the same."""
+def comparable_value(kind: HashType, value: Value) -> Any:
+    """A value that is equal for two inputs exactly when the contract takes them for the same."""
     if value is None:
         return "empty" if kind.nulls_empty else None
     match kind.name:
@@ -43,12 +43,14 @@ def meaning(kind: HashType, value: Value) -> Any:
             part = (at - datetime(1970, 1, 1, tzinfo=UTC)).seconds * 10**6 + at.microsecond
             return (micros + part) // {"s": 10**6, "ms": 1000, "us": 1}[str(kind.unit)]
         case "list":
-            return tuple(meaning(kind.items[0], item) for item in value)
+            return tuple(comparable_value(kind.items[0], item) for item in value)
         case "set":
-            return frozenset(meaning(kind.items[0], item) for item in value)
+            return frozenset(comparable_value(kind.items[0], item) for item in value)
         case "map":
             key, item = kind.items
-            return frozenset((meaning(key, k), meaning(item, v)) for k, v in value.items())
+            return frozenset(
+                (comparable_value(key, k), comparable_value(item, v)) for k, v in value.items()
+            )
         case _:
             return value
 
@@ -62,10 +64,10 @@ def _double(value: float, scale: int | None) -> Any:
     return round(Fraction(product))
 
 
-def pairs(
+def similar_rows(
     seed: int, count: int
 ) -> Iterator[tuple[HashContract, dict[str, Value], dict[str, Value]]]:
-    """Rows of three fields beside rows that differ from them in little, often only in where they end."""
+    """Pairs of rows that differ little, often only in where one field ends and the next begins."""
     draws = random.Random(seed)
     names = tuple(ALL)
     contracts = [

@@ -1,6 +1,6 @@
-"""Reads texts of version 2 back into values: what can be read in one way only stands for one row.
+"""Reads the hashed text of version 2 back into values: a text that reads in only one way stands for one row.
 
-Written from docs/hash_contract.md alone; nothing of the package's own writing is used.
+Written from docs/hash_contract.md alone, without the code that writes such texts.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from headgate.spec.hash_contract_types import HashType
 
 
 @dataclass
-class Reader:
-    """A place in a text that moves on as values are taken from it."""
+class HashTextReader:
+    """A cursor in a hashed text."""
 
     text: bytes
     at: int = 0
 
     def row(self, kinds: list[HashType]) -> list[Any]:
-        """The fields' values; the text must end with the last."""
+        """The values of all fields; the text must end with the last."""
         found = [self.value(kind) for kind in kinds]
         assert self.at == len(self.text), "something is left of the text"
         return found

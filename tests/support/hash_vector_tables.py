@@ -1,4 +1,4 @@
-"""Vectors as tables: one Parquet file for each contract, with the column types that a vector names."""
+"""Hash vectors as Parquet files, one for each contract, with the column types that the vectors name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WIDE = Context(prec=60)
 
 
 @dataclass(frozen=True)
-class Table:
+class VectorTable:
     """The rows of the vectors that share a contract."""
 
     file: Path
@@ -50,18 +50,18 @@ class Table:
         )
 
 
-def write_tables(vectors: list[Vector], folder: Path) -> Iterator[Table]:
+def write_tables(vectors: list[Vector], folder: Path) -> Iterator[VectorTable]:
     """One file for each contract."""
     groups: dict[str, list[Vector]] = defaultdict(list)
     for vector in vectors:
         groups[f"{vector.types} {vector.spark}"].append(vector)
     for at, found in enumerate(groups.values()):
-        table = Table(folder / f"{at}.parquet", found[0].types, dict(found[0].spark or {}))
+        table = VectorTable(folder / f"{at}.parquet", found[0].types, dict(found[0].spark or {}))
         _write(table, found)
         yield table
 
 
-def _write(table: Table, vectors: list[Vector]) -> None:
+def _write(table: VectorTable, vectors: list[Vector]) -> None:
     contract = contract_of("vectors", table.types)
     rows = [read_row(contract, vector.row) for vector in vectors]
     columns: dict[str, Any] = {"_id": pa.array([vector.id for vector in vectors])}

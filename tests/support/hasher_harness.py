@@ -1,4 +1,4 @@
-"""A table in Cassandra, its topics, and hashers of it: what the tests of the hasher share."""
+"""A Cassandra table, its Kafka topics, and hashers that run in this process or in their own."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ _numbers = itertools.count()
 
 
 @dataclass
-class Heard:
-    """A watcher that remembers."""
+class RecordedProgress:
+    """A progress watcher that records how many records were handled and every message."""
 
     advanced: int = 0
 
     def __post_init__(self) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def advance(self, records: int) -> None:
         self.advanced += records
 
     def say(self, words: str) -> None:
-        self.said.append(words)
+        self.messages.append(words)
 
 
-class Lab:
-    """One table, its topics, and what the test put there."""
+class HasherHarness:
+    """One Cassandra table with its event, cloud and dead-letter topics, all new."""
 
     def __init__(self, broker: Any, cassandra: Cassandra, folder: Path, options: str = ""):
         self.broker, self.cassandra, self.folder = broker, cassandra, folder
@@ -69,22 +69,25 @@ class Lab:
         )
         cassandra.session.execute(f"CREATE TABLE {self.table} ({COLUMNS}) {options}")
         self.topic = broker.new_topic(3, f"t1-{number}")
-        self.cloud, self.letters = f"t2-{self.topic}", f"dlq-{self.topic}"
-        broker.topics.create([TopicSpec(self.cloud, 6, 1), TopicSpec(self.letters, 3, 1)])
+        self.cloud_topic, self.dead_letter_topic = f"t2-{self.topic}", f"dlq-{self.topic}"
+        broker.topics.create(
+            [TopicSpec(self.cloud_topic, 6, 1), TopicSpec(self.dead_letter_topic, 3, 1)]
+        )
 
     @property
     def table(self) -> str:
         return f"{self.keyspace}.{self.name}"
 
     def plan(self, **given: Any) -> HasherPlan:
+        """The plan of a hasher of this table; `given` are its command-line options."""
         chosen = Given(**{"once": True, **given})
         return HasherPlan(
             table="business",
             given=chosen,
             bootstrap=self.broker.bootstrap,
             topic=chosen.topic or self.topic,
-            cloud_topic=self.cloud,
-            letters_topic=self.letters,
+            cloud_topic=self.cloud_topic,
+            letters_topic=self.dead_letter_topic,
             cassandra_table=self.table,
             key=("pk",),
             version="last_updated",
@@ -104,12 +107,18 @@ class Lab:
         )
 
     def run(
-        self, plan: HasherPlan | None = None, heard: Heard | None = None, agent: str | None = None
+        self,
+        plan: HasherPlan | None = None,
+        progress: RecordedProgress | None = None,
+        agent: str | None = None,
     ) -> Hashed:
-        return run_hasher(plan or self.plan(), self.cassandra.place, heard or Heard(), agent)
+        """Run a hasher in this process until its plan ends."""
+        return run_hasher(
+            plan or self.plan(), self.cassandra.place, progress or RecordedProgress(), agent
+        )
 
     def write(self, rows: Iterable[Mapping[str, object]]) -> None:
-        """Rows into Cassandra."""
+        """Insert rows into Cassandra; what a row leaves out is as `row_of` has it."""
         found = [{**row_of(str(row["pk"])), **row} for row in rows]
         names = list(found[0])
         marks = ", ".join("?" for _ in names)
@@ -117,7 +126,7 @@ class Lab:
         self.cassandra.write_many(cql, [tuple(row[name] for name in names) for row in found])
 
     def send(self, values: Iterable[tuple[str | None, object]], topic: str = "") -> None:
-        """Records: key, and a value that is JSON unless it is bytes or None."""
+        """Produce records: a key, and a value that is JSON unless it is bytes or None."""
         producer: Any = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
         for key, value in values:
             body = value if value is None or isinstance(value, bytes) else json.dumps(value)
@@ -126,34 +135,35 @@ class Lab:
         assert producer.flush(120) == 0
 
     def readings(self) -> list[dict[str, Any]]:
-        """What Topic-2 holds, in the order of each partition; a tombstone has only its key."""
+        """Messages of the cloud topic by partition and offset; of a tombstone only the key."""
         return [
             {"pk": r.key.decode()} if r.value is None else json.loads(r.value)
-            for r in self.records(self.cloud)
+            for r in self.records(self.cloud_topic)
         ]
 
-    def records(self, topic: str) -> list[Got]:
+    def records(self, topic: str) -> list[ConsumedRecord]:
+        """All records of a topic by partition and offset."""
         state = self.broker.topics.found(topic)
         consumer: Any = Consumer(
             {"bootstrap.servers": self.broker.bootstrap, "group.id": "t", "log_level": 0}
         )
         consumer.assign([TopicPartition(topic, p, state.begin[p]) for p in state.begin])
-        found: list[Got] = []
+        found: list[ConsumedRecord] = []
         limit = time.monotonic() + 120
         while len(found) < state.span and time.monotonic() < limit:
             for m in consumer.consume(500, 0.1):
                 assert m.error() is None
                 headers = {k: v.decode() for k, v in m.headers() or ()}
                 place = (m.partition(), m.offset(), m.timestamp()[1])
-                found.append(Got(m.key(), m.value(), headers, *place))
+                found.append(ConsumedRecord(m.key(), m.value(), headers, *place))
         consumer.close()
         assert len(found) >= state.span, f"{len(found)} of {state.span} records of {topic} came"
         return sorted(found, key=lambda got: (got.partition, got.offset))
 
 
 @dataclass(frozen=True)
-class Got:
-    """A record that was found on a topic."""
+class ConsumedRecord:
+    """A record read from a topic."""
 
     key: bytes
     value: bytes | None
@@ -164,7 +174,7 @@ class Got:
 
 
 def row_of(key: str) -> dict[str, object]:
-    """A row of the table; another key has other values."""
+    """The values that a row of this key has unless a test changes them."""
     return {
         "pk": key,
         "col1": f"text of {key}",
@@ -176,11 +186,12 @@ def row_of(key: str) -> dict[str, object]:
 
 
 def hash_of(key: str, **changes: object) -> str:
+    """The hash of that row with these changes."""
     return row_hash(CONTRACT, {**row_of(key), **changes})
 
 
 def event(key: str, **changes: object) -> tuple[str, dict[str, object]]:
-    """A record of Topic-1 for a row that is as on-prem has it."""
+    """The record of Topic-1 for the row as on-prem has it."""
     fields: dict[str, object] = {
         "event_id": f"e-{key}",
         "hash_onprem": hash_of(key),
@@ -191,24 +202,24 @@ def event(key: str, **changes: object) -> tuple[str, dict[str, object]]:
     return key, {name: v for name, v in {**fields, **changes}.items() if v is not None}
 
 
-class Started:
-    """A hasher in a process of its own, through the command line."""
+class HasherProcess:
+    """`headgate feed hasher` in a process of its own; its output goes to a log file."""
 
-    def __init__(self, lab: Lab, *options: str, home: Path | None = None) -> None:
-        place: Place = lab.cassandra.place
-        self.log = (home or lab.folder) / f"hasher-{next(_numbers)}.log"
+    def __init__(self, harness: HasherHarness, *options: str, home: Path | None = None) -> None:
+        place: Place = harness.cassandra.place
+        self.log = (home or harness.folder) / f"hasher-{next(_numbers)}.log"
         environ = {
             **os.environ,
-            "BOOTSTRAP_SERVERS": lab.broker.bootstrap,
+            "BOOTSTRAP_SERVERS": harness.broker.bootstrap,
             "CASSANDRA_CONTACT_POINTS": ",".join(place.contact_points),
             "CASSANDRA_PORT": str(place.port),
-            "HEADGATE_HOME": str(lab.folder / "home"),
-            "TOPIC": lab.topic,
+            "HEADGATE_HOME": str(harness.folder / "home"),
+            "TOPIC": harness.topic,
         }
         words = ("feed", "hasher", "business", "--metrics-port", "0", *options)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words],
-            cwd=project_of(lab),
+            cwd=write_project(harness),
             env=environ,
             stdout=self.log.open("wb"),
             stderr=subprocess.STDOUT,
@@ -225,7 +236,7 @@ class Started:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(120)
 
-    def __enter__(self) -> Started:
+    def __enter__(self) -> HasherProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -233,9 +244,9 @@ class Started:
             self.kill()
 
 
-def project_of(lab: Lab) -> Path:
-    """A project whose rule table `business` is this lab's."""
-    folder = lab.folder / "project"
+def write_project(harness: HasherHarness) -> Path:
+    """Write a project whose rule table `business` is the harness's, and return its folder."""
+    folder = harness.folder / "project"
     (folder / "rules").mkdir(parents=True, exist_ok=True)
     (folder / "env").mkdir(exist_ok=True)
     for profile in (ROOT / "env").glob("*.env"):
@@ -244,24 +255,16 @@ def project_of(lab: Lab) -> Path:
     contract = "contracts/business_table.hash.yml"
     (folder / contract).write_bytes((ROOT / contract).read_bytes())
     text = (ROOT / "rules/topic1.yml").read_text()
-    text = text.replace("topic: topic1\n", f"topic: {lab.topic}\n")
-    text = text.replace("topic: topic2\n", f"topic: {lab.cloud}\n")
-    text = text.replace("cloud_keyspace.business_table", lab.table)
+    text = text.replace("topic: topic1\n", f"topic: {harness.topic}\n")
+    text = text.replace("topic: topic2\n", f"topic: {harness.cloud_topic}\n")
+    text = text.replace("cloud_keyspace.business_table", harness.table)
     (folder / "rules" / "topic1.yml").write_text(text)
     (folder / "pyproject.toml").touch()
     return folder
 
 
-def eventually(true: Callable[[], bool], seconds: float = 120.0) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if true():
-            return True
-        time.sleep(0.1)
-    return true()
-
-
-def in_background(work: Callable[[], object]) -> threading.Thread:
+def run_in_background(work: Callable[[], object]) -> threading.Thread:
+    """Call a function in a daemon thread."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread

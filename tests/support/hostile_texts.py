@@ -1,4 +1,4 @@
-"""Texts and names made to be read as something else than what they are."""
+"""Texts and names that a parser could take for syntax: quotes, comments, escapes, placeholders."""
 
 from __future__ import annotations
 

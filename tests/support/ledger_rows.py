@@ -1,4 +1,4 @@
-"""What the tests of the store share: a clock to turn, intents and ledger rows in few words."""
+"""Offset ranges, intents and ledger rows of an orders pipeline."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from tests.support.clock import START
 from headgate.store.model import Intent, LedgerRow, Range
 
 
-def topic(start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1") -> Range:
+def topic_range(start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1") -> Range:
+    """A range of offsets of the topic."""
     return Range("kafka:orders", topic_id, start, end)
 
 
-def table(start: int | None, end: int) -> Range:
+def table_range(start: int | None, end: int) -> Range:
+    """A range of snapshots of bronze."""
     return Range(
         "table:bronze.orders", "u1", {"snapshot": start} if start else {}, {"snapshot": end}
     )
 
 
 def intent(range_: Range, revisions: tuple[str, ...] = ("r1",), run: int = 1) -> Intent:
+    """The intent of a batch over this range."""
     job = "silver-orders" if range_.is_table else "bronze-orders"
     return Intent(None, job, run, range_, revisions, START, 0)
 
 
-def outcome(of: Intent, gaps: int = 0, **outcomes: int) -> LedgerRow:
+def ledger_row(of: Intent, gaps: int = 0, **outcomes: int) -> LedgerRow:
+    """The ledger row that settles an intent with these outcomes."""
     read = sum(outcomes.values())
     return LedgerRow(
         id=None,

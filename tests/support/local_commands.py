@@ -1,4 +1,4 @@
-"""The command line over a Headgate home of its own."""
+"""`headgate local` and other commands, run in processes over a home of their own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from headgate.local.process import any_port
 from headgate.local.state import LocalFiles, Phase, ServiceState
 
 
-class Local:
-    """The command line over a home of its own."""
+class LocalEnvironment:
+    """A Headgate home with an embedded broker on a free port, and commands that run on it."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

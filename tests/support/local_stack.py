@@ -1,4 +1,4 @@
-"""A whole stack under its supervisor that is fed without pause and loses its parts by kill -9."""
+"""A whole stack under its supervisor, fed without pause while its processes are killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from tests.support.dataset_events import events
 from tests.support.hostile_records import REFUSALS
-from tests.support.oracle import Record, bronze_rows, silver_of, typed
+from tests.support.oracle import Record, expected_bronze, expected_silver, typed_value
 from tests.support.pipeline import JVM, ROOT, TYPES, Pipeline, create_topic, environment
 
 from headgate.checks.certificate import broken
@@ -117,8 +117,8 @@ class Feeder(threading.Thread):
 
 
 @dataclass(frozen=True)
-class Struck:
-    """One kill, and after how many seconds every stream had begun and settled a new batch."""
+class Kill:
+    """One kill, and the seconds until every stream had begun and settled a new batch."""
 
     kind: str
     seconds: float
@@ -141,12 +141,12 @@ class Stack:
             **JVM,
         )
         self.files = LocalFiles(self.settings.home)
-        self.struck: list[Struck] = []
+        self.kills: list[Kill] = []
         self._second = folder / "second"
 
     @contextmanager
     def running(self) -> Iterator[Pipeline]:
-        """The stack with its topics and streams, and the pipeline to look at them with."""
+        """Start the stack, its topics and both streams; yield a pipeline to inspect them with."""
         try:
             self.command("local", "up")
             bootstrap = self.service("broker").address
@@ -182,14 +182,14 @@ class Stack:
         return service
 
     def strike(self, kind: str) -> None:
-        """Take away what `kind` says, and wait until every stream works again by itself.
+        """Kill or freeze what `kind` names, and wait until every stream works again by itself.
 
-        The time it took is held against the limit at the end, when the tables have been checked.
+        The recovery time is checked at the end, when the tables have been checked.
         """
         began = STRIKES[kind](self)
-        seconds = self.until_all_work(began)
-        self.struck.append(Struck(kind, seconds))
-        print(f"{len(self.struck)}: {kind}, all streams at work after {seconds:.1f} s", flush=True)
+        seconds = self.wait_until_all_work(began)
+        self.kills.append(Kill(kind, seconds))
+        print(f"{len(self.kills)}: {kind}, all streams at work after {seconds:.1f} s", flush=True)
         if seconds > RECOVERY_SECONDS:
             print(self.supervised_since(began), flush=True)
         assert seconds < LIMIT_SECONDS, self.command("job", "list")
@@ -197,7 +197,7 @@ class Stack:
         assert {(run.number, run.state) for run in runs if run} == {(1, RunState.RUNNING)}
 
     def supervised_since(self, moment: datetime) -> str:
-        """What the supervisor has noted since then: where the time went."""
+        """The supervisor's log since then: it shows where the time went."""
         lines = (self.settings.home / "logs" / "supervisor.log").read_text().splitlines()
         stamped = [line for line in lines if line[:4].isdigit()]
         since = [line for line in stamped if datetime.fromisoformat(line.split()[0]) >= moment]
@@ -208,7 +208,7 @@ class Stack:
         assert wait_until(lambda: self.service("engine").state == Phase.READY, 120)
         parent = self.service("engine").pid
         assert parent
-        return parent, jvm_of(parent)
+        return parent, find_jvm(parent)
 
     def kill_parent(self) -> datetime:
         os.kill(self.engine_processes()[0], signal.SIGKILL)
@@ -231,7 +231,7 @@ class Stack:
 
     def freeze(self) -> datetime:
         """Nobody takes the lease meanwhile: the engine goes on where it stood."""
-        with frozen(self.engine_processes()):
+        with freeze_processes(self.engine_processes()):
             time.sleep(SECONDS + 3)
         return datetime.now(UTC)
 
@@ -260,8 +260,8 @@ class Stack:
             )
         try:
             assert wait_until(lambda: "standing by" in log.read_text(), 60)
-            with frozen(self.engine_processes()):
-                taken = self.until_all_work(datetime.now(UTC))
+            with freeze_processes(self.engine_processes()):
+                taken = self.wait_until_all_work(datetime.now(UTC))
                 assert taken < RECOVERY_SECONDS + SECONDS, log.read_text()
                 print(f"a second engine had taken over after {taken:.1f} s", flush=True)
             restarts = self.service("engine").restarts
@@ -274,7 +274,7 @@ class Stack:
                 os.killpg(other.pid, signal.SIGKILL)
             other.wait(30)
 
-    def until_all_work(self, since: datetime) -> float:
+    def wait_until_all_work(self, since: datetime) -> float:
         """Seconds until each stream has settled a batch that it began after this moment."""
 
         def all_work() -> bool:
@@ -307,10 +307,10 @@ class Stack:
         refused = [record for record in records if record.header(EXPECTED) == REFUSED.decode()]
         tombstones = [record for record in records if record.value is None]
         assert len(sound) + len(refused) + len(tombstones) == len(records)
-        assert pipeline.bronze() == bronze_rows(sound, TYPES)
+        assert pipeline.bronze() == expected_bronze(sound, TYPES)
         letters = [(letter.partition, letter.offset) for letter in pipeline.dead_letters()]
         assert letters == [(record.partition, record.offset) for record in refused]
-        expected = silver_of([bronze_fields(record) for record in sound])
+        expected = expected_silver([bronze_fields(record) for record in sound])
         assert pipeline.silver() == expected.rows
         outcomes = Counter(pipeline.outcomes())
         assert (outcomes["accepted"], outcomes["refused"]) == (len(sound), len(refused))
@@ -333,8 +333,8 @@ STRIKES: dict[str, Callable[[Stack], datetime]] = {
 
 
 @contextmanager
-def frozen(pids: tuple[int, ...]) -> Iterator[None]:
-    """These processes stand still meanwhile, as on a machine that is suspended."""
+def freeze_processes(pids: tuple[int, ...]) -> Iterator[None]:
+    """Suspend these processes (SIGSTOP) until the block ends."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -344,8 +344,8 @@ def frozen(pids: tuple[int, ...]) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def jvm_of(parent: int) -> int:
-    """The JVM that this process has started."""
+def find_jvm(parent: int) -> int:
+    """The pid of the JVM that this process has started."""
     files = Path(f"/proc/{parent}/task").glob("*/children")
     children = [int(pid) for file in files for pid in file.read_text().split()]
     (jvm,) = [pid for pid in children if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -361,4 +361,4 @@ def bronze_fields(record: Record) -> dict[str, Any]:
         "kafka_partition": record.partition,
         "kafka_offset": record.offset,
     }
-    return {name: typed(fields.get(name), kind) for name, kind in TYPES.items()} | origin
+    return {name: typed_value(fields.get(name), kind) for name, kind in TYPES.items()} | origin

@@ -1,4 +1,4 @@
-"""Manifests for tests of the compiler."""
+"""A manifest of an orders dataset, compiled with the shipped templates."""
 
 from __future__ import annotations
 
@@ -37,21 +37,26 @@ ORDERS = dedent("""\
     """)
 
 
-def layouts() -> dict[str, str]:
+def load_templates() -> dict[str, str]:
+    """The shipped templates by file name."""
     return {file.name: file.read_text() for file in (ROOT / "datasets/_template").glob("*.j2")}
 
 
-def declare(folder: Path, text: str = ORDERS) -> Declared[Dataset]:
+def load_manifest(folder: Path, text: str = ORDERS) -> Declared[Dataset]:
+    """Write a manifest to the folder and load it."""
     path = folder / "dataset.yml"
     path.write_text(text)
     return load_dataset(path, PLACEHOLDERS)
 
 
-def compiled(folder: Path, text: str = ORDERS) -> CompiledDataset:
-    return compile_dataset(declare(folder, text), layouts(), "datasets/orders/dataset.yml")
+def compile_manifest(folder: Path, text: str = ORDERS) -> CompiledDataset:
+    """The SQL of a manifest."""
+    return compile_dataset(
+        load_manifest(folder, text), load_templates(), "datasets/orders/dataset.yml"
+    )
 
 
-def selected(statement: str) -> list[str]:
+def selected_columns(statement: str) -> list[str]:
     """The names of the columns that an INSERT … SELECT gives."""
     select = sqlglot.parse_one(statement, read="spark").find(exp.Select)
     assert select is not None

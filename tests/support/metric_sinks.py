@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.support.metric_windows import at, batch
+from tests.support.metric_windows import event_time, settle_batch
 
 from headgate.errors import UnavailableError
 from headgate.metrics.dogstatsd import encoded
@@ -72,4 +72,4 @@ class RecordingSink:
 
 def settle_counted_batch(store: OpsStore, offset: int = 0) -> None:
     """Settle a batch of 23 records that has these counts; 3 of its records were refused."""
-    batch(store, offset, {0: at(0)}, COUNTS, rows=8, accepted=20, refused=3)
+    settle_batch(store, offset, {0: event_time(0)}, COUNTS, rows=8, accepted=20, refused=3)

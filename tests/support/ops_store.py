@@ -1,4 +1,4 @@
-"""Databases of the ops store that are ready at once."""
+"""Empty ops stores, created without migrations."""
 
 from __future__ import annotations
 

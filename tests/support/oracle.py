@@ -1,4 +1,4 @@
-"""What must come out, worked out in Python from the topic alone."""
+"""The rows that bronze and silver must hold, computed in Python from the topic alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Record:
-    """A record as a plain consumer sees it."""
+    """A record as a plain Kafka consumer reads it."""
 
     topic: str
     partition: int
@@ -30,7 +30,7 @@ class Record:
 
 
 def read_topic(bootstrap: str, topic: str) -> list[Record]:
-    """All records of a topic, in the order of partition and offset."""
+    """All committed records of a topic, by partition and offset."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
@@ -42,6 +42,8 @@ def read_topic(bootstrap: str, topic: str) -> list[Record]:
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
             "fetch.message.max.bytes": 20_000_000,
+            # So long the broker waits at the end of a partition before it says that it is one.
+            "fetch.wait.max.ms": 20,
             "log_level": 0,
         }
     )
@@ -76,20 +78,23 @@ def _record(message: Any) -> Record:
     )
 
 
-def bronze_row(record: Record, types: Mapping[str, str]) -> tuple[Any, ...]:
-    """The row that an acceptable record must become; the time of the batch aside."""
+def expected_bronze_row(record: Record, types: Mapping[str, str]) -> tuple[Any, ...]:
+    """The bronze row of an accepted record, without the batch's ingestion time."""
     assert record.value is not None
     fields = json.loads(record.value, parse_float=Decimal)
-    values = (typed(fields.get(name), kind) for name, kind in types.items())
+    values = (typed_value(fields.get(name), kind) for name, kind in types.items())
     return (*values, record.topic, record.partition, record.offset, record.timestamp_ms)
 
 
-def bronze_rows(records: Iterable[Record], types: Mapping[str, str]) -> Counter[tuple[Any, ...]]:
-    return Counter(bronze_row(record, types) for record in records)
+def expected_bronze(
+    records: Iterable[Record], types: Mapping[str, str]
+) -> Counter[tuple[Any, ...]]:
+    """The bronze rows of accepted records, as a multiset."""
+    return Counter(expected_bronze_row(record, types) for record in records)
 
 
-def typed(value: Any, kind: str) -> Any:
-    """A JSON value as DuckDB gives back a column of that type."""
+def typed_value(value: Any, kind: str) -> Any:
+    """A JSON value as DuckDB returns a column of that type."""
     if value is None:
         return None
     match kind:
@@ -108,42 +113,42 @@ def typed(value: Any, kind: str) -> Any:
 
 
 @dataclass(frozen=True)
-class SilverOracle:
-    """What silver must hold of these bronze rows, and how many of them were left out and why."""
+class ExpectedSilver:
+    """The rows that silver must hold, and how many bronze rows were duplicates or filtered out."""
 
     rows: Counter[tuple[Any, ...]]
     duplicates: int
     filtered: int
 
 
-def silver_of(
+def expected_silver(
     bronze: Iterable[Mapping[str, Any]], names: Sequence[str] = ("id", "at")
-) -> SilverOracle:
+) -> ExpectedSilver:
     """Filter, cast, and keep the newest of each key, as the test dataset declares it."""
     given = list(bronze)
-    clean = [row for row in given if passes(row)]
+    clean = [row for row in given if passes_filters(row)]
     newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in clean:
         key = tuple(row[name] for name in names)
-        if key not in newest or age(row) > age(newest[key]):
+        if key not in newest or version_order(row) > version_order(newest[key]):
             newest[key] = row
-    rows = Counter(silver_row(row) for row in newest.values())
-    return SilverOracle(rows, len(clean) - len(newest), len(given) - len(clean))
+    rows = Counter(expected_silver_row(row) for row in newest.values())
+    return ExpectedSilver(rows, len(clean) - len(newest), len(given) - len(clean))
 
 
-def passes(row: Mapping[str, Any]) -> bool:
+def passes_filters(row: Mapping[str, Any]) -> bool:
     """The filters of the test dataset, and that every value fits its silver type."""
     amount, at, id_ = row["amount"], row["at"], row["id"]
-    fits = amount is None or abs(cents(amount)) < 10**8
+    fits = amount is None or abs(round_to_cents(amount)) < 10**8
     sound = amount is None or amount >= 0
     return fits and sound and (at is None or at.year == 2024) and (id_ is None or id_ < 2**31)
 
 
-def age(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def version_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["kafka_timestamp"], row["kafka_partition"], row["kafka_offset"]
 
 
-def cents(amount: float) -> Decimal:
+def round_to_cents(amount: float) -> Decimal:
     return Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
@@ -153,13 +158,13 @@ def surrogate_key(*values: object) -> str:
     return hashlib.md5("|".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()
 
 
-def silver_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def expected_silver_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
     at, amount = row["at"], row["amount"]
     return (
         surrogate_key(row["id"], at),
         row["id"],
         at,
-        None if amount is None else cents(amount),
+        None if amount is None else round_to_cents(amount),
         row["name"],
         at.date() if at else None,
         row["kafka_partition"],

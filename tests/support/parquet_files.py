@@ -13,50 +13,53 @@ MORNING = datetime(2024, 1, 1, 8)
 ROWS = 200
 
 
-def write(file: Path, columns: dict[str, pa.Array], row_group_size: int | None = None) -> Path:
+def write_parquet(
+    file: Path, columns: dict[str, pa.Array], row_group_size: int | None = None
+) -> Path:
     table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
     pq.write_table(table, file, row_group_size)
     return file
 
 
-def wholes(rows: int = ROWS) -> pa.Array:
+def integers(rows: int = ROWS) -> pa.Array:
     return pa.array(range(rows), pa.int64())
 
 
-def moments(rows: int = ROWS, kind: pa.DataType | None = None) -> pa.Array:
+def timestamps(rows: int = ROWS, kind: pa.DataType | None = None) -> pa.Array:
     times = [MORNING + timedelta(minutes=n) for n in range(rows)]
     return pa.array(times, kind or pa.timestamp("us"))
 
 
-def some(values: list[object], kind: pa.DataType, rows: int = ROWS) -> pa.Array:
+def repeat_values(values: list[object], kind: pa.DataType, rows: int = ROWS) -> pa.Array:
+    """These values over and over, so many rows long."""
     return pa.array([values[n % len(values)] for n in range(rows)], kind)
 
 
 def every_kind(rows: int = ROWS) -> dict[str, pa.Array]:
     """Columns of all types that an event can have."""
     return {
-        "id": wholes(rows),
-        "at": moments(rows),
-        "seen": moments(rows, pa.timestamp("ms", tz="America/New_York")),
-        "small": some([1, 2, None], pa.int16(), rows),
-        "unsigned": some([2**64 - 1, 0], pa.uint64(), rows),
-        "price": some([Decimal("1.10"), Decimal("-0.01"), None], pa.decimal128(10, 2), rows),
-        "huge": some([Decimal(10**37), Decimal(-(10**37))], pa.decimal128(38, 0), rows),
-        "tiny": some([Decimal("1.23456789012345678E-10"), Decimal("-1E-20")], pa.decimal128(38, 28), rows),
-        "beyond": some([Decimal(10**50)], pa.decimal256(60, 0), rows),
-        "ratio": some([0.5, None, 1.5], pa.float64(), rows),
-        "single": some([0.1, 2.5], pa.float32(), rows),
-        "flag": some([True, False, None], pa.bool_(), rows),
-        "day": some([date(2024, 1, 1), None], pa.date32(), rows),
-        "clock": some([datetime(2024, 1, 1, 8, 30).time()], pa.time64("us"), rows),
-        "took": some([5, None], pa.duration("ms"), rows),
-        "kind": some(["a", "b", None], pa.dictionary(pa.int8(), pa.string()), rows),
-        "long": some(["x", "y"], pa.large_string(), rows),
+        "id": integers(rows),
+        "at": timestamps(rows),
+        "seen": timestamps(rows, pa.timestamp("ms", tz="America/New_York")),
+        "small": repeat_values([1, 2, None], pa.int16(), rows),
+        "unsigned": repeat_values([2**64 - 1, 0], pa.uint64(), rows),
+        "price": repeat_values([Decimal("1.10"), Decimal("-0.01"), None], pa.decimal128(10, 2), rows),
+        "huge": repeat_values([Decimal(10**37), Decimal(-(10**37))], pa.decimal128(38, 0), rows),
+        "tiny": repeat_values([Decimal("1.23456789012345678E-10"), Decimal("-1E-20")], pa.decimal128(38, 28), rows),
+        "beyond": repeat_values([Decimal(10**50)], pa.decimal256(60, 0), rows),
+        "ratio": repeat_values([0.5, None, 1.5], pa.float64(), rows),
+        "single": repeat_values([0.1, 2.5], pa.float32(), rows),
+        "flag": repeat_values([True, False, None], pa.bool_(), rows),
+        "day": repeat_values([date(2024, 1, 1), None], pa.date32(), rows),
+        "clock": repeat_values([datetime(2024, 1, 1, 8, 30).time()], pa.time64("us"), rows),
+        "took": repeat_values([5, None], pa.duration("ms"), rows),
+        "kind": repeat_values(["a", "b", None], pa.dictionary(pa.int8(), pa.string()), rows),
+        "long": repeat_values(["x", "y"], pa.large_string(), rows),
         "empty": pa.nulls(rows),
         "absent": pa.nulls(rows, pa.float64()),
-        "tags": some([["x", "y"], [], None], pa.list_(pa.string()), rows),
-        "place": some([{"lat": 1.5, "lon": -2.0}], pa.struct([("lat", pa.float64()), ("lon", pa.float64())]), rows),
-        "notes": some([[("k", 1)], None], pa.map_(pa.string(), pa.int64()), rows),
+        "tags": repeat_values([["x", "y"], [], None], pa.list_(pa.string()), rows),
+        "place": repeat_values([{"lat": 1.5, "lon": -2.0}], pa.struct([("lat", pa.float64()), ("lon", pa.float64())]), rows),
+        "notes": repeat_values([[("k", 1)], None], pa.map_(pa.string(), pa.int64()), rows),
     }  # fmt: skip
 
 
@@ -64,17 +67,17 @@ def odd_names(rows: int = ROWS) -> dict[str, pa.Array]:
     """Names that SQL, YAML and JSON would each stumble over."""
     names = ["order", "select", "a b", "naïve größe", "数量", "it's; -- x", "100%", "no", "null", "a\\b", "1st", "{x}", "a=b,c", "# x", "-", "FooBar", "foo_bar"]  # fmt: skip
     return {
-        "id": wholes(rows),
-        "at": moments(rows),
-        **{name: some(["x", "y"], pa.string(), rows) for name in names},
+        "id": integers(rows),
+        "at": timestamps(rows),
+        **{name: repeat_values(["x", "y"], pa.string(), rows) for name in names},
     }
 
 
 def wide(columns: int, rows: int = ROWS) -> dict[str, pa.Array]:
     kinds = (
-        some([1, 2, None], pa.int64(), rows),
-        some(["a", "b"], pa.string(), rows),
-        some([0.5, 1.25], pa.float64(), rows),
+        repeat_values([1, 2, None], pa.int64(), rows),
+        repeat_values(["a", "b"], pa.string(), rows),
+        repeat_values([0.5, 1.25], pa.float64(), rows),
     )
     more = {f"column_{n:03}": kinds[n % len(kinds)] for n in range(columns - 2)}
-    return {"id": wholes(rows), "at": moments(rows), **more}
+    return {"id": integers(rows), "at": timestamps(rows), **more}

@@ -1,4 +1,4 @@
-"""One Spark session for all tests, and pipelines on it: each with topics, tables and store of its own."""
+"""Pipelines on the session's Spark: each has topics, tables, a checkpoint and an ops store of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.oracle import Record, read_topic
+from tests.support.recheck import recheck_certificate
 
 from headgate.axes import NAMES
 from headgate.engine.faults import VARIABLE, Faults, Point
@@ -80,8 +81,8 @@ SILVER_COLUMNS = "event_id, happened_at, amount, name, on_day, kafka_partition, 
 
 
 @dataclass(frozen=True)
-class Sent:
-    """One record for a topic; without a partition it goes where its key says."""
+class ProducerRecord:
+    """One record for a topic; without a partition Kafka picks one by the key."""
 
     value: bytes | None
     key: bytes | None = None
@@ -122,15 +123,15 @@ class Pipeline:
         )
         (folder / "dataset.yml").write_text(text)
 
-    def produce(self, records: Iterable[Sent | bytes]) -> None:
+    def produce(self, records: Iterable[ProducerRecord | bytes]) -> None:
         produce(
             str(self.settings.bootstrap_servers),
             self.topic,
-            [r if isinstance(r, Sent) else Sent(r) for r in records],
+            [r if isinstance(r, ProducerRecord) else ProducerRecord(r) for r in records],
         )
 
     def process(self, kind: str, faults: Faults | None = None, **options: str) -> Run:
-        """One run of the job, as an engine would carry it out; its failure is raised."""
+        """Run the job once, as an engine would; its failure is noted in the store and raised."""
         run = self.ask_for(kind, **options)
         try:
             self.carry_out(run, faults)
@@ -141,6 +142,7 @@ class Pipeline:
         return self.store.move(run.job, run.number, RunState.FINISHED)
 
     def ask_for(self, kind: str, mode: str = "batch", **options: str) -> Run:
+        """Submit a run of the pipeline's job of this kind, and claim it for the test."""
         from headgate.jobs.requests import ask_for
 
         asked = ask_for(self.settings, self.store, f"{kind}-{self.name}", mode, options)
@@ -165,7 +167,7 @@ class Pipeline:
         )
 
     def select(self, columns: str, table: str, where: str = "TRUE") -> list[tuple[Any, ...]]:
-        """Rows by DuckDB, in no order."""
+        """Rows of a table, read by DuckDB in no order."""
         from headgate.checks.lake import Lake
 
         with Lake.open(self.settings) as lake:
@@ -173,31 +175,31 @@ class Pipeline:
             return [tuple(row) for row in lake.query(sql)]
 
     def bronze(self) -> Counter[tuple[Any, ...]]:
-        """Bronze as a multiset, the time of the batch aside."""
+        """Bronze as a multiset, without the ingestion time."""
         names = ", ".join(f'"{name}"' for name in TYPES)
         origin = "kafka_topic, kafka_partition, kafka_offset, epoch_ms(kafka_timestamp)"
         return Counter(self.select(f"{names}, {origin}", f"bronze.{self.name}"))
 
     def silver(self) -> Counter[tuple[Any, ...]]:
-        """Silver as a multiset, as the oracle tells it."""
+        """Silver as a multiset, in the columns of the oracle."""
         return Counter(self.select(f"{self.name}_id, {SILVER_COLUMNS}", f"silver.{self.name}"))
 
-    def dead_letters(self) -> list[Letter]:
+    def dead_letters(self) -> list[DeadLetter]:
         rows = self.select(LETTER_COLUMNS, "headgate.dead_letters", f"job = 'bronze-{self.name}'")
-        return sorted((Letter(*row) for row in rows), key=lambda letter: letter.origin)
+        return sorted((DeadLetter(*row) for row in rows), key=lambda letter: letter.origin)
 
     def records(self) -> list[Record]:
-        """Everything on the topic, read without Spark."""
+        """All records of the topic, read without Spark."""
         return read_topic(str(self.settings.bootstrap_servers), self.topic)
 
-    def letters_on_topic(self) -> list[Record]:
+    def dead_letters_on_topic(self) -> list[Record]:
         return read_topic(str(self.settings.bootstrap_servers), str(self.settings.dlq_topic))
 
     def ledger(self, kind: str = "bronze") -> tuple[LedgerRow, ...]:
         return self.store.ledger(f"{kind}-{self.name}")
 
     def outcomes(self, kind: str = "bronze") -> dict[str, int]:
-        """The ledger's outcomes, summed; it must have no other record than those."""
+        """The ledger's outcomes, summed; they must add up to the records read."""
         rows = self.ledger(kind)
         summed: Counter[str] = Counter()
         for row in rows:
@@ -213,7 +215,7 @@ class Pipeline:
         return certificate
 
     def command(self, *words: str, fault: str = "") -> subprocess.Popen[str]:
-        """A command of ours in a process group of its own, under this pipeline's settings."""
+        """Start a command under this pipeline's settings, in a process group of its own."""
         return subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words],
             cwd=self.settings.root,
@@ -229,46 +231,44 @@ class Pipeline:
         return self.settings.root / "certificate.json"
 
     def recheck(self) -> subprocess.CompletedProcess[str]:
-        """The script that imports nothing of ours, over the last certificate."""
-        script = ROOT / "scripts" / "recheck_certificate.py"
+        """Run the re-check script, which imports nothing of ours, over the last certificate."""
         catalog = str(self.settings.catalog_uri).removeprefix("jdbc:sqlite:")
-        command = [sys.executable, str(script), str(self.certificate_file), "--catalog", catalog]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return recheck_certificate(self.certificate_file, "--catalog", catalog)
 
 
 class Interruption(Faults):
-    """Does something at a point of a batch instead of killing the process."""
+    """Calls a function at a point of a batch instead of killing the process; `hits` counts the calls."""
 
     def __init__(self, point: Point, act: Callable[[], object]) -> None:
         super().__init__()
         self._at, self._act = point, act
-        self.met = 0
+        self.hits = 0
 
     def at(self, point: Point) -> None:
         if point is self._at:
-            self.met += 1
+            self.hits += 1
             self._act()
 
 
-class StruckError(Exception):
-    """A batch was broken off on purpose."""
+class InjectedFaultError(Exception):
+    """Raised by `fail_at` to abort a batch."""
 
 
-def strike(point: Point) -> Interruption:
-    """A fault that breaks the batch off at this point."""
+def fail_at(point: Point) -> Interruption:
+    """A fault that aborts the batch at this point."""
 
     def act() -> None:
-        raise StruckError(point)
+        raise InjectedFaultError(point)
 
     return Interruption(point, act)
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """A row of the dead-letter table."""
 
     code: str
-    words: str
+    reason: str
     partition: int
     offset: int
     timestamp: object
@@ -282,15 +282,15 @@ class Letter:
 
 
 def environment(settings: Settings, **more: str) -> dict[str, str]:
-    """These settings, all of them, as a command's environment."""
+    """All given settings as environment variables of a command."""
     given = {
         NAMES[name]: str(getattr(settings, name)) for name in settings.model_fields_set - {"root"}
     }
     return {**os.environ, **given, **more}
 
 
-def produce(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
-    """Send and wait until all is acknowledged."""
+def produce(bootstrap: str, topic: str, records: Iterable[ProducerRecord]) -> None:
+    """Produce records and wait until all are acknowledged."""
     from confluent_kafka import Producer
 
     failures: list[object] = []
@@ -343,6 +343,7 @@ def produce_in_transaction(
 
 
 def create_topic(bootstrap: str, name: str, partitions: int, largest: int) -> None:
+    """Create a topic without retention, whose messages may have `largest` bytes."""
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 

@@ -1,4 +1,4 @@
-"""Somebody with a clone of the project who types what a page says."""
+"""A copy of the project in which the commands of a documentation page are run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Step:
     commands: str
 
 
-def steps_of(page: Path) -> list[Step]:
+def read_steps(page: Path) -> list[Step]:
+    """All fenced bash blocks of a page, with the titles of their sections."""
     return [
         Step(re.sub(r"^\d+\. ", "", section["title"]), block)
         for section in SECTION.finditer(page.read_text("utf-8"))
@@ -50,21 +51,22 @@ def steps_of(page: Path) -> list[Step]:
     ]
 
 
-def up_to(steps: list[Step], section: str) -> list[Step]:
+def steps_up_to(steps: list[Step], section: str) -> list[Step]:
+    """The steps up to the last one of this section."""
     last = max(i for i, step in enumerate(steps) if step.section == section)
     return steps[: last + 1]
 
 
 @dataclass(frozen=True)
-class Newcomer:
-    """Types all blocks of a page, one after the other, in one terminal."""
+class ProjectClone:
+    """A copied project whose commands run on free ports."""
 
     root: Path
 
-    def type(
+    def run_steps(
         self, steps: list[Step], name: str = "", name_on_the_page: str = "", seconds: int = SECONDS
     ) -> str:
-        """What the screen shows; a command that fails, fails the test."""
+        """Run all steps in one bash; its output. A command that fails fails the test."""
         lines = [f": {shlex.quote(step.section)}\n{step.commands}" for step in steps]
         script = "\n".join(lines)
         if name_on_the_page:
@@ -84,8 +86,8 @@ class Newcomer:
         assert done.returncode == 0, screen.read_text("utf-8")[-6000:]
         return screen.read_text("utf-8")
 
-    def account(self, name: str) -> dict[str, Any]:
-        """What the newest certificate says of the dataset."""
+    def newest_account(self, name: str) -> dict[str, Any]:
+        """The dataset's account in the newest certificate."""
         newest = max((self.root / ".headgate" / "certificates").glob("*.json"))
         accounts = json.loads(newest.read_text("utf-8"))["datasets"]
         return next(account for account in accounts if account["dataset"] == name)
@@ -97,8 +99,8 @@ class Newcomer:
 
 
 @contextmanager
-def clone(root: Path, *homes: str) -> Generator[Newcomer]:
-    """A copy of the project with this environment; what runs in its homes is stopped at the end."""
+def clone_project(root: Path, *homes: str) -> Generator[ProjectClone]:
+    """Copy the project with this virtual environment; what runs in its homes is stopped at the end."""
     for part in COPIED:
         source = ROOT / part
         (shutil.copytree if source.is_dir() else shutil.copy)(source, root / part)
@@ -113,7 +115,7 @@ def clone(root: Path, *homes: str) -> Generator[Newcomer]:
     for mark in (".ready", ".prepared"):
         (root / ".venv" / mark).touch()
     try:
-        yield Newcomer(root)
+        yield ProjectClone(root)
     finally:
         for home in homes or (".headgate",):
             services.down(root / home)

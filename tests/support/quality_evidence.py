@@ -1,4 +1,4 @@
-"""Runs of a quality job as values, for the tests of reports: a few rules, or as many as are asked for."""
+"""Evidence of a quality run as values, for tests of its report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rule_table(name: str = "orders", sensitive: tuple[str, ...] = ("mail",)) -> 
     return RuleTable(name=name, pk="order_id", sources={"onprem": source})
 
 
-def judged(rules: int = 0, table: RuleTable | None = None) -> JudgedTable:
+def judged_table(rules: int = 0, table: RuleTable | None = None) -> JudgedTable:
     table = table or rule_table()
     types = table.first.types
     named: tuple[tuple[str, str, Severity, str], ...] = (
@@ -53,7 +53,7 @@ def judged(rules: int = 0, table: RuleTable | None = None) -> JudgedTable:
     return JudgedTable(RuleSet(version=2, tables=(table,)), table, tuple(found), (), dict(types))
 
 
-def batch(number: int, run: int, judged_rows: int = 1000, refused: int = 3) -> LedgerRow:
+def ledger_row(number: int, run: int, judged_rows: int = 1000, refused: int = 3) -> LedgerRow:
     at = NOON + timedelta(minutes=number)
     outcomes = {"accepted": judged_rows - 10, "dead_letter": 10, "refused": refused, "tombstone": 0}
     start, end = (number - 1) * 1003, number * 1003
@@ -63,14 +63,14 @@ def batch(number: int, run: int, judged_rows: int = 1000, refused: int = 3) -> L
     )  # fmt: skip
 
 
-def run(number: int = 1, mode: str = "batch") -> Run:
+def quality_run(number: int = 1, mode: str = "batch") -> Run:
     return Run(
         "quality-orders", number, "quality", "orders", mode, "ab" * 32, {}, RunState.FINISHED, 0, NOON,
         NOON, NOON + timedelta(minutes=9),
     )  # fmt: skip
 
 
-def failed(n: int, rules: tuple[str, ...], status: str, row: str | None = None) -> FailedRow:
+def failed_row(n: int, rules: tuple[str, ...], status: str, row: str | None = None) -> FailedRow:
     return FailedRow(
         f"key-{n}", None, status, "ERROR", "failed", rules, "a reason", NOON, "orders.raw", 0, n,
         row or f'{{"order_id": "key-{n}", "mail": "{CANARY}", "amount": -{n}.5, "ts": null}}',
@@ -78,8 +78,9 @@ def failed(n: int, rules: tuple[str, ...], status: str, row: str | None = None) 
 
 
 def evidence(table: JudgedTable, runs: int = 3, mode: str = "batch", late: int = 2) -> Evidence:
+    """The evidence of the newest of so many runs, or of one stream."""
     batches = tuple(
-        batch(number, number if mode == "batch" else 1) for number in range(1, runs + 1)
+        ledger_row(number, number if mode == "batch" else 1) for number in range(1, runs + 1)
     )
     counts = {row.id or 0: _counts(table, row.id or 0) for row in batches}
     own = [row for row in batches if row.run == (runs if mode == "batch" else 1)]
@@ -93,13 +94,15 @@ def evidence(table: JudgedTable, runs: int = 3, mode: str = "batch", late: int =
     words = {rule.name: f"words of {rule.name}" for rule in table.rules}
     hidden = sensitive_columns(table.table)
     rows = [
-        *(failed(n, ("no_mail", "amount_high"), "INVALID") for n in range(1, 5)),
-        failed(9, ("seen_before",), "DUPLICATE", f'{{"note": "{HOSTILE}", "mail": "{CANARY}"}}'),
+        *(failed_row(n, ("no_mail", "amount_high"), "INVALID") for n in range(1, 5)),
+        failed_row(
+            9, ("seen_before",), "DUPLICATE", f'{{"note": "{HOSTILE}", "mail": "{CANARY}"}}'
+        ),
     ]
     return Evidence(
-        run(runs if mode == "batch" else 1, mode), batches, counts,
+        quality_run(runs if mode == "batch" else 1, mode), batches, counts,
         (*statuses, StatusCount("VALID", "clean", None, clean)),
-        windows(12, late),
+        window_lines(12, late),
         (VerdictLine("enough", "the number of rows", "2026-03-01 12:00:00 UTC", "", "7", "at least 100", "ERROR", False),
          VerdictLine("filled", "the share of rows without mail", "2026-03-01 12:00:00 UTC", "amount = 5", "0.01", "at most 0.1", "WARN", True)),
         Sample(5, 200, 75, tuple(shown_row(row, table.table, words, hidden) for row in rows)),
@@ -116,7 +119,7 @@ def _counts(table: JudgedTable, number: int) -> tuple[RuleCount, ...]:
     )
 
 
-def windows(count: int, late: int) -> Windows:
+def window_lines(count: int, late: int) -> Windows:
     lines = [
         WindowLine(
             f"{NOON + timedelta(minutes=n):%Y-%m-%d %H:%M:%S} UTC", 100 + n,

@@ -1,4 +1,4 @@
-"""Rule tables for tests of the quality job, and what must come out, worked out in Python alone."""
+"""Rule tables for tests of the quality job, and the results they must have, computed in Python alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from tests.support.oracle import Record
-from tests.support.pipeline import MORNING, Pipeline, Sent
+from tests.support.pipeline import MORNING, Pipeline, ProducerRecord
 
 from headgate.store.model import RuleCount
 
@@ -44,14 +44,14 @@ tables:
 """
 
 
-def declare(
+def declare_rules(
     pipeline: Pipeline,
     rules: str = RULES,
     on_fail: str = "keep",
     source: str = "",
     aggregates: str = "",
 ) -> None:
-    """The rule table of this pipeline; again with other rules is another revision."""
+    """Write the pipeline's rule table; other rules are another revision."""
     shutil.rmtree(pipeline.settings.root / "rules", ignore_errors=True)
     folder = pipeline.settings.root / "rules"
     folder.mkdir()
@@ -72,21 +72,21 @@ def row(
     second: float = 0,
     partition: int | None = None,
     key: str | None = None,
-) -> Sent:
+) -> ProducerRecord:
     """A record whose event time is so many seconds after the start."""
     at = START + timedelta(seconds=second)
     value = {"id": key or f"k{number}", "action": action, "amount": amount, "at": _time(at)}
-    return Sent(json.dumps(value).encode(), str(number).encode(), partition=partition)
+    return ProducerRecord(json.dumps(value).encode(), str(number).encode(), partition=partition)
 
 
 def _time(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
 
-def rows(count: int, seed: int, first: int = 0, seconds: float = 60) -> list[Sent]:
+def rows(count: int, seed: int, first: int = 0, seconds: float = 60) -> list[ProducerRecord]:
     """Rows with some of every defect, over so many seconds of event time."""
     rng = Random(seed)
-    made: list[Sent] = []
+    made: list[ProducerRecord] = []
     for number in range(first, first + count):
         action = "DELETE" if rng.random() < 0.05 else "UPSERT"
         amount = rng.choice([None, -1.0, *[rng.uniform(0, 100)] * 18])
@@ -96,8 +96,8 @@ def rows(count: int, seed: int, first: int = 0, seconds: float = 60) -> list[Sen
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What the rules say of one record; no status for one that cannot be judged."""
+class ExpectedVerdict:
+    """The verdict that a record must get; without a status it cannot be judged."""
 
     outcome: str
     status: str | None = None
@@ -115,19 +115,20 @@ METRIC = {"deleted": "delete_count", "negative": "negative", "no_amount": "no_am
 SEVERITY = {"deleted": "INFO", "negative": "ERROR", "no_amount": "WARN"}
 
 
-def judge(record: Record, on_fail: Mapping[str, str] = {}) -> Judged:
+def judge(record: Record, on_fail: Mapping[str, str] = {}) -> ExpectedVerdict:
+    """The verdict of the rules above on one record."""
     if record.value is None:
-        return Judged("tombstone")
+        return ExpectedVerdict("tombstone")
     try:
         value = json.loads(record.value)
         at = datetime.fromisoformat(value["at"])
         assert isinstance(value["id"], str)
     except (ValueError, KeyError, TypeError, AssertionError):
-        return Judged("refused")
+        return ExpectedVerdict("refused")
     held = tuple(name for name, holds in HOLDS.items() if holds(value))
     dead = any(on_fail.get(name) == "dead_letter" for name in held)
     status = STATUS[held[0]] if held else "VALID"
-    return Judged("dead_letter" if dead else "accepted", status, held, window_of(at))
+    return ExpectedVerdict("dead_letter" if dead else "accepted", status, held, window_of(at))
 
 
 def window_of(at: datetime) -> datetime:
@@ -135,8 +136,8 @@ def window_of(at: datetime) -> datetime:
 
 
 @dataclass(frozen=True)
-class Expected:
-    """All that a job must say of these records."""
+class ExpectedResults:
+    """Outcomes, statuses, rule counts and windows that a job must report of these records."""
 
     outcomes: Mapping[str, int]
     statuses: Mapping[str, int]
@@ -144,7 +145,7 @@ class Expected:
     windows: Mapping[tuple[datetime, str], int]
 
     @classmethod
-    def of(cls, records: Iterable[Record], on_fail: Mapping[str, str] = {}) -> Expected:
+    def of(cls, records: Iterable[Record], on_fail: Mapping[str, str] = {}) -> ExpectedResults:
         judged = [judge(record, on_fail) for record in records]
         seen = [j for j in judged if j.status is not None]
         given, held = Counter(j.rules[0] for j in seen if j.rules), Counter[str]()
@@ -163,8 +164,8 @@ class Expected:
         )
 
 
-class Quality:
-    """The quality job of a pipeline, and what its tables, views and ledger say."""
+class QualityJob:
+    """The quality job of a pipeline, with readers of its tables, views and ledger."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -193,13 +194,13 @@ class Quality:
     def counts(self) -> list[RuleCount]:
         return [count for count in self.pipeline.store.rule_counts(self.job) if count.held]
 
-    def said(self) -> Expected:
-        """The same facts as expected ones, from what the job has left."""
-        return Expected(
+    def results(self) -> ExpectedResults:
+        """The results that the job has left, in the form of the expected ones."""
+        return ExpectedResults(
             self.pipeline.outcomes("quality"), self.statuses(), self.counts(), self.windows()
         )
 
-    def letters(self) -> Counter[tuple[str, int, int]]:
+    def dead_letters(self) -> Counter[tuple[str, int, int]]:
         found = self.pipeline.select(
             "reason_code, kafka_partition, kafka_offset",
             "headgate.dead_letters",

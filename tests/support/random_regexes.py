@@ -129,7 +129,7 @@ def _walked(random: Random, made: Automaton, signs: list[str], length: int) -> s
     return "".join(text)
 
 
-def found_in(pattern: str, text: str) -> bool:
+def matches_anywhere(pattern: str, text: str) -> bool:
     """Whether the pattern as it was written is found, by trying all ends of all parts once."""
     node = read(pattern)
 

@@ -1,4 +1,4 @@
-"""Random rules, each beside the same question in DuckDB's SQL, written without our compiler."""
+"""Random rules, each with the same condition in DuckDB's SQL, written without our compiler."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _ARROW = pa.schema(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A rule as a rule set has it, and the condition under which a row is bad in DuckDB."""
+class RandomRule:
+    """A rule of a rule set, and the condition under which DuckDB finds a row bad."""
 
     rule: dict[str, Any]
     bad: str
@@ -78,12 +78,12 @@ def _row(draws: Random, at: int) -> dict[str, Any]:
     return {"id": f"k{at}", **row}
 
 
-def random_rules(draws: Random, count: int) -> list[Asked]:
-    found: list[Asked] = []
+def random_rules(draws: Random, count: int) -> list[RandomRule]:
+    found: list[RandomRule] = []
     for at in range(count):
         rule, bad = draws.choice(_KINDS)(draws)
         given = {"name": f"rule_{at}", "severity": draws.choice(SEVERITIES), **rule}
-        found.append(Asked(given, bad))
+        found.append(RandomRule(given, bad))
     return found
 
 

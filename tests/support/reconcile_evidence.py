@@ -1,4 +1,4 @@
-"""A reconciliation as values, for the tests of its report."""
+"""Evidence of a reconciliation as values, for tests of its report."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def steps() -> tuple[Step, ...]:
     return tuple(found)
 
 
-def differing() -> tuple[tuple[str, RowDifference], ...]:
+def differing_rows() -> tuple[tuple[str, RowDifference], ...]:
     kinds: tuple[tuple[Kind, str, str | None, str | None], ...] = (
         ("null_empty", "col1", None, "''"),
         ("zone_shift", "col3", "2026-02-28T10:00:00Z", "2026-02-28T12:00:00Z"),
@@ -99,7 +99,7 @@ def evidence(*, before: bool = True, hostile: str = HOSTILE) -> Evidence:
         repair=RepairList(700, {"MISSING_CLOUD": 300, "MISMATCH": 400}, repairs),
         outcomes={"accepted": 40_000, "tombstone": 200, "refused": 120},
         read=40_320,
-        differing=differing(),
+        differing=differing_rows(),
         unequal=600,
         moves=(Move(None, "MATCH", 100), Move("PENDING", "MISMATCH", 20)) if before else (),
         before=Before(

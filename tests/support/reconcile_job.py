@@ -1,4 +1,4 @@
-"""Reconciled pairs for tests: two topics and a job, and what must come out, by the pure function alone."""
+"""Reconciled pairs: two topics, a job, and the verdicts they must have by the pure function alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from tests.support.oracle import Record, read_topic
-from tests.support.pipeline import MORNING, Pipeline, Sent, create_topic, produce
+from tests.support.pipeline import MORNING, Pipeline, ProducerRecord, create_topic, produce
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import (
@@ -63,7 +63,7 @@ class Message:
     """A message for one side and partition."""
 
     side: Side
-    sent: Sent
+    sent: ProducerRecord
 
 
 def digest(number: int) -> str:
@@ -79,12 +79,17 @@ def onprem(
     action: str | None = None,
     hash_version: int | None = 2,
 ) -> Message:
-    """What the first side says of a key; times are seconds after the morning."""
+    """A message of the on-prem side; times are seconds after MORNING."""
     value: dict[str, Any] = {"event_id": f"e-{key}", "hash_onprem": digest(number)}
     value |= {"action": action} if action else {}
     value |= {"hash_version": hash_version} if hash_version else {}
-    value |= {"partitionColumns": [{"type": "PK", "value": key}], "event_ts": moment(version)}
-    sent = Sent(json.dumps(value).encode(), key.encode(), (), partition, stamp(version, read))
+    value |= {
+        "partitionColumns": [{"type": "PK", "value": key}],
+        "event_ts": timestamp_text(version),
+    }
+    sent = ProducerRecord(
+        json.dumps(value).encode(), key.encode(), (), partition, stamp(version, read)
+    )
     return Message("onprem", sent)
 
 
@@ -96,23 +101,25 @@ def cloud(
     partition: int = 0,
     hash_version: int | None = 2,
 ) -> Message:
-    """What the second side says of a key; without a number it has no row."""
+    """A message of the cloud side; without a number it has no row."""
     found = digest(number) if number is not None else None
     value = {"pk": key, "hash_cloud": found, "hash_version": hash_version}
-    value |= {"cloud_ts": moment(version)}
-    sent = Sent(json.dumps(value).encode(), key.encode(), (), partition, stamp(version, read))
+    value |= {"cloud_ts": timestamp_text(version)}
+    sent = ProducerRecord(
+        json.dumps(value).encode(), key.encode(), (), partition, stamp(version, read)
+    )
     return Message("cloud", sent)
 
 
 def tombstone(side: Side, key: str, read: float = 0, partition: int = 0) -> Message:
-    return Message(side, Sent(None, key.encode(), (), partition, stamp(read, None)))
+    return Message(side, ProducerRecord(None, key.encode(), (), partition, stamp(read, None)))
 
 
 def stamp(version: float, read: float | None) -> int:
     return MORNING + round(1000 * (version if read is None else read))
 
 
-def moment(seconds: float) -> str:
+def timestamp_text(seconds: float) -> str:
     at = EPOCH + timedelta(milliseconds=MORNING + round(1000 * seconds))
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
@@ -157,14 +164,14 @@ class Pair:
     def statuses(self) -> dict[str, str]:
         return {pk: str(row[1]) for pk, row in self.verdicts().items()}
 
-    def last_told(self) -> dict[str, str]:
-        """The last change of each key's verdict, as the table of results has it."""
+    def last_published(self) -> dict[str, str]:
+        """The last published status of each key, by the results table."""
         last = "max_by(dq_status, struct(processing_time, settled)) AS dq_status"
         found = self.sql(f"SELECT pk, {last} FROM lake.dq.results_{{t}} GROUP BY pk")
         return {row["pk"]: str(row["dq_status"]) for row in found}
 
     def expected(self, limits: Limits | None = None) -> dict[str, tuple[Any, ...]]:
-        """The same, from the topics alone."""
+        """The verdicts of all keys, computed from the topics alone."""
         at, limits = datetime.now(UTC), limits or Limits()
         found = (judge(state, at, limits) for state in self.states().values())
         return {
@@ -180,7 +187,7 @@ class Pair:
         parts: defaultdict[str, list[State]] = defaultdict(list)
         for side, topic in self.topics.items():
             for record in read_topic(self.bootstrap, topic):
-                found = reading(side, record)
+                found = parse_state(side, record)
                 if found is not None:
                     parts[found.pk].append(found)
         return {pk: merge_all(states) for pk, states in parts.items()}
@@ -195,8 +202,8 @@ class Pair:
         }
 
 
-def reading(side: Side, record: Record) -> State | None:
-    """The state of one message; None where it can take no part."""
+def parse_state(side: Side, record: Record) -> State | None:
+    """The state that one message stands for; None when it takes no part."""
     read_at = EPOCH + timedelta(milliseconds=record.timestamp_ms)
     place = (record.partition, record.offset)
     if record.value is None:
@@ -249,7 +256,7 @@ def _standing(messages: Sequence[Message]) -> list[Message]:
     last: dict[object, Message] = {}
     for message in sorted(messages, key=lambda m: m.sent.partition or 0):
         last[_version(message)] = message
-    return [m for m in messages if _said(m) == _said(last[_version(m)])]
+    return [m for m in messages if _content(m) == _content(last[_version(m)])]
 
 
 def without_duplicates(messages: Sequence[Message]) -> int:
@@ -265,7 +272,7 @@ def _version(message: Message) -> object:
     return message.side, message.sent.key, at
 
 
-def _said(message: Message) -> object:
+def _content(message: Message) -> object:
     value = json.loads(message.sent.value or b"{}")
     deleted = not value or value.get("action") == DELETE
     return value.get(f"hash_{message.side}"), deleted, value.get("hash_version")
@@ -315,8 +322,8 @@ def _in_conflict(
     return cloud(key, version, other[0], read, where, other[1])
 
 
-def cuts(rng: Random, messages: Sequence[Message], count: int) -> list[list[Message]]:
-    """The messages in so many parts, in an order in which only each partition keeps its own.
+def split_messages(rng: Random, messages: Sequence[Message], count: int) -> list[list[Message]]:
+    """The messages in so many parts, shuffled so that only each partition keeps its order.
 
     So every record has the offset that it has in any other order.
     """

@@ -1,4 +1,4 @@
-"""Messages of both topics as a test draws them: as records for Spark, and as readings for the pure function."""
+"""Random messages of both topics, as records for Spark and as readings for the pure function."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def stamp(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def drawn(random: Random, keys: int, first: int = 0) -> list[Message]:
-    """Some messages of each of so many keys, of every kind, from the same second to hours apart."""
+def random_messages(random: Random, keys: int, first: int = 0) -> list[Message]:
+    """Some messages of each key, of every kind, from the same second to hours apart."""
     found: list[Message] = []
     for number in range(first, first + keys):
         pk = random.choice(("k-{}", "ключ {}", "k|{}\n", "'{}'")).format(number)
@@ -121,7 +121,7 @@ def _message(random: Random, pk: str, offset: int) -> Message:
 
 
 def states_of(messages: Iterable[Message], at: datetime) -> dict[str, State]:
-    """The state of every key as a batch of that time sees it, by merging all its messages."""
+    """The state of every key at the time of a batch, by merging all its messages."""
     parts: dict[str, list[State]] = {}
     for message in messages:
         parts.setdefault(message.pk, []).append(message.seen(at))

@@ -26,7 +26,7 @@ MADE = ("view", "timed view", "states view", "bound states", "verdict view", "pa
 def run_script(
     session: SparkSession, script: Script, messages: Sequence[Message], at: datetime
 ) -> None:
-    """All views of the file over these messages, at a time."""
+    """Create all views of the script over these messages, with this batch time."""
     for step in (*script.named("clock"), *script.named("revision")):
         session.sql(step)
     set_batch_time(session, at)

@@ -1,7 +1,7 @@
-"""`pytest -p tests.support.resume`: a run that was broken off or failed goes on with what has not passed yet.
+"""`pytest -p tests.support.resume`: continue a run that was interrupted or failed with the tests that have not passed yet.
 
-What has passed is kept in .headgate/tests-passed.txt, of one state of the work tree: after any change,
-and after a run in which nothing failed, all begins anew.
+The ids of passed tests stand in .headgate/tests-passed.txt, for one state of the work tree: after any
+change, and after a run in which nothing failed, all tests run again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ FILE = Path(".headgate") / "tests-passed.txt"
 
 
 def state_of(root: Path) -> str:
-    """The commit, and what was changed since."""
+    """A digest of the commit and of the changes since."""
     asked = (["git", "rev-parse", "HEAD"], ["git", "diff", "HEAD"])
     said = [subprocess.run(words, cwd=root, capture_output=True, check=True) for words in asked]
     return hashlib.sha256(b"".join(one.stdout for one in said)).hexdigest()
 
 
 class Resume:
-    """In each process `passed` is what earlier runs had; the controller alone keeps what passes now."""
+    """Deselects what passed before; the controller process alone records what passes now."""
 
     def __init__(self, passed: frozenset[str], file: Path | None) -> None:
         self.passed, self._file = passed, file

@@ -1,4 +1,4 @@
-"""Filters and events for tests of the router, and what must come out, worked out in Python alone."""
+"""Filters, events and the router of a pipeline's topic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.oracle import Record, read_topic
-from tests.support.pipeline import LETTER_COLUMNS, Letter, Pipeline, Sent
+from tests.support.pipeline import LETTER_COLUMNS, DeadLetter, Pipeline, ProducerRecord
 
 from headgate.control.recent import KafkaRecent
 from headgate.engine.faults import Faults
@@ -31,7 +31,7 @@ def event(
     op: str = "c",
     partition: int | None = None,
     **more: object,
-) -> Sent:
+) -> ProducerRecord:
     """One change of the events' table, as the connector writes it."""
     header = {"dealerId": dealer, "carId": f"CAR-{number}", "amountPaid": 450.5, **more}
     value = {
@@ -46,11 +46,11 @@ def event(
         "__ts_ms": 1736935200000 + number,
     }
     where = number % 2 if partition is None else partition
-    return Sent(json.dumps(value).encode(), f"event-{number}".encode(), partition=where)
+    return ProducerRecord(json.dumps(value).encode(), f"event-{number}".encode(), partition=where)
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedRecord:
     """A record of an output topic."""
 
     key: bytes | None
@@ -68,7 +68,7 @@ class Routed:
 
 @dataclass
 class Router:
-    """The router of a pipeline's topic; filters are wanted as the control plane would want them."""
+    """The router of a pipeline's topic; filters become wanted as the control plane would have them."""
 
     pipeline: Pipeline
     _deployments: int = 0
@@ -88,7 +88,7 @@ class Router:
         return f"{self.pipeline.name}-{filter}"
 
     def dealer(self, number: int, **more: Any) -> str:
-        """The filter of a dealer, deployed; its name."""
+        """Deploy the filter of a dealer, and return its name."""
         name = f"dealer-{number:03d}"
         conditions = [
             {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
@@ -101,7 +101,7 @@ class Router:
         return self.deploy(name, conditions, **more)
 
     def want_dealer(self, number: int, **more: Any) -> Wanted:
-        """The same; what is wanted."""
+        """Deploy the filter of a dealer, and return the wanted row."""
         wanted = self.pipeline.store.routing.wanted_filter(self.dealer(number, **more))
         assert wanted is not None
         return wanted
@@ -120,14 +120,14 @@ class Router:
         return self.declare(document)
 
     def declare(self, document: dict[str, Any]) -> str:
-        """Deploy this document; its name."""
+        """Deploy this document, and return its name."""
         name = str(document["id"])
         self._documents[name] = document
         self.want(name)
         return name
 
     def want(self, name: str, *, paused: bool = False, again: bool = True) -> Wanted:
-        """Deploy the document as it is; not `again`, it is the deployment that there was."""
+        """Make the document wanted; without `again` under the deployment that it has."""
         self._deployments += again
         if again or name not in self._of:
             self._of[name] = f"d{self._deployments}"
@@ -152,7 +152,7 @@ class Router:
         return self.pipeline.process("router", faults, **options)
 
     def replay(self) -> list[Run]:
-        """Carry out all replays that are owed, as the router asks for them."""
+        """Run all replays that are due, as the router requests them."""
         done: list[Run] = []
         while True:
             ReplayRequests(self.pipeline.store, self.pipeline.topic).look()
@@ -160,9 +160,9 @@ class Router:
             found = [run for run in asked if run.kind == "replay"]
             if not found:
                 return done
-            done += [self._carried_out(run) for run in found]
+            done += [self._execute(run) for run in found]
 
-    def _carried_out(self, run: Run) -> Run:
+    def _execute(self, run: Run) -> Run:
         store = self.pipeline.store
         self.pipeline.carry_out(store.claim(run.job, run.number, "this test"))
         return store.move(run.job, run.number, RunState.FINISHED)
@@ -172,19 +172,19 @@ class Router:
         assert found is not None
         return found
 
-    def output(self, filter: str) -> list[Routed]:
+    def output(self, filter: str) -> list[RoutedRecord]:
         """Everything on the filter's topic, by offset."""
         return self.output_of(self.topic(filter))
 
-    def output_of(self, topic: str) -> list[Routed]:
+    def output_of(self, topic: str) -> list[RoutedRecord]:
         records = read_topic(str(self.pipeline.settings.bootstrap_servers), topic)
-        return [_routed(record) for record in records]
+        return [_parse_routed(record) for record in records]
 
-    def letters(self) -> list[Letter]:
+    def dead_letters(self) -> list[DeadLetter]:
         """The dead letters of the router and of replays, by where they stood."""
         where = f"kafka_topic = '{self.pipeline.topic}' AND job NOT LIKE 'bronze-%'"
         rows = self.pipeline.select(LETTER_COLUMNS, "headgate.dead_letters", where)
-        return sorted((Letter(*row) for row in rows), key=lambda letter: letter.origin)
+        return sorted((DeadLetter(*row) for row in rows), key=lambda letter: letter.origin)
 
     def ids(self, filter: str) -> list[str]:
         return sorted(one.id for one in self.output(filter))
@@ -196,13 +196,13 @@ class Router:
         return self.pipeline.outcomes("router")
 
 
-def _routed(record: Record) -> Routed:
-    return Routed(
+def _parse_routed(record: Record) -> RoutedRecord:
+    return RoutedRecord(
         record.key, record.value, {name: (value or b"").decode() for name, value in record.headers}
     )
 
 
-def once(records: Iterable[Routed]) -> Counter[tuple[str, bytes | None]]:
-    """What a consumer sees that keys on the origin."""
+def deduplicate(records: Iterable[RoutedRecord]) -> Counter[tuple[str, bytes | None]]:
+    """The records as a consumer sees them that deduplicates by origin."""
     by_origin = {one.origin: (one.id, one.value) for one in records}
     return Counter(by_origin.values())

@@ -1,4 +1,4 @@
-"""Rule sets in text for the tests beside it, and what becomes of them."""
+"""Rule files written as text, and the rules or faults that loading them gives."""
 
 from __future__ import annotations
 
@@ -38,27 +38,30 @@ rules:
 """
 
 
-def load(folder: Path, text: str) -> JudgedFile:
+def load_rule_file(folder: Path, text: str) -> JudgedFile:
+    """Write a rule file and judge it."""
     path = folder / "rules.yml"
     path.write_text(text)
     return load_judged(path, {})
 
 
-def one_rule(folder: Path, rule: str, *, pair: bool = False) -> JudgedRule:
+def load_rule(folder: Path, rule: str, *, pair: bool = False) -> JudgedRule:
     """The judged form of one rule, written as a YAML flow mapping."""
     text = f"{PAIR}  - {rule}\n" if pair else f"{ONE}      - {rule}\n"
-    (found,) = load(folder, text).tables[0].rules
+    (found,) = load_rule_file(folder, text).tables[0].rules
     return found
 
 
-def condition(folder: Path, rule: str, *, pair: bool = False) -> str:
-    found = one_rule(folder, rule, pair=pair).condition
+def load_condition(folder: Path, rule: str, *, pair: bool = False) -> str:
+    """The condition of one rule as Spark SQL."""
+    found = load_rule(folder, rule, pair=pair).condition
     assert found is not None
     return to_spark(found)
 
 
-def faults(folder: Path, *rules: str, pair: bool = False) -> list[Fault]:
+def load_faults(folder: Path, *rules: str, pair: bool = False) -> list[Fault]:
+    """The faults that loading these rules raises."""
     before, indent = (PAIR, "  ") if pair else (ONE, "      ")
     with pytest.raises(DeclarationError) as caught:
-        load(folder, before + "".join(f"{indent}- {rule}\n" for rule in rules))
+        load_rule_file(folder, before + "".join(f"{indent}- {rule}\n" for rule in rules))
     return list(caught.value.faults)

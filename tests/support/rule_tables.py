@@ -1,4 +1,4 @@
-"""Judged tables for the tests of the compiler."""
+"""Judged rule tables and their compiled SQL."""
 
 from __future__ import annotations
 
@@ -35,23 +35,26 @@ tables:
 TOPIC, LAKE = "topic: things", "iceberg: silver.things"
 
 
-def table(folder: Path, rules: str, source: str = TOPIC) -> JudgedTable:
-    """A table with these rules, one a line."""
+def load_rule_table(folder: Path, rules: str, source: str = TOPIC) -> JudgedTable:
+    """Write and judge a table with these rules, one a line."""
     path = folder / "rules.yml"
     lines = "\n".join(f"      - {line.strip()}" for line in rules.strip().splitlines())
     path.write_text(HEAD % (source, lines), encoding="utf-8")
     return judged(load_rules(path, {}))[0]
 
 
-def shipped(name: str) -> JudgedTable:
+def shipped_table(name: str) -> JudgedTable:
+    """A rule table that the project ships."""
     rules = load_rules(find_table(ROOT, name), PLACEHOLDERS)
     return judged_table(rules, rules.value.table(name))
 
 
-def compiled(name: str) -> CompiledRules:
+def compile_shipped(name: str) -> CompiledRules:
+    """The compiled SQL of a shipped rule table."""
     file = find_table(ROOT, name).relative_to(ROOT).as_posix()
-    return compile_table(shipped(name), file)
+    return compile_table(shipped_table(name), file)
 
 
-def script(judged: JudgedTable) -> Script:
+def compile_script(judged: JudgedTable) -> Script:
+    """The compiled SQL of a table, as steps."""
     return parse_script("dq_generated.sql", compile_table(judged, "rules.yml").text)

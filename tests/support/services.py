@@ -23,7 +23,7 @@ Kind = TypeVar("Kind", bound=Service)
 
 @dataclass
 class RunningBroker:
-    """A broker of this test session that tests may also kill and start again."""
+    """A broker of this test session; tests may kill it and start it again."""
 
     broker: kafka.Broker
     runtime: kafka.Runtime
@@ -49,7 +49,7 @@ class RunningBroker:
         self.child.kill()
 
     def restart(self) -> None:
-        """Start it again on the same ports and data, and wait until it answers."""
+        """Start the broker again on the same ports and data, and wait until it answers."""
         self.child = _start_or_fail(self.broker, self.runtime)
 
     def stop(self) -> None:
@@ -57,7 +57,7 @@ class RunningBroker:
 
 
 def _start_process(broker: kafka.Broker, runtime: kafka.Runtime) -> tuple[Child, str]:
-    """The broker's process once it answers, or why it did not."""
+    """Start the broker's process: the process once it answers, and why it ended if it did."""
     child = Child(kafka.command(broker, runtime))
     if not wait_until(lambda: kafka.ready(broker) or child.exit_code is not None, READY_SECONDS):
         child.kill()

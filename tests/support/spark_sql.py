@@ -1,4 +1,4 @@
-"""Statements run by the spark-sql of the PySpark wheel."""
+"""Statements run by the `spark-sql` of the PySpark wheel."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.support.pipeline import JVM
+
 from headgate.engine.java import find_java
 from headgate.settings import Settings
 
 
-def spark_sql(settings: Settings, statements: str, folder: Path) -> str:
-    """Run statements in the `spark-sql` of the PySpark wheel; everything it said."""
+def run_spark_sql(settings: Settings, statements: str, folder: Path) -> str:
+    """Run statements in a `spark-sql` process under these settings; its standard output."""
     package = find_spec("pyspark")
     assert package
     assert package.origin
@@ -27,6 +29,7 @@ def spark_sql(settings: Settings, statements: str, folder: Path) -> str:
             "SPARK_HOME": str(home),
             "JAVA_HOME": str(find_java().home),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SUBMIT_OPTS": str(JVM["spark_java_options"]),
         },
         cwd=folder,
         capture_output=True,
@@ -36,9 +39,9 @@ def spark_sql(settings: Settings, statements: str, folder: Path) -> str:
     )
     # A statement that fails in a sourced file ends that file, but not spark-sql.
     failed = done.returncode != 0 or "SQLSTATE" in done.stderr
-    assert not failed, without_traces(done.stdout + done.stderr)
+    assert not failed, strip_stack_traces(done.stdout + done.stderr)
     return done.stdout
 
 
-def without_traces(said: str) -> str:
+def strip_stack_traces(said: str) -> str:
     return "\n".join(line for line in said.splitlines() if "\tat " not in line)

@@ -199,7 +199,7 @@ def report_of(state: State, comparisons: tuple[Comparison, ...]) -> FaultReport:
 
 def write_report(settings: Settings, report: FaultReport) -> None:
     """The report as JSON and as a table."""
-    folder = settings.root / "bench" / "results"
+    folder = settings.build_dir / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     document = orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2) + b"\n"
     (folder / "faults.json").write_bytes(document)

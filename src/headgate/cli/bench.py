@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,41 +12,7 @@ from headgate.cli.console import console
 from headgate.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from headgate.checks.goals import Machine, Measured, Results
-    from headgate.cli.steps import Steps
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A script that measures one goal; `quick` are its arguments when there is little time."""
-
-    goal: str
-    script: str
-    needs_broker: bool
-    quick: tuple[str, ...]
-    given: tuple[str, ...] = ()
-
-
-_QUICK_RULES = ("--rows", "100000", "--repeat", "1")
-BENCHES = (
-    *(
-        Bench(goal, "quality.py", goal == "P4", _QUICK_RULES, ("--goal", goal))
-        for goal in ("P1", "P2", "P3", "P4")
-    ),
-    Bench("P5", "filters.py", False, ("--rows", "50000", "--repeat", "1"), ("--goal", "P5")),
-    Bench("P6", "compare.py", False, ("--rows", "100000", "--repeat", "1")),
-    Bench("P7", "reconcile.py", True, ("--pairs", "60000", "--batch", "20000", "--warm", "1")),
-    Bench("P8", "bronze.py", True, ("--rows", "50000", "--repeat", "1")),
-    Bench("P9", "generator.py", True, ("--rows", "100000", "--repeat", "1")),
-    Bench("P10", "hashing.py", False, ("--rows", "100000", "--repeat", "1")),
-    Bench("P11", "demo.py", False, ("--rows", "5000")),
-    Bench("P12", "help.py", False, ("--repeat", "3")),
-    Bench("P13", "router.py", True, ("--filters", "50", "--rounds", "4")),
-    Bench("P14", "filters.py", False, ("--rows", "20000", "--repeat", "1"), ("--goal", "P14")),
-    Bench("P15", "growth.py", True, ("--rows", "5000", "--repeat", "1")),
-)
+    from headgate.checks.goals import Size
 
 
 @click.group()
@@ -60,156 +22,58 @@ def group() -> None:
     \b
     Examples:
       headgate bench run
-      headgate bench run --only P9,P12 --quick
+      headgate bench run P9 P12
       headgate bench pipeline
     """
 
 
 @group.command("run")
-@click.option("--only", default="", metavar="P8,P9", help="These goals alone.")
-@click.option("--quick", is_flag=True, help="Smaller sizes, fewer repeats: a look, no figure.")
+@click.argument("goals", nargs=-1, metavar="[GOAL]...")
+@click.option(
+    "--size",
+    type=click.Choice(("full", "tiny")),
+    default="full",
+    show_default=True,
+    help="tiny ends in seconds a goal: it shows that a benchmark works and gives no figures.",
+)
+@click.option("--fresh", is_flag=True, help="Also measure goals that have a result of this code.")
+@click.option(
+    "--seconds", default=900.0, show_default=True, metavar="N", help="Time limit of one goal."
+)
 @click.option("--page", is_flag=True, help="Also write the table into docs/benchmarks.md.")
-def run_benches(only: str, quick: bool, page: bool) -> None:
-    """Measure every goal and print the table; losses are shown like wins.
+def run_goals(goals: tuple[str, ...], size: Size, fresh: bool, seconds: float, page: bool) -> None:
+    """Measure all goals, or those named, and print the table of what was met and missed.
 
-    Results are kept in bench/results. Nothing here is a test: the exit code is 0 either way.
+    Each goal is measured in a process of its own. Its result is kept in build/bench with the commit
+    and the date: a run that was broken off goes on where it stopped. A goal that is missed is no
+    failure; the exit code is 1 if a benchmark breaks or exceeds its time limit.
+
+    \b
+    Examples:
+      headgate bench run
+      headgate bench run P6 P7 --fresh
     """
-    from headgate.checks.goals import Result, rows
+    from headgate.checks.goals import Failure, choose_goals, render_rows
+    from headgate.cli.bench_run import BenchRun, read_code, write_page
     from headgate.profile import find_root
 
-    root = find_root(Path.cwd())
-    wanted = chosen(only)
-    folder = root / "bench" / "results"
-    host = machine()
-
-    def kept(found: Measured) -> None:
-        result = Result(at=datetime.now(UTC), quick=quick, machine=host, measured=found)
-        keep(folder, read_results(folder).with_result(result))
-
-    measure(root, wanted, quick, kept)
-    results = read_results(folder)
-    console.data(rows(results.results[bench.goal] for bench in wanted))
-    if page:
-        write_page(root, results)
-
-
-def chosen(only: str) -> tuple[Bench, ...]:
-    names = [name.strip().upper() for name in only.split(",") if name.strip()]
-    known = {bench.goal: bench for bench in BENCHES}
-    if unknown := [name for name in names if name not in known]:
+    if page and size == "tiny":
         raise UsageError(
-            f"no measurement of {', '.join(unknown)} is built", fix=f"use {', '.join(known)}"
+            "a tiny run gives no figures for the page", fix="leave out --page or --size"
         )
-    return tuple(known[name] for name in names) if names else BENCHES
-
-
-def measure(
-    root: Path, wanted: tuple[Bench, ...], quick: bool, kept: Callable[[Measured], None]
-) -> None:
-    """Each script in a process of its own; those that need a broker share one."""
-    from headgate.cli.own_home import (
-        alone,
-        embedded_environment,
-        emptied,
-        replaced,
-        stopped_on_failure,
-    )
-    from headgate.cli.steps import Steps, command
-    from headgate.settings import load_settings
-
-    home = root / ".headgate" / "bench"
-    with alone(home), replaced(embedded_environment(root, home, os.environ)):
-        emptied(home)
-        steps = Steps(home / "logs", "bench", width=8)
-        with stopped_on_failure(home):
-            if any(bench.needs_broker for bench in wanted):
-                with steps.step("broker"):
-                    command("local", "up", "--only", "broker")
-            bootstrap = load_settings(root).bootstrap_servers or ""
-            for bench in wanted:
-                kept(_measured(root, bench, bootstrap, quick, steps))
-        command("local", "down")
-
-
-def _measured(root: Path, bench: Bench, bootstrap: str, quick: bool, steps: Steps) -> Measured:
-    from headgate.checks.goals import Measured, shown
-
-    broker = (bootstrap,) if bench.needs_broker else ()
-    given = (*broker, *bench.given, *(bench.quick if quick else ()))
-    with steps.step(bench.goal) as step:
-        done = _script(root / "bench" / bench.script, given, step.log.file)
-        found = Measured.model_validate_json(done)
-        (root / "bench" / "results").mkdir(parents=True, exist_ok=True)
-        (root / "bench" / "results" / f"{bench.goal}.json").write_text(done)
-        figures = (f"{line.what}: {shown(line.figure, line.unit)}" for line in found.lines)
-        step.words = "; ".join(figures)
-    return found
-
-
-def _script(script: Path, given: tuple[str, ...], log: Path) -> str:
-    with log.open("a") as said:
-        done = subprocess.run(
-            [sys.executable, str(script), *given],
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-            check=False,
+    root = find_root(Path.cwd())
+    run = BenchRun(root, size, read_code(root), seconds)
+    outcomes = run.run(choose_goals(goals), fresh)
+    run.write_table(outcomes)
+    console.data(render_rows(outcomes))
+    if page:
+        write_page(root, run.read_results())
+    if failures := [outcome for outcome in outcomes if isinstance(outcome, Failure)]:
+        raise OperationError(
+            f"no figures for {', '.join(failure.goal.id for failure in failures)}",
+            why="; ".join(f"{failure.goal.id}: {failure.reason}" for failure in failures),
+            fix=f"read the logs in {run.folder / 'logs'}, then run the same command again",
         )
-    if done.returncode:
-        raise OperationError(f"{script.name} failed", why=f"exit code {done.returncode}")
-    return done.stdout
-
-
-def read_results(folder: Path) -> Results:
-    from headgate.checks.goals import Results
-
-    file = folder / "latest.json"
-    return Results.model_validate_json(file.read_bytes()) if file.is_file() else Results()
-
-
-def keep(folder: Path, results: Results) -> None:
-    """Both forms after each goal, so that an interrupted run keeps what it found."""
-    from headgate.checks.goals import rows
-    from headgate.cli.console import as_table
-
-    (folder / "latest.json").write_text(results.model_dump_json(indent=2) + "\n")
-    table = as_table(rows(results.results.values()), markdown=True)
-    (folder / "latest.md").write_text(table + "\n", encoding="utf-8")
-
-
-def write_page(root: Path, results: Results) -> None:
-    from headgate.checks.goals import page_with, rows, taken_on
-    from headgate.cli.console import as_table
-
-    page = root / "docs" / "benchmarks.md"
-    found = tuple(results.results.values())
-    table = f"{taken_on(found)}\n\n{as_table(rows(found), markdown=True)}"
-    page.write_text(page_with(page.read_text(encoding="utf-8"), table), encoding="utf-8")
-    console.done(f"written into {page.relative_to(root)}")
-
-
-def machine() -> Machine:
-    import platform
-
-    from headgate.checks.goals import Machine
-    from headgate.engine.java import find_java
-
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return Machine(
-        cores=os.cpu_count() or 1,
-        processor=_processor(),
-        memory_gib=round(memory, 1),
-        java=f"Java {find_java().version}",
-        python=platform.python_version(),
-        load=round(os.getloadavg()[0], 2),
-    )
-
-
-def _processor() -> str:
-    file = Path("/proc/cpuinfo")
-    lines = file.read_text().splitlines() if file.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else "unknown"
 
 
 @group.command()
@@ -270,7 +134,7 @@ def bursts(bursts: int, seconds: float, seed: int) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    results = settings.root / "bench" / "results"
+    results = settings.build_dir / "bench"
     report = run_bursts(settings, bursts, seconds, results, seed, console.say)
     calm = report.played.calm
     console.done(
@@ -288,7 +152,7 @@ def reconcile_faults(small: bool, only: str) -> None:
 
     Cassandra is away for 60 s, Connect, Kafka and the engine are killed. Every planted key must have
     its verdict in the end, each gap must be told by those who meet it, and all must come back by
-    themselves: exit code 5 if not. The report is bench/results/reconcile_faults.json.
+    themselves: exit code 5 if not. The report is build/bench/reconcile_faults.json.
 
     \b
     Examples:
@@ -305,7 +169,7 @@ def reconcile_faults(small: bool, only: str) -> None:
     settings = load_settings()
     report = run_reconcile_faults(
         settings,
-        settings.root / "bench" / "results",
+        settings.build_dir / "bench",
         SMALL if small else None,
         [fault for fault in FAULTS if not named or fault in named],
         console.say,
@@ -322,7 +186,7 @@ def filter_faults(small: bool, only: str) -> None:
 
     Every event must be accounted for: in PostgreSQL's log, on the source topic, in the ledger, on the
     filters' topics; and each consumer must have had the effect of each of its events once: exit code
-    5 if not. The report is bench/results/filter_faults.json.
+    5 if not. The report is build/bench/filter_faults.json.
 
     \b
     Examples:
@@ -344,7 +208,7 @@ def filter_faults(small: bool, only: str) -> None:
         os.environ.setdefault("SPARK_JAVA_OPTIONS", SHORT_LIVED["SPARK_JAVA_OPTIONS"])
     report = run_filter_faults(
         settings,
-        settings.root / "bench" / "results",
+        settings.build_dir / "bench",
         SMALL if small else None,
         [fault for fault in FAULTS if not named or fault in named],
         console.say,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from headgate.cli.bench_run import RESULTS
+from headgate.cli.console import as_table
 from headgate.errors import OperationError
+from headgate.profile import find_root
 
-RESULTS = "bench/results"
-# What is measured, by which script, and where the report is kept.
-RULES, TABLES = "rules", "two tables"
-WORK = {RULES: ("peers.py", "peers"), TABLES: ("peers_compare.py", "peers_compare")}
+# What is measured, and the name of its report.
+WORK = {"rules": "peers", "tables": "peers_compare"}
 
 
 class Line(BaseModel):
@@ -42,31 +43,27 @@ class Report(BaseModel):
 
 def run_peers(rows: int, rules: int, only: str, seconds: float) -> list[dict[str, str]]:
     """Measure rules and the comparison of tables, keep both reports, and give the table."""
-    given = ("--rows", str(rows), "--only", only, "--seconds", str(seconds))
+    root = find_root(Path.cwd())
+    options = ("--rows", rows, "--rules", rules, "--only", only, "--seconds", seconds)
     return [
-        {"work": work, **line}
-        for work in WORK
-        for line in _kept(work, (*given, *(("--rules", str(rules)) if work == RULES else ())))
+        {"work": work, **row} for work in WORK for row in _measure(root, work, map(str, options))
     ]
 
 
-def _kept(work: str, given: Sequence[str]) -> list[dict[str, str]]:
-    from headgate.cli.console import as_table
-    from headgate.profile import find_root
-
-    root, (script, name) = find_root(Path.cwd()), WORK[work]
-    found = _measured(root / "bench" / script, given)
-    table = shown(found.lines)
-    if not table:  # none of the tools asked for does this work
+def _measure(root: Path, work: str, options: Iterable[str]) -> list[dict[str, str]]:
+    report = _run_script(root, work, options)
+    if not report.lines:  # none of the tools asked for does this work
         return []
+    table = render_lines(report.lines)
     folder = root / RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(found.model_dump_json(indent=2) + "\n")
-    (folder / f"{name}.md").write_text(as_table(table, markdown=True) + "\n", encoding="utf-8")
+    (folder / f"{WORK[work]}.json").write_text(report.model_dump_json(indent=2) + "\n")
+    file = folder / f"{WORK[work]}.md"
+    file.write_text(as_table(table, markdown=True) + "\n", encoding="utf-8")
     return table
 
 
-def shown(lines: Sequence[Line]) -> list[dict[str, str]]:
+def render_lines(lines: Sequence[Line]) -> list[dict[str, str]]:
     """One row a tool, its cost as a multiple of ours where ours was measured."""
     ours = next((line.cpu_seconds for line in lines if line.peer == "ours"), None)
     return [
@@ -83,9 +80,9 @@ def shown(lines: Sequence[Line]) -> list[dict[str, str]]:
     ]
 
 
-def _measured(script: Path, given: Sequence[str]) -> Report:
-    command = [sys.executable, str(script), *given]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+def _run_script(root: Path, work: str, options: Iterable[str]) -> Report:
+    command = [sys.executable, "-m", "bench.run_peers", work, *options]
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise OperationError(f"{script.name} failed", why=f"exit code {done.returncode}")
+        raise OperationError(f"bench.run_peers {work} failed", why=f"exit code {done.returncode}")
     return Report.model_validate_json(done.stdout)

@@ -8,11 +8,14 @@ import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from headgate.errors import HeadgateError
+
+if TYPE_CHECKING:
+    import logging
 
 FORMATS = ("text", "json", "yaml", "markdown")
 SCHEMA_VERSION = 1
@@ -31,6 +34,17 @@ def plain(value: object) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(v) for v in cast("Sequence[object]", value)]
     return value
+
+
+def stderr_log_handler(line: str) -> logging.Handler:
+    """A handler that writes log lines to stderr, each with its time in UTC in front."""
+    import logging
+
+    formatter = logging.Formatter(f"%(asctime)s.%(msecs)03dZ {line}", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    return handler
 
 
 def as_json(value: object) -> str:

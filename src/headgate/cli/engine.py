@@ -38,7 +38,10 @@ def run() -> None:
       headgate engine run
       SPARK_MASTER='local[4]' headgate engine run
     """
-    from headgate.jobs.host import serve
     from headgate.settings import load_settings
 
-    serve(load_settings(), console.say)
+    settings = load_settings()
+    # Wrong settings are refused before PySpark is loaded.
+    from headgate.jobs.host import serve
+
+    serve(settings, console.say)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import console, stderr_log_handler
 
 if TYPE_CHECKING:
     from headgate.feeds.consumers.config import ConsumerConfig
@@ -62,13 +62,10 @@ def _bootstrap(settings: Settings, config: ConsumerConfig) -> str:
 
 def _log_to_stderr() -> None:
     import logging
-    import sys
 
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("headgate.consumer")
     log.setLevel(logging.INFO)
-    log.handlers[:] = [handler]
+    log.handlers[:] = [stderr_log_handler("%(levelname)s %(message)s")]
     log.propagate = False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.console import console
+from headgate.cli.console import console, stderr_log_handler
 
 LOOPBACK = "127.0.0.1"
 
@@ -49,8 +49,7 @@ def _told(url: str) -> None:
 def _log(quiet: bool) -> None:
     import logging
 
-    logging.basicConfig(
-        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
+    handler = stderr_log_handler("%(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     if not quiet:
         logging.getLogger("headgate.api.access").setLevel(logging.INFO)

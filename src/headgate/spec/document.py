@@ -15,6 +15,7 @@ from headgate.spec.declared import line_of
 from headgate.spec.refusal import suggestion
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+Steps: TypeAlias = tuple[str | int, ...]
 
 WHOLE_FILE = "(whole file)"
 _HALF = re.compile(r"[\ud800-\udfff]")
@@ -23,13 +24,18 @@ _VARIABLE = re.compile(r"\$(\$)?\{([^{}]*)\}")
 
 @dataclass
 class Document:
-    """What a file says; faults are gathered so that all can be told at once."""
+    """What a file says; faults are gathered so that all can be told at once.
+
+    `unknown_keys` are the steps to each key that the model does not know: a fault, but one that the
+    rest can be read without.
+    """
 
     file: str
     variables: Mapping[str, str]
     data: Plain = None
     lines: dict[str, int] = field(default_factory=dict[str, int])
     faults: list[Fault] = field(default_factory=list[Fault])
+    unknown_keys: list[Steps] = field(default_factory=list[Steps])
 
     def add(self, pointer: str, what: str, fix: str, line: int | None = None) -> None:
         place = line or line_of(self.lines, pointer)

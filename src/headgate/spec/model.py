@@ -16,6 +16,7 @@ from headgate.spec.refusal import Refusal, suggestion
 Model = TypeVar("Model")
 Schema = dict[str, Any]  # JSON Schema has no closed shape
 
+_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 _KINDS = {
     "string_type": ("text", "Put the value in quotes."),
     "bool_type": ("true or false", "Write true or false, without quotes."),
@@ -70,6 +71,8 @@ def _note(document: Document, schema: Schema, detail: ErrorDetails) -> None:
     where = _place(document, detail)
     what, fix = _words(detail, schema, where)
     document.add(pointer_to(where), what, fix)
+    if detail["type"] in _UNKNOWN:
+        document.unknown_keys.append(where)
 
 
 def _place(document: Document, detail: ErrorDetails) -> tuple[str | int, ...]:
@@ -93,7 +96,7 @@ def _words(detail: ErrorDetails, schema: Schema, where: Sequence[str | int]) -> 
         return refusal.what, refusal.fix
     if kind == "missing":
         return f"the key `{key}` is missing", _missing(schema, where)
-    if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
+    if kind in _UNKNOWN:
         known = _properties(schema, where[:-1])
         return f"the key `{key}` is unknown", suggestion(key, known, "keys")
     if kind in _KINDS:

@@ -8,10 +8,12 @@ from copy import deepcopy
 
 from headgate.errors import Fault
 from headgate.spec.document import Document, Plain
+from headgate.spec.model import pointer_to
 from headgate.spec.ruleset import VERSION
 
 _PART = re.compile(r"(?:tables\[\d+\]\.)?(?:rules|aggregates)\[\d+\]|tables\[\d+\]")
 _STEP = re.compile(r"[a-z]+|\d+")
+_PARTS = {"rules", "aggregates"}
 _KEPT = ("metadata", "metrics", "tables", "rules", "aggregates")
 
 
@@ -21,19 +23,37 @@ def parts_of(faults: Iterable[Fault]) -> frozenset[str]:
     return frozenset(match[0] for match in found if match)
 
 
+def unreadable_parts(document: Document) -> frozenset[str]:
+    """The parts with faults, apart from tables of which only keys are unknown.
+
+    A rule with an unknown key counts: without that key it may say something else.
+    """
+    unknown = {pointer_to(steps) for steps in document.unknown_keys if not _PARTS & set(steps)}
+    return parts_of(fault for fault in document.faults if fault.field not in unknown)
+
+
 def is_within(pointer: str, parts: Iterable[str]) -> bool:
     return any(pointer == part or pointer.startswith(f"{part}.") for part in parts)
 
 
 def mended(document: Document, aside: Iterable[str]) -> Document:
-    """The document with a harmless part in the place of each that is set aside."""
+    """The document without unknown keys, with a harmless part in the place of each set aside."""
     given = document.data if isinstance(document.data, dict) else {}
     faulty = {fault.field.split(".")[0] for fault in document.faults}
     kept = {key: deepcopy(given[key]) for key in _KEPT if key in given and key not in faulty}
-    data = {**kept, "version": VERSION}
+    data: dict[str, Plain] = {**kept, "version": VERSION}
+    for *steps, key in document.unknown_keys:
+        _drop_key(data, steps, key)
     for pointer in sorted(aside):
         _put_stand_in(data, pointer)
     return Document(document.file, document.variables, data, document.lines)
+
+
+def _drop_key(data: Plain, steps: Iterable[str | int], key: str | int) -> None:
+    for step in steps:
+        data = _inner(data, str(step))
+    if isinstance(data, dict):
+        data.pop(str(key), None)
 
 
 def _put_stand_in(data: dict[str, Plain], pointer: str) -> None:

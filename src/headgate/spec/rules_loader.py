@@ -11,7 +11,7 @@ from headgate.spec.declared import Declared, line_of
 from headgate.spec.document import Document, Plain, read_document, text_of
 from headgate.spec.model import validate
 from headgate.spec.refusal import suggestion
-from headgate.spec.rules_aside import is_within, mended, parts_of
+from headgate.spec.rules_aside import is_within, mended, unreadable_parts
 from headgate.spec.rules_checks import faults_of
 from headgate.spec.rules_old import converted
 from headgate.spec.rules_reconcile import contract_faults
@@ -122,7 +122,7 @@ def find_table(root: Path, name: str) -> Path:
 def _checked(document: Document, notes: tuple[str, ...], root: Path) -> Reading:
     """First the shape of every part, then what must hold between those that have it."""
     rule_set = validate(RuleSet, document)
-    aside = parts_of(document.faults)
+    aside = unreadable_parts(document)
     if rule_set is None:
         rule_set = validate(RuleSet, mended(document, aside))
     if rule_set is None:
@@ -131,7 +131,7 @@ def _checked(document: Document, notes: tuple[str, ...], root: Path) -> Reading:
         if not is_within(pointer, aside):
             document.add(pointer, what, fix)
     declared = Declared(rule_set, document.file, document.lines, notes)
-    return Reading(declared, _sorted(document), parts_of(document.faults))
+    return Reading(declared, _sorted(document), unreadable_parts(document))
 
 
 def _name_aliases(data: Plain) -> None:

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.api_client import Asked, asked, people
+from tests.support.api_client import ApiClient, create_role_keys, open_api_client
 
 
 @pytest.fixture(scope="session")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An ops store whose tables are made: a copy is quicker than making them for each test."""
     folder = tmp_path_factory.mktemp("blank")
-    with asked(folder):
+    with open_api_client(folder):
         return folder / "ops.db"
 
 
 @pytest.fixture(autouse=True)
-def heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def api_loggers_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever sets up logging anew, as dbt does, turns off the loggers that were there."""
     for name in ("headgate.api", "headgate.api.access"):
         logger = logging.getLogger(name)
@@ -29,15 +29,15 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def ask(tmp_path: Path, blank: Path) -> Iterator[Asked]:
-    shutil.copy(blank, tmp_path / "ops.db")
-    with asked(tmp_path) as app:
-        yield people(app)
+def api(tmp_path: Path, empty_database: Path) -> Iterator[ApiClient]:
+    shutil.copy(empty_database, tmp_path / "ops.db")
+    with open_api_client(tmp_path) as app:
+        yield create_role_keys(app)
 
 
 @pytest.fixture
-def new(tmp_path: Path, blank: Path) -> Iterator[Asked]:
+def api_without_keys(tmp_path: Path, empty_database: Path) -> Iterator[ApiClient]:
     """A store in which nobody has made a key yet."""
-    shutil.copy(blank, tmp_path / "ops.db")
-    with asked(tmp_path) as app:
+    shutil.copy(empty_database, tmp_path / "ops.db")
+    with open_api_client(tmp_path) as app:
         yield app

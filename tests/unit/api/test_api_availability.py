@@ -18,7 +18,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from tests.support.api_client import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.api import events, manners, served
 from headgate.api.places import GIT, MOST, MOST_OF_A_CALLER, MOST_WRONG_KEYS, STREAMS, WrongKeys
@@ -41,14 +41,14 @@ def locked(folder: Path) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-def test_the_liveness_probe_waits_for_no_thread(ask: Asked) -> None:
+def test_the_liveness_probe_waits_for_no_thread(api: ApiClient) -> None:
     async def probe() -> int:
         limiter = anyio.to_thread.current_default_thread_limiter()
         limiter.total_tokens = 1
         done = threading.Event()
         waiting = asyncio.create_task(anyio.to_thread.run_sync(done.wait))
         await asyncio.sleep(0.05)
-        transport = httpx.ASGITransport(ask.app)
+        transport = httpx.ASGITransport(api.app)
         try:
             async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
                 return (await asyncio.wait_for(http.get("/livez"), 5)).status_code
@@ -59,96 +59,96 @@ def test_the_liveness_probe_waits_for_no_thread(ask: Asked) -> None:
     assert asyncio.run(probe()) == 200
 
 
-def test_a_locked_store_is_not_ready_and_is_still_read(ask: Asked, tmp_path: Path) -> None:
-    assert ask("GET", "/readyz").status_code == 200
-    ask.app.state.served.store_probe._looked_at -= served.PROBE_EVERY
+def test_a_locked_store_is_not_ready_and_is_still_read(api: ApiClient, tmp_path: Path) -> None:
+    assert api("GET", "/readyz").status_code == 200
+    api.app.state.served.store_probe._looked_at -= served.PROBE_EVERY
     with locked(tmp_path):
         begun = time.monotonic()
-        assert ask("GET", FILTERS, "vera").status_code == 200
-        assert ask("GET", "/readyz").json()["parts"]["opsStore"] == "away"
+        assert api("GET", FILTERS, "vera").status_code == 200
+        assert api("GET", "/readyz").json()["parts"]["opsStore"] == "away"
         assert time.monotonic() - begun < 15
 
 
-def test_a_full_disk_is_not_ready_and_is_still_read(ask: Asked) -> None:
+def test_a_full_disk_is_not_ready_and_is_still_read(api: ApiClient) -> None:
     full = "BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
-    with ask.store._engine.begin() as db:
+    with api.store._engine.begin() as db:
         db.exec_driver_sql(f"CREATE TRIGGER no_use BEFORE UPDATE ON api_keys {full}")
         db.exec_driver_sql(f"CREATE TRIGGER no_mark BEFORE INSERT ON marks {full}")
-    assert ask("GET", FILTERS, "vera").status_code == 200
-    assert ask("GET", "/readyz").status_code == 503
+    assert api("GET", FILTERS, "vera").status_code == 200
+    assert api("GET", "/readyz").status_code == 503
 
 
-def test_the_use_of_a_key_is_noted(ask: Asked) -> None:
-    ask("GET", FILTERS, "vera")
-    with ask.store._engine.connect() as db:
+def test_the_use_of_a_key_is_noted(api: ApiClient) -> None:
+    api("GET", FILTERS, "vera")
+    with api.store._engine.connect() as db:
         used = db.scalar(select(api_keys.c.last_used_at).where(api_keys.c.name == "vera"))
     assert used is not None
 
 
 def test_a_pool_without_a_free_connection_is_503(
-    ask: Asked, monkeypatch: pytest.MonkeyPatch
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def exhausted(*_: Any, **__: Any) -> None:
         raise PoolTimeoutError("QueuePool limit of size 5 overflow 10 reached")
 
-    monkeypatch.setattr(ask.service, "list", exhausted)
-    answer = ask("GET", FILTERS, "vera")
+    monkeypatch.setattr(api.service, "list", exhausted)
+    answer = api("GET", FILTERS, "vera")
     assert (answer.status_code, answer.json()["code"]) == (503, "HG-8001")
     assert answer.headers["Retry-After"]
     assert "QueuePool" not in answer.text
 
 
 def test_more_requests_than_can_be_carried_out_are_503_but_for_the_probe(
-    ask: Asked, monkeypatch: pytest.MonkeyPatch
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manners, "MOST_REQUESTS", 0)
-    answer = ask("GET", FILTERS, "vera")
+    answer = api("GET", FILTERS, "vera")
     assert answer.status_code == 503
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer.headers["Retry-After"]
-    assert ask("GET", "/livez").status_code == 200
+    assert api("GET", "/livez").status_code == 200
 
 
-def test_one_caller_cannot_hold_all_streams(ask: Asked) -> None:
-    places = ask.app.state.places
+def test_one_caller_cannot_hold_all_streams(api: ApiClient) -> None:
+    places = api.app.state.places
     for _ in range(MOST_OF_A_CALLER[STREAMS]):
         places.take(STREAMS, "vera")
-    refused = ask("GET", f"{EVENTS}/stream?for=0.1", "vera")
+    refused = api("GET", f"{EVENTS}/stream?for=0.1", "vera")
     assert (refused.status_code, refused.json()["code"]) == (429, "HG-2004")
-    assert ask("GET", f"{EVENTS}/stream?for=0.1", "adam").status_code == 200
+    assert api("GET", f"{EVENTS}/stream?for=0.1", "adam").status_code == 200
 
 
-def test_comparisons_with_git_have_few_places(ask: Asked) -> None:
+def test_comparisons_with_git_have_few_places(api: ApiClient) -> None:
     for _ in range(MOST[GIT]):
-        ask.app.state.places.take(GIT, "vera")
-    assert ask("GET", "/api/v1/drift", "adam").status_code == 429
+        api.app.state.places.take(GIT, "vera")
+    assert api("GET", "/api/v1/drift", "adam").status_code == 429
 
 
 def test_a_problem_names_no_folder_of_the_server(
-    ask: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: ApiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
         why = f"fatal: bad object in {tmp_path}/.headgate/git/filters.git"
         raise OperationError("git refused", why=why, fix=f"look into {tmp_path}")
 
-    monkeypatch.setattr(ask.service, "get", broken)
-    answer = ask("GET", ONE, "vera")
+    monkeypatch.setattr(api.service, "get", broken)
+    answer = api("GET", ONE, "vera")
     assert "git refused" in answer.json()["detail"]
     assert str(tmp_path) not in answer.text
 
 
 def test_wrong_keys_are_limited_and_right_ones_pass(
-    ask: Asked, caplog: pytest.LogCaptureFixture
+    api: ApiClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     def tried() -> int:
-        return ask("GET", FILTERS, headers={"X-API-Key": "hg_wrong"}).status_code
+        return api("GET", FILTERS, headers={"X-API-Key": "hg_wrong"}).status_code
 
     assert [tried() for _ in range(MOST_WRONG_KEYS)] == [401] * MOST_WRONG_KEYS
     with caplog.at_level(logging.WARNING):
         assert [tried() for _ in range(3)] == [429] * 3
     assert caplog.text.count("wrong keys") == 1
-    assert ask("GET", FILTERS, "vera").status_code == 200
-    ask.peer = "10.1.2.3"
+    assert api("GET", FILTERS, "vera").status_code == 200
+    api.peer = "10.1.2.3"
     assert tried() == 401
 
 
@@ -166,17 +166,17 @@ def test_wrong_keys_are_forgotten_after_a_minute_and_kept_for_few_addresses() ->
     assert len(wrong._seen) <= 1_000
 
 
-def test_the_answers_of_reads_are_not_kept(ask: Asked) -> None:
-    ask("POST", FILTERS, "ann", json=FILTER)
+def test_the_answers_of_reads_are_not_kept(api: ApiClient) -> None:
+    api("POST", FILTERS, "ann", json=FILTER)
     for path in (f"{ONE}/generate", f"{ONE}/validate", f"{FILTERS}:validate"):
         headers = {"Idempotency-Key": "k1"}
         for _ in range(2):
-            answer = ask(
+            answer = api(
                 "POST", path, "vera", json=FILTER if ":" in path else None, headers=headers
             )
             assert answer.status_code == 200
             assert "Idempotent-Replayed" not in answer.headers
-    with ask.store._engine.connect() as db:
+    with api.store._engine.connect() as db:
         assert db.scalar(select(func.count()).select_from(answers)) == 0
 
 
@@ -204,13 +204,13 @@ def test_kept_answers_have_a_size_limit_and_a_quota(
         assert newest.status == 200
 
 
-def test_the_document_is_served_and_the_types_of_problems_lead_somewhere(ask: Asked) -> None:
-    assert ask("GET", "/openapi.json").json() == ask("GET", "/api/v1/openapi.json").json()
-    problem = ask("GET", ONE, "vera").json()
-    described = ask("GET", problem["type"]).json()
+def test_the_document_is_served_and_the_types_of_problems_lead_somewhere(api: ApiClient) -> None:
+    assert api("GET", "/openapi.json").json() == api("GET", "/api/v1/openapi.json").json()
+    problem = api("GET", ONE, "vera").json()
+    described = api("GET", problem["type"]).json()
     assert (described["code"], described["status"]) == (problem["code"], 404)
     assert described["title"] == problem["title"]
-    assert ask("GET", "/api/v1/errors/HG-9999").status_code == 404
+    assert api("GET", "/api/v1/errors/HG-9999").status_code == 404
 
 
 class _Writer:
@@ -228,19 +228,19 @@ class _Writer:
 
 
 def test_postgresql_is_found_when_it_is_started_later_or_moves(
-    ask: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: ApiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = Settings(root=tmp_path)
     monkeypatch.setattr(events, "EventWriter", _Writer)
     monkeypatch.setattr(events, "LOOK_AGAIN_SECONDS", 0.0)
-    ask.app.state.event_writers = events.EventWriterHolder(now, lambda: now)
+    api.app.state.event_writers = events.EventWriterHolder(now, lambda: now)
 
     def health() -> int:
-        return ask("GET", f"{EVENTS}/health", "adam").status_code
+        return api("GET", f"{EVENTS}/health", "adam").status_code
 
     assert health() == 503
     now = Settings(root=tmp_path, postgres_host="127.0.0.1", postgres_port=5432)
     assert health() == 200
-    ask.app.state.event_writers.get()._place = Place("127.0.0.1", 1, "u", "d")
+    api.app.state.event_writers.get()._place = Place("127.0.0.1", 1, "u", "d")
     assert health() == 503
     assert health() == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.api_client import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.api.server import refuse_strangers
 from headgate.control.identity.policy import OPERATIONS, READS
@@ -13,13 +13,13 @@ from headgate.errors import ForbiddenError
 from headgate.settings import Settings
 
 
-def test_reads_are_answered(new: Asked) -> None:
-    assert new("GET", FILTERS).json() == {"filters": [], "total": 0, "next": None}
-    assert new("POST", f"{FILTERS}:validate", json=FILTER).json()["valid"] is True
+def test_reads_are_answered(api_without_keys: ApiClient) -> None:
+    assert api_without_keys("GET", FILTERS).json() == {"filters": [], "total": 0, "next": None}
+    assert api_without_keys("POST", f"{FILTERS}:validate", json=FILTER).json()["valid"] is True
 
 
-def test_changes_are_refused_and_the_command_is_named(new: Asked) -> None:
-    answer = new("POST", FILTERS, json=FILTER)
+def test_changes_are_refused_and_the_command_is_named(api_without_keys: ApiClient) -> None:
+    answer = api_without_keys("POST", FILTERS, json=FILTER)
     assert answer.status_code == 401
     assert "headgate keys create" in answer.json()["fix"]
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
@@ -29,23 +29,25 @@ def test_no_key_can_be_made_over_http() -> None:
     assert not [name for name in OPERATIONS if "key" in name.lower()]
 
 
-def test_another_machine_reads_nothing(new: Asked) -> None:
-    new.peer = "10.1.2.3"
-    assert new("GET", FILTERS).status_code == 401
+def test_another_machine_reads_nothing(api_without_keys: ApiClient) -> None:
+    api_without_keys.peer = "10.1.2.3"
+    assert api_without_keys("GET", FILTERS).status_code == 401
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "10.1.2.3:8080", "localhost.evil"]
 )
-def test_a_page_that_points_its_own_name_here_reads_nothing(new: Asked, host: str) -> None:
-    assert new("GET", FILTERS, headers={"Host": host}).status_code == 401
+def test_a_page_that_points_its_own_name_here_reads_nothing(
+    api_without_keys: ApiClient, host: str
+) -> None:
+    assert api_without_keys("GET", FILTERS, headers={"Host": host}).status_code == 401
 
 
 @pytest.mark.parametrize(
     "host", ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "[::1]"]
 )
-def test_this_machine_has_several_names(new: Asked, host: str) -> None:
-    assert new("GET", FILTERS, headers={"Host": host}).status_code == 200
+def test_this_machine_has_several_names(api_without_keys: ApiClient, host: str) -> None:
+    assert api_without_keys("GET", FILTERS, headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -65,39 +67,43 @@ def test_this_machine_has_several_names(new: Asked, host: str) -> None:
         "X-Envoy-External-Address",
     ],
 )
-def test_what_a_proxy_passes_on_is_not_from_this_machine(new: Asked, header: str) -> None:
-    assert new("GET", FILTERS, headers={header: "for=10.1.2.3"}).status_code == 401
+def test_what_a_proxy_passes_on_is_not_from_this_machine(
+    api_without_keys: ApiClient, header: str
+) -> None:
+    assert api_without_keys("GET", FILTERS, headers={header: "for=10.1.2.3"}).status_code == 401
 
 
-def test_after_the_first_key_reads_need_one_too(new: Asked) -> None:
-    new.key("ann", "author")
-    assert new("GET", FILTERS).status_code == 401
-    assert new("GET", FILTERS, "ann").status_code == 200
+def test_after_the_first_key_reads_need_one_too(api_without_keys: ApiClient) -> None:
+    api_without_keys.create_key("ann", "author")
+    assert api_without_keys("GET", FILTERS).status_code == 401
+    assert api_without_keys("GET", FILTERS, "ann").status_code == 200
 
 
-def test_a_store_whose_keys_are_all_revoked_does_not_open_again(new: Asked) -> None:
-    new.key("ann", "author")
-    (key,) = new.store.keys.every()
-    new.store.keys.revoke(key.id, by="test")
-    assert new("GET", FILTERS).status_code == 401
+def test_a_store_whose_keys_are_all_revoked_does_not_open_again(
+    api_without_keys: ApiClient,
+) -> None:
+    api_without_keys.create_key("ann", "author")
+    (key,) = api_without_keys.store.keys.every()
+    api_without_keys.store.keys.revoke(key.id, by="test")
+    assert api_without_keys("GET", FILTERS).status_code == 401
 
 
-def test_it_listens_on_this_machine_only(new: Asked, tmp_path: Path) -> None:
+def test_it_listens_on_this_machine_only(api_without_keys: ApiClient, tmp_path: Path) -> None:
     settings = Settings(root=tmp_path)
     for host in ("127.0.0.1", "::1", "localhost"):
-        refuse_strangers(settings, new.store, host)
+        refuse_strangers(settings, api_without_keys.store, host)
     with pytest.raises(ForbiddenError) as refused:
-        refuse_strangers(settings, new.store, "0.0.0.0")
+        refuse_strangers(settings, api_without_keys.store, "0.0.0.0")
     assert "headgate keys create" in refused.value.fix
-    new.key("ann", "author")
-    refuse_strangers(settings, new.store, "0.0.0.0")
+    api_without_keys.create_key("ann", "author")
+    refuse_strangers(settings, api_without_keys.store, "0.0.0.0")
 
 
 def test_what_is_no_read_is_refused_without_being_listed() -> None:
     assert not READS - set(OPERATIONS)
 
 
-def test_a_filter_that_was_made_with_a_key_can_be_read_back(new: Asked) -> None:
-    new.key("ann", "author")
-    assert new("POST", FILTERS, "ann", json=FILTER).status_code == 201
-    assert new("GET", ONE, "ann").json()["author"] == "ann"
+def test_a_filter_that_was_made_with_a_key_can_be_read_back(api_without_keys: ApiClient) -> None:
+    api_without_keys.create_key("ann", "author")
+    assert api_without_keys("POST", FILTERS, "ann", json=FILTER).status_code == 201
+    assert api_without_keys("GET", ONE, "ann").json()["author"] == "ann"

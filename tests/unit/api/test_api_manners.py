@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from sqlalchemy.exc import OperationalError
-from tests.support.api_client import FILTER, FILTERS, ONE, Asked
+from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.api.manners import MOST_BYTES
 from headgate.api.places import DRY_RUNS
 
 
-def test_all_faults_come_at_once_each_with_its_pointer(ask: Asked) -> None:
+def test_all_faults_come_at_once_each_with_its_pointer(api: ApiClient) -> None:
     body = {
         **FILTER,
         "outputTopic": "NOT ALLOWED",
@@ -24,7 +24,7 @@ def test_all_faults_come_at_once_each_with_its_pointer(ask: Asked) -> None:
             {"field": "header_data.a", "operator": "between", "min": "1"},
         ],
     }
-    answer = ask("POST", FILTERS, "ann", json=body)
+    answer = api("POST", FILTERS, "ann", json=body)
     problem = answer.json()
     assert answer.status_code == 422
     assert answer.headers["Content-Type"] == "application/problem+json"
@@ -38,14 +38,14 @@ def test_all_faults_come_at_once_each_with_its_pointer(ask: Asked) -> None:
     assert problem["requestId"] == answer.headers["X-Request-Id"]
 
 
-def test_unknown_fields_and_parameters_are_refused_with_a_suggestion(ask: Asked) -> None:
-    ask("POST", FILTERS, "ann", json=FILTER)
-    body = ask("POST", f"{ONE}/approve", "bob", json={"revison": "a" * 64})
+def test_unknown_fields_and_parameters_are_refused_with_a_suggestion(api: ApiClient) -> None:
+    api("POST", FILTERS, "ann", json=FILTER)
+    body = api("POST", f"{ONE}/approve", "bob", json={"revison": "a" * 64})
     assert {fault["pointer"] for fault in body.json()["errors"]} == {"/revision", "/revison"}
     assert [fault["fix"] for fault in body.json()["errors"] if fault["pointer"] == "/revison"] == [
         "Did you mean `revision`?"
     ]
-    query = ask("GET", f"{FILTERS}?statsu=approved", "vera")
+    query = api("GET", f"{FILTERS}?statsu=approved", "vera")
     assert query.status_code == 422
     assert query.json()["errors"] == [
         {
@@ -73,9 +73,9 @@ def test_unknown_fields_and_parameters_are_refused_with_a_suggestion(ask: Asked)
     ],
 )
 def test_a_body_that_is_no_document_is_refused_and_never_breaks_the_server(
-    ask: Asked, body: bytes, kind: str, status: int
+    api: ApiClient, body: bytes, kind: str, status: int
 ) -> None:
-    answer = ask("POST", FILTERS, "ann", content=body, headers={"Content-Type": kind})
+    answer = api("POST", FILTERS, "ann", content=body, headers={"Content-Type": kind})
     assert answer.status_code == status, answer.text
     assert answer.json()["status"] == status
 
@@ -92,22 +92,22 @@ def test_a_body_that_is_no_document_is_refused_and_never_breaks_the_server(
     ],
 )
 def test_half_a_character_in_a_name_is_refused_and_never_breaks_the_server(
-    ask: Asked, path: str, body: dict[str, Any], odd: str
+    api: ApiClient, path: str, body: dict[str, Any], odd: str
 ) -> None:
     text = json.dumps({**body, odd: {odd: [odd]}})
-    answer = ask("POST", path, "adam", content=text, headers={"Content-Type": "application/json"})
+    answer = api("POST", path, "adam", content=text, headers={"Content-Type": "application/json"})
     assert answer.status_code in (200, 422)
     assert answer.json()
 
 
-def test_a_body_over_the_limit_is_refused(ask: Asked) -> None:
+def test_a_body_over_the_limit_is_refused(api: ApiClient) -> None:
     body = json.dumps({**FILTER, "description": "x" * MOST_BYTES})
     kind = {"Content-Type": "application/json"}
-    answer = ask("POST", FILTERS, "ann", content=body, headers=kind)
+    answer = api("POST", FILTERS, "ann", content=body, headers=kind)
     assert answer.status_code == 413
     assert answer.json()["code"] == "HG-2003"
-    ask("POST", FILTERS, "ann", json=FILTER)
-    reading = ask("POST", f"{ONE}/reject", "bob", content=body, headers=kind)
+    api("POST", FILTERS, "ann", json=FILTER)
+    reading = api("POST", f"{ONE}/reject", "bob", content=body, headers=kind)
     assert (reading.status_code, reading.json()["code"]) == (413, "HG-2003")
 
 
@@ -127,22 +127,22 @@ def test_a_body_over_the_limit_is_refused(ask: Asked) -> None:
         (f"{ONE}/diff?before=1", 422),
     ],
 )
-def test_what_is_asked_wrongly_is_a_problem(ask: Asked, path: str, status: int) -> None:
-    answer = ask("GET", path, "vera")
+def test_what_is_asked_wrongly_is_a_problem(api: ApiClient, path: str, status: int) -> None:
+    answer = api("GET", path, "vera")
     assert answer.status_code == status, answer.text
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer.json()["code"].startswith("HG-")
 
 
-def test_another_method_is_405_with_those_that_are_allowed(ask: Asked) -> None:
-    answer = ask("PATCH", FILTERS, "ann")
+def test_another_method_is_405_with_those_that_are_allowed(api: ApiClient) -> None:
+    answer = api("PATCH", FILTERS, "ann")
     assert answer.status_code == 405
     assert set(answer.headers["Allow"].replace(" ", "").split(",")) == {"GET", "POST"}
 
 
 @pytest.mark.parametrize("path", ["/livez", "/nothing", FILTERS, f"{FILTERS}?x=1"])
-def test_every_answer_has_safe_headers_and_an_id(ask: Asked, path: str) -> None:
-    answer = ask("GET", path, headers={"X-Request-Id": "from-me"})
+def test_every_answer_has_safe_headers_and_an_id(api: ApiClient, path: str) -> None:
+    answer = api("GET", path, headers={"X-Request-Id": "from-me"})
     assert answer.headers["X-Request-Id"] == "from-me"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["X-Frame-Options"] == "DENY"
@@ -151,13 +151,15 @@ def test_every_answer_has_safe_headers_and_an_id(ask: Asked, path: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["", "x" * 65, "a b", "a\tb"])
-def test_an_id_that_could_forge_a_line_of_log_is_replaced(ask: Asked, odd: str) -> None:
-    assert len(ask("GET", "/livez", headers={"X-Request-Id": odd}).headers["X-Request-Id"]) == 32
+def test_an_id_that_could_forge_a_line_of_log_is_replaced(api: ApiClient, odd: str) -> None:
+    assert len(api("GET", "/livez", headers={"X-Request-Id": odd}).headers["X-Request-Id"]) == 32
 
 
-def test_a_path_cannot_forge_a_line_of_log(ask: Asked, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_path_cannot_forge_a_line_of_log(
+    api: ApiClient, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO", logger="headgate.api.access")
-    ask("GET", "/nothing%0A2026-01-01 a forged line", "vera")
+    api("GET", "/nothing%0A2026-01-01 a forged line", "vera")
     logged = [
         record.getMessage() for record in caplog.records if record.name.startswith("headgate")
     ]
@@ -166,79 +168,79 @@ def test_a_path_cannot_forge_a_line_of_log(ask: Asked, caplog: pytest.LogCapture
 
 
 def test_a_refused_try_leaves_who_and_from_where(
-    ask: Asked, caplog: pytest.LogCaptureFixture
+    api: ApiClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A key that does not hold is named by its id, which is no secret; a role too few by its name."""
     caplog.set_level("INFO", logger="headgate.api.access")
-    id = ask.store.keys.every()[0].id
+    id = api.store.keys.every()[0].id
     wrong = f"hg_{id}_{'x' * 43}"
-    before = ask.store.control.audit_head()
+    before = api.store.control.audit_head()
     for headers in ({"X-API-Key": wrong}, {"X-API-Key": "s3cret"}, {}):
-        assert ask("GET", FILTERS, headers=headers).status_code == 401
-    assert ask("POST", FILTERS, "vera", json=FILTER).status_code == 403
+        assert api("GET", FILTERS, headers=headers).status_code == 401
+    assert api("POST", FILTERS, "vera", json=FILTER).status_code == 403
     ends = [one.getMessage().split(" ms ")[1] for one in caplog.records if "ms" in one.getMessage()]
     assert ends == [f"127.0.0.1 key:{id}?", "127.0.0.1 unknown?", "127.0.0.1 -", "127.0.0.1 vera"]
     assert "x" * 43 not in caplog.text
     assert "s3cret" not in caplog.text
     # Nobody without a key writes into the audit log, however often they try.
-    assert ask.store.control.audit_head() == before
+    assert api.store.control.audit_head() == before
 
 
-def test_a_try_to_approve_ones_own_work_is_audited_once(ask: Asked) -> None:
-    ask.key("ann2", "author", "approver")
-    revision = ask("POST", FILTERS, "ann2", json=FILTER).json()["revision"]
+def test_a_try_to_approve_ones_own_work_is_audited_once(api: ApiClient) -> None:
+    api.create_key("ann2", "author", "approver")
+    revision = api("POST", FILTERS, "ann2", json=FILTER).json()["revision"]
     for _ in range(3):
-        answer = ask("POST", f"{ONE}/approve", "ann2", json={"revision": revision})
+        answer = api("POST", f"{ONE}/approve", "ann2", json={"revision": revision})
         assert answer.status_code == 403
-    refused = [one for one in ask.store.control.audit() if one.action == "approve_refused"]
+    refused = [one for one in api.store.control.audit() if one.action == "approve_refused"]
     assert [(one.actor, one.subject, one.detail["peer"]) for one in refused] == [
         ("ann2", FILTER["id"], "127.0.0.1")
     ]
 
 
-def test_a_step_that_fails_is_seen_by_probes_and_metrics(ask: Asked) -> None:
-    troubles = ask.app.state.served.troubles
+def test_a_step_that_fails_is_seen_by_probes_and_metrics(api: ApiClient) -> None:
+    troubles = api.app.state.served.troubles
     troubles["reconciler"] = lambda: "accepted filters wait for git: git is not installed | why"
-    ready = ask("GET", "/readyz").json()["parts"]["reconciler"]
+    ready = api("GET", "/readyz").json()["parts"]["reconciler"]
     assert ready == "troubled: accepted filters wait for git: git is not installed"
-    shown = ask("GET", "/metrics", "vera").text
+    shown = api("GET", "/metrics", "vera").text
     assert 'headgate_background_failing{part="reconciler"} 1' in shown
     assert "headgate_git_commits_waiting 0" in shown
 
 
 def test_an_ops_store_that_is_away_is_503_and_says_nothing_of_itself(
-    ask: Asked, monkeypatch: pytest.MonkeyPatch
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: Any) -> None:
         raise OperationalError("SELECT canary FROM secrets", {}, Exception("canary-host refused"))
 
-    monkeypatch.setattr(ask.service, "get", away)
-    answer = ask("GET", ONE, "vera")
+    monkeypatch.setattr(api.service, "get", away)
+    answer = api("GET", ONE, "vera")
     assert (answer.status_code, answer.json()["code"]) == (503, "HG-8001")
     assert answer.headers["Retry-After"]
     assert "canary" not in answer.text
-    monkeypatch.setattr(ask.store, "probe_write", away)
-    ready = ask("GET", "/readyz")
+    monkeypatch.setattr(api.store, "probe_write", away)
+    ready = api("GET", "/readyz")
     assert (ready.status_code, ready.json()) == (
         503,
         {"status": "unready", "parts": {"opsStore": "away"}},
     )
 
 
-def test_times_are_utc_with_a_z(ask: Asked) -> None:
-    made = ask("POST", FILTERS, "ann", json=FILTER).json()
+def test_times_are_utc_with_a_z(api: ApiClient) -> None:
+    made = api("POST", FILTERS, "ann", json=FILTER).json()
     assert made["createdAt"].endswith("Z")
     assert "T" in made["updatedAt"]
 
 
 def test_a_fault_of_ours_shows_no_trace(
-    ask: Asked, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: Any) -> None:
         raise RuntimeError("canary-of-the-inside")
 
-    monkeypatch.setattr(ask.service, "get", broken)
-    answer = ask("GET", ONE, "vera")
+    monkeypatch.setattr(api.service, "get", broken)
+    answer = api("GET", ONE, "vera")
     assert answer.status_code == 500
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert "canary" not in answer.text
@@ -248,19 +250,19 @@ def test_a_fault_of_ours_shows_no_trace(
     assert "nosniff" in answer.headers["X-Content-Type-Options"]
 
 
-def test_an_illegal_transition_lists_what_is_allowed(ask: Asked) -> None:
-    ask("POST", FILTERS, "ann", json=FILTER)
-    answer = ask("POST", f"{ONE}/deploy", "dan")
+def test_an_illegal_transition_lists_what_is_allowed(api: ApiClient) -> None:
+    api("POST", FILTERS, "ann", json=FILTER)
+    answer = api("POST", f"{ONE}/deploy", "dan")
     assert answer.status_code == 409
     assert "approve" in answer.json()["allowed"]
     assert "deploy" not in answer.json()["allowed"]
 
 
-def test_the_counts_name_operations_and_never_paths_or_people(ask: Asked) -> None:
-    ask("POST", FILTERS, "ann", json=FILTER)
-    ask("GET", f"{FILTERS}/canary-in-a-path", "vera")
-    ask("GET", "/canary/nowhere", "vera")
-    text = ask("GET", "/metrics", "vera").text
+def test_the_counts_name_operations_and_never_paths_or_people(api: ApiClient) -> None:
+    api("POST", FILTERS, "ann", json=FILTER)
+    api("GET", f"{FILTERS}/canary-in-a-path", "vera")
+    api("GET", "/canary/nowhere", "vera")
+    text = api("GET", "/metrics", "vera").text
     assert 'headgate_api_requests_total{operation="createFilter",status="201"} 1' in text
     assert 'headgate_api_requests_total{operation="getFilter",status="404"} 1' in text
     assert 'headgate_api_requests_total{operation="none",status="404"} 1' in text
@@ -269,19 +271,19 @@ def test_the_counts_name_operations_and_never_paths_or_people(ask: Asked) -> Non
     assert "ann" not in text.replace("pending", "")
 
 
-def test_dear_operations_have_few_places_and_give_them_back(ask: Asked) -> None:
-    places = ask.app.state.places
+def test_dear_operations_have_few_places_and_give_them_back(api: ApiClient) -> None:
+    places = api.app.state.places
     path = f"{FILTERS}:dry-run"
     for _ in range(3):
-        assert ask("POST", path, "vera", json=FILTER).status_code == 200
+        assert api("POST", path, "vera", json=FILTER).status_code == 200
     for _ in range(3):
-        assert ask("POST", path, "vera", json={}).status_code == 422
+        assert api("POST", path, "vera", json={}).status_code == 422
     places.take(DRY_RUNS, "vera")
     places.take(DRY_RUNS, "vera")
-    answer = ask("POST", path, "vera", json=FILTER)
+    answer = api("POST", path, "vera", json=FILTER)
     assert (answer.status_code, answer.json()["code"]) == (429, "HG-2004")
     assert answer.headers["Retry-After"]
-    assert ask("GET", FILTERS, "vera").status_code == 200
-    assert ask("POST", path, json=FILTER).status_code == 401
+    assert api("GET", FILTERS, "vera").status_code == 200
+    assert api("POST", path, json=FILTER).status_code == 401
     places.give_back(DRY_RUNS, "vera")
-    assert ask("POST", path, "vera", json=FILTER).status_code == 200
+    assert api("POST", path, "vera", json=FILTER).status_code == 200

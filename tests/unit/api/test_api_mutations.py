@@ -14,8 +14,15 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.api_client import FILTER, FILTERS, ONE, Asked, asked, people
-from tests.support.document_mutations import mutated
+from tests.support.api_client import (
+    FILTER,
+    FILTERS,
+    ONE,
+    ApiClient,
+    create_role_keys,
+    open_api_client,
+)
+from tests.support.document_mutations import mutate_document
 
 from headgate.api import dlq, drift
 from headgate.control.git.mending import Mended
@@ -107,11 +114,13 @@ def bodies() -> dict[tuple[str, str], Any]:
 
 
 @pytest.fixture
-def everything(tmp_path: Path, blank: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+def everything(
+    tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ApiClient]:
     """The app with a broker's address; events are taken, git and the lake are not looked at."""
-    shutil.copy(blank, tmp_path / "ops.db")
-    with asked(tmp_path, bootstrap_servers="127.0.0.1:1") as app:
-        people(app)
+    shutil.copy(empty_database, tmp_path / "ops.db")
+    with open_api_client(tmp_path, bootstrap_servers="127.0.0.1:1") as app:
+        create_role_keys(app)
         monkeypatch.setattr(drift, "mend", lambda *_: Mended((), (), (), ()))
         app.app.state.event_writers = TakingWriters()
         assert app("POST", FILTERS, "adam", json=FILTER).status_code == 201
@@ -125,18 +134,18 @@ def everything(tmp_path: Path, blank: Path, monkeypatch: pytest.MonkeyPatch) -> 
         yield app
 
 
-def answers_of(ask: Asked, every: int) -> Counter[tuple[str, str, int]]:
+def answers_of(api: ApiClient, every: int) -> Counter[tuple[str, str, int]]:
     """How often each operation gave each status; AssertionError with those of 5xx."""
 
     async def send() -> Counter[tuple[str, str, int]]:
         counts: Counter[tuple[str, str, int]] = Counter()
         failed: list[str] = []
-        headers = {"Authorization": f"Bearer {ask.keys['adam']}"}
+        headers = {"Authorization": f"Bearer {api.keys['adam']}"}
         json_headers = {**headers, "Content-Type": "application/json"}
-        transport = httpx.ASGITransport(ask.app, client=("127.0.0.1", 4711))
+        transport = httpx.ASGITransport(api.app, client=("127.0.0.1", 4711))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
             for (method, path), body in bodies().items():
-                for done, text in islice(mutated(body), 0, None, every):
+                for done, text in islice(mutate_document(body), 0, None, every):
                     given = dict(json_headers)
                     if method == "PUT":
                         given["If-Match"] = (await http.get(path, headers=headers)).headers["ETag"]
@@ -159,19 +168,19 @@ def check(counts: Mapping[tuple[str, str, int], int]) -> None:
     assert refused == set(bodies())
 
 
-def test_a_sample_of_odd_bodies_is_never_a_fault_of_the_server(everything: Asked) -> None:
+def test_a_sample_of_odd_bodies_is_never_a_fault_of_the_server(everything: ApiClient) -> None:
     check(answers_of(everything, SAMPLED))
 
 
 @pytest.mark.slow
-def test_no_odd_body_is_a_fault_of_the_server(everything: Asked) -> None:
+def test_no_odd_body_is_a_fault_of_the_server(everything: ApiClient) -> None:
     counts = answers_of(everything, ALL)
     print(f"{sum(counts.values()):,} requests", counts)
     check(counts)
     assert sum(counts.values()) >= 5_000
 
 
-def test_every_operation_with_a_body_is_among_them(everything: Asked) -> None:
+def test_every_operation_with_a_body_is_among_them(everything: ApiClient) -> None:
     document = everything.app.openapi()["paths"]
     described = {
         (method.upper(), path.replace("{id}", str(FILTER["id"])))

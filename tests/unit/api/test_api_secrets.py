@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.support.api_client import FILTER, FILTERS, ONE, asked
+from tests.support.api_client import FILTER, FILTERS, ONE, open_api_client
 
 CANARY = "canary-7f3a91"
 PASSWORDS = {
@@ -24,15 +24,15 @@ def test_no_secret_leaves_through_any_door(
     for name in (None, "headgate.api", "headgate.api.access"):
         caplog.set_level(logging.DEBUG, logger=name)
     said: list[str] = []
-    with asked(tmp_path, **PASSWORDS) as ask:
-        secret = ask.key("ann", "author", "auditor")
-        other = ask.key("bob", "approver")
-        kept = ask.store.keys.every()
+    with open_api_client(tmp_path, **PASSWORDS) as api:
+        secret = api.create_key("ann", "author", "auditor")
+        other = api.create_key("bob", "approver")
+        kept = api.store.keys.every()
         bad = f"hg_{kept[0].id}_{CANARY}{'x' * 29}"
         token = f"eyJhbGciOiJub25lIn0.{CANARY}.x"
 
         def told(*asked_for: object, **more: object) -> None:
-            answer = ask(*asked_for, **more)  # type: ignore[arg-type]
+            answer = api(*asked_for, **more)  # type: ignore[arg-type]
             said.append(answer.text + repr(dict(answer.headers)))
 
         told("POST", FILTERS, "ann", json=FILTER)
@@ -57,7 +57,7 @@ def test_no_secret_leaves_through_any_door(
         def broken(*_: object) -> None:
             raise RuntimeError("inside")
 
-        monkeypatch.setattr(ask.service, "get", broken)
+        monkeypatch.setattr(api.service, "get", broken)
         told("GET", ONE, "ann")
     # The client of this test logs its own URLs; a server never does.
     logged = "\n".join(
@@ -72,8 +72,8 @@ def test_no_secret_leaves_through_any_door(
 
 
 def test_settings_and_keys_do_not_print_themselves(tmp_path: Path) -> None:
-    with asked(tmp_path, **PASSWORDS) as ask:
-        secret = ask.key("ann", "author")
-        assert CANARY not in repr(ask.app.state.served.settings)
-        assert secret not in repr(ask.store.keys.every())
-        assert CANARY not in repr(ask.app.state.served)
+    with open_api_client(tmp_path, **PASSWORDS) as api:
+        secret = api.create_key("ann", "author")
+        assert CANARY not in repr(api.app.state.served.settings)
+        assert secret not in repr(api.store.keys.every())
+        assert CANARY not in repr(api.app.state.served)

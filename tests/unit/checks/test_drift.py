@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.clock import START
-from tests.support.manifests import ORDERS, declare
+from tests.support.manifests import ORDERS, load_manifest
 
 from headgate.checks.drift import Brought, manifest_lines, plain_name, report
 from headgate.compile.evolution import evolved_column
@@ -29,7 +29,7 @@ SEEN = (
 
 
 def becomes(folder: Path, contract: str, *brought: Brought) -> dict[str, str]:
-    dataset = declare(folder, f"{ORDERS}contract: {contract}\n").value
+    dataset = load_manifest(folder, f"{ORDERS}contract: {contract}\n").value
     return {d.field: d.becomes for d in report(dataset, SEEN, brought).deviations}
 
 
@@ -46,7 +46,7 @@ def test_what_becomes_of_each_field_follows_the_contract(tmp_path: Path) -> None
 
 
 def test_missing_as_often_as_a_new_one_is_there_may_be_renamed(tmp_path: Path) -> None:
-    dataset = declare(tmp_path).value
+    dataset = load_manifest(tmp_path).value
     hints = {d.field: d.hint for d in report(dataset, SEEN, [TIP]).deviations}
     assert hints["total_amount"] == "renamed to tip?"
     assert hints["tip"] == ""
@@ -63,7 +63,7 @@ def test_only_a_field_of_a_fitting_type_may_be_the_renamed_one_and_only_once(
         f" silver_name: {name}, silver_type: {kind}}}\n"
         for name, kind in columns.items()
     )
-    dataset = declare(tmp_path, ORDERS.replace("dedup_key:", f"{lines}dedup_key:")).value
+    dataset = load_manifest(tmp_path, ORDERS.replace("dedup_key:", f"{lines}dedup_key:")).value
     missing = [drifted(name, DriftKind.MISSING, 25) for name in columns]
     told = report(dataset, [drifted("tip", DriftKind.UNKNOWN, 25), *missing], [TIP])
     hints = {d.field: d.hint for d in told.deviations if d.hint}
@@ -75,11 +75,11 @@ def test_only_a_field_of_a_fitting_type_may_be_the_renamed_one_and_only_once(
 
 
 def test_the_lines_can_be_pasted_and_are_then_no_drift(tmp_path: Path) -> None:
-    dataset = declare(tmp_path).value
+    dataset = load_manifest(tmp_path).value
     lines = report(dataset, SEEN, [TIP]).lines
     assert "name: tip" in lines
     assert "Order_ID" not in lines
-    pasted = declare(tmp_path, ORDERS.replace("dedup_key:", f"{lines}dedup_key:")).value
+    pasted = load_manifest(tmp_path, ORDERS.replace("dedup_key:", f"{lines}dedup_key:")).value
     assert pasted.column("tip").bronze_type == DOUBLE
     assert report(pasted, SEEN, []).deviations[0].becomes == "declared now"
 
@@ -96,6 +96,6 @@ def test_the_lines_can_be_pasted_and_are_then_no_drift(tmp_path: Path) -> None:
 )
 def test_any_name_can_be_declared(tmp_path: Path, name: str, silver: str) -> None:
     lines = manifest_lines([evolved_column(name, JSON)])
-    declared = declare(tmp_path, ORDERS.replace("dedup_key:", f"{lines}dedup_key:")).value
+    declared = load_manifest(tmp_path, ORDERS.replace("dedup_key:", f"{lines}dedup_key:")).value
     column = declared.columns[-1]
     assert (column.name, column.silver_name, plain_name(name)) == (name, silver, silver)

@@ -15,8 +15,8 @@ from tests.support.quality_evidence import (
     HOSTILE,
     NOON,
     evidence,
-    failed,
-    judged,
+    failed_row,
+    judged_table,
     rule_table,
 )
 
@@ -38,7 +38,7 @@ from headgate.store.model import Range
 
 
 def report(rules: int = 0, runs: int = 3, mode: str = "batch") -> QualityReport:
-    table = judged(rules)
+    table = judged_table(rules)
     return make_report(table, evidence(table, runs, mode), NOON)
 
 
@@ -70,7 +70,7 @@ def test_freshness_without_a_field_is_that_of_the_event() -> None:
 
 
 def test_a_row_that_is_missing_in_the_table_is_told() -> None:
-    table = judged()
+    table = judged_table()
     known = evidence(table)
     lost = replace(known, statuses=(*known.statuses, StatusCount("INVALID", "failed", "ERROR", 1)))
     made = make_report(table, lost, NOON)
@@ -80,7 +80,7 @@ def test_a_row_that_is_missing_in_the_table_is_told() -> None:
 
 
 def test_the_rows_of_a_pair_are_those_that_its_batches_judged() -> None:
-    table = judged()
+    table = judged_table()
     known = evidence(table)
     pairs = [replace(row, outcomes={"newest": row.read}) for row in known.batches]
     rows = {row.id or 0: 1000 for row in pairs}
@@ -91,7 +91,7 @@ def test_the_rows_of_a_pair_are_those_that_its_batches_judged() -> None:
 
 
 def test_a_verdict_without_a_rule_is_no_clean_row() -> None:
-    table = judged()
+    table = judged_table()
     known = evidence(table)
     clean = next(s for s in known.statuses if s.outcome == "clean")
     others = [s for s in known.statuses if s.outcome != "clean"]
@@ -123,7 +123,7 @@ def test_runs_are_the_points_of_batch_runs_and_batches_those_of_a_stream() -> No
 def test_a_schema_rule_says_what_it_asks_and_not_how() -> None:
     types = {"_missing": STRING, "_extra": STRING}
     condition = parse_condition("_missing IS NOT NULL OR _extra IS NOT NULL", types)
-    rule = replace(judged().rules[0], condition=condition)
+    rule = replace(judged_table().rules[0], condition=condition)
     words = "a declared field is missing, or there is a field that is not declared"
     assert rule_words(rule) == words
 
@@ -139,7 +139,7 @@ def test_sources_are_called_what_was_read() -> None:
 @pytest.mark.parametrize("options", [{}, {"topic": "orders.raw"}])
 def test_sources_of_a_run_that_read_nothing_are_no_placeholders(options: dict[str, str]) -> None:
     source = replace(rule_table().first, topic="${TOPIC}")
-    table = judged(table=replace(rule_table(), sources={"onprem": source}))
+    table = judged_table(table=replace(rule_table(), sources={"onprem": source}))
     found = evidence(table)
     idle = replace(found, run=replace(found.run, number=9, options=options))
     if options:
@@ -152,7 +152,7 @@ def test_the_trend_is_bounded() -> None:
 
 
 def test_a_rule_that_is_gone_is_told_with_its_rows() -> None:
-    table = judged()
+    table = judged_table()
     fewer = replace(table, rules=table.rules[1:])
     made = make_report(fewer, evidence(table), NOON)
     assert any("no_mail, which is no longer declared" in note for note in made.notes)
@@ -167,7 +167,7 @@ def test_values_of_sensitive_columns_are_in_no_form_of_the_report() -> None:
 
 def test_a_key_or_time_that_is_sensitive_is_masked_too() -> None:
     table = rule_table(sensitive=("order_id", "ts"))
-    row = replace(failed(1, ("no_mail",), "INVALID"), pk=CANARY)
+    row = replace(failed_row(1, ("no_mail",), "INVALID"), pk=CANARY)
     shown = shown_row(row, table, {}, frozenset({"order_id", "ts"}))
     assert (shown.key, shown.event_time) == (MASK, MASK)
     assert shown.row["order_id"] == MASK
@@ -253,7 +253,7 @@ def test_json_holds_all_that_the_page_shows() -> None:
 
 
 def test_an_empty_run_has_a_report() -> None:
-    table = judged()
+    table = judged_table()
     known = evidence(table, runs=1)
     nothing = replace(known, batches=(), counts={}, statuses=(), verdicts=())
     made = make_report(table, nothing, NOON)
@@ -276,10 +276,10 @@ def test_a_spread_sample_is_bounded_and_has_of_every_kind(seed: int) -> None:
 
 def test_kinds_stand_in_the_order_of_the_rules() -> None:
     rows = [
-        failed(1, ("b",), "X"),
-        failed(2, ("a",), "Y"),
-        failed(3, ("b",), "X"),
-        failed(4, (), "Z"),
+        failed_row(1, ("b",), "X"),
+        failed_row(2, ("a",), "Y"),
+        failed_row(3, ("b",), "X"),
+        failed_row(4, (), "Z"),
     ]
     assert [row.rules for row in stratified(rows, ("a", "b"))] == [("a",), ("b",), ("b",), ()]
 

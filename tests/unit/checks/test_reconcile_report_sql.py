@@ -15,6 +15,8 @@ from headgate.checks.lake import Lake
 from headgate.checks.reconcile_read import flags_sql, refuse_unless_reconciled
 from headgate.checks.reconcile_report_gather import (
     IN_TIME,
+    Wanted,
+    _Changes,
     letters_sql,
     newest_sql,
     steps_sql,
@@ -173,13 +175,46 @@ def test_flags_are_those_of_the_merged_state(changes: duckdb.DuckDBPyConnection)
         parts = [random_state(rng, pk) for _ in range(rng.randint(1, 5))]
         kept = [merge_all(rng.sample(parts, rng.randint(1, len(parts)))) for _ in range(2)]
         for state in (*parts, *kept):
-            row = [state.pk, *(field for side in SIDES for field in columns_of(state.side(side)))]
-            changes.execute(f"INSERT INTO states VALUES ({', '.join('?' * len(row))})", row)
+            insert_state(changes, state)
         verdict = judge(merge_all(parts), NOON, Limits(window=WINDOW))
         expected[pk] = (verdict.stale, verdict.conflict, verdict.late)
     rows = changes.execute(f"SELECT * FROM ({flags_sql('states', WINDOW)})").fetchall()
     assert {pk: flags for pk, *flags in rows} == {pk: [*f] for pk, f in expected.items()}
     assert all({flags[n] for flags in expected.values()} == {True, False} for n in range(3))
+
+
+def insert_state(connection: duckdb.DuckDBPyConnection, state: State) -> None:
+    row = [state.pk, *(field for side in SIDES for field in columns_of(state.side(side)))]
+    connection.execute(f"INSERT INTO states VALUES ({', '.join('?' * len(row))})", row)
+
+
+def test_the_report_counts_flags_of_the_states_and_not_those_last_told(
+    changes: duckdb.DuckDBPyConnection,
+) -> None:
+    """A record that raises a flag and leaves the verdict as it is adds no row to the results."""
+    for pk in ("conflict", "stale", "plain"):
+        add(changes, pk, "MISSING_CLOUD", 1, None, 10)
+    for flag in ("stale", "conflict", "late"):
+        changes.execute(f"ALTER TABLE changes ADD COLUMN {flag} BOOLEAN DEFAULT false")
+    changes.execute(STATES)
+    read = [("conflict", 1, 0, "a"), ("conflict", 1, 1, "b"), ("plain", 1, 0, "a")]
+    read += [("stale", 1, 0, "a"), ("stale", 0, 1, "a")]
+    for pk, version, offset, hash_ in read:
+        moment = NOON + timedelta(minutes=version)
+        reading = Reading(moment, 0, offset, hash_, 2, None, NOON)
+        insert_state(changes, of_message("onprem", pk, reading))
+    tables = {"dq.results_pair": "changes", "dq.states_pair": "states"}
+    lake = SimpleNamespace(
+        scan_sql=tables.__getitem__, query=lambda sql: changes.execute(sql).fetchall()
+    )
+    judged = SimpleNamespace(table=SimpleNamespace(pk="id", sources={}))
+    wanted = SimpleNamespace(table=judged, reconcile=SimpleNamespace(window=WINDOW))
+    found = _Changes(cast("Lake", lake), "pair", cast("Wanted", wanted)).flags()
+    assert found == {
+        "an older version came after a newer one": 1,
+        "one version said two things": 1,
+        "the sides came further apart than the window": 0,
+    }
 
 
 PLACE = 'STRUCT("partition" INT, "offset" BIGINT)'

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.support.quality_evidence import CANARY, NOON, judged, rule_table
+from tests.support.quality_evidence import CANARY, NOON, judged_table, rule_table
 
 from headgate.checks.rule_diff import RuleDiff, row_changes, rule_changes
 from headgate.checks.rule_diff_read import rows_of_file
@@ -46,18 +46,18 @@ def row(n: int, amount: object = 5.0, mail: object = CANARY) -> Given:
 
 
 def test_the_same_rules_have_no_changes() -> None:
-    assert rule_changes(judged(), judged()) == ()
+    assert rule_changes(judged_table(), judged_table()) == ()
     assert "have the same rules" in diff_text(RuleDiff("orders", "a", "b", ()))
 
 
 def test_a_condition_that_changed_is_told_in_words_with_what_it_was() -> None:
-    (change,) = rule_changes(judged(), high(judged(), 500))
+    (change,) = rule_changes(judged_table(), high(judged_table(), 500))
     assert (change.name, change.change) == ("amount_high", "changed")
     assert change.words == ("holds when amount is above 500 (was: amount is above 1000)",)
 
 
 def test_added_removed_and_moved_rules_are_told() -> None:
-    old = judged()
+    old = judged_table()
     new = replace(old, rules=(old.rules[2], old.rules[0], old.rules[3]))
     kinds = {change.name: change for change in rule_changes(old, new)}
     assert kinds["amount_below_zero"].change == "removed"
@@ -67,14 +67,14 @@ def test_added_removed_and_moved_rules_are_told() -> None:
 
 
 def test_what_a_rule_emits_is_compared_too() -> None:
-    new = changed(judged(), "no_mail", severity="INFO", status="NO_MAIL")
-    (change,) = rule_changes(judged(), new)
+    new = changed(judged_table(), "no_mail", severity="INFO", status="NO_MAIL")
+    (change,) = rule_changes(judged_table(), new)
     assert change.words == ("status: INVALID → NO_MAIL", "severity: ERROR → INFO")
 
 
 def test_rows_whose_status_changes_are_counted_by_rule_and_by_status() -> None:
     rows = [row(1), row(2, 700.0), row(3, 2000.0), row(4, -1), row(5, mail=None)]
-    found = row_changes(judged(), high(judged(), 500), rows, NOON)
+    found = row_changes(judged_table(), high(judged_table(), 500), rows, NOON)
     assert (found.rows, found.changed, found.unreadable) == (5, 1, 0)
     assert [(s.before, s.after, s.rows) for s in found.statuses] == [("VALID", "QUARANTINE", 1)]
     (count,) = found.counts
@@ -83,7 +83,7 @@ def test_rows_whose_status_changes_are_counted_by_rule_and_by_status() -> None:
 
 
 def test_a_rule_may_hold_more_often_and_change_no_status() -> None:
-    found = row_changes(judged(), high(judged(), 500), [row(1, 700.0, mail=None)], NOON)
+    found = row_changes(judged_table(), high(judged_table(), 500), [row(1, 700.0, mail=None)], NOON)
     assert found.changed == 0
     assert [(c.n_before, c.n_after, c.held_before, c.held_after) for c in found.counts] == [
         (0, 0, 0, 1)
@@ -91,13 +91,13 @@ def test_a_rule_may_hold_more_often_and_change_no_status() -> None:
 
 
 def test_a_value_that_does_not_fit_is_counted_and_not_quoted() -> None:
-    found = row_changes(judged(), judged(), [row(1, CANARY), row(2)], NOON)
+    found = row_changes(judged_table(), judged_table(), [row(1, CANARY), row(2)], NOON)
     assert (found.rows, found.unreadable) == (1, 1)
     assert CANARY not in repr(found)
 
 
 def test_sensitive_values_are_masked_by_what_either_revision_says() -> None:
-    old, new = judged(table=rule_table(sensitive=())), high(judged(), 1)
+    old, new = judged_table(table=rule_table(sensitive=())), high(judged_table(), 1)
     found = row_changes(old, new, [row(n, 50.0) for n in range(40)], NOON)
     assert found.changed == 40
     assert len(found.samples) == 20
@@ -109,7 +109,9 @@ def test_sensitive_values_are_masked_by_what_either_revision_says() -> None:
 
 def test_a_sensitive_key_is_masked() -> None:
     table = rule_table(sensitive=("order_id",))
-    found = row_changes(judged(table=table), high(judged(table=table), 1), [row(1, 50.0)], NOON)
+    found = row_changes(
+        judged_table(table=table), high(judged_table(table=table), 1), [row(1, 50.0)], NOON
+    )
     assert found.samples[0].key == "***"
     assert "k1" not in repr(found)
 
@@ -117,7 +119,9 @@ def test_a_sensitive_key_is_masked() -> None:
 def test_of_fields_that_are_not_declared_only_the_names_are_shown() -> None:
     given = row(1, 50.0)
     extra = {**given.sides["onprem"], "ssn": CANARY, "address": {"street": CANARY}}
-    found = row_changes(judged(), high(judged(), 1), [Given("1", {"onprem": extra})], NOON)
+    found = row_changes(
+        judged_table(), high(judged_table(), 1), [Given("1", {"onprem": extra})], NOON
+    )
     (sample,) = found.samples
     assert sample.row["(not declared)"] == "ssn, address"
     text = diff_text(RuleDiff("orders", "a", "b", (), found))
@@ -130,7 +134,7 @@ def test_a_sensitive_key_is_not_shown_where_it_stands_in_the_record(declared: bo
     plain = rule_table(sensitive=("order_id",))
     columns = {**plain.first.columns, **({"p": RuleColumn(STRING)} if declared else {})}
     source = replace(plain.first, columns=columns, pk_path="p[type='PK'].value")
-    table = judged(table=replace(plain, sources={"onprem": source}))
+    table = judged_table(table=replace(plain, sources={"onprem": source}))
     sent = {"p": [{"type": "PK", "value": CANARY}], "amount": 50.0, "mail": "m"}
     given = Given("1", {"onprem": with_key(table.table, source, sent)})
     found = row_changes(table, high(table, 1), [given], NOON)
@@ -150,7 +154,7 @@ def test_the_fields_of_a_pair_are_declared_by_source() -> None:
 
 def test_samples_are_of_every_change_and_the_same_each_time() -> None:
     rows = [row(n, 50.0, mail=None if n % 2 else "x") for n in range(60)]
-    old = judged()
+    old = judged_table()
     new = changed(high(old, 1), "no_mail", status="NO_MAIL")
     one, other = (row_changes(old, new, rows, NOON) for _ in range(2))
     assert one == other
@@ -161,12 +165,12 @@ def test_samples_are_of_every_change_and_the_same_each_time() -> None:
 
 
 def test_the_fields_that_matter_stand_first() -> None:
-    found = row_changes(judged(), high(judged(), 1), [row(1, 50.0)], NOON)
+    found = row_changes(judged_table(), high(judged_table(), 1), [row(1, 50.0)], NOON)
     assert next(iter(found.samples[0].row)) == "amount"
 
 
 def test_unique_sees_the_rows_in_their_order() -> None:
-    new = judged()
+    new = judged_table()
     old = replace(new, rules=tuple(r for r in new.rules if r.unique is None))
     found = row_changes(old, new, [row(1), row(1), row(2)], NOON)
     assert [(s.before, s.after, s.rows) for s in found.statuses] == [("VALID", "DUPLICATE", 1)]
@@ -177,7 +181,7 @@ def test_unique_sees_the_rows_in_their_order() -> None:
 )
 def test_times_are_read_with_or_without_a_zone(text: str) -> None:
     given = Given("1", {"onprem": {"order_id": "a", "ts": text}})
-    found = typed_row(judged(), given)
+    found = typed_row(judged_table(), given)
     assert found is not None
     assert str(found["ts"]).startswith("2026-03-01 12:00:00")
 
@@ -218,10 +222,10 @@ def test_the_last_rows_of_a_parquet_file_are_typed(tmp_path: Path) -> None:
     assert [one.sides["onprem"]["order_id"] for one in found.rows] == [
         f"k{n}" for n in range(21, 30)
     ]
-    typed = typed_row(judged(), found.rows[-1])
+    typed = typed_row(judged_table(), found.rows[-1])
     assert typed is not None
     assert typed["amount"] == 29.0
-    assert row_changes(judged(), high(judged(), 25), found.rows, NOON).rows == 9
+    assert row_changes(judged_table(), high(judged_table(), 25), found.rows, NOON).rows == 9
 
 
 def test_a_pair_of_a_file_has_both_sides(tmp_path: Path) -> None:

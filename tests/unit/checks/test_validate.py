@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from tests.support.manifests import ROOT
 
 from headgate.checks.dbt_results import DataTest, DbtReport
 from headgate.checks.facts import Evidence, TableEvidence, Verdict
@@ -18,9 +20,20 @@ from headgate.checks.stages import (
     services,
 )
 from headgate.checks.topic import TopicEvidence
-from headgate.checks.validate import ValidationReport, attempt, numbered, refuse_unless_ok, text
+from headgate.checks.validate import (
+    ValidationReport,
+    _Stages,
+    attempt,
+    numbered,
+    refuse_unless_ok,
+    text,
+)
+from headgate.compile.dataset import PLACEHOLDERS
 from headgate.errors import DifferenceError, UnavailableError
-from headgate.store.model import LedgerRow, Range, Run, RunState
+from headgate.settings import Settings
+from headgate.spec.loader import load_dataset
+from headgate.store.model import JobSpec, LedgerRow, Range, Run, RunState
+from headgate.store.ops import OpsStore
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -87,6 +100,19 @@ def failed(findings: list[Finding]) -> list[str]:
 
 def test_runs_that_finished_before_the_services_were_restarted_count() -> None:
     assert failed(jobs((), (), earlier=FINISHED)) == []
+
+
+def test_runs_of_the_store_count_after_the_services_were_restarted(tmp_path: Path) -> None:
+    settings = Settings(root=ROOT, home=tmp_path)
+    with OpsStore.open(settings.ops_store_url) as store:
+        for done in FINISHED:
+            spec = JobSpec(done.job, done.kind, done.subject, done.mode, done.revision)
+            made = store.submit(spec)
+            store.claim(made.job, made.number, "an engine")
+            store.move(made.job, made.number, RunState.FINISHED)
+        store.mark("up", "now")
+        orders = load_dataset(ROOT / "datasets" / "orders" / "dataset.yml", PLACEHOLDERS).value
+        assert failed(list(_Stages(settings, orders, store).gather(2)())) == []
 
 
 def test_advice_is_that_of_the_stages_that_failed() -> None:

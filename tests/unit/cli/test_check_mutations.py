@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
-from tests.support.document_mutations import ODD_JSON, ODD_YAML, mutated, replaced
+from tests.support.document_mutations import ODD_JSON, ODD_YAML, mutate_document, replace_at
 
 from headgate.axes import NAMES
 from headgate.cli.main import cli
@@ -99,7 +99,7 @@ def tracebacks(root: Path, most_of_a_file: int) -> tuple[Counter[str], list[str]
     for file, check in declared_files(root):
         before = file.read_text("utf-8")
         odd = ODD_JSON if file.suffix == ".json" else (*ODD_JSON, *ODD_YAML)
-        for done, text in spread(list(mutated(document_in(before), odd)), most_of_a_file):
+        for done, text in spread(list(mutate_document(document_in(before), odd)), most_of_a_file):
             file.write_bytes(text.encode("utf-8", "surrogatepass"))
             tried[str(file.relative_to(root))] += 1
             try:
@@ -152,7 +152,7 @@ def test_what_once_raised_is_a_fault(
     whole_project: Path, name: str, steps: tuple[str | int, ...], value: object
 ) -> None:
     file = whole_project / name
-    odd = json.dumps(replaced(document_in(file.read_text("utf-8")), steps, value))
+    odd = json.dumps(replace_at(document_in(file.read_text("utf-8")), steps, value))
     file.write_text(odd.replace('"1e400"', "1e400"), "utf-8")
     check = dict(declared_files(whole_project))[file]
     with pytest.raises(DeclarationError):

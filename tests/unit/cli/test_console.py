@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from headgate.cli.console import as_table, in_one_line, printable
+import logging
+import time
+
+import pytest
+
+from headgate.cli.console import as_table, in_one_line, printable, stderr_log_handler
 
 ODD = "fine\x1b[2A\rforged\u202e\nnext"
 
@@ -19,3 +24,19 @@ def test_a_cell_is_one_line_whatever_stands_in_it():
         table = as_table(rows, markdown=markdown)
         assert len(table.split("\n")) == lines
         assert all(char.isprintable() for char in table.replace("\n", ""))
+
+
+def test_log_lines_have_their_time_in_utc_whatever_the_zone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        record = logging.makeLogRecord(
+            {"created": 1_700_000_000.25, "msecs": 250.0, "msg": "hello"}
+        )
+        stderr_log_handler("%(message)s").handle(record)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert capsys.readouterr().err == "2023-11-14T22:13:20.250Z hello\n"

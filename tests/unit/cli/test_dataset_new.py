@@ -37,7 +37,7 @@ def run(*arguments: str) -> Result:
 
 def made(columns: Columns, *arguments: str) -> tuple[Dataset, str]:
     """The manifest as it was written, after its check."""
-    file = odd.write(Path("events.parquet"), columns)
+    file = odd.write_parquet(Path("events.parquet"), columns)
     result = run("new", "events", "--from", str(file), *arguments)
     assert result.exception is None, result.exception
     assert run("check", "events").exception is None
@@ -46,7 +46,7 @@ def made(columns: Columns, *arguments: str) -> tuple[Dataset, str]:
 
 
 def refusal(columns: Columns, *arguments: str) -> HeadgateError:
-    file = odd.write(Path("events.parquet"), columns)
+    file = odd.write_parquet(Path("events.parquet"), columns)
     result = run("new", "events", "--from", str(file), *arguments)
     assert isinstance(result.exception, HeadgateError)
     assert not Path("datasets/events").exists()
@@ -124,7 +124,7 @@ def test_odd_names_work_and_have_plain_names_in_silver() -> None:
 def test_a_name_that_cannot_go_the_way_is_refused_with_a_command_that_mends_it(
     name: str, words: str
 ) -> None:
-    error = refusal({"id": odd.wholes(), name: odd.wholes()})
+    error = refusal({"id": odd.integers(), name: odd.integers()})
     assert isinstance(error, OperationError)
     assert words in error.why
     command = re.search(r' -c "(.*)"', error.fix)
@@ -135,13 +135,13 @@ def test_a_name_that_cannot_go_the_way_is_refused_with_a_command_that_mends_it(
 
 
 def test_bytes_are_refused_in_words() -> None:
-    error = refusal({"id": odd.wholes(), "raw": odd.some([b"x"], pa.binary())})
+    error = refusal({"id": odd.integers(), "raw": odd.repeat_values([b"x"], pa.binary())})
     assert "is binary: JSON has no bytes" in error.why
     assert "hexadecimal" in error.fix
 
 
 def test_without_a_time_the_record_s_own_is_taken() -> None:
-    dataset, text = made({"id": odd.wholes(), "name": odd.some(["x"], pa.string())})
+    dataset, text = made({"id": odd.integers(), "name": odd.repeat_values(["x"], pa.string())})
     assert dataset.event_ts_col == "kafka_timestamp"
     assert dataset.partition_date_expr == "CAST(kafka_timestamp AS DATE)"
     assert not any(column.is_event_ts for column in dataset.columns)
@@ -162,7 +162,7 @@ def test_a_wide_file_works() -> None:
 
 
 def texts(*values: str | None) -> Columns:
-    return {"id": odd.wholes(len(values)), "when": pa.array(values, pa.string())}
+    return {"id": odd.integers(len(values)), "when": pa.array(values, pa.string())}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_text_that_only_looks_like_a_time_stays_text(value: str) -> None:
 
 def test_times_finer_than_a_microsecond_stay_text_unless_they_are_the_event_time() -> None:
     fine = pa.array([1, 2_000], pa.timestamp("ns"))
-    dataset, text = made({"at": odd.moments(2), "fine": fine})
+    dataset, text = made({"at": odd.timestamps(2), "fine": fine})
     assert str(dataset.column("fine").bronze_type) == "STRING"
     assert "keeps all digits" in text
     dataset, text = made({"fine": fine}, "--force")
@@ -201,16 +201,16 @@ def test_times_finer_than_a_microsecond_stay_text_unless_they_are_the_event_time
 
 def test_values_that_json_cannot_say_are_counted() -> None:
     ratio = pa.array([1.0, float("nan"), float("inf"), None], pa.float64())
-    _, text = made({"id": odd.wholes(4), "ratio": ratio})
+    _, text = made({"id": odd.integers(4), "ratio": ratio})
     assert "2 are NaN or infinite" in text
 
 
 def test_the_likeliest_time_is_chosen_and_another_can_be() -> None:
     columns = {
-        "id": odd.wholes(),
-        "updated_at": odd.moments(),
-        "created_at": odd.moments(),
-        "birth_date": odd.some([datetime(1990, 1, 1).date()], pa.date32()),
+        "id": odd.integers(),
+        "updated_at": odd.timestamps(),
+        "created_at": odd.timestamps(),
+        "birth_date": odd.repeat_values([datetime(1990, 1, 1).date()], pa.date32()),
     }
     assert made(columns)[0].event_ts_col == "created_at"
     assert made(columns, "--force", "--event-time", "updated_at")[0].event_ts_col == "updated_at"
@@ -227,7 +227,7 @@ def test_a_column_that_is_not_there_is_refused_before_any_row_is_looked_at(
     wish: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("headgate.feeds.profile.draw_up.scan")
-    error = refusal({"id": odd.wholes(), "at": odd.moments()}, wish, "nope")
+    error = refusal({"id": odd.integers(), "at": odd.timestamps()}, wish, "nope")
     assert "the file has no column `nope`" in str(error)
     assert error.why == "its columns: id, at"
 
@@ -247,7 +247,7 @@ def test_a_key_of_several_columns_is_found() -> None:
 def test_rows_that_repeat_do_not_hide_the_key() -> None:
     columns = {
         "id": pa.array([*range(100), 0, 1], pa.int64()),
-        "kind": odd.some(["x"], pa.string(), 102),
+        "kind": odd.repeat_values(["x"], pa.string(), 102),
     }
     dataset, text = made(columns)
     assert dataset.dedup_key == ("id",)
@@ -259,7 +259,7 @@ def test_where_nothing_less_will_do_only_equal_rows_are_one_event() -> None:
     columns = {
         f"bit{n}": pa.array([row >> n & 1 for row in range(rows)], pa.int64()) for n in range(6)
     }
-    columns["tags"] = odd.some([["x"]], pa.list_(pa.string()), rows)
+    columns["tags"] = odd.repeat_values([["x"]], pa.list_(pa.string()), rows)
     dataset, text = made(columns)
     assert dataset.dedup_key == tuple(f"bit{n}" for n in range(6))
     assert "All 64 rows differ in them." in text
@@ -271,7 +271,7 @@ def test_where_nothing_less_will_do_only_equal_rows_are_one_event() -> None:
 
 
 def test_a_given_key_is_held_against_all_rows() -> None:
-    columns = {"id": odd.wholes(), "kind": odd.some(["x", "y"], pa.string())}
+    columns = {"id": odd.integers(), "kind": odd.repeat_values(["x", "y"], pa.string())}
     dataset, text = made(columns, "--key", "kind")
     assert dataset.dedup_key == ("kind",)
     assert "198 of 200 rows have the values of another row" in text
@@ -281,7 +281,7 @@ def test_a_given_key_is_held_against_all_rows() -> None:
 
 
 def test_a_large_file_is_looked_at_in_part_and_the_manifest_says_so() -> None:
-    file = odd.write(Path("large.parquet"), {"id": odd.wholes(1_000)}, row_group_size=100)
+    file = odd.write_parquet(Path("large.parquet"), {"id": odd.integers(1_000)}, row_group_size=100)
     run("new", "large", "--from", str(file), "--rows", "200")
     text = Path("datasets/large/dataset.yml").read_text()
     assert "200 of 1,000 rows were looked at, spread over the file" in text
@@ -290,7 +290,7 @@ def test_a_large_file_is_looked_at_in_part_and_the_manifest_says_so() -> None:
 
 
 def test_a_manifest_is_not_overwritten_unless_that_is_wanted() -> None:
-    columns = {"id": odd.wholes()}
+    columns = {"id": odd.integers()}
     made(columns)
     manifest = Path("datasets/events/dataset.yml")
     manifest.write_text("mine")
@@ -303,14 +303,14 @@ def test_a_manifest_is_not_overwritten_unless_that_is_wanted() -> None:
 
 
 def test_a_dry_run_prints_the_manifest_and_writes_nothing() -> None:
-    file = odd.write(Path("events.parquet"), {"id": odd.wholes()})
+    file = odd.write_parquet(Path("events.parquet"), {"id": odd.integers()})
     result = run("new", "events", "--from", str(file), "--dry-run")
     assert "event_ts_col: kafka_timestamp" in result.stdout
     assert not Path("datasets/events").exists()
 
 
 def test_the_next_steps_build_the_marts_before_they_are_validated() -> None:
-    file = odd.write(Path("events.parquet"), odd.every_kind())
+    file = odd.write_parquet(Path("events.parquet"), odd.every_kind())
     said = run("new", "events", "--from", str(file)).stderr
     steps = [line.strip() for line in said.splitlines() if line.startswith("  make ")]
     assert steps.index("make dbt-build") < steps.index("make validate certify")
@@ -319,7 +319,7 @@ def test_the_next_steps_build_the_marts_before_they_are_validated() -> None:
 def test_the_duplicates_that_silver_will_drop_are_counted() -> None:
     at = [datetime(2024, 1, 1, 0, n) for n in (1, 2, 3)]
     columns = {"id": pa.array([1, 2, 2]), "at": pa.array(at)}
-    file = odd.write(Path("events.parquet"), columns)
+    file = odd.write_parquet(Path("events.parquet"), columns)
     said = run("new", "events", "--from", str(file), "--key", "id").stderr
     assert "1 row has the key of another row: silver keeps the newest of each" in said
 
@@ -345,18 +345,21 @@ def test_what_comes_next_names_the_file_only_where_it_must(project: Path) -> Non
         "events.parquet": f"export DATASET=events HOST_DATA_DIR={project}",
     }  # fmt: skip
     for place, words in told.items():
-        odd.write(Path(place), {"id": odd.wholes()})
+        odd.write_parquet(Path(place), {"id": odd.integers()})
         result = run("new", "events", "--from", place, "--force")
         assert [line for line in result.stderr.splitlines() if "export" in line] == [f"  {words}"]
 
 
 def test_a_file_of_nested_columns_alone_has_a_key() -> None:
-    columns = {"tags": odd.some([["x"], ["y"]], pa.list_(pa.string()), 2), "empty": pa.nulls(2)}
+    columns = {
+        "tags": odd.repeat_values([["x"], ["y"]], pa.list_(pa.string()), 2),
+        "empty": pa.nulls(2),
+    }
     assert made(columns)[0].dedup_key == ("tags",)
 
 
 def test_the_schema_of_its_rows_is_written_too(project: Path) -> None:
-    made({"id": odd.wholes(), "at": odd.moments()})
+    made({"id": odd.integers(), "at": odd.timestamps()})
     schema = json.loads((project / "schemas" / "events.json").read_text())
     assert schema["required"] == ["id", "at"]
     assert schema["properties"]["id"] == {"type": "integer"}
@@ -377,7 +380,7 @@ def test_a_file_that_is_none_is_refused(prepare: Callable[[Path], object], words
 
 
 def test_a_name_whose_tables_another_dataset_has_is_refused() -> None:
-    made({"id": odd.wholes()})
+    made({"id": odd.integers()})
     error = run("new", "Events", "--from", "events.parquet").exception
     assert isinstance(error, UsageError)
     assert error.what == "bronze.raw_events belongs to the dataset events"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.metric_windows import JOB, NOW, SHAPE, at, batch
+from tests.support.metric_windows import JOB, NOW, SHAPE, event_time, settle_batch
 
 from headgate.cli.main import cli
 from headgate.errors import UsageError
@@ -28,7 +28,7 @@ def run(store: OpsStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     counts = (RuleCount("amount", "negative", "ERROR", 3, 5),)
     sums = WindowSums(10, {"negative": 3}, {"ERROR": 3}, (), "r1")
     store.register_sink("http")
-    batch(store, 0, {0: at(0), 20: at(20)}, counts, rows=10)
+    settle_batch(store, 0, {0: event_time(0), 20: event_time(20)}, counts, rows=10)
     Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums), lambda: NOW).close_due()
     return lambda *words: CliRunner().invoke(cli, ["-o", "json", "metrics", *words])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.quality_evidence import NOON, batch
+from tests.support.quality_evidence import NOON, ledger_row
 
 from headgate.cli.main import cli
 from headgate.errors import UsageError
@@ -58,7 +58,7 @@ def explain(*arguments: str) -> str:
 
 def count(rule: str, n: int, held: int, number: int) -> None:
     """A settled batch in which the rule counted."""
-    row = replace(batch(number, run=1), job="quality-sales")
+    row = replace(ledger_row(number, run=1), job="quality-sales")
     with OpsStore.open(load_settings().ops_store_url) as store:
         if not store.runs("quality-sales"):
             store.submit(JobSpec("quality-sales", "quality", "sales", "batch", row.revisions[0]))

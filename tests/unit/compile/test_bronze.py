@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.support.manifests import ORDERS, compiled, declare, selected
+from tests.support.manifests import ORDERS, compile_manifest, load_manifest, selected_columns
 
 from headgate.compile.bronze import REASONS, json_schema, json_type, refusals, unread_fields
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
@@ -17,7 +17,7 @@ HOSTILE = "it's x; -- step: accept"
 
 
 def bronze(folder: Path, text: str = ORDERS) -> Script:
-    return parse_script(BRONZE_BATCH, compiled(folder, text).template(BRONZE_BATCH).text)
+    return parse_script(BRONZE_BATCH, compile_manifest(folder, text).template(BRONZE_BATCH).text)
 
 
 def with_type(kafka: str, bronze_type: str) -> str:
@@ -35,7 +35,7 @@ def test_the_steps_that_the_engine_runs_are_there(tmp_path: Path) -> None:
 
 
 def test_the_revision_and_the_manifest_stand_in_the_header(tmp_path: Path) -> None:
-    made = compiled(tmp_path)
+    made = compile_manifest(tmp_path)
     for file in (BRONZE_BATCH, BRONZE_STREAMING):
         head = made.template(file).text.split("\n\n", 1)[0]
         assert "datasets/orders/dataset.yml" in head
@@ -50,7 +50,7 @@ def test_bronze_is_iceberg_v2_unpartitioned_with_snappy_set_explicitly(tmp_path:
 
 
 def test_columns_keep_their_names_and_say_where_the_row_came_from(tmp_path: Path) -> None:
-    assert selected(bronze(tmp_path).one("accept")) == (
+    assert selected_columns(bronze(tmp_path).one("accept")) == (
         "order_id created_at total_amount _extra _missing ingestion_ts kafka_topic kafka_partition kafka_offset"
         " kafka_timestamp".split()
     )
@@ -68,7 +68,7 @@ def test_times_are_read_by_their_pattern_with_its_quotes_escaped(tmp_path: Path)
 
 
 def test_a_time_in_text_is_read_as_a_time_at_once(tmp_path: Path) -> None:
-    dataset = declare(tmp_path).value
+    dataset = load_manifest(tmp_path).value
     assert json_type(dataset.column("created_at")).spark == "TIMESTAMP_NTZ"
     assert "created_at TIMESTAMP_NTZ" in json_schema(dataset)
 
@@ -89,17 +89,19 @@ def test_only_floating_point_can_be_too_large_without_a_word_from_the_reader(
     tmp_path: Path,
 ) -> None:
     number = "number -> abs(number) = DOUBLE('Infinity')"
-    assert number in refusals(declare(tmp_path).value)
-    assert number not in refusals(declare(tmp_path, with_type("BIGINT", "BIGINT")).value)
+    assert number in refusals(load_manifest(tmp_path).value)
+    assert number not in refusals(load_manifest(tmp_path, with_type("BIGINT", "BIGINT")).value)
 
 
 def test_a_rounded_decimal_is_refused(tmp_path: Path) -> None:
-    text = refusals(declare(tmp_path, with_type('"DECIMAL(10, 2)"', '"DECIMAL(10, 2)"')).value)
+    text = refusals(
+        load_manifest(tmp_path, with_type('"DECIMAL(10, 2)"', '"DECIMAL(10, 2)"')).value
+    )
     assert "total_amount <> try_variant_get(_typed.total_amount, '$', 'decimal(38, 30)')" in text
 
 
 def test_a_dead_letter_names_the_fields_that_could_not_be_read(tmp_path: Path) -> None:
-    unread = unread_fields(declare(tmp_path).value)
+    unread = unread_fields(load_manifest(tmp_path).value)
     assert "'total_amount', if(total_amount IS NULL, _raw['total_amount'], NULL)" in unread
 
 

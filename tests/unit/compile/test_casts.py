@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.manifests import ORDERS, compiled
+from tests.support.manifests import ORDERS, compile_manifest
 
 from headgate.compile.casts import tried, tried_of_any
 from headgate.compile.dataset import SILVER
@@ -43,7 +43,7 @@ def test_silver_filters_a_text_that_is_in_no_form(tmp_path: Path) -> None:
     text = ORDERS.replace(
         "kafka_type: DOUBLE, bronze_type: DOUBLE", "kafka_type: STRING, bronze_type: STRING"
     ).replace("total_amount > 0", "total_amount <> ''")
-    silver = compiled(tmp_path, text).template(SILVER).text
+    silver = compile_manifest(tmp_path, text).template(SILVER).text
     value = tried("total_amount", STRING, MONEY)
     assert f"{value} AS total_amount" in silver
     assert f"total_amount IS NULL OR {value} IS NOT NULL" in silver

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.manifests import ORDERS, compiled
+from tests.support.manifests import ORDERS, compile_manifest
 
 from headgate.errors import DeclarationError, Fault
 
 
 def faults(folder: Path, text: str) -> tuple[Fault, ...]:
     with pytest.raises(DeclarationError) as caught:
-        compiled(folder, text)
+        compile_manifest(folder, text)
     return caught.value.faults
 
 
@@ -56,4 +56,4 @@ def test_a_silver_column_cannot_be_called_outcome(tmp_path: Path) -> None:
 
 def test_a_field_may_be_called_like_a_column_of_the_dead_letters(tmp_path: Path) -> None:
     text = ORDERS.replace("name: total_amount, kafka_type", "name: reason_code, kafka_type")
-    assert compiled(tmp_path, text.replace('"total_amount > 0"', '"reason_code > 0"'))
+    assert compile_manifest(tmp_path, text.replace('"total_amount > 0"', '"reason_code > 0"'))

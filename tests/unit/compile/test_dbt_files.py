@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import yaml
-from tests.support.manifests import ORDERS, ROOT, declare
+from tests.support.manifests import ORDERS, ROOT, load_manifest
 
 from headgate.compile.dbt_files import model_tests, source_entry
 from headgate.compile.promises import promises
@@ -18,7 +18,7 @@ NOT_NULL = {"not_null": {"config": {"severity": "warn"}}}
 
 
 def columns(folder: Path, text: str = ORDERS) -> dict[str, dict[str, object]]:
-    document = yaml.safe_load(model_tests(declare(folder, text).value, "m"))
+    document = yaml.safe_load(model_tests(load_manifest(folder, text).value, "m"))
     (model,) = document["models"]
     return {column["name"]: column for column in model["columns"]}
 
@@ -87,7 +87,7 @@ def test_the_record_time_is_never_null(tmp_path: Path) -> None:
         .replace("CAST(created_at AS DATE)", "CAST(kafka_timestamp AS DATE)")
     )
     assert asked(tmp_path, "order_date", '"total_amount > 0"', text) == ["not_null"]
-    assert promises(declare(tmp_path, text).value)["kafka_timestamp"].not_null
+    assert promises(load_manifest(tmp_path, text).value)["kafka_timestamp"].not_null
 
 
 @pytest.mark.parametrize("comment", ["{{ x }}", '{% y %} "', "a: b # c", "- é ü\\tz", "{ d }"])
@@ -111,7 +111,7 @@ def test_no_word_that_duckdb_reserves_stands_bare() -> None:
 
 
 def test_the_source_has_the_form_of_the_shipped_one(tmp_path: Path) -> None:
-    made = yaml.safe_load(source_entry(declare(tmp_path).value, "m"))["sources"][0]
+    made = yaml.safe_load(source_entry(load_manifest(tmp_path).value, "m"))["sources"][0]
     path = ROOT / "dbt" / "models" / "sources" / "sources.yml"
     shipped = yaml.safe_load(path.read_text())["sources"][0]
     ours, theirs = made["tables"][0], shipped["tables"][0]

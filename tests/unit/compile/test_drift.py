@@ -6,7 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.manifests import ORDERS, compiled, declare, layouts, selected
+from tests.support.manifests import (
+    ORDERS,
+    compile_manifest,
+    load_manifest,
+    load_templates,
+    selected_columns,
+)
 
 from headgate.compile.bronze import OWN_NAMES
 from headgate.compile.dataset import BRONZE_BATCH, evolved_bronze
@@ -18,14 +24,14 @@ from headgate.spec.types import DOUBLE, JSON
 
 
 def script(folder: Path, contract: str) -> Script:
-    text = compiled(folder, f"{ORDERS}contract: {contract}\n").template(BRONZE_BATCH).text
+    text = compile_manifest(folder, f"{ORDERS}contract: {contract}\n").template(BRONZE_BATCH).text
     return parse_script(BRONZE_BATCH, text)
 
 
 @pytest.mark.parametrize("contract", ["evolve", "freeze"])
 def test_what_is_kept_has_columns_of_its_own(tmp_path: Path, contract: str) -> None:
     made = script(tmp_path, contract)
-    assert {"_extra", "_missing"} < set(selected(made.one("accept")))
+    assert {"_extra", "_missing"} < set(selected_columns(made.one("accept")))
     assert "_extra STRING COMMENT" in made.named("table")[1]
     assert "'write.metadata.metrics.column._extra' = 'counts'" in made.named("table")[1]
     assert "unknown_field" not in made.text
@@ -33,7 +39,7 @@ def test_what_is_kept_has_columns_of_its_own(tmp_path: Path, contract: str) -> N
 
 def test_quarantine_refuses_and_adds_no_column(tmp_path: Path) -> None:
     made = script(tmp_path, "quarantine")
-    assert not {"_extra", "_missing"} & set(selected(made.one("accept")))
+    assert not {"_extra", "_missing"} & set(selected_columns(made.one("accept")))
     judged, words = made.named("view")[1], made.one("refuse")
     for code in REASONS:
         assert f"THEN '{code}'" in judged
@@ -48,12 +54,12 @@ def test_the_header_says_what_becomes_of_unknown_fields(tmp_path: Path, contract
 
 
 def test_without_a_word_the_contract_is_to_evolve(tmp_path: Path) -> None:
-    assert declare(tmp_path).value.contract == "evolve"
+    assert load_manifest(tmp_path).value.contract == "evolve"
 
 
 def test_another_contract_is_refused_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError) as refused:
-        declare(tmp_path, f"{ORDERS}contract: ignore\n")
+        load_manifest(tmp_path, f"{ORDERS}contract: ignore\n")
     (fault,) = refused.value.faults
     assert (fault.field, fault.fix) == ("contract", "Known values: evolve, freeze, quarantine.")
 
@@ -62,24 +68,24 @@ def test_another_contract_is_refused_with_those_there_are(tmp_path: Path) -> Non
 def test_a_field_cannot_have_the_name_of_such_a_column(tmp_path: Path, name: str) -> None:
     assert name.lower() in OWN_NAMES
     with pytest.raises(DeclarationError) as refused:
-        compiled(tmp_path, ORDERS.replace("{name: total_amount,", f"{{name: {name},"))
+        compile_manifest(tmp_path, ORDERS.replace("{name: total_amount,", f"{{name: {name},"))
     assert "is taken" in refused.value.why
 
 
 def test_columns_that_came_by_themselves_are_filled_but_not_asked_for(tmp_path: Path) -> None:
-    dataset = declare(tmp_path).value
+    dataset = load_manifest(tmp_path).value
     brought = [evolved_column("tip", DOUBLE), evolved_column("stops", JSON)]
-    made = {t.file: t.text for t in evolved_bronze(dataset, brought, layouts(), "m.yml")}
+    made = {t.file: t.text for t in evolved_bronze(dataset, brought, load_templates(), "m.yml")}
     evolved = parse_script(BRONZE_BATCH, made[BRONZE_BATCH])
     assert "-- Columns that the topic brought: tip, stops." in evolved.text
-    names = selected(evolved.one("accept"))
+    names = selected_columns(evolved.one("accept"))
     assert names[2:7] == ["total_amount", "tip", "stops", "_extra", "_missing"]
     assert "nullif(to_json(stops), 'null') AS stops" in evolved.one("accept")
     assert "tip DOUBLE COMMENT 'Not declared; read from the topic as DOUBLE'" in evolved.text
     (missing,) = re.findall(r"array_except\((.*?)json_object_keys", evolved.one("accept"), re.S)
     assert "'total_amount'" in missing
     assert "'tip'" not in missing
-    assert compiled(tmp_path).revision[:12] not in evolved.text
+    assert compile_manifest(tmp_path).revision[:12] not in evolved.text
 
 
 @pytest.mark.parametrize("types", [("JSON", "JSON"), ("JSON", "BIGINT"), ("STRING", "JSON")])
@@ -89,7 +95,7 @@ def test_json_is_text_in_the_tables(tmp_path: Path, types: tuple[str, str]) -> N
         "kafka_type: DOUBLE, bronze_type: DOUBLE", f"kafka_type: {kafka}, bronze_type: {stored}"
     )
     with pytest.raises(DeclarationError) as refused:
-        declare(tmp_path, text)
+        load_manifest(tmp_path, text)
     assert "cannot become" in refused.value.why
     assert "a table keeps JSON as its text" in refused.value.why
 
@@ -98,7 +104,7 @@ def test_a_json_column_keeps_any_value_as_its_text(tmp_path: Path) -> None:
     text = ORDERS.replace(
         "kafka_type: DOUBLE, bronze_type: DOUBLE", "kafka_type: JSON, bronze_type: STRING"
     ).replace('"total_amount > 0"', '"total_amount IS NOT NULL"')
-    made = parse_script(BRONZE_BATCH, compiled(tmp_path, text).template(BRONZE_BATCH).text)
+    made = parse_script(BRONZE_BATCH, compile_manifest(tmp_path, text).template(BRONZE_BATCH).text)
     assert "total_amount VARIANT" in made.named("view")[0]
     assert "nullif(to_json(total_amount), 'null') AS total_amount" in made.one("accept")
     assert "'total_amount', if(" not in made.named("view")[2]

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.manifests import ORDERS, compiled, declare
+from tests.support.manifests import ORDERS, compile_manifest, load_manifest
 
 from headgate.compile.bronze import refusals
 from headgate.compile.dataset import BRONZE_BATCH
@@ -58,8 +58,8 @@ def test_the_time_grows_with_the_text_alone(piece: str) -> None:
 
 
 def test_only_records_with_decimals_are_looked_at(tmp_path: Path) -> None:
-    dataset, plain = declare(tmp_path, DECIMAL).value, declare(tmp_path).value
+    dataset, plain = load_manifest(tmp_path, DECIMAL).value, load_manifest(tmp_path).value
     assert (names(dataset), names(plain)) == (["total_amount"], [])
     assert condition(["total_amount"]).splitlines()[1] in refusals(dataset)
-    assert "THEN kafka_text\n" in compiled(tmp_path, DECIMAL).template(BRONZE_BATCH).text
-    assert "from_json(\n  kafka_text,\n" in compiled(tmp_path).template(BRONZE_BATCH).text
+    assert "THEN kafka_text\n" in compile_manifest(tmp_path, DECIMAL).template(BRONZE_BATCH).text
+    assert "from_json(\n  kafka_text,\n" in compile_manifest(tmp_path).template(BRONZE_BATCH).text

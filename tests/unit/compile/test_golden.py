@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.manifests import ROOT, layouts
+from tests.support.manifests import ROOT, load_templates
 
 from headgate.compile.dataset import PLACEHOLDERS, compile_dataset
 from headgate.jobs.declaration import compiled
@@ -55,7 +55,7 @@ def test_the_same_manifest_gives_the_same_bytes(name: str, tmp_path: Path) -> No
     manifest = f"datasets/{name}/dataset.yml"
     elsewhere = tmp_path / "dataset.yml"
     elsewhere.write_text("# another comment\n\n" + (ROOT / manifest).read_text())
-    again = compile_dataset(load_dataset(elsewhere, PLACEHOLDERS), layouts(), manifest)
+    again = compile_dataset(load_dataset(elsewhere, PLACEHOLDERS), load_templates(), manifest)
     assert again.templates == tuple(t for (of, _), t in COMPILED.items() if of == name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.manifests import ORDERS, compiled
+from tests.support.manifests import ORDERS, compile_manifest
 
 from headgate.compile.dataset import BRONZE_BATCH, SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
 from headgate.compile.edited import check_edited
@@ -18,7 +18,7 @@ STRICTER = ORDERS.replace("total_amount > 0", "total_amount > 1")
 
 
 def edited_faults(folder: Path, file: str, old: str, new: str) -> tuple[Fault, ...]:
-    made = compiled(folder)
+    made = compile_manifest(folder)
     text = made.template(file).text
     assert old in text
     picked = choose(made.templates, {file: text.replace(old, new)})
@@ -45,15 +45,19 @@ def test_other_line_ends_do_not_break_it_and_a_text_without_a_digest_has_none() 
 
 
 def test_an_untouched_template_of_an_older_manifest_does_not_run(tmp_path: Path) -> None:
-    old, new = compiled(tmp_path), compiled(tmp_path, STRICTER)
+    old, new = compile_manifest(tmp_path), compile_manifest(tmp_path, STRICTER)
     picked = choose(new.templates, {SILVER: old.template(SILVER).text})
     assert picked.templates == new.templates
     assert (picked.edited, picked.behind) == ((), (SILVER,))
 
 
 def test_an_edited_template_runs_also_when_the_manifest_has_moved_on(tmp_path: Path) -> None:
-    text = compiled(tmp_path).template(SILVER).text.replace("total_amount > 0", "total_amount > 5")
-    new = compiled(tmp_path, STRICTER)
+    text = (
+        compile_manifest(tmp_path)
+        .template(SILVER)
+        .text.replace("total_amount > 0", "total_amount > 5")
+    )
+    new = compile_manifest(tmp_path, STRICTER)
     picked = choose(new.templates, {SILVER: text})
     assert Template(SILVER, text) in picked.templates
     assert (picked.edited, picked.behind) == ((SILVER,), ())
@@ -61,7 +65,7 @@ def test_an_edited_template_runs_also_when_the_manifest_has_moved_on(tmp_path: P
 
 
 def test_templates_equal_to_the_compiled_ones_are_neither(tmp_path: Path) -> None:
-    made = compiled(tmp_path)
+    made = compile_manifest(tmp_path)
     picked = choose(made.templates, {t.file: t.text for t in made.templates})
     assert (picked.edited, picked.behind) == ((), ())
 
@@ -74,7 +78,7 @@ def test_an_edited_template_must_give_the_declared_columns(tmp_path: Path) -> No
 
 
 def test_their_order_counts_only_where_rows_are_inserted_by_position(tmp_path: Path) -> None:
-    made = compiled(tmp_path)
+    made = compile_manifest(tmp_path)
     turned = made.template(BRONZE_BATCH).text.replace(
         SELECTED, "SELECT\n  created_at,\n  order_id,"
     )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pytest
-from tests.support.manifests import ORDERS, declare
+from tests.support.manifests import ORDERS, load_manifest
 
 from headgate.compile.bronze import json_type
 from headgate.compile.bronze import shape as shape_of
@@ -45,12 +45,12 @@ def compiled(columns: Iterable[Column], optional: Collection[str] = ()) -> re.Pa
 
 @pytest.fixture
 def shape(tmp_path: Path) -> re.Pattern[str]:
-    return compiled(declare(tmp_path).value.columns)
+    return compiled(load_manifest(tmp_path).value.columns)
 
 
 @pytest.fixture
 def partial(tmp_path: Path) -> re.Pattern[str]:
-    columns = declare(tmp_path).value.columns
+    columns = load_manifest(tmp_path).value.columns
     return compiled(columns, [column.name for column in columns])
 
 
@@ -90,7 +90,7 @@ def test_a_decimal_has_no_more_digits_than_it_holds(
     manifest = ORDERS.replace(
         "kafka_type: DOUBLE, bronze_type: DOUBLE", f"kafka_type: {kind}, bronze_type: {kind}"
     )
-    column = declare(tmp_path, manifest).value.column("total_amount")
+    column = load_manifest(tmp_path, manifest).value.column("total_amount")
     shape = compiled([column])
     assert all(shape.search(f'{{"total_amount":{text}}}') for text in usual)
     assert not any(shape.search(f'{{"total_amount":{text}}}') for text in unusual)
@@ -119,7 +119,7 @@ def test_a_name_that_cannot_stand_in_the_literal_has_no_quick_way(name: str, qui
 
 
 def test_only_fields_that_came_by_themselves_may_be_left_out(tmp_path: Path) -> None:
-    columns = (*declare(tmp_path).value.columns, Column("tip", DOUBLE, DOUBLE, "tip", DOUBLE))
+    columns = (*load_manifest(tmp_path).value.columns, Column("tip", DOUBLE, DOUBLE, "tip", DOUBLE))
     shape = compiled(columns, ["tip"])
     assert shape.search(USUAL[0])
     assert shape.search(USUAL[0].replace("}", ',"tip":1.0}'))
@@ -131,4 +131,4 @@ def test_a_value_that_its_bronze_type_cannot_hold_is_not_sound(tmp_path: Path) -
         "kafka_type: DOUBLE, bronze_type: DOUBLE", "kafka_type: BIGINT, bronze_type: INT"
     )
     lost = "OR total_amount IS NOT NULL AND try_cast(total_amount AS INT) IS NULL"
-    assert lost in shape_of(declare(tmp_path, manifest).value)
+    assert lost in shape_of(load_manifest(tmp_path, manifest).value)

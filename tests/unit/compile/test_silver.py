@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
-from tests.support.manifests import ORDERS, compiled, selected
+from tests.support.manifests import ORDERS, compile_manifest, selected_columns
 
 from headgate.compile.backfill import columns_as
 from headgate.compile.dataset import SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
@@ -14,7 +14,7 @@ from headgate.compile.script import Script, parse_script
 
 
 def script(folder: Path, file: str = SILVER, text: str = ORDERS) -> Script:
-    return parse_script(file, compiled(folder, text).template(file).text)
+    return parse_script(file, compile_manifest(folder, text).template(file).text)
 
 
 def test_the_steps_that_the_engine_runs_are_there(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_insert_names_the_columns_in_the_order_of_the_table(tmp_path: Path) 
     whole = script(tmp_path)
     table = sqlglot.parse_one(whole.named("table")[1], read="spark")
     declared = [column.name for column in table.find_all(exp.ColumnDef)]
-    assert selected(whole.one("rebuild")) == declared
+    assert selected_columns(whole.one("rebuild")) == declared
 
 
 def test_the_merge_looks_only_at_the_dates_of_its_keys_where_the_key_decides_the_date(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.support.manifests import ORDERS, ROOT, compiled
+from tests.support.manifests import ORDERS, ROOT, compile_manifest
 
 from headgate.compile.staging import quoted
 from headgate.jobs.declaration import compiled as compiled_of
@@ -27,7 +27,7 @@ def test_the_model_of_the_shipped_dataset_is_the_shipped_model() -> None:
 
 
 def test_the_model_is_named_after_its_dataset_and_reads_its_silver_table(tmp_path: Path) -> None:
-    model = compiled(tmp_path).staging
+    model = compile_manifest(tmp_path).staging
     assert model.file == "stg_orders.sql"
     assert model.text.endswith("from {{ source('silver', 'cleaned_orders') }}\n")
     assert columns(model.text) == {
@@ -42,4 +42,4 @@ def test_a_name_that_duckdb_would_take_for_something_else_is_quoted(tmp_path: Pa
         '"order"',
     )
     text = ORDERS.replace("silver_name: total_amount", "silver_name: group")
-    assert '    "group",' in compiled(tmp_path, text).staging.text
+    assert '    "group",' in compile_manifest(tmp_path, text).staging.text

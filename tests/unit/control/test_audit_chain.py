@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import Connection, create_engine, delete, insert, select, update
-from tests.support.audit_tampering import TAMPERINGS, entries_of, put
-from tests.support.control_plane import ANN, BOB, Room, document
+from tests.support.audit_tampering import TAMPERINGS, read_entries, replace_entry
+from tests.support.control_plane import ANN, BOB, ControlPlaneHarness, filter_document
 from tests.support.ops_store import create_database
 
 from headgate.cli.main import cli
@@ -40,13 +40,13 @@ from headgate.store.control_tables import (
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which some things happened."""
     path = create_database(tmp_path_factory.mktemp("audit") / "ops.db")
-    room = Room(path)
+    harness = ControlPlaneHarness(path)
     for n in range(6):
-        record = room.service.create(ANN, document(f"f{n}"))
-        room.service.approve(BOB, record.id, record.revision, "fine")
-        room.service.reject(BOB, record.id, "not any more")
-        room.service.update(ANN, record.id, document(f"f{n}", "other"))
-    room.store.close()
+        record = harness.service.create(ANN, filter_document(f"f{n}"))
+        harness.service.approve(BOB, record.id, record.revision, "fine")
+        harness.service.reject(BOB, record.id, "not any more")
+        harness.service.update(ANN, record.id, filter_document(f"f{n}", "other"))
+    harness.store.close()
     return path
 
 
@@ -61,14 +61,14 @@ def found_of(written: Path, folder: Path, chains: int) -> int:
         with engine.begin() as db:
             TAMPERINGS[seed % len(TAMPERINGS)](db, dice)
         engine.dispose()
-        room = Room(copy)
-        found += not verified(*room.store.control.audit_chain()).is_sound
-        room.store.close()
+        harness = ControlPlaneHarness(copy)
+        found += not verified(*harness.store.control.audit_chain()).is_sound
+        harness.store.close()
     return found
 
 
 def test_an_untouched_log_is_sound(written: Path) -> None:
-    verdict = verified(*Room(written).store.control.audit_chain())
+    verdict = verified(*ControlPlaneHarness(written).store.control.audit_chain())
     assert (verdict.entries, verdict.breaks) == (24, ())
 
 
@@ -84,7 +84,7 @@ def test_tampering_is_found_in_1000_of_1000_logs(written: Path, tmp_path: Path) 
 def test_a_log_that_was_written_anew_is_found_by_a_head_that_was_written_down(
     written: Path,
 ) -> None:
-    entries, head = Room(written).store.control.audit_chain()
+    entries, head = ControlPlaneHarness(written).store.control.audit_chain()
     forged: list[AuditEntry] = []
     for entry in entries[:10]:
         previous = forged[-1].hash if forged else entry.previous
@@ -96,7 +96,7 @@ def test_a_log_that_was_written_anew_is_found_by_a_head_that_was_written_down(
 
 
 def test_an_exported_log_is_checked_without_the_store(written: Path) -> None:
-    entries, head = Room(written).store.control.audit_chain()
+    entries, head = ControlPlaneHarness(written).store.control.audit_chain()
     lines = list(exported(entries, head))
     assert verified(*read_export(lines)).is_sound
     assert not verified(*read_export(lines[:-1])).is_sound
@@ -217,26 +217,34 @@ def drop_an_identity(db: Connection) -> None:
     ],
 )
 def test_rows_that_are_not_what_the_log_says_are_found(
-    written: Path, tmp_path: Path, tamper: Callable[[Connection], None]
+    written: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tamper: Callable[[Connection], None],
 ) -> None:
     """The chain itself stays whole: what is found is that the store says something else."""
     shutil.copy(written, tmp_path / "ops.db")
-    room = Room(tmp_path / "ops.db")
-    keys = Keys(room.store.keys)
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
+    monkeypatch.setenv("OPS_STORE_URL", f"sqlite:///{tmp_path / 'ops.db'}")
+    harness = ControlPlaneHarness(tmp_path / "ops.db")
+    keys = Keys(harness.store.keys)
     made = keys.create("ann", ["author"], 1, "test")
     keys.revoke(made.key.id, "test")
     keys.identify(keys.create("bob", ["author"], None, "test").secret)
     keys.add_git_identity("ann", "ann@corp.example", "test")
     keys.add_git_identity("ann", "gone@corp.example", "test")
     keys.remove_git_identity("gone@corp.example", "test")
-    assert room.store.control.audit_state()[2] == ()
+    assert harness.store.control.audit_state()[2] == ()
+    assert CliRunner().invoke(cli, ["audit", "verify"]).exit_code == 0
     engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
     with engine.begin() as db:
         tamper(db)
     engine.dispose()
-    entries, head, differences = room.store.control.audit_state()
+    entries, head, differences = harness.store.control.audit_state()
     assert verified(entries, head).is_sound
     assert differences
+    found = CliRunner().invoke(cli, ["audit", "verify"])
+    assert type(found.exception).__name__ == "DifferenceError", found.output
 
 
 def test_rows_from_before_there_were_seals_are_held_against_older_entries(
@@ -245,24 +253,27 @@ def test_rows_from_before_there_were_seals_are_held_against_older_entries(
     shutil.copy(written, tmp_path / "ops.db")
     engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
     with engine.begin() as db:
-        for entry in entries_of(db):
+        for entry in read_entries(db):
             older = {name: value for name, value in entry.detail.items() if name != "sealed"}
-            put(db, replace(entry, detail=older))
-    room = Room(tmp_path / "ops.db")
-    assert room.store.control.audit_state()[2] == ()
+            replace_entry(db, replace(entry, detail=older))
+    harness = ControlPlaneHarness(tmp_path / "ops.db")
+    assert harness.store.control.audit_state()[2] == ()
     with engine.begin() as db:
         rename_an_approver(db)
     engine.dispose()
-    assert room.store.control.audit_state()[2]
+    assert harness.store.control.audit_state()[2]
 
 
 def test_every_change_has_its_entry_in_the_same_transaction(tmp_path: Path) -> None:
-    room = Room(create_database(tmp_path / "ops.db"))
-    record = room.service.create(ANN, document())
-    with pytest.raises(RuntimeError, match="no audit entry"), room.store.control.change() as change:
+    harness = ControlPlaneHarness(create_database(tmp_path / "ops.db"))
+    record = harness.service.create(ANN, filter_document())
+    with (
+        pytest.raises(RuntimeError, match="no audit entry"),
+        harness.store.control.change() as change,
+    ):
         change.save(replace(record, author="mallory"))
-    assert room.service.get("one").author == "ann"
-    assert [entry.action for entry in room.service.audit()] == ["create"]
+    assert harness.service.get("one").author == "ann"
+    assert [entry.action for entry in harness.service.audit()] == ["create"]
 
 
 def test_the_command_checks_exports_and_finds(

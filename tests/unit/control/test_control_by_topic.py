@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.clock import ManualClock
-from tests.support.control_plane import ANN, BOB, TOPIC_TARGET, TopicTarget, document
+from tests.support.control_plane import ANN, BOB, TOPIC_TARGET, TopicTarget, filter_document
 from tests.support.ops_store import create_database
 
 from headgate.control.deploying import Reconciler
@@ -27,7 +27,7 @@ class Site:
     reconciler: Reconciler
 
     def deployed(self, topic: str, *, new: bool = False) -> FilterRecord:
-        text = document(outputTopic=topic)
+        text = filter_document(outputTopic=topic)
         record = self.service.create(ANN, text) if new else self.service.update(ANN, "one", text)
         self.service.approve(BOB, "one", record.revision)
         self.service.deploy(ANN, "one", TOPIC_TARGET)
@@ -78,7 +78,7 @@ def test_what_was_turned_off_while_the_target_was_away_is_removed_when_it_is_bac
     site.steps(5)
     assert off.status is Status.DISABLED
     assert set(site.target.running) == {"first"}
-    on = site.service.update(ANN, "one", document(outputTopic="second"))
+    on = site.service.update(ANN, "one", filter_document(outputTopic="second"))
     site.service.approve(BOB, "one", on.revision)
     with pytest.raises(ConflictError, match="still being taken away"):
         site.service.deploy(ANN, "one", TOPIC_TARGET)
@@ -94,7 +94,7 @@ def test_what_was_turned_off_while_the_target_was_away_is_removed_when_it_is_bac
 def test_what_is_turned_off_in_the_middle_of_a_move_leaves_neither_topic(site: Site) -> None:
     site.deployed("first", new=True)
     site.target.slow = {"second"}
-    record = site.service.update(ANN, "one", document(outputTopic="second"))
+    record = site.service.update(ANN, "one", filter_document(outputTopic="second"))
     site.service.approve(BOB, "one", record.revision)
     site.service.deploy(ANN, "one", TOPIC_TARGET)
     site.reconciler.step()

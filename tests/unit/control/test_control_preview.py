@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
-from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, Room, document
+from tests.support.control_plane import ANN, ControlPlaneHarness, filter_document
 from tests.support.filter_documents import CANARY, event_value
-from tests.support.ops_store import create_database
 
 from headgate.control.identity.model import ROLES, Identity
 from headgate.control.masking import is_tagged, masked_header
@@ -44,13 +42,8 @@ class Away(Memory):
         raise UnavailableError("the broker is away")
 
 
-@pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(create_database(tmp_path / "ops.db"))
-
-
-def service_on(room: Room, recent: Memory) -> FilterService:
-    return FilterService(room.store, None, room.service.targets, recent=recent)
+def service_on(harness: ControlPlaneHarness, recent: Memory) -> FilterService:
+    return FilterService(harness.store, None, harness.service.targets, recent=recent)
 
 
 def mixed(n: int) -> list[bytes | None]:
@@ -58,36 +51,36 @@ def mixed(n: int) -> list[bytes | None]:
     return [*(event_value(i, dealers[i % 3]) for i in range(n)), b"{broken", None]
 
 
-def test_a_new_filter_shows_all_that_it_would_match(room: Room) -> None:
-    found = service_on(room, Memory(mixed(30))).preview(ANN, document())
+def test_a_new_filter_shows_all_that_it_would_match(harness: ControlPlaneHarness) -> None:
+    found = service_on(harness, Memory(mixed(30))).preview(ANN, filter_document())
     assert (found.events, found.refused, found.tombstones) == (30, 1, 1)
     assert (found.matched, found.added, found.removed) == (10, 10, 0)
     assert (found.read, found.unread) == ({"0": (0, 32)}, "")
     assert found.consumers[0].consumer == "one-consumer"
 
 
-def test_a_changed_filter_shows_what_comes_and_what_goes(room: Room) -> None:
-    room.live()
-    found = service_on(room, Memory(mixed(30))).preview(
-        ANN, document(value="DEALER-002"), samples=3
+def test_a_changed_filter_shows_what_comes_and_what_goes(harness: ControlPlaneHarness) -> None:
+    harness.create_deployed()
+    found = service_on(harness, Memory(mixed(30))).preview(
+        ANN, filter_document(value="DEALER-002"), samples=3
     )
     assert (found.added, found.removed, found.kept) == (10, 10, 0)
     assert [sample.offset for sample in found.samples_added] == [22, 25, 28]
     assert {sample.header_data["dealerId"] for sample in found.samples_removed} == {"DEALER-001"}  # type: ignore[index]
 
 
-def test_only_the_last_events_are_looked_at(room: Room) -> None:
-    found = service_on(room, Memory(mixed(30))).preview(ANN, document(), last=11)
+def test_only_the_last_events_are_looked_at(harness: ControlPlaneHarness) -> None:
+    found = service_on(harness, Memory(mixed(30))).preview(ANN, filter_document(), last=11)
     assert found.read == {"0": (21, 32)}
     assert found.events == 9
 
 
-def test_a_stored_filter_is_asked_for_by_its_id(room: Room) -> None:
-    room.service.create(ANN, document())
-    assert service_on(room, Memory(mixed(3))).preview(ANN, "one").matched == 1
+def test_a_stored_filter_is_asked_for_by_its_id(harness: ControlPlaneHarness) -> None:
+    harness.service.create(ANN, filter_document())
+    assert service_on(harness, Memory(mixed(3))).preview(ANN, "one").matched == 1
 
 
-def test_no_sample_shows_what_a_person_may_not_see(room: Room) -> None:
+def test_no_sample_shows_what_a_person_may_not_see(harness: ControlPlaneHarness) -> None:
     asked = [
         {"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-001"},
         {"field": "header_data.vin", "operator": "isNotNull"},
@@ -98,7 +91,7 @@ def test_no_sample_shows_what_a_person_may_not_see(room: Room) -> None:
             "valueType": "number",
         },
     ]
-    found = service_on(room, Memory(mixed(6))).preview(ANN, document(conditions=asked))
+    found = service_on(harness, Memory(mixed(6))).preview(ANN, filter_document(conditions=asked))
     shown = found.samples_added[0].header_data
     assert found.added == 2
     assert CANARY not in repr(found)
@@ -127,38 +120,38 @@ def test_other_names_are_not(name: str) -> None:
     assert not is_tagged(name)
 
 
-def test_what_is_certain_is_said_without_any_event(room: Room) -> None:
-    room.live("one")
-    same = service_on(room, Memory([])).preview(ANN, document("two"))
+def test_what_is_certain_is_said_without_any_event(harness: ControlPlaneHarness) -> None:
+    harness.create_deployed("one")
+    same = service_on(harness, Memory([])).preview(ANN, filter_document("two"))
     assert [(remark.kind, remark.other) for remark in same.remarks] == [("equal", "one")]
     narrow = [
-        *document()["conditions"],
+        *filter_document()["conditions"],
         {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
     ]
-    inside = service_on(room, Memory([])).preview(ANN, document("two", conditions=narrow))
+    inside = service_on(harness, Memory([])).preview(ANN, filter_document("two", conditions=narrow))
     assert [(remark.kind, remark.other) for remark in inside.remarks] == [("contained", "one")]
 
 
-def test_a_broker_that_is_away_leaves_the_rest_of_the_answer(room: Room) -> None:
-    room.live("one")
-    found = service_on(room, Away([])).preview(ANN, document("two"))
+def test_a_broker_that_is_away_leaves_the_rest_of_the_answer(harness: ControlPlaneHarness) -> None:
+    harness.create_deployed("one")
+    found = service_on(harness, Away([])).preview(ANN, filter_document("two"))
     assert found.unread == "the broker is away"
     assert (found.events, [remark.kind for remark in found.remarks]) == (0, ["equal"])
 
 
-def test_readers_of_the_same_topic_are_named(room: Room) -> None:
-    room.live("one")
-    shared = document("two", outputTopic="filtered-one")
-    found = service_on(room, Memory([])).preview(ANN, shared)
+def test_readers_of_the_same_topic_are_named(harness: ControlPlaneHarness) -> None:
+    harness.create_deployed("one")
+    shared = filter_document("two", outputTopic="filtered-one")
+    found = service_on(harness, Memory([])).preview(ANN, shared)
     assert {(one.consumer, one.filters) for one in found.consumers} == {
         ("two-consumer", ("two", "one")),
         ("one-consumer", ("two", "one")),
     }
 
 
-def test_a_document_with_faults_has_no_preview(room: Room) -> None:
+def test_a_document_with_faults_has_no_preview(harness: ControlPlaneHarness) -> None:
     with pytest.raises(DeclarationError):
-        service_on(room, Memory([])).preview(ANN, {"id": "x"})
+        service_on(harness, Memory([])).preview(ANN, {"id": "x"})
 
 
 def whole_vin(service: FilterService, by: Identity, wanted: int) -> str:
@@ -172,16 +165,18 @@ def whole_vin(service: FilterService, by: Identity, wanted: int) -> str:
                 "value": f"^{known}{letter}",
             }
             one = {"field": "id", "operator": "equals", "value": "e0"}
-            if service.preview(by, document(conditions=[one, begins]), samples=0).matched:
+            if service.preview(by, filter_document(conditions=[one, begins]), samples=0).matched:
                 known += letter
                 break
     return known
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role not in ("producer",)])
-def test_counts_tell_no_masked_value_to_those_who_may_not_see_it(room: Room, role: str) -> None:
+def test_counts_tell_no_masked_value_to_those_who_may_not_see_it(
+    harness: ControlPlaneHarness, role: str
+) -> None:
     by = Identity("vera", frozenset({role}))
-    service = service_on(room, Memory([event_value(0, "DEALER-001")]))
+    service = service_on(harness, Memory([event_value(0, "DEALER-001")]))
     if role in ("operator", "auditor", "admin"):
         assert whole_vin(service, by, 3) == CANARY[:3]
     else:
@@ -196,29 +191,31 @@ def test_counts_tell_no_masked_value_to_those_who_may_not_see_it(room: Room, rol
 )  # fmt: skip
 @pytest.mark.parametrize("inside", ["all", "any", "not"])
 def test_a_masked_field_is_found_however_deep_it_stands(
-    room: Room, field: str, inside: str
+    harness: ControlPlaneHarness, field: str, inside: str
 ) -> None:
     asked = {"field": field, "operator": "equals", "value": "x"}
-    part = {inside: asked if inside == "not" else [asked, *document()["conditions"]]}
+    part = {inside: asked if inside == "not" else [asked, *filter_document()["conditions"]]}
     with pytest.raises(ForbiddenError):
-        service_on(room, Memory([])).preview(VERA, document(conditions=[part]))
+        service_on(harness, Memory([])).preview(VERA, filter_document(conditions=[part]))
 
 
-def test_a_stored_filter_is_dry_run_by_everybody(room: Room) -> None:
+def test_a_stored_filter_is_dry_run_by_everybody(harness: ControlPlaneHarness) -> None:
     """Its conditions are its author's, under their name: nobody asks freely this way."""
     about = [{"field": "header_data.vin", "operator": "isNotNull"}]
-    room.service.create(ANN, document(conditions=about))
-    assert service_on(room, Memory(mixed(3))).preview(VERA, "one").matched == 3
+    harness.service.create(ANN, filter_document(conditions=about))
+    assert service_on(harness, Memory(mixed(3))).preview(VERA, "one").matched == 3
 
 
 @pytest.mark.parametrize("by", [ANN, VERA], ids=lambda one: one.name)
-def test_only_topics_that_filters_read_are_looked_at(room: Room, by: Identity) -> None:
-    service = service_on(room, Memory(mixed(3)))
+def test_only_topics_that_filters_read_are_looked_at(
+    harness: ControlPlaneHarness, by: Identity
+) -> None:
+    service = service_on(harness, Memory(mixed(3)))
     with pytest.raises(DeclarationError) as refused:
-        service.preview(by, document(source="payments"))
+        service.preview(by, filter_document(source="payments"))
     assert refused.value.faults[0].field == "/source"
-    room.service.create(ANN, document("two", source="payments"))
-    assert service.preview(by, document(source="payments")).matched == 1
+    harness.service.create(ANN, filter_document("two", source="payments"))
+    assert service.preview(by, filter_document(source="payments")).matched == 1
 
 
 def test_partitions_give_evenly_and_more_where_others_have_too_few() -> None:

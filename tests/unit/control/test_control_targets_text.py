@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.control_plane import ANN, BOB, ENGINE, TOPIC_TARGET, Room, TopicTarget, document
+from tests.support.control_plane import (
+    ANN,
+    BOB,
+    ENGINE,
+    TOPIC_TARGET,
+    ControlPlaneHarness,
+    TopicTarget,
+    filter_document,
+)
 from tests.support.ops_store import create_database
 
 from headgate.compile.filters import flink
@@ -26,9 +34,9 @@ PATH, COLUMN = "header_data.a", "event_name"
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def harness(tmp_path: Path) -> Iterator[ControlPlaneHarness]:
     """A control plane with two targets."""
-    made = Room(create_database(tmp_path / "ops.db"))
+    made = ControlPlaneHarness(create_database(tmp_path / "ops.db"))
     targets = {ENGINE: EngineTarget(made.store.routing), TOPIC_TARGET: TopicTarget()}
     made.service = FilterService(made.store, None, targets)
     yield made
@@ -81,83 +89,91 @@ OTHER = [
 
 @pytest.mark.parametrize("one", SAME, ids=str)
 def test_what_flink_judges_alike_may_be_deployed_there(one: dict[str, Any]) -> None:
-    assert flink_faults(parse_filter(document(conditions=[one]))) == ()
+    assert flink_faults(parse_filter(filter_document(conditions=[one]))) == ()
 
 
 @pytest.mark.parametrize("one", OTHER, ids=str)
 def test_what_flink_judges_otherwise_is_refused_there_with_its_place(one: dict[str, Any]) -> None:
-    (fault,) = flink_faults(parse_filter(document(conditions=[one])))
+    (fault,) = flink_faults(parse_filter(filter_document(conditions=[one])))
     assert fault.field.startswith("/conditions/0")
     assert "Flink" in fault.what
 
 
-def test_a_filter_that_means_something_else_at_a_target_runs_only_elsewhere(room: Room) -> None:
-    text = document(conditions=[condition(PATH, "isNull")])
-    record = room.service.create(ANN, text)
-    found = room.service.validate("one")
+def test_a_filter_that_means_something_else_at_a_target_runs_only_elsewhere(
+    harness: ControlPlaneHarness,
+) -> None:
+    text = filter_document(conditions=[condition(PATH, "isNull")])
+    record = harness.service.create(ANN, text)
+    found = harness.service.validate("one")
     assert found.valid
     assert any(TOPIC_TARGET in words and "object or a list" in words for words in found.warnings)
-    assert not room.service.generate("one", TOPIC_TARGET).valid
-    room.service.approve(BOB, "one", record.revision)
+    assert not harness.service.generate("one", TOPIC_TARGET).valid
+    harness.service.approve(BOB, "one", record.revision)
     with pytest.raises(ConflictError, match="would mean something else at by-topic"):
-        room.service.deploy(ANN, "one", TOPIC_TARGET)
-    assert room.service.deploy(ANN, "one", ENGINE).target == ENGINE
+        harness.service.deploy(ANN, "one", TOPIC_TARGET)
+    assert harness.service.deploy(ANN, "one", ENGINE).target == ENGINE
 
 
-def test_what_runs_at_a_target_is_not_replaced_by_what_cannot_run_there(room: Room) -> None:
-    record = room.service.create(ANN, document())
-    room.service.approve(BOB, "one", record.revision)
-    room.service.deploy(ANN, "one", TOPIC_TARGET)
-    room.reconciler = type(room.reconciler)(room.store, None, room.service.targets)
-    room.reconciler.step()
-    room.reconciler.step()
-    assert room.service.get("one").status is Status.DEPLOYED
-    changed = room.service.update(ANN, "one", document(conditions=[condition(PATH, "isNull")]))
+def test_what_runs_at_a_target_is_not_replaced_by_what_cannot_run_there(
+    harness: ControlPlaneHarness,
+) -> None:
+    record = harness.service.create(ANN, filter_document())
+    harness.service.approve(BOB, "one", record.revision)
+    harness.service.deploy(ANN, "one", TOPIC_TARGET)
+    harness.reconciler = type(harness.reconciler)(harness.store, None, harness.service.targets)
+    harness.reconciler.step()
+    harness.reconciler.step()
+    assert harness.service.get("one").status is Status.DEPLOYED
+    changed = harness.service.update(
+        ANN, "one", filter_document(conditions=[condition(PATH, "isNull")])
+    )
     with pytest.raises(ConflictError, match="would mean something else at by-topic"):
-        room.service.approve(BOB, "one", changed.revision)
+        harness.service.approve(BOB, "one", changed.revision)
 
 
 def test_an_approval_is_of_the_text_that_the_target_is_sent(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    harness: ControlPlaneHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = room.service.create(ANN, document())
-    room.service.approve(BOB, "one", record.revision)
+    record = harness.service.create(ANN, filter_document())
+    harness.service.approve(BOB, "one", record.revision)
     plain = flink.flink_statements
     monkeypatch.setattr(
         revisions, "flink_statements", lambda declared: (*plain(declared)[:1], "INSERT other")
     )
     with pytest.raises(ConflictError, match="no approval that holds for by-topic"):
-        room.service.deploy(ANN, "one", TOPIC_TARGET)
-    assert room.service.deploy(ANN, "one", ENGINE).version == 1
+        harness.service.deploy(ANN, "one", TOPIC_TARGET)
+    assert harness.service.deploy(ANN, "one", ENGINE).version == 1
 
 
-def test_an_approval_holds_for_no_target_that_came_later(room: Room) -> None:
-    record = room.service.create(ANN, document())
-    both = room.service.targets
-    room.service.targets = {ENGINE: both[ENGINE]}
-    room.service.approve(BOB, "one", record.revision)
-    room.service.targets = both
+def test_an_approval_holds_for_no_target_that_came_later(harness: ControlPlaneHarness) -> None:
+    record = harness.service.create(ANN, filter_document())
+    both = harness.service.targets
+    harness.service.targets = {ENGINE: both[ENGINE]}
+    harness.service.approve(BOB, "one", record.revision)
+    harness.service.targets = both
     with pytest.raises(ConflictError, match="no approval that holds for by-topic"):
-        room.service.deploy(ANN, "one", TOPIC_TARGET)
+        harness.service.deploy(ANN, "one", TOPIC_TARGET)
 
 
-def test_what_is_shown_is_what_the_target_is_sent(room: Room) -> None:
-    room.service.create(ANN, document())
-    declared = parse_filter(document())
-    assert room.service.generate("one", TOPIC_TARGET).sql == flink_sql(declared)
-    assert room.service.generate("one").sql == compile_filter(declared).sql
+def test_what_is_shown_is_what_the_target_is_sent(harness: ControlPlaneHarness) -> None:
+    harness.service.create(ANN, filter_document())
+    declared = parse_filter(filter_document())
+    assert harness.service.generate("one", TOPIC_TARGET).sql == flink_sql(declared)
+    assert harness.service.generate("one").sql == compile_filter(declared).sql
 
 
-def test_sql_that_is_held_against_a_filter_may_be_any_that_a_target_runs(room: Room) -> None:
-    room.service.create(ANN, document())
-    compiled = compile_filter(parse_filter(document()))
+def test_sql_that_is_held_against_a_filter_may_be_any_that_a_target_runs(
+    harness: ControlPlaneHarness,
+) -> None:
+    harness.service.create(ANN, filter_document())
+    compiled = compile_filter(parse_filter(filter_document()))
     file = alone_sql(compiled).replace("${BOOTSTRAP_SERVERS}", "broker-1:9092,broker-2:9092")
-    for sql in (compiled.sql, file, flink_sql(parse_filter(document()))):
-        assert room.service.validate("one", sql).valid
+    for sql in (compiled.sql, file, flink_sql(parse_filter(filter_document()))):
+        assert harness.service.validate("one", sql).valid
     for sql in (
         file.replace("DEALER-001", "DEALER-002"),
         f"{file}\nDROP TABLE x;",
         alone_sql(compiled).replace("${BOOTSTRAP_SERVERS}", "x' ; DROP TABLE x; --\n"),
         replace(compiled, sql="SELECT 1").sql,
     ):
-        assert not room.service.validate("one", sql).valid
+        assert not harness.service.validate("one", sql).valid

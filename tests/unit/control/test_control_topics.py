@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.control_plane import ANN, BOB, Room, document
-from tests.support.ops_store import create_database
+from tests.support.control_plane import ANN, BOB, ControlPlaneHarness, filter_document
 
 from headgate.control.topics import ReservedTopics
 from headgate.errors import ConflictError, DeclarationError
@@ -42,66 +41,67 @@ FOR_EVENTS = [
 ]
 
 
-@pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(create_database(tmp_path / "ops.db"))
-
-
 @pytest.mark.parametrize("topic", NOT_FOR_EVENTS)
 def test_a_topic_that_is_not_for_events_is_known_by_its_name(topic: str) -> None:
     assert reason_against_events(topic)
     with pytest.raises(DeclarationError) as raised:
-        parse_filter(document(source=topic))
+        parse_filter(filter_document(source=topic))
     assert "/source" in {fault.field for fault in raised.value.faults}
     with pytest.raises(DeclarationError) as raised:
-        parse_filter(document(outputTopic=topic))
+        parse_filter(filter_document(outputTopic=topic))
     assert "/outputTopic" in {fault.field for fault in raised.value.faults}
 
 
 @pytest.mark.parametrize("topic", FOR_EVENTS)
 def test_a_name_that_only_resembles_one_of_those_may_be_used(topic: str) -> None:
     assert reason_against_events(topic) == ""
-    parse_filter(document(source=topic, outputTopic="filtered-one-two"))
+    parse_filter(filter_document(source=topic, outputTopic="filtered-one-two"))
 
 
-def test_topics_that_the_settings_name_are_taken(room: Room, tmp_path: Path) -> None:
+def test_topics_that_the_settings_name_are_taken(
+    harness: ControlPlaneHarness, tmp_path: Path
+) -> None:
     named = Settings(
         root=tmp_path, topic="trips", dlq_topic="refused-trips", metrics_topic="windows"
     )
-    room.service._reserved = ReservedTopics.of(named)
+    harness.service._reserved = ReservedTopics.of(named)
     for topic in ("trips", "refused-trips", "windows"):
         with pytest.raises(ConflictError, match="cannot have these topics") as raised:
-            room.service.create(ANN, document(outputTopic=topic))
+            harness.service.create(ANN, filter_document(outputTopic=topic))
         assert topic in (raised.value.why or "")
 
 
-def test_two_filters_do_not_send_events_round(room: Room) -> None:
-    room.service.create(ANN, document("one", source="x", outputTopic="y"))
-    room.service.create(ANN, document("two", source="y", outputTopic="z"))
-    back = document("three", source="z", outputTopic="x")
+def test_two_filters_do_not_send_events_round(harness: ControlPlaneHarness) -> None:
+    harness.service.create(ANN, filter_document("one", source="x", outputTopic="y"))
+    harness.service.create(ANN, filter_document("two", source="y", outputTopic="z"))
+    back = filter_document("three", source="z", outputTopic="x")
     with pytest.raises(ConflictError) as raised:
-        room.service.create(ANN, back)
+        harness.service.create(ANN, back)
     assert "z -> x -> y -> z" in (raised.value.why or "")
-    found = room.service.check_document(parse_filter(back))
+    found = harness.service.check_document(parse_filter(back))
     assert (found.valid, len(found.errors)) == (False, 1)
-    room.service.create(ANN, document("three", source="z", outputTopic="w"))
+    harness.service.create(ANN, filter_document("three", source="z", outputTopic="w"))
     with pytest.raises(ConflictError, match="cannot have these topics"):
-        room.service.update(ANN, "three", back)
+        harness.service.update(ANN, "three", back)
 
 
-def test_a_loop_that_arose_since_the_approval_is_found_when_it_is_deployed(room: Room) -> None:
-    record = room.service.create(ANN, document("one", source="x", outputTopic="y"))
-    room.service.approve(BOB, "one", record.revision)
-    other = room.service.create(ANN, document("two", source="a", outputTopic="x"))
-    with room.store.control.change() as change:
+def test_a_loop_that_arose_since_the_approval_is_found_when_it_is_deployed(
+    harness: ControlPlaneHarness,
+) -> None:
+    record = harness.service.create(ANN, filter_document("one", source="x", outputTopic="y"))
+    harness.service.approve(BOB, "one", record.revision)
+    other = harness.service.create(ANN, filter_document("two", source="a", outputTopic="x"))
+    with harness.store.control.change() as change:
         change.audit("test", "test", "two")
         change.save(type(other)(**{**vars(other), "document": {**other.document, "source": "y"}}))
     with pytest.raises(ConflictError, match="cannot have these topics"):
-        room.service.deploy(ANN, "one")
+        harness.service.deploy(ANN, "one")
 
 
-def test_a_topic_of_another_consumer_is_warned_of(room: Room) -> None:
-    room.service.create(ANN, document("one", outputTopic="shared"))
-    found = room.service.check_document(parse_filter(document("two", outputTopic="shared")))
+def test_a_topic_of_another_consumer_is_warned_of(harness: ControlPlaneHarness) -> None:
+    harness.service.create(ANN, filter_document("one", outputTopic="shared"))
+    found = harness.service.check_document(
+        parse_filter(filter_document("two", outputTopic="shared"))
+    )
     assert found.valid
     assert found.warnings == ("one writes to shared too, for another consumer: one-consumer",)

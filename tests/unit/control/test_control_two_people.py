@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.support.control_walk import Walk
+from tests.support.control_walk import ControlPlaneWalk
 from tests.support.ops_store import create_database
 
 from headgate.control import approvals, ordering, revisions, service, submitting
@@ -27,11 +27,11 @@ def walked(
     phases: tuple[Phase, ...] = tuple(Phase),
 ) -> Counter[str]:
     """How often what was done in so many steps or more."""
-    Walk.made = create_database(folder / "made.db")
-    Walk.did.clear()
-    while Walk.did["tried"] < steps:
+    ControlPlaneWalk.database = create_database(folder / "made.db")
+    ControlPlaneWalk.counts.clear()
+    while ControlPlaneWalk.counts["tried"] < steps:
         run_state_machine_as_test(
-            Walk,
+            ControlPlaneWalk,
             settings=settings(
                 max_examples=walks,
                 stateful_step_count=length,
@@ -45,7 +45,7 @@ def walked(
                 ],
             ),
         )
-    return Walk.did
+    return ControlPlaneWalk.counts
 
 
 def test_no_random_walk_gets_around_the_second_person(tmp_path: Path) -> None:

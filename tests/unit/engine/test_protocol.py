@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tests.support.ledger_rows import intent, topic
+from tests.support.ledger_rows import intent, topic_range
 
 from headgate.engine.faults import Faults
 from headgate.engine.iceberg import AlreadyPublishedError
@@ -37,7 +37,7 @@ class Overtaken:
 
 
 def test_a_batch_amended_and_then_found_published_leaves_nothing_open(store: OpsStore) -> None:
-    begun = store.begin(intent(topic({"0": 0}, {"0": 5})))
+    begun = store.begin(intent(topic_range({"0": 0}, {"0": 5})))
     row = BatchProtocol(store, Faults()).finish(begun, Overtaken(store))
     assert (row.revisions, row.run) == (("wider",), begun.run)
     assert store.open_intents(begun.job) == ()
@@ -67,7 +67,7 @@ def test_the_time_of_a_batch_is_behind_what_it_must_follow(store: OpsStore) -> N
     ahead = datetime.now(UTC) + timedelta(hours=1)
     times: list[datetime] = []
     for first, after in ((0, ahead), (5, None), (10, ahead + timedelta(hours=1)), (15, ahead)):
-        range_ = topic({"0": first}, {"0": first + 5})
+        range_ = topic_range({"0": first}, {"0": first + 5})
         row = protocol.process("bronze", 1, range_, ("r",), 0, Written(), after)
         assert row is not None
         times.append(row.batch_time)

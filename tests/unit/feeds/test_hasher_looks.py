@@ -138,11 +138,11 @@ class Table:
     def renew(self) -> None: ...
 
 
-class Lab:
+class InMemoryHasherHarness:
     """A broker, a table, and hashers that are started and killed."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.broker, self.rows, self.said = Broker(), dict[str, Row](), list[str]()
+        self.broker, self.rows, self.messages = Broker(), dict[str, Row](), list[str]()
         patch.setattr("headgate.feeds.hasher.service.Group", self._member)
         patch.setattr("headgate.feeds.hasher.service.LOOK_EVERY", 0.0)
         self.sender = Sender(self.broker)
@@ -153,7 +153,7 @@ class Lab:
     def advance(self, records: int) -> None: ...
 
     def say(self, words: str) -> None:
-        self.said.append(words)
+        self.messages.append(words)
 
     def hasher(self, delay: float = 100.0, *, once: bool = False, framed: bool = False) -> Hasher:
         self.sender = Sender(self.broker)
@@ -209,166 +209,190 @@ class Lab:
 
 
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
-    return Lab(monkeypatch)
+def harness(monkeypatch: pytest.MonkeyPatch) -> InMemoryHasherHarness:
+    return InMemoryHasherHarness(monkeypatch)
 
 
 def test_a_row_that_was_missed_at_first_is_no_longer_missing_though_its_event_is_younger(
-    lab: Lab,
+    harness: InMemoryHasherHarness,
 ) -> None:
     asked = AT + SECOND
-    lab.event(version=asked)
-    lab.run(lab.hasher())
-    assert lab.verdict(asked) == "MISSING_CLOUD"
-    lab.rows["k"] = row(HASH)
-    lab.run(lab.hasher(0.0))
-    assert lab.broker.told() == [("k", None, asked), ("k", HASH, asked)]
-    assert lab.verdict(asked) == "MATCH"
+    harness.event(version=asked)
+    harness.run(harness.hasher())
+    assert harness.verdict(asked) == "MISSING_CLOUD"
+    harness.rows["k"] = row(HASH)
+    harness.run(harness.hasher(0.0))
+    assert harness.broker.told() == [("k", None, asked), ("k", HASH, asked)]
+    assert harness.verdict(asked) == "MATCH"
 
 
-def test_another_row_than_on_prem_has_is_a_mismatch_then_and_never_a_match(lab: Lab) -> None:
+def test_another_row_than_on_prem_has_is_a_mismatch_then_and_never_a_match(
+    harness: InMemoryHasherHarness,
+) -> None:
     asked = AT + SECOND
-    lab.event(version=asked)
-    lab.run(lab.hasher())
-    lab.rows["k"] = row(OTHER)
-    lab.run(lab.hasher(0.0))
-    assert lab.verdict(asked) == "PENDING"
-    assert lab.verdict(asked, AT + timedelta(hours=1)) == "MISMATCH"
+    harness.event(version=asked)
+    harness.run(harness.hasher())
+    harness.rows["k"] = row(OTHER)
+    harness.run(harness.hasher(0.0))
+    assert harness.verdict(asked) == "PENDING"
+    assert harness.verdict(asked, AT + timedelta(hours=1)) == "MISMATCH"
 
 
 def test_a_row_that_is_older_than_its_event_keeps_its_own_version_and_is_waited_for(
-    lab: Lab,
+    harness: InMemoryHasherHarness,
 ) -> None:
     asked = AT + SECOND
-    lab.rows["k"] = row(OTHER)
-    lab.event(version=asked)
-    lab.run(lab.hasher(0.0))
-    assert lab.broker.told() == [("k", OTHER, AT)]
-    assert lab.verdict(asked) == "PENDING"
+    harness.rows["k"] = row(OTHER)
+    harness.event(version=asked)
+    harness.run(harness.hasher(0.0))
+    assert harness.broker.told() == [("k", OTHER, AT)]
+    assert harness.verdict(asked) == "PENDING"
 
 
-def test_a_newer_event_does_not_lose_to_what_an_older_one_has_missed(lab: Lab) -> None:
-    hasher = lab.hasher()
-    lab.event(version=AT + SECOND)
-    lab.run(hasher)
-    lab.rows["k"] = row(HASH)
-    lab.event(version=AT + SECOND * 2)
-    lab.run(lab.hasher())
-    assert lab.broker.told()[-1] == ("k", HASH, AT + SECOND)
+def test_a_newer_event_does_not_lose_to_what_an_older_one_has_missed(
+    harness: InMemoryHasherHarness,
+) -> None:
+    hasher = harness.hasher()
+    harness.event(version=AT + SECOND)
+    harness.run(hasher)
+    harness.rows["k"] = row(HASH)
+    harness.event(version=AT + SECOND * 2)
+    harness.run(harness.hasher())
+    assert harness.broker.told()[-1] == ("k", HASH, AT + SECOND)
 
 
 @pytest.mark.parametrize(("said", "version"), [(AT + SECOND, AT + SECOND), (None, AT)])
 def test_who_asks_at_a_version_gets_an_answer_that_is_no_older(
-    lab: Lab, said: datetime | None, version: datetime
+    harness: InMemoryHasherHarness, said: datetime | None, version: datetime
 ) -> None:
-    lab.rows["k"] = row(HASH)
-    lab.broker.send(REREAD, "k", {"pk": "k", **({"event_ts": said.isoformat()} if said else {})})
-    lab.run(lab.hasher())
-    assert lab.broker.told() == [("k", HASH, version)]
+    harness.rows["k"] = row(HASH)
+    harness.broker.send(
+        REREAD, "k", {"pk": "k", **({"event_ts": said.isoformat()} if said else {})}
+    )
+    harness.run(harness.hasher())
+    assert harness.broker.told() == [("k", HASH, version)]
 
 
 def test_a_row_that_is_gone_at_the_second_look_is_missing_whatever_version_it_had(
-    lab: Lab,
+    harness: InMemoryHasherHarness,
 ) -> None:
-    lab.rows["k"] = row(OTHER, AT + SECOND)
-    lab.event()
-    lab.run(lab.hasher())
-    del lab.rows["k"]
-    lab.run(lab.hasher(0.0))
-    assert lab.broker.told() == [("k", OTHER, AT + SECOND), ("k", None, AT + SECOND)]
-    assert lab.verdict(AT) == "MISSING_CLOUD"
+    harness.rows["k"] = row(OTHER, AT + SECOND)
+    harness.event()
+    harness.run(harness.hasher())
+    del harness.rows["k"]
+    harness.run(harness.hasher(0.0))
+    assert harness.broker.told() == [("k", OTHER, AT + SECOND), ("k", None, AT + SECOND)]
+    assert harness.verdict(AT) == "MISSING_CLOUD"
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_second_look_outlives_the_hasher_that_planned_it(lab: Lab, clean: bool) -> None:
-    lab.event()
-    first = lab.run(lab.hasher()) if clean else killed(lab)
+def test_a_second_look_outlives_the_hasher_that_planned_it(
+    harness: InMemoryHasherHarness, clean: bool
+) -> None:
+    harness.event()
+    first = harness.run(harness.hasher()) if clean else killed(harness)
     assert first.counts.rereads == 0
-    lab.rows["k"] = row(HASH)
-    then = lab.run(lab.hasher(0.0))
+    harness.rows["k"] = row(HASH)
+    then = harness.run(harness.hasher(0.0))
     assert (then.counts.rereads, then.counts.changed) == (1, 1)
-    assert lab.broker.told()[-1] == ("k", HASH, AT)
-    assert lab.run(lab.hasher(0.0)).counts.rereads == 0, "it is made once"
+    assert harness.broker.told()[-1] == ("k", HASH, AT)
+    assert harness.run(harness.hasher(0.0)).counts.rereads == 0, "it is made once"
 
 
-def killed(lab: Lab) -> Hasher:
-    hasher = lab.hasher()
+def killed(harness: InMemoryHasherHarness) -> Hasher:
+    hasher = harness.hasher()
     for _ in range(4):
         hasher._round()
     hasher.group.commit()
     return hasher
 
 
-def test_an_event_is_done_with_only_when_its_second_look_is_on_the_topic(lab: Lab) -> None:
-    lab.event()
-    hasher = lab.hasher()
-    lab.sender.away.add(REREAD)
-    lab.run(hasher)
-    assert lab.broker.committed.get((EVENTS, 0), 0) == 0
-    lab.run(lab.hasher())
-    assert lab.broker.committed[EVENTS, 0] == 1
-    assert lab.broker.committed.get((REREAD, 0), 0) == 0, "nor is the look"
+def test_an_event_is_done_with_only_when_its_second_look_is_on_the_topic(
+    harness: InMemoryHasherHarness,
+) -> None:
+    harness.event()
+    hasher = harness.hasher()
+    harness.sender.away.add(REREAD)
+    harness.run(hasher)
+    assert harness.broker.committed.get((EVENTS, 0), 0) == 0
+    harness.run(harness.hasher())
+    assert harness.broker.committed[EVENTS, 0] == 1
+    assert harness.broker.committed.get((REREAD, 0), 0) == 0, "nor is the look"
 
 
-def test_what_waits_for_its_second_look_takes_no_room_and_is_no_lag(lab: Lab) -> None:
+def test_what_waits_for_its_second_look_takes_no_room_and_is_no_lag(
+    harness: InMemoryHasherHarness,
+) -> None:
     for n in range(50):
-        lab.event(f"k{n}")
-    hasher = lab.run(lab.hasher(), 8)
+        harness.event(f"k{n}")
+    hasher = harness.run(harness.hasher(), 8)
     assert len(hasher.rereads) == 50
     assert hasher._offsets.under_way == 0
     assert hasher._offsets.reached() == {(EVENTS, 0): 50, (REREAD, 0): 50}
     assert hasher._offsets.settled() == {(EVENTS, 0): 50, (REREAD, 0): 0}
 
 
-def test_a_key_that_agrees_by_now_is_not_looked_at_again_after_a_start_either(lab: Lab) -> None:
-    lab.event()
-    hasher = lab.hasher()
+def test_a_key_that_agrees_by_now_is_not_looked_at_again_after_a_start_either(
+    harness: InMemoryHasherHarness,
+) -> None:
+    harness.event()
+    hasher = harness.hasher()
     for _ in range(4):
         hasher._round()
-    lab.rows["k"] = row(HASH)
-    lab.event()
-    lab.run(hasher)
-    assert lab.broker.committed == {(EVENTS, 0): 2, (REREAD, 0): 1}
+    harness.rows["k"] = row(HASH)
+    harness.event()
+    harness.run(hasher)
+    assert harness.broker.committed == {(EVENTS, 0): 2, (REREAD, 0): 1}
     assert hasher.counts.records == {"published": 2, "second_look": 1}
 
 
-def test_a_look_that_finds_the_same_sends_nothing_and_is_done_with(lab: Lab) -> None:
-    lab.event()
-    lab.run(lab.hasher(0.0), 8)
-    assert lab.broker.told() == [("k", None, AT)]
-    assert lab.broker.committed == {(EVENTS, 0): 1, (REREAD, 0): 1}
+def test_a_look_that_finds_the_same_sends_nothing_and_is_done_with(
+    harness: InMemoryHasherHarness,
+) -> None:
+    harness.event()
+    harness.run(harness.hasher(0.0), 8)
+    assert harness.broker.told() == [("k", None, AT)]
+    assert harness.broker.committed == {(EVENTS, 0): 1, (REREAD, 0): 1}
 
 
-def test_a_run_to_the_end_looks_again_before_it_ends_and_asks_nobody_to(lab: Lab) -> None:
-    lab.event()
-    hasher = lab.hasher(once=True)
-    hasher.run(lambda: False, lab.broker.ends())
-    assert (hasher.counts.rereads, lab.broker.topics[REREAD]) == (1, [])
-    assert lab.broker.committed == {(EVENTS, 0): 1}
+def test_a_run_to_the_end_looks_again_before_it_ends_and_asks_nobody_to(
+    harness: InMemoryHasherHarness,
+) -> None:
+    harness.event()
+    hasher = harness.hasher(once=True)
+    hasher.run(lambda: False, harness.broker.ends())
+    assert (hasher.counts.rereads, harness.broker.topics[REREAD]) == (1, [])
+    assert harness.broker.committed == {(EVENTS, 0): 1}
 
 
-def test_a_run_to_the_end_that_is_killed_before_it_does_the_event_again(lab: Lab) -> None:
-    lab.event()
-    hasher = lab.hasher(once=True)
+def test_a_run_to_the_end_that_is_killed_before_it_does_the_event_again(
+    harness: InMemoryHasherHarness,
+) -> None:
+    harness.event()
+    hasher = harness.hasher(once=True)
     for _ in range(4):
         hasher._round()
     assert (hasher.counts.records, len(hasher.rereads)) == ({"published": 1}, 1)
-    assert lab.broker.committed.get((EVENTS, 0), 0) == 0
+    assert harness.broker.committed.get((EVENTS, 0), 0) == 0
 
 
-def test_a_run_to_the_end_makes_the_looks_that_wait_on_the_topic_at_once(lab: Lab) -> None:
-    lab.event()
-    lab.run(lab.hasher())
-    lab.rows["k"] = row(HASH)
-    hasher = lab.hasher(once=True)
-    hasher.run(lambda: False, lab.broker.ends())
-    assert lab.broker.told()[-1] == ("k", HASH, AT)
-    assert lab.broker.committed[REREAD, 0] == 1
+def test_a_run_to_the_end_makes_the_looks_that_wait_on_the_topic_at_once(
+    harness: InMemoryHasherHarness,
+) -> None:
+    harness.event()
+    harness.run(harness.hasher())
+    harness.rows["k"] = row(HASH)
+    hasher = harness.hasher(once=True)
+    hasher.run(lambda: False, harness.broker.ends())
+    assert harness.broker.told()[-1] == ("k", HASH, AT)
+    assert harness.broker.committed[REREAD, 0] == 1
 
 
-def test_looks_of_partitions_that_are_given_away_are_left_to_who_has_them(lab: Lab) -> None:
-    lab.event()
-    hasher = lab.hasher()
+def test_looks_of_partitions_that_are_given_away_are_left_to_who_has_them(
+    harness: InMemoryHasherHarness,
+) -> None:
+    harness.event()
+    hasher = harness.hasher()
     for _ in range(4):
         hasher._round()
     assert len(hasher.rereads) == 1
@@ -383,29 +407,29 @@ PLAYS = st.lists(st.sampled_from(["change", "event", "row", "kill", "stop", "rou
 @given(PLAYS)
 def test_however_hashers_are_killed_the_last_look_tells_what_is_there(play: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        lab, changes = Lab(patch), 1
-        hasher = lab.hasher()
+        harness, changes = InMemoryHasherHarness(patch), 1
+        hasher = harness.hasher()
         for step in play:
             changes += step == "change"
             if step == "event":
-                lab.event(version=AT + changes * SECOND)
+                harness.event(version=AT + changes * SECOND)
             elif step == "row":
-                lab.rows["k"] = row(OTHER, AT + changes * SECOND)
+                harness.rows["k"] = row(OTHER, AT + changes * SECOND)
             elif step == "round":
                 hasher._round()
             elif step == "stop":
-                lab.run(hasher)
+                harness.run(hasher)
             elif step == "looks":
-                lab.run(lab.hasher(0.0))
+                harness.run(harness.hasher(0.0))
             if step in ("kill", "stop", "looks"):
-                hasher = lab.hasher()
+                hasher = harness.hasher()
         newest = AT + changes * SECOND
-        lab.event(version=newest)
+        harness.event(version=newest)
         hasher._round()
-        lab.rows["k"] = row(HASH, newest)
-        lab.run(lab.hasher(0.0), 8)
-        assert lab.verdict(newest, AT + timedelta(days=1)) == "MATCH"
-        assert lab.run(lab.hasher(0.0), 8).counts.rereads == 0, "each is made once"
+        harness.rows["k"] = row(HASH, newest)
+        harness.run(harness.hasher(0.0), 8)
+        assert harness.verdict(newest, AT + timedelta(days=1)) == "MATCH"
+        assert harness.run(harness.hasher(0.0), 8).counts.rereads == 0, "each is made once"
 
 
 def test_a_request_for_a_second_look_is_read_as_it_was_written() -> None:
@@ -437,10 +461,12 @@ def test_a_row_is_never_older_than_what_was_said_before() -> None:
     assert newer.version == AT + 2 * SECOND
 
 
-def test_framed_values_that_are_no_json_are_skipped_and_said_once(lab: Lab) -> None:
+def test_framed_values_that_are_no_json_are_skipped_and_said_once(
+    harness: InMemoryHasherHarness,
+) -> None:
     for _ in range(2):
-        lab.broker.send(EVENTS, "k", b"\x00\x00\x00\x00\x07\x04ab")
-    hasher = lab.run(lab.hasher(framed=True))
+        harness.broker.send(EVENTS, "k", b"\x00\x00\x00\x00\x07\x04ab")
+    hasher = harness.run(harness.hasher(framed=True))
     assert hasher.counts.skipped == {"not_json": 2}
-    (told,) = [words for words in lab.said if "Avro" in words]
+    (told,) = [words for words in harness.messages if "Avro" in words]
     assert "t1 has no JSON behind a registry's frame" in told

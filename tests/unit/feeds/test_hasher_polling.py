@@ -67,7 +67,7 @@ class Rows:
 
 
 @dataclass
-class Heard:
+class RecordingPublisher:
     """Stands for the broker."""
 
     sent: dict[str, dict[str, object]] = field(default_factory=dict[str, dict[str, object]])
@@ -121,20 +121,20 @@ def plan(tmp_path: Path) -> HasherPlan:
     )
 
 
-def scanned(tmp_path: Path, *answers: Answer) -> tuple[Heard, Counts]:
-    rows, heard, counts = cast("Cassandra", Rows(answers)), Heard(), Counts()
+def scanned(tmp_path: Path, *answers: Answer) -> tuple[RecordingPublisher, Counts]:
+    rows, recording, counts = cast("Cassandra", Rows(answers)), RecordingPublisher(), Counts()
     table = HashedTable(rows, "ks.t", ("pk",), ("col1",), "last_updated")
-    publisher = cast("Publisher", heard)
+    publisher = cast("Publisher", recording)
     poller = Poller(plan(tmp_path), rows, table, publisher, counts, Quiet())
     poller.scan()
     poller.scan()
-    return heard, counts
+    return recording, counts
 
 
 def test_a_write_time_in_nanoseconds_does_no_harm_to_a_row_with_a_version(tmp_path: Path) -> None:
-    heard, _ = scanned(tmp_path, ("a", "x", MILLISECONDS, NANOSECONDS))
-    assert heard.sent["a"]["cloud_ts"] == "2026-03-01T12:00:00.000Z"
-    assert heard.letters == []
+    recording, _ = scanned(tmp_path, ("a", "x", MILLISECONDS, NANOSECONDS))
+    assert recording.sent["a"]["cloud_ts"] == "2026-03-01T12:00:00.000Z"
+    assert recording.letters == []
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_a_row_that_cannot_be_read_is_one_dead_letter_and_the_scan_goes_on(
     tmp_path: Path, bad: Answer
 ) -> None:
     good = ("good", "x", MILLISECONDS, MICROSECONDS)
-    heard, counts = scanned(tmp_path, bad, good)
-    assert list(heard.sent) == ["good"]
-    ((record, letter),) = heard.letters
+    recording, counts = scanned(tmp_path, bad, good)
+    assert list(recording.sent) == ["good"]
+    ((record, letter),) = recording.letters
     assert (record.key, letter.stage, letter.code) == (b"bad", "Hash", "dq_hash_refused")
     assert orjson.loads(record.value or b"")["pk"] == "bad"
     assert (counts.timeouts, counts.records["dead_letter"]) == (0, 1)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.nycflights import write_real_table
+from tests.support.nycflights import write_nycflights_table
 
 from headgate.feeds.profile.draft import Draft
 from headgate.feeds.profile.draw_up import Wishes, draw_up
 
 
 def drafted(name: str, folder: Path, *, times_as_text: bool = True) -> Draft:
-    file = write_real_table(name, folder / f"{name}.parquet", times_as_text=times_as_text)
+    file = write_nycflights_table(name, folder / f"{name}.parquet", times_as_text=times_as_text)
     return draw_up(Wishes(name, file))
 
 

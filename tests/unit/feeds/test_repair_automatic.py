@@ -53,7 +53,7 @@ def repaired(sent: Sequence[str] = (), left_alone: Sequence[str] = (), left: int
 
 
 @dataclass
-class Played:
+class InMemoryRepair:
     """Work in memory: every key found is sent, unless the test has something else happen first."""
 
     clock: Clock
@@ -101,7 +101,7 @@ class Played:
 
 
 def play(
-    work: Played,
+    work: InMemoryRepair,
     rounds: Rounds,
     stopped: Callable[[], bool] = lambda: False,
     tried: Tried | None = None,
@@ -111,7 +111,7 @@ def play(
     )
 
 
-def times(work: Played, name: str) -> list[float]:
+def times(work: InMemoryRepair, name: str) -> list[float]:
     return [round(at, 3) for at, called in work.calls if called == name]
 
 
@@ -141,7 +141,7 @@ def test_another_version_or_verdict_of_a_key_that_was_given_up_is_due_at_once() 
 
 def test_what_was_left_alone_is_looked_at_again_ever_more_rarely_and_never_given_up() -> None:
     clock = Clock()
-    work = Played(clock, alone=frozenset({"1"}))
+    work = InMemoryRepair(clock, alone=frozenset({"1"}))
     play(work, Rounds(every=60), lambda: clock.now > 6 * 3_600)
     at = [moment / 60 for moment, _ in work.sent]
     gaps = [round(later - sooner) for sooner, later in itertools.pairwise(at)]
@@ -154,7 +154,7 @@ def test_what_was_left_alone_is_looked_at_again_ever_more_rarely_and_never_given
 
 def test_keys_that_cannot_be_repaired_stand_in_nobodys_way() -> None:
     every = [broken("old 1"), broken("old 2"), broken("new", version=AT + SECOND)]
-    work = Played(Clock(), every, alone=frozenset({"old 1", "old 2"}))
+    work = InMemoryRepair(Clock(), every, alone=frozenset({"old 1", "old 2"}))
     play(work, Rounds(every=1, most=8, limit=2))
     assert [key for _, key in work.sent] == ["old 1", "old 2", "new"]
     tried = Tried(patience=1)
@@ -174,7 +174,7 @@ def test_what_is_no_longer_broken_is_forgotten() -> None:
 
 def test_rounds_go_on_until_they_are_enough_or_stopped() -> None:
     clock = Clock()
-    work = Played(clock, [broken(str(at)) for at in range(3)])
+    work = InMemoryRepair(clock, [broken(str(at)) for at in range(3)])
     assert play(work, Rounds(every=700, most=2, limit=2)) == 4
     assert clock.now == pytest.approx(700)
     assert play(work, Rounds(every=1), lambda: clock.now > 705) == 3
@@ -183,7 +183,7 @@ def test_rounds_go_on_until_they_are_enough_or_stopped() -> None:
 
 def test_an_outage_is_said_once_and_tried_ever_more_rarely_until_it_is_over() -> None:
     clock = Clock()
-    work = Played(clock, trouble=iter([None, *[AWAY] * 8]))
+    work = InMemoryRepair(clock, trouble=iter([None, *[AWAY] * 8]))
     assert play(work, Rounds(every=10), lambda: bool(work.sent)) == 1
     assert times(work, "let go") == [0, 2, 6, 14, 30, 62, 122, 182]
     assert [words for words in work.said if "away" in words] == [work.said[0]]
@@ -195,7 +195,9 @@ def test_an_outage_is_said_once_and_tried_ever_more_rarely_until_it_is_over() ->
 def test_what_an_outage_cut_off_is_finished_before_anything_else_and_counts_as_sent() -> None:
     clock = Clock()
     # On-prem had one of the two rows, and Cassandra went away before it was written.
-    work = Played(clock, [broken("1"), broken("2")], left=iter([repaired(), repaired(["1"])]))
+    work = InMemoryRepair(
+        clock, [broken("1"), broken("2")], left=iter([repaired(), repaired(["1"])])
+    )
     work.trouble, tried = iter([None, None, AWAY]), Tried()
     assert play(work, Rounds(every=1, most=2), tried=tried) == 2
     assert [key for _, key in work.sent] == ["2"], "the other one was sent by what was left open"
@@ -204,12 +206,12 @@ def test_what_an_outage_cut_off_is_finished_before_anything_else_and_counts_as_s
 
 def test_something_else_than_an_outage_ends_it() -> None:
     with pytest.raises(OperationError):
-        play(Played(Clock(), trouble=iter([OperationError("no")])), Rounds(every=1))
+        play(InMemoryRepair(Clock(), trouble=iter([OperationError("no")])), Rounds(every=1))
 
 
 def test_a_person_who_repairs_the_table_meanwhile_is_waited_for() -> None:
     busy = ConflictError("another process is repairing t")
-    work = Played(Clock(), trouble=iter([None, None, busy, busy]))
+    work = InMemoryRepair(Clock(), trouble=iter([None, None, busy, busy]))
     assert play(work, Rounds(every=1), lambda: bool(work.sent)) == 1
     assert [called for _, called in work.calls if called != "let go"][:5] == [
         "finish",
@@ -221,7 +223,7 @@ def test_a_person_who_repairs_the_table_meanwhile_is_waited_for() -> None:
 
 
 def test_the_last_of_a_number_of_rounds_has_no_later_and_fails() -> None:
-    work = Played(Clock(), trouble=iter([AWAY, AWAY]))
+    work = InMemoryRepair(Clock(), trouble=iter([AWAY, AWAY]))
     with pytest.raises(UnavailableError):
         play(work, Rounds(every=1, most=2))
     assert times(work, "finish") == [0, 2]
@@ -229,7 +231,7 @@ def test_the_last_of_a_number_of_rounds_has_no_later_and_fails() -> None:
 
 def test_a_stop_is_heard_while_something_is_away() -> None:
     clock = Clock()
-    work = Played(clock, trouble=iter([AWAY] * 100))
+    work = InMemoryRepair(clock, trouble=iter([AWAY] * 100))
     assert play(work, Rounds(every=1), lambda: clock.now >= 20) == 0
     assert clock.now < 21
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.fixtures import make_parquet
 from tests.support import parquet_files
-from tests.support.nycflights import write_real_table
+from tests.support.nycflights import write_nycflights_table
 
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.rules.model import JudgedTable
@@ -162,7 +162,7 @@ def test_an_unknown_sensitive_column_is_refused_with_a_suggestion(shop: Path) ->
 
 @pytest.mark.parametrize("table", ["weather", "airlines"])
 def test_real_tables_give_valid_rules(table: str, tmp_path: Path) -> None:
-    file = write_real_table(table, tmp_path / f"{table}.parquet")
+    file = write_nycflights_table(table, tmp_path / f"{table}.parquet")
     assert checked(of(file), tmp_path).rules
 
 
@@ -192,7 +192,7 @@ def test_the_trips_give_valid_rules(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 300])
 def test_a_file_of_every_kind_gives_valid_rules(rows: int, tmp_path: Path) -> None:
-    file = parquet_files.write(tmp_path / "kinds.parquet", parquet_files.every_kind(rows))
+    file = parquet_files.write_parquet(tmp_path / "kinds.parquet", parquet_files.every_kind(rows))
     # A file without rows tells nothing of which a rule could be made.
     assert bool(checked(of(file), tmp_path).rules) == (rows > 0)
 

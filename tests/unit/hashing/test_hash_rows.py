@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.hash_oracle import KINDS, meaning, pairs
-from tests.support.hash_text_reader import Reader
+from tests.support.hash_oracle import KINDS, comparable_value, similar_rows
+from tests.support.hash_text_reader import HashTextReader
 from tools.hash_vectors import MOVED
 
 from headgate.errors import RowRefusedError
@@ -216,11 +216,11 @@ def test_every_text_can_be_read_back_in_one_way(data: st.DataObject) -> None:
     row = {name: ALL[name][2](draws) for name in names}
     kinds = [KINDS[name] for name in names]
     contract = contract_of("read", {name: ALL[name][0] for name in names})
-    read = Reader(row_text(contract, row)).row(kinds)
+    read = HashTextReader(row_text(contract, row)).row(kinds)
     for kind, value, found in zip(kinds, row.values(), read, strict=True):
         assert (value is None) == (found is None)
         if kind.name in ("string", "uuid", "boolean", "binary", "timestamp"):
-            assert found == meaning(kind, value)
+            assert found == comparable_value(kind, value)
 
 
 @given(st.lists(st.text(), min_size=3, max_size=3), st.lists(st.text(), min_size=3, max_size=3))
@@ -240,9 +240,11 @@ def test_no_two_of_the_known_traps_share_a_hash() -> None:
 def equal_by_chance(seed: int, count: int) -> tuple[int, int]:
     """How many pairs differ, and how many of those have equal hashes; equal rows must have them."""
     different = equal = 0
-    for contract, row, other in pairs(seed, count):
+    for contract, row, other in similar_rows(seed, count):
         kinds = {field.name: field.kind for field in contract.fields}
-        same = all(meaning(kinds[n], row[n]) == meaning(kinds[n], other[n]) for n in row)
+        same = all(
+            comparable_value(kinds[n], row[n]) == comparable_value(kinds[n], other[n]) for n in row
+        )
         agree = row_hash(contract, row) == row_hash(contract, other)
         assert agree or not same, (contract.in_one_line, row, other)
         different += not same

@@ -51,7 +51,7 @@ def test_lately_is_by_when_a_key_was_settled() -> None:
     assert query.endswith("FROM spark_catalog.default.dq_results_x GROUP BY dq_status, rollup")
 
 
-class Played(StandingHook):
+class TimedStandingHook(StandingHook):
     """Counts that take no time, with a clock of the test's."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Played(StandingHook):
 
 
 def test_what_was_settled_lately_is_counted_again_while_nothing_comes() -> None:
-    hook = Played()
+    hook = TimedStandingHook()
     for second in range(0, 150, 5):
         hook.now = second
         hook.last_batch = 1 if second < 130 else 2

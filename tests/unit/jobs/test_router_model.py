@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,7 +47,8 @@ class Clock:
         return self.now
 
 
-def made() -> Path:
+@cache
+def empty_database() -> Path:
     path = Path(tempfile.mkdtemp()) / "ops.db"
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as db:
@@ -55,9 +57,6 @@ def made() -> Path:
         db.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
     engine.dispose()
     return path
-
-
-DATABASE = made()
 
 
 class RouterModel(RuleBasedStateMachine):
@@ -69,7 +68,7 @@ class RouterModel(RuleBasedStateMachine):
     def begin(self) -> None:
         RouterModel.walks += 1
         self.folder = Path(tempfile.mkdtemp())
-        shutil.copy(DATABASE, self.folder / "ops.db")
+        shutil.copy(empty_database(), self.folder / "ops.db")
         self.store = OpsStore.open(f"sqlite:///{self.folder / 'ops.db'}", Clock())
         self.end = {"0": 0, "1": 0}
         self.first = dict(self.end)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.support.clock import ManualClock
 from tests.support.metric_sinks import BATCH_METRICS, COUNTS, RecordingSink, settle_counted_batch
-from tests.support.metric_windows import JOB, RECORD, SHAPE, batch
+from tests.support.metric_windows import JOB, RECORD, SHAPE, settle_batch
 
 from headgate.metrics.dogstatsd import encoded
 from headgate.metrics.emit import Emitter
@@ -59,8 +59,8 @@ def test_each_batch_has_an_id_of_its_own_and_one_without_counts_is_not_told(
     sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     settle_counted_batch(store)
-    batch(store, 23, {}, COUNTS[:1])
-    batch(store, 24, {}, COUNTS[4:5])
+    settle_batch(store, 23, {}, COUNTS[:1])
+    settle_batch(store, 24, {}, COUNTS[4:5])
     assert deliverer.deliver() == 2
     assert len(set(sink.ids)) == 2
     assert all(one.startswith(f"{JOB}/2026-01-01T13:00:00.000Z/") for one in sink.ids)
@@ -104,7 +104,7 @@ def test_more_batches_than_fit_at_once_go_in_pieces(store: OpsStore) -> None:
     sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
     for offset in range(AT_ONCE + 5):
-        batch(store, offset, {}, COUNTS[4:5])
+        settle_batch(store, offset, {}, COUNTS[4:5])
     assert deliverer.deliver() == len(set(sink.ids)) == AT_ONCE + 5
 
 
@@ -124,7 +124,7 @@ def test_a_job_without_dimensions_tells_its_dead_letters_under_its_own_name(
 ) -> None:
     sink = RecordingSink()
     deliverer = Deliverer(store, [sink])
-    batch(store, 0, {}, accepted=1, dead_letter=2)
+    settle_batch(store, 0, {}, accepted=1, dead_letter=2)
     deliverer.deliver()
     assert sink.lines == [f"dq_dlq_records:2|c|#env:,dc:,table:{JOB},topic:"]
 
@@ -143,7 +143,7 @@ def test_a_rule_of_that_name_adds_to_it(store: OpsStore) -> None:
     (message,) = said(replace(RECORD, metrics=metrics))
     assert (message["dq_invalid_hash"], message["dq_hash_format_error"]) == (3, 5)
     counts = tuple(RuleCount(name, name, "ERROR", n, n) for name, n in metrics.items())
-    batch(store, 0, {}, counts, rows=5)
+    settle_batch(store, 0, {}, counts, rows=5)
     (family,) = (
         f for f in Readings(store).families() if f.metric.name == "dq_hash_format_error_total"
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from tests.support.clock import ManualClock
-from tests.support.metric_windows import JOB, NOW, SHAPE, at, batch
+from tests.support.metric_windows import JOB, NOW, SHAPE, event_time, settle_batch
 
 from headgate.metrics.emit import AT_ONCE, Emitter
 from headgate.metrics.windows import WindowSums, restored
@@ -19,7 +19,9 @@ class Partials:
         self.asked = 0
 
     def add(self, start: int, n: int, rows: int = 0) -> None:
-        self.sums[at(start)] = WindowSums(rows or n, {"negative": n}, {"ERROR": n}, (), "r1")
+        self.sums[event_time(start)] = WindowSums(
+            rows or n, {"negative": n}, {"ERROR": n}, (), "r1"
+        )
 
     def __call__(self, starts: Sequence[datetime]) -> Mapping[datetime, WindowSums]:
         self.asked += 1
@@ -38,13 +40,13 @@ def test_a_window_closes_when_event_time_has_passed_it_by_the_watermark(
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 2)
-    batch(store, 0, {0: at(9)})
+    settle_batch(store, 0, {0: event_time(9)})
     assert (emitter.close_due(), partials.asked) == (0, 0)
-    batch(store, 1, {10: at(14)})
+    settle_batch(store, 1, {10: event_time(14)})
     assert (emitter.close_due(), partials.asked) == (0, 0)
-    batch(store, 2, {10: at(15)})
+    settle_batch(store, 2, {10: event_time(15)})
     assert emitter.close_due() == 1
-    assert said(store) == [(at(0), 1, False, 2)]
+    assert said(store) == [(event_time(0), 1, False, 2)]
 
 
 def test_a_row_from_the_future_closes_no_window_before_its_time(
@@ -54,12 +56,12 @@ def test_a_row_from_the_future_closes_no_window_before_its_time(
     emitter = Emitter(store, SHAPE, partials, clock)
     for start in (0, 10, 1_000_000):
         partials.add(start, 1)
-    batch(store, 0, {0: at(1), 1_000_000: at(1_000_000)})
-    batch(store, 1, {10: at(11)})
+    settle_batch(store, 0, {0: event_time(1), 1_000_000: event_time(1_000_000)})
+    settle_batch(store, 1, {10: event_time(11)})
     assert emitter.close_due() == 0
-    batch(store, 2, {10: at(15)})
+    settle_batch(store, 2, {10: event_time(15)})
     assert emitter.close_due() == 1
-    assert said(store) == [(at(0), 1, False, 1)]
+    assert said(store) == [(event_time(0), 1, False, 1)]
 
 
 def test_a_window_closes_when_no_record_has_come_for_thirty_seconds(
@@ -68,7 +70,7 @@ def test_a_window_closes_when_no_record_has_come_for_thirty_seconds(
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 1)
-    batch(store, 0, {0: at(1)})
+    settle_batch(store, 0, {0: event_time(1)})
     clock.advance(29)
     assert emitter.close_due() == 0
     clock.advance(1)
@@ -82,23 +84,23 @@ def test_a_late_row_gives_the_window_a_flagged_record_with_the_next_number(
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 1)
-    batch(store, 0, {0: at(1), 100: at(100)})
+    settle_batch(store, 0, {0: event_time(1), 100: event_time(100)})
     emitter.close_due()
     partials.add(0, 4)
-    batch(store, 1, {0: at(2)})
+    settle_batch(store, 1, {0: event_time(2)})
     assert emitter.close_due() == 1
-    assert said(store) == [(at(0), 2, True, 4)]
+    assert said(store) == [(event_time(0), 2, True, 4)]
 
 
 def test_a_replay_that_adds_nothing_says_nothing(store: OpsStore, clock: ManualClock) -> None:
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 1)
-    batch(store, 0, {0: at(1), 100: at(100)})
+    settle_batch(store, 0, {0: event_time(1), 100: event_time(100)})
     emitter.close_due()
-    batch(store, 1, {0: at(1)})
+    settle_batch(store, 1, {0: event_time(1)})
     assert emitter.close_due() == 0
-    assert said(store) == [(at(0), 1, False, 1)]
+    assert said(store) == [(event_time(0), 1, False, 1)]
 
 
 def test_the_end_of_a_bounded_run_closes_everything(store: OpsStore, clock: ManualClock) -> None:
@@ -106,7 +108,7 @@ def test_the_end_of_a_bounded_run_closes_everything(store: OpsStore, clock: Manu
     starts = range(0, 10 * (AT_ONCE + 1), 10)
     for start in starts:
         partials.add(start, 1)
-    batch(store, 0, {start: at(start) for start in starts})
+    settle_batch(store, 0, {start: event_time(start) for start in starts})
     emitter = Emitter(store, SHAPE, partials, clock)
     assert emitter.close_due(everything=True) == AT_ONCE + 1
     assert partials.asked == 2, "sums are asked for in bounded pieces"
@@ -118,19 +120,19 @@ def test_a_window_whose_rows_are_gone_is_said_to_be_empty(
     partials = Partials()
     emitter = Emitter(store, SHAPE, partials, clock)
     partials.add(0, 3)
-    batch(store, 0, {0: at(1)})
+    settle_batch(store, 0, {0: event_time(1)})
     emitter.close_due(everything=True)
     partials.sums.clear()
     partials.add(50, 1)
-    batch(store, 1, {50: at(50)}, anew=True)
+    settle_batch(store, 1, {50: event_time(50)}, anew=True)
     assert emitter.close_due(everything=True) == 2
-    assert said(store) == [(at(0), 2, True, 0), (at(50), 1, False, 1)]
+    assert said(store) == [(event_time(0), 2, True, 0), (event_time(50), 1, False, 1)]
 
 
 def test_a_window_that_a_broken_off_batch_announced_alone_is_never_said(
     store: OpsStore, clock: ManualClock
 ) -> None:
-    batch(store, 0, {0: at(1)})
+    settle_batch(store, 0, {0: event_time(1)})
     assert Emitter(store, SHAPE, Partials(), clock).close_due(everything=True) == 0
     assert store.pending_windows(JOB) == ()
 
@@ -138,13 +140,13 @@ def test_a_window_that_a_broken_off_batch_announced_alone_is_never_said(
 def test_a_restart_goes_on_where_it_was(store: OpsStore, clock: ManualClock) -> None:
     partials = Partials()
     partials.add(0, 1)
-    batch(store, 0, {0: at(1), 100: at(100)})
+    settle_batch(store, 0, {0: event_time(1), 100: event_time(100)})
     assert Emitter(store, SHAPE, partials, clock).close_due() == 1
     assert Emitter(store, SHAPE, partials, clock).close_due() == 0
 
 
 def test_idle_is_measured_from_the_last_commit(store: OpsStore, clock: ManualClock) -> None:
     assert store.last_record_at(JOB) is None
-    batch(store, 0, {0: at(1)})
+    settle_batch(store, 0, {0: event_time(1)})
     assert store.last_record_at(JOB) == NOW
     assert clock() - NOW < timedelta(seconds=1)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.support.clock import ManualClock
-from tests.support.metric_windows import JOB, SHAPE, at, batch
+from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
 from headgate.metrics import gauges, names
 from headgate.metrics.emit import Emitter
@@ -31,8 +31,8 @@ def values(found: Family) -> dict[tuple[str, ...], float]:
 
 def test_counters_are_the_sums_of_the_ledger(store: OpsStore, clock: ManualClock) -> None:
     Emitter(store, SHAPE, lambda _: {}, clock)
-    batch(store, 0, {0: at(0)}, COUNTS, rows=9, accepted=7, dead_letter=2, refused=1)
-    batch(store, 10, {0: at(0)}, COUNTS[:1], rows=4, newest=4)
+    settle_batch(store, 0, {0: event_time(0)}, COUNTS, rows=9, accepted=7, dead_letter=2, refused=1)
+    settle_batch(store, 10, {0: event_time(0)}, COUNTS[:1], rows=4, newest=4)
     found = families(store)
     assert values(found["headgate_records_read_total"]) == {(JOB,): 14}
     assert values(found["headgate_records_total"])[(JOB, "accepted")] == 7
@@ -51,10 +51,10 @@ def test_counters_are_the_sums_of_the_ledger(store: OpsStore, clock: ManualClock
 def test_a_reading_goes_on_from_the_last_one_and_a_new_one_from_the_beginning(
     store: OpsStore, clock: ManualClock
 ) -> None:
-    batch(store, 0, {0: at(0)}, COUNTS)
+    settle_batch(store, 0, {0: event_time(0)}, COUNTS)
     readings = Readings(store)
     readings.families()
-    batch(store, 1, {0: at(0)}, COUNTS)
+    settle_batch(store, 1, {0: event_time(0)}, COUNTS)
     again = {f.metric.name: f for f in readings.families()}
     assert values(again["dq_stale_total"]) == values(families(store)["dq_stale_total"])
     assert sum(values(again["dq_stale_total"]).values()) == 4
@@ -68,7 +68,7 @@ def test_runs_windows_sinks_and_gauges_are_told(store: OpsStore, clock: ManualCl
     store.restarted(run.job, run.number, "once")
     store.register_sink("kafka")
     emitter = Emitter(store, SHAPE, lambda s: dict.fromkeys(s, WindowSums(1)), clock)
-    batch(store, 0, {0: at(0), 100: at(100)})
+    settle_batch(store, 0, {0: event_time(0), 100: event_time(100)})
     emitter.close_due()
     gauges.keep(store, names.UNIQUE_KEYS, JOB, 12_345_678)
     found = families(store)
@@ -109,7 +109,7 @@ def test_numbers_lose_no_digit() -> None:
 def test_every_name_stands_once_in_the_text(store: OpsStore) -> None:
     Emitter(store, SHAPE, lambda _: {})
     clash = (RuleCount("a", "error", "ERROR", 1, 1), RuleCount("b", "a-b", "INFO", 1, 1))
-    batch(store, 0, {}, (*clash, RuleCount("c", "a.b", "INFO", 1, 1)))
+    settle_batch(store, 0, {}, (*clash, RuleCount("c", "a.b", "INFO", 1, 1)))
     text = exposition(Readings(store).families())
     typed = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(typed) == len(set(typed))
@@ -122,7 +122,7 @@ def test_a_page_is_made_at_most_once_a_second(store: OpsStore) -> None:
     now = [0.0]
     page = Page(Readings(store), monotonic=lambda: now[0])
     first = page.text()
-    batch(store, 0, {}, COUNTS)
+    settle_batch(store, 0, {}, COUNTS)
     assert page.text() == first
     now[0] = 1.0
     assert "dq_stale_total" in page.text()
@@ -137,7 +137,7 @@ def test_counts_of_a_pair_stand_under_the_names_of_the_documents(
         RuleCount("verdict_late_match", "hash_match", "INFO", 3, 3),
         RuleCount("counted_deletes", "delete_count", "INFO", 9, 9),
     )
-    batch(store, 0, {0: at(0)}, counts, rows=5)
+    settle_batch(store, 0, {0: event_time(0)}, counts, rows=5)
     found = families(store)
     bad = values(found["dq_invalid_hash_total"])
     assert values(found["dq_hash_format_error_total"]) == bad

@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.support.clock import ManualClock
 from tests.support.metric_sinks import RecordingSink
-from tests.support.metric_windows import JOB, SHAPE, at, batch
+from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
 from headgate.metrics.emit import Emitter
 from headgate.metrics.sinks import AT_ONCE, Deliverer
@@ -14,7 +14,7 @@ from headgate.store.ops import OpsStore
 
 
 def closed(store: OpsStore, clock: ManualClock, offset: int, *starts: int, rows: int = 1) -> None:
-    batch(store, offset, {start: at(start) for start in starts})
+    settle_batch(store, offset, {start: event_time(start) for start in starts})
     sums = WindowSums(rows, {}, {}, (), "r1")
     Emitter(store, SHAPE, lambda s: dict.fromkeys(s, sums), clock).close_due(everything=True)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import orjson
 import pytest
-from tests.support.metric_windows import FEW_ROWS, JOB, NOON, RECORD, SHAPE, at
+from tests.support.metric_windows import FEW_ROWS, JOB, NOON, RECORD, SHAPE, event_time
 
 from headgate.metrics.windows import (
     WindowSums,
@@ -28,16 +28,16 @@ def test_nothing_is_due_before_the_first_record() -> None:
 def test_a_window_is_due_once_event_time_is_a_watermark_past_its_end() -> None:
     last = NOON
     short, enough = (
-        closes_before(SHAPE, at(14.999), last, NOON),
-        closes_before(SHAPE, at(15), last, NOON),
+        closes_before(SHAPE, event_time(14.999), last, NOON),
+        closes_before(SHAPE, event_time(15), last, NOON),
     )
     assert short is not None
     assert enough is not None
-    assert (at(0) < short, at(0) < enough) == (False, True)
+    assert (event_time(0) < short, event_time(0) < enough) == (False, True)
 
 
 def test_every_window_is_due_when_no_record_has_come_for_thirty_seconds() -> None:
-    before = closes_before(SHAPE, at(0), NOON, at(30))
+    before = closes_before(SHAPE, event_time(0), NOON, event_time(30))
     assert before is not None
     assert before > NOON + timedelta(days=365_000)
 
@@ -48,7 +48,7 @@ def test_a_record_names_every_metric_of_its_table() -> None:
         {"negative": 3, "no_key": 0},
         {"ERROR": 3, "WARN": 0, "INFO": 0},
     )
-    assert (record.clean, record.late, record.window_end) == (7, False, at(10))
+    assert (record.clean, record.late, record.window_end) == (7, False, event_time(10))
     assert record.id == "quality-orders/2026-01-01T12:00:00.000Z/1"
     assert not record.again
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.support.clock import START
-from tests.support.ledger_rows import intent, topic
+from tests.support.ledger_rows import intent, topic_range
 
 from headgate.store.drift import LONGEST_NAME
 from headgate.store.model import DriftKind, FieldDrift, Intent
@@ -16,7 +16,7 @@ JOB = "bronze-orders"
 
 
 def batch(start: int) -> Intent:
-    return intent(topic({"0": start}, {"0": start + 10}))
+    return intent(topic_range({"0": start}, {"0": start + 10}))
 
 
 def counts(store: OpsStore) -> dict[tuple[str, str], int]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.clock import ManualClock
-from tests.support.ledger_rows import intent, outcome, topic
+from tests.support.ledger_rows import intent, ledger_row, topic_range
 
 from headgate.errors import BatchRefusedError
 from headgate.store.ops import OpsStore
@@ -35,9 +35,9 @@ def members(*wanted: Wanted) -> tuple[Member, ...]:
 def settled(
     store: OpsStore, set_id: str, start: int, end: int, counts: tuple[RoutedCount, ...] = ()
 ) -> None:
-    announced = store.begin(intent(topic({"0": start}, {"0": end}), (set_id,)))
+    announced = store.begin(intent(topic_range({"0": start}, {"0": end}), (set_id,)))
     store.settle(
-        announced, outcome(announced, routed=end - start), None, RoutedBatch(set_id, counts)
+        announced, ledger_row(announced, routed=end - start), None, RoutedBatch(set_id, counts)
     )
 
 
@@ -126,7 +126,7 @@ def test_a_filter_that_makes_its_batch_fail_leaves_the_intent_and_is_suspended_a
     store: OpsStore,
 ) -> None:
     both = store.routing.keep_set(SOURCE, members(ONE, TWO))
-    announced = store.begin(intent(topic({"0": 5}, {"0": 9}), (both,)))
+    announced = store.begin(intent(topic_range({"0": 5}, {"0": 9}), (both,)))
     bad = replace(LIVE, standing=Standing.SUSPENDED, reason="it raised")
     amended = store.routing.suspend(announced, members(TWO), [bad])
     assert amended.amends == announced.id
@@ -159,9 +159,9 @@ def test_the_ranges_of_a_filter_are_those_of_the_sets_it_was_in(store: OpsStore)
 
 def test_a_batch_that_is_refused_leaves_no_count(store: OpsStore) -> None:
     set_id = store.routing.keep_set(SOURCE, members(ONE))
-    announced = store.begin(intent(topic({"0": 0}, {"0": 9}), (set_id,)))
+    announced = store.begin(intent(topic_range({"0": 0}, {"0": 9}), (set_id,)))
     counts = (RoutedCount("dealer-001", ONE.revision, 3),)
-    row = replace(outcome(announced, routed=9), read=8)
+    row = replace(ledger_row(announced, routed=9), read=8)
     with pytest.raises(BatchRefusedError):
         store.settle(announced, row, None, RoutedBatch(set_id, counts))
     assert store.routing.routed_sums() == {}
@@ -185,10 +185,10 @@ def test_only_the_engine_between_the_two_batches_says_how_filters_stand(store: O
     set_id = routing.keep_set(SOURCE, members(ONE))
     here = Boundary("bronze-orders", "t1", {})
     routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
-    announced = store.begin(intent(topic({"0": 0}, {"0": 9}), (set_id,)))
+    announced = store.begin(intent(topic_range({"0": 0}, {"0": 9}), (set_id,)))
     with pytest.raises(BatchRefusedError):
         routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
-    store.settle(announced, outcome(announced, routed=9), None, RoutedBatch(set_id))
+    store.settle(announced, ledger_row(announced, routed=9), None, RoutedBatch(set_id))
     with pytest.raises(BatchRefusedError):
         routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
     routing.take_over(SOURCE, members(ONE), [LIVE], [], replace(here, reached={"0": 9}))
@@ -199,10 +199,10 @@ def test_what_a_filter_judged_is_found_within_the_offsets_asked_for(store: OpsSt
     routing = store.routing
     one, two = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(TWO))
     for start, set_id in ((0, one), (10, two), (20, one)):
-        range_ = replace(topic({"0": start}, {"0": start + 10}), source=f"kafka:{SOURCE}")
+        range_ = replace(topic_range({"0": start}, {"0": start + 10}), source=f"kafka:{SOURCE}")
         mine = replace(intent(range_, (set_id,)), job=f"router-{SOURCE}")
         announced = store.begin(mine)
-        store.settle(announced, outcome(announced, routed=10), None, RoutedBatch(set_id))
+        store.settle(announced, ledger_row(announced, routed=10), None, RoutedBatch(set_id))
     found = routing.judged_within("dealer-001", SOURCE, "t1", {"0": [(5, 25)], "1": [(0, 9)]})
     assert found == {"0": [(0, 10), (20, 30)]}
     assert routing.judged_within("dealer-001", SOURCE, "t2", {"0": [(5, 25)]}) == {}

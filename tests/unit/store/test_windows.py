@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.support.clock import ManualClock
-from tests.support.ledger_rows import intent, outcome, topic
+from tests.support.ledger_rows import intent, ledger_row, topic_range
 
 from headgate.store import windows
 from headgate.store.model import Closing, Judged, LedgerRow, RuleCount, TouchedWindow, Window
@@ -24,8 +24,8 @@ def judged(*starts: int, n: int = 1, anew: bool = False) -> Judged:
 
 
 def batch(store: OpsStore, start: int, found: Judged) -> LedgerRow:
-    begun = store.begin(intent(topic({"0": start}, {"0": start + 1})))
-    return store.settle(begun, outcome(begun, accepted=1), found)
+    begun = store.begin(intent(topic_range({"0": start}, {"0": start + 1})))
+    return store.settle(begun, ledger_row(begun, accepted=1), found)
 
 
 def close(store: OpsStore, *found: Window, words: str = "a") -> int:
@@ -64,9 +64,9 @@ def test_the_last_closed_window_is_found_among_those_that_begin_by_a_time(store:
 
 
 def test_a_batch_that_is_settled_twice_counts_once(store: OpsStore) -> None:
-    begun = store.begin(intent(topic({}, {"0": 1})))
+    begun = store.begin(intent(topic_range({}, {"0": 1})))
     for _ in range(2):
-        store.settle(begun, outcome(begun, accepted=1), judged(0))
+        store.settle(begun, ledger_row(begun, accepted=1), judged(0))
     assert store.rule_counts(JOB) == (RuleCount("negative", "negative", "ERROR", 1, 2),)
 
 
@@ -127,7 +127,7 @@ def test_a_batch_that_replaces_all_looks_at_every_window_again(store: OpsStore) 
 def test_no_window_is_idle_while_a_batch_is_under_way(store: OpsStore) -> None:
     row = batch(store, 0, judged(0))
     assert store.last_record_at(JOB) == row.committed_at
-    store.begin(intent(topic({"0": 1}, {"0": 2})))
+    store.begin(intent(topic_range({"0": 1}, {"0": 2})))
     assert store.last_record_at(JOB) is None
 
 

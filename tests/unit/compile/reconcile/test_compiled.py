@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.support.rule_tables import compiled
+from tests.support.rule_tables import compile_shipped
 
 from headgate.compile.reconcile.judging import rule_struct
 from headgate.compile.reconcile.tables import CHANGES, STATES
@@ -20,7 +20,7 @@ STEPS = (*PLAIN.split(), *BOUND)
 
 @pytest.fixture(scope="module")
 def script() -> Script:
-    return parse_script("business", compiled("business").text)
+    return parse_script("business", compile_shipped("business").text)
 
 
 def view(script: Script, name: str) -> str:

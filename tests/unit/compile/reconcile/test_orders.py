@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 import pytest
-from tests.support.reconcile_messages import START, Message, drawn
+from tests.support.reconcile_messages import START, Message, random_messages
 
 from headgate.compile.reconcile.state import State, merge, merge_all
 from headgate.compile.reconcile.verdict import Limits, Verdict, judge
@@ -82,7 +82,7 @@ def resent(random: Random, messages: Sequence[Message]) -> list[Message]:
 def agree(seed: int, orders: int) -> int:
     """How many orders were tried; each ends with the same verdicts."""
     random = Random(seed)
-    messages = drawn(random, KEYS)
+    messages = random_messages(random, KEYS)
     expected = verdicts({m.pk: [n.state for n in messages if n.pk == m.pk] for m in messages})
     for _ in range(orders):
         horizon = timedelta(minutes=random.choice((15, 60, 120)))
@@ -104,7 +104,7 @@ def test_what_is_sent_again_neither_delays_nor_changes_a_verdict() -> None:
     """Of versions that came with two hashes the newest offset decides: those are left out."""
     random = Random(3)
     for _ in range(100):
-        one_hash = {(m.side, m.pk, m.version): m for m in drawn(random, KEYS)}
+        one_hash = {(m.side, m.pk, m.version): m for m in random_messages(random, KEYS)}
         messages = list(one_hash.values())
         expected = verdicts(play(random, messages, LIMITS.horizon))
         again = verdicts(play(random, resent(random, messages), LIMITS.horizon))
@@ -115,6 +115,6 @@ def test_what_is_sent_again_neither_delays_nor_changes_a_verdict() -> None:
 
 def test_one_side_alone_is_never_settled_by_its_batch() -> None:
     random = Random(5)
-    for message in drawn(random, 300):
+    for message in random_messages(random, 300):
         assert not judge(message.state, END, LIMITS, whole=False).settled
         assert judge(message.state, END, LIMITS).settled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.rule_tables import script, table
+from tests.support.rule_tables import compile_script, load_rule_table
 
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.rules.model import JudgedTable
@@ -12,7 +12,7 @@ from headgate.compile.rules.model import JudgedTable
 
 def aggregated(folder: Path, aggregate: str) -> JudgedTable:
     """The table with one aggregate of this form."""
-    table(folder, '{name: negative, when: "amount < 0"}')
+    load_rule_table(folder, '{name: negative, when: "amount < 0"}')
     path = folder / "rules.yml"
     path.write_text(f"{path.read_text()}    aggregates: [{{name: one, {aggregate}}}]\n")
     return load_judged(path, {}).tables[0]
@@ -20,7 +20,7 @@ def aggregated(folder: Path, aggregate: str) -> JudgedTable:
 
 def measured(folder: Path, aggregate: str) -> str:
     """What the partials say, which is what the verdicts ask for."""
-    found = script(aggregated(folder, aggregate))
+    found = compile_script(aggregated(folder, aggregate))
     (partials,) = [
         sql for sql in found.named("view") if "VIEW dq_aggregate_partials_things AS" in sql
     ]

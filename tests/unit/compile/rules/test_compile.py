@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.rule_tables import LAKE, compiled, script, table
+from tests.support.rule_tables import LAKE, compile_script, compile_shipped, load_rule_table
 
 from headgate.compile.rules import compile as compile_module
 from headgate.compile.rules.compile import compile_table
@@ -19,11 +19,11 @@ STEPS = ("clock", "revision", "source", "table", "view", "accept", "partials", "
 
 def many(folder: Path, count: int) -> JudgedTable:
     lines = "\n".join(f'{{name: rule_{n}, when: "amount = {n}"}}' for n in range(count))
-    return table(folder, lines)
+    return load_rule_table(folder, lines)
 
 
 def body(judged: JudgedTable, view: str) -> str:
-    found = [sql for sql in script(judged).named("view") if f"VIEW {view} AS" in sql]
+    found = [sql for sql in compile_script(judged).named("view") if f"VIEW {view} AS" in sql]
     assert len(found) == 1
     return found[0]
 
@@ -32,7 +32,7 @@ def body(judged: JudgedTable, view: str) -> str:
 def test_every_step_that_the_engine_asks_for_is_there(name: str, tmp_path: Path) -> None:
     from headgate.compile.script import parse_script
 
-    found = parse_script("x", compiled(name).text)
+    found = parse_script("x", compile_shipped(name).text)
     assert {step.name for step in found.steps} >= set(STEPS)
     for step in ("accept", "partials", "refuse"):
         assert found.one(step).startswith("INSERT INTO lake.")
@@ -55,26 +55,28 @@ def test_masks_hold_every_rule_once(tmp_path: Path) -> None:
 
 
 def test_a_condition_stands_in_the_file_once(tmp_path: Path) -> None:
-    judged = table(tmp_path, '{name: odd, when: "amount = 12345"}')
+    judged = load_rule_table(tmp_path, '{name: odd, when: "amount = 12345"}')
     text = compile_table(judged, "rules.yml").text
     assert text.count("amount = 12345") == 1
 
 
 def test_results_have_the_columns_of_their_table(tmp_path: Path) -> None:
-    judged = table(tmp_path, '{name: negative, when: "amount < 0"}')
+    judged = load_rule_table(tmp_path, '{name: negative, when: "amount < 0"}')
     query = body(judged, "dq_results_things").partition("\nFROM (")[0]
     named = re.findall(r"^  (?:.* AS )?(\w+),?$|^  \) AS (\w+),?$", query, re.MULTILINE)
     assert [a or b for a, b in named] == list(RESULTS)
 
 
 def test_partials_have_the_columns_of_their_table(tmp_path: Path) -> None:
-    judged = table(tmp_path, '{name: negative, when: "amount < 0"}')
-    listed = script(judged).one("partials").partition("SELECT\n")[2].partition("\nFROM")[0]
+    judged = load_rule_table(tmp_path, '{name: negative, when: "amount < 0"}')
+    listed = compile_script(judged).one("partials").partition("SELECT\n")[2].partition("\nFROM")[0]
     assert [line.strip(" ,") for line in listed.splitlines()] == list(PARTIALS)
 
 
 def test_a_sensitive_column_is_masked_in_the_row(tmp_path: Path) -> None:
-    query = body(table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_judged_things")
+    query = body(
+        load_rule_table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_judged_things"
+    )
     assert "'name', '***'" in query
     assert "'amount', amount" in query
 
@@ -82,36 +84,38 @@ def test_a_sensitive_column_is_masked_in_the_row(tmp_path: Path) -> None:
 def test_only_rules_that_say_so_make_dead_letters(tmp_path: Path) -> None:
     rules = """{name: kept, when: "amount < 0"}
     {name: sent, when: "amount > 9", on_fail: dead_letter}"""
-    query = body(table(tmp_path, rules), "dq_results_things")
+    query = body(load_rule_table(tmp_path, rules), "dq_results_things")
     assert "WHEN _held_0 & 2L <> 0 THEN 'dead_letter'" in query
-    kept = table(tmp_path, '{name: kept, when: "amount < 0"}')
+    kept = load_rule_table(tmp_path, '{name: kept, when: "amount < 0"}')
     assert "dead_letter'" not in body(kept, "dq_results_things")
-    assert "dq_committed" not in script(kept).one("refuse")
+    assert "dq_committed" not in compile_script(kept).one("refuse")
 
 
 def test_uniqueness_in_a_stream_looks_at_earlier_keys_but_not_its_own(tmp_path: Path) -> None:
-    judged = table(tmp_path, "{name: twice, type: unique, fields: [amount], horizon: 2 HOURS}")
+    judged = load_rule_table(
+        tmp_path, "{name: twice, type: unique, fields: [amount], horizon: 2 HOURS}"
+    )
     query = body(judged, "dq_rows_things")
     assert "batch_time <> session.batch_time" in query
     assert query.count("<= 7200000000L") == 6
-    assert len(script(judged).named("keys")) == 1
+    assert len(compile_script(judged).named("keys")) == 1
 
 
 def test_a_table_of_the_lake_is_judged_as_a_whole(tmp_path: Path) -> None:
-    judged = table(tmp_path, "{name: twice, type: unique, fields: [amount]}", LAKE)
-    found = script(judged)
+    judged = load_rule_table(tmp_path, "{name: twice, type: unique, fields: [amount]}", LAKE)
+    found = compile_script(judged)
     assert not found.named("keys")
     assert "keys_things" not in found.text
     assert "'accepted'" in found.one("outcomes")
 
 
 def test_a_key_with_a_sensitive_value_is_hashed(tmp_path: Path) -> None:
-    judged = table(tmp_path, "{name: twice, type: unique, fields: [name]}")
+    judged = load_rule_table(tmp_path, "{name: twice, type: unique, fields: [name]}")
     assert "sha2(to_json(" in body(judged, "dq_keyed_things")
 
 
 def test_a_pair_without_a_rule_that_holds_has_a_verdict() -> None:
-    rules = [(rule.status, rule.metric) for rule in compiled("customer").rules]
+    rules = [(rule.status, rule.metric) for rule in compile_shipped("customer").rules]
     assert rules[-5:] == [
         ("DELETE_EVENT", "delete_count"),
         ("INVALID_HASH", "invalid_hash"),
@@ -122,7 +126,9 @@ def test_a_pair_without_a_rule_that_holds_has_a_verdict() -> None:
 
 
 def test_all_three_severities_have_their_total(tmp_path: Path) -> None:
-    query = body(table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_metrics_things")
+    query = body(
+        load_rule_table(tmp_path, '{name: negative, when: "amount < 0"}'), "dq_metrics_things"
+    )
     for severity in ("error", "warn", "info"):
         assert f"AS dq_{severity}_total" in query
 
@@ -132,16 +138,16 @@ def revision(judged: JudgedTable) -> str:
 
 
 def test_the_revision_changes_with_a_rule_and_not_with_a_comment(tmp_path: Path) -> None:
-    first = revision(table(tmp_path, '{name: negative, when: "amount < 0"}'))
-    again = revision(table(tmp_path, '{name: negative, when: "amount < 0"} # why'))
-    other = revision(table(tmp_path, '{name: negative, when: "amount < 1"}'))
+    first = revision(load_rule_table(tmp_path, '{name: negative, when: "amount < 0"}'))
+    again = revision(load_rule_table(tmp_path, '{name: negative, when: "amount < 0"} # why'))
+    other = revision(load_rule_table(tmp_path, '{name: negative, when: "amount < 1"}'))
     assert first == again != other
 
 
 def test_another_version_of_headgate_is_another_revision_only_with_other_sql(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = table(tmp_path, '{name: negative, when: "amount < 0"}')
+    judged = load_rule_table(tmp_path, '{name: negative, when: "amount < 0"}')
     before = compile_table(judged, "rules.yml")
     monkeypatch.setattr(compile_module, "__version__", "99.0")
     after = compile_table(judged, "elsewhere/rules.yml")
@@ -157,10 +163,12 @@ def test_another_version_of_headgate_is_another_revision_only_with_other_sql(
 
 def test_hostile_words_stay_words(tmp_path: Path) -> None:
     words = "it's; DROP TABLE x; -- \\\\ ${HOME}"
-    judged = table(
+    judged = load_rule_table(
         tmp_path, f'{{name: odd, when: "amount < 0", description: "{words}"}}'.replace("$", "$$")
     )
-    plain = table(tmp_path, '{name: odd, when: "amount < 0"}')
-    found = script(judged)
-    assert [step.name for step in found.steps] == [step.name for step in script(plain).steps]
+    plain = load_rule_table(tmp_path, '{name: odd, when: "amount < 0"}')
+    found = compile_script(judged)
+    assert [step.name for step in found.steps] == [
+        step.name for step in compile_script(plain).steps
+    ]
     assert "${HOME}" not in found.text

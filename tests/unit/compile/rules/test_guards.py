@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.rule_tables import HEAD, LAKE, TOPIC, script
+from tests.support.rule_tables import HEAD, LAKE, TOPIC, compile_script
 
 from headgate.compile.casts import tried_of_any
 from headgate.compile.far import condition
@@ -19,7 +19,7 @@ def views(folder: Path, source: str) -> str:
     path = folder / "rules.yml"
     text = (HEAD % (source, RULE)).replace("amount: DOUBLE", 'amount: "DECIMAL(10, 2)"')
     path.write_text(text, encoding="utf-8")
-    return "\n".join(script(judged(load_rules(path, {}))[0]).named("view"))
+    return "\n".join(compile_script(judged(load_rules(path, {}))[0]).named("view"))
 
 
 def test_a_record_with_a_far_exponent_is_neither_read_nor_a_row(tmp_path: Path) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.rule_files import ONE, PAIR, condition, faults, load, one_rule
+from tests.support.rule_files import (
+    ONE,
+    PAIR,
+    load_condition,
+    load_faults,
+    load_rule,
+    load_rule_file,
+)
 
 from headgate.compile.rules.judge import judged, judged_table
 from headgate.errors import DeclarationError
@@ -24,17 +31,17 @@ ROOT = Path(__file__).parents[4]
     ],
 )
 def test_placeholders_stand_for_names(tmp_path: Path, text: str, sql: str) -> None:
-    assert condition(tmp_path, f'{{name: a, when: "{text}"}}', pair=True) == sql
+    assert load_condition(tmp_path, f'{{name: a, when: "{text}"}}', pair=True) == sql
 
 
 def test_with_one_source_names_stand_alone(tmp_path: Path) -> None:
     text = '{name: a, when: "{t1}.total > 1 OR {pk} IS NULL OR {t1}.at > {batch_time}"}'
-    found = condition(tmp_path, text).replace("`", "")
+    found = load_condition(tmp_path, text).replace("`", "")
     assert found == "total > 1 OR order_id IS NULL OR at > session.batch_time"
 
 
 def test_a_brace_in_a_text_is_a_brace(tmp_path: Path) -> None:
-    found = condition(tmp_path, "{name: a, when: \"regexp_like(email, '^[a-z]{2}$')\"}")
+    found = load_condition(tmp_path, "{name: a, when: \"regexp_like(email, '^[a-z]{2}$')\"}")
     assert "{2}" in found
 
 
@@ -64,7 +71,7 @@ def test_a_brace_in_a_text_is_a_brace(tmp_path: Path) -> None:
 def test_a_fault_in_sql_text_has_its_column(
     tmp_path: Path, text: str, what: str, fix: str, column: int | None
 ) -> None:
-    found = faults(tmp_path, f'{{name: a, when: "{text}"}}')
+    found = load_faults(tmp_path, f'{{name: a, when: "{text}"}}')
     assert found[0].field == "tables[0].rules[0].when"
     assert found[0].line == 13
     assert what in found[0].what
@@ -75,7 +82,7 @@ def test_a_fault_in_sql_text_has_its_column(
 
 
 def test_faults_of_keys_and_of_conditions_are_told_together(tmp_path: Path) -> None:
-    found = faults(
+    found = load_faults(
         tmp_path,
         "{name: a, when: totl > 1}",
         "{name: b, when: total > 1, severity: FATAL}",
@@ -90,18 +97,36 @@ def test_faults_of_keys_and_of_conditions_are_told_together(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "typo", "key"),
+    [
+        ("pk: order_id", "on_fial: keep", "on_fial"),
+        ("event_time: at", "dcc: a", "sources.onprem.dcc"),
+    ],
+)
+def test_an_unknown_key_of_a_table_hides_no_fault_of_its_rules(
+    tmp_path: Path, line: str, typo: str, key: str
+) -> None:
+    indent = " " * (4 if line.startswith("pk") else 8)
+    text = ONE.replace(f"{line}\n", f"{line}\n{indent}{typo}\n")
+    with pytest.raises(DeclarationError) as caught:
+        load_rule_file(tmp_path, f"{text}      - {{name: a, when: totl > 1}}\n")
+    fields = [fault.field for fault in caught.value.faults]
+    assert fields == [f"tables[0].{key}", "tables[0].rules[0].when"]
+
+
 def test_a_rule_for_all_tables_is_told_once(tmp_path: Path) -> None:
     second = PAIR.split("tables:\n")[1].split("rules:\n")[0].replace("customer\n", "client\n", 1)
     second = second.replace("t_a", "u_a").replace("t_b", "u_b")
     text = PAIR.replace("rules:\n", f"{second}rules:\n  - {{name: a, when: t1.acton = 'x'}}\n")
     with pytest.raises(DeclarationError) as caught:
-        load(tmp_path, text)
+        load_rule_file(tmp_path, text)
     assert len(caught.value.faults) == 1
 
 
 def test_what_a_rule_leaves_out_follows_from_its_severity(tmp_path: Path) -> None:
     rules = [
-        one_rule(tmp_path, f"{{name: a, when: total > 1{more}}}")
+        load_rule(tmp_path, f"{{name: a, when: total > 1{more}}}")
         for more in ("", ", severity: WARN", ", severity: INFO", ", description: too much")
     ]
     assert [(rule.status, rule.severity, rule.metric, rule.reason) for rule in rules] == [
@@ -117,7 +142,7 @@ def test_what_becomes_of_a_bad_row_is_the_rules_word_then_the_tables(tmp_path: P
     text += "      - {name: a, when: total > 1}\n"
     text += "      - {name: b, when: total > 2, severity: WARN}\n"
     text += "      - {name: c, when: items > 3, on_fail: stop}\n"
-    rules = load(tmp_path, text).tables[0].rules
+    rules = load_rule_file(tmp_path, text).tables[0].rules
     assert [rule.on_fail for rule in rules] == ["dead_letter", "keep", "stop"]
 
 
@@ -125,17 +150,17 @@ def test_rules_for_all_tables_come_before_a_tables_own(tmp_path: Path) -> None:
     text = (
         ONE + "      - {name: own, when: total > 1}\nrules:\n  - {name: all, when: '{pk} = \"\"'}\n"
     )
-    assert [rule.name for rule in load(tmp_path, text).tables[0].rules] == ["all", "own"]
+    assert [rule.name for rule in load_rule_file(tmp_path, text).tables[0].rules] == ["all", "own"]
 
 
 def test_a_rule_that_can_never_hold_is_refused(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "{name: a, when: total > 5 AND total < 3}")
+    (fault,) = load_faults(tmp_path, "{name: a, when: total > 5 AND total < 3}")
     assert fault.field == "tables[0].rules[0]"
     assert "can hold on no row" in fault.what
 
 
 def test_a_part_that_its_type_makes_impossible_is_refused(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "{name: a, when: items > 3000000000 OR total > 5}")
+    (fault,) = load_faults(tmp_path, "{name: a, when: items > 3000000000 OR total > 5}")
     assert "decides nothing" in fault.what
 
 
@@ -155,7 +180,7 @@ def test_a_part_that_its_type_makes_impossible_is_refused(tmp_path: Path) -> Non
     ],
 )
 def test_a_rule_that_no_row_can_fail_is_refused(tmp_path: Path, rule: str) -> None:
-    (fault,) = faults(tmp_path, f"{{name: a, {rule}}}")
+    (fault,) = load_faults(tmp_path, f"{{name: a, {rule}}}")
     assert "can hold on no row" in fault.what or "could never hold" in fault.what
     if "order_id" in rule or "pk" in rule:
         assert "dq_missing_pk" in fault.what or "there is a value" in fault.what
@@ -164,12 +189,12 @@ def test_a_rule_that_no_row_can_fail_is_refused(tmp_path: Path, rule: str) -> No
 def test_the_key_of_a_table_of_the_lake_is_never_missing_either(tmp_path: Path) -> None:
     text = ONE.replace("topic: orders.raw", "iceberg: silver.orders")
     with pytest.raises(DeclarationError) as caught:
-        load(tmp_path, f"{text}      - {{name: a, type: required, field: order_id}}\n")
+        load_rule_file(tmp_path, f"{text}      - {{name: a, type: required, field: order_id}}\n")
     assert "dq_missing_pk" in caught.value.faults[0].what
 
 
 def test_a_key_of_a_pair_may_be_missing(tmp_path: Path) -> None:
-    assert condition(tmp_path, '{name: a, when: "{pk} IS NULL"}', pair=True)
+    assert load_condition(tmp_path, '{name: a, when: "{pk} IS NULL"}', pair=True)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +206,7 @@ def test_a_key_of_a_pair_may_be_missing(tmp_path: Path) -> None:
     ],
 )
 def test_a_question_for_the_key_beside_others_is_a_note(tmp_path: Path, rule: str) -> None:
-    (note,) = load(tmp_path, f"{ONE}      - {{name: a, {rule}}}\n").notes
+    (note,) = load_rule_file(tmp_path, f"{ONE}      - {{name: a, {rule}}}\n").notes
     assert "`order_id IS NULL` is true of no row" in note.what
     assert "dq_missing_pk" in note.what
 
@@ -197,7 +222,7 @@ def test_a_question_for_the_key_beside_others_is_a_note(tmp_path: Path, rule: st
 )
 def test_what_is_hardly_meant_is_a_note(tmp_path: Path, rules: list[str], said: str) -> None:
     lines = [f"      - {{name: r{at}, when: '{rule}'}}\n" for at, rule in enumerate(rules)]
-    found = load(tmp_path, ONE + "".join(lines))
+    found = load_rule_file(tmp_path, ONE + "".join(lines))
     assert len(found.tables[0].rules) == len(rules)
     assert said in found.notes[0].what
 
@@ -229,7 +254,7 @@ def test_aggregates_are_held_against_columns(
 ) -> None:
     text = f"{ONE.replace('    rules:', '    aggregates:')}      - {{name: a, {aggregate}}}\n"
     with pytest.raises(DeclarationError) as caught:
-        load(tmp_path, text)
+        load_rule_file(tmp_path, text)
     assert caught.value.faults[0].field == f"tables[0].aggregates[0].{key}"
     assert what in caught.value.faults[0].what
 
@@ -249,14 +274,16 @@ def test_aggregates_are_held_against_columns(
 )
 def test_limits_that_a_value_can_pass_are_accepted(tmp_path: Path, aggregate: str) -> None:
     text = f"{ONE.replace('    rules:', '    aggregates:')}      - {{name: a, {aggregate}}}\n"
-    found = load(tmp_path, text)
+    found = load_rule_file(tmp_path, text)
     assert len(found.tables[0].aggregates) == 1
     assert found.notes == ()
 
 
 def test_an_idle_limit_beside_another_is_a_note(tmp_path: Path) -> None:
     aggregate = "{name: a, measure: null_rate, field: total, min: 0, max: 0.5}"
-    found = load(tmp_path, f"{ONE.replace('    rules:', '    aggregates:')}      - {aggregate}\n")
+    found = load_rule_file(
+        tmp_path, f"{ONE.replace('    rules:', '    aggregates:')}      - {aggregate}\n"
+    )
     assert [note.field for note in found.notes] == ["tables[0].aggregates[0].min"]
 
 
@@ -279,10 +306,10 @@ def test_what_is_sensitive_is_told_to_no_sink(tmp_path: Path, aggregate: str, ke
     text = text.replace("at: TIMESTAMP(3),", "at: {type: TIMESTAMP(3), sensitive: true},")
     text += f"      - {{name: a, {aggregate}}}\n"
     if not key:
-        assert len(load(tmp_path, text).tables[0].aggregates) == 1
+        assert len(load_rule_file(tmp_path, text).tables[0].aggregates) == 1
         return
     with pytest.raises(DeclarationError) as caught:
-        load(tmp_path, text)
+        load_rule_file(tmp_path, text)
     (fault,) = caught.value.faults
     assert fault.field == f"tables[0].aggregates[0].{key}"
     assert "sensitive" in fault.what
@@ -293,7 +320,7 @@ def test_groups_are_no_sensitive_columns(tmp_path: Path) -> None:
     text = ONE.replace("email: STRING", "email: {type: STRING, sensitive: true}")
     text = text.replace("    rules:", "    aggregates:")
     with pytest.raises(DeclarationError, match="one fault"):
-        load(
+        load_rule_file(
             tmp_path, f"{text}      - {{name: a, measure: row_count, min: 2, group_by: [email]}}\n"
         )
 
@@ -301,12 +328,14 @@ def test_groups_are_no_sensitive_columns(tmp_path: Path) -> None:
 def test_an_aggregate_is_of_one_source(tmp_path: Path) -> None:
     text = PAIR.replace("rules:", "aggregates:")
     with pytest.raises(DeclarationError, match="one fault"):
-        load(tmp_path, f"{text}  - {{name: a, measure: row_count, min: 2}}\n")
+        load_rule_file(tmp_path, f"{text}  - {{name: a, measure: row_count, min: 2}}\n")
 
 
 def test_a_key_by_a_path_is_a_column_of_text(tmp_path: Path) -> None:
     text = ONE.replace("pk: order_id", "pk: key").replace("table:", "pk_path: a.b\n        table:")
-    types = load(tmp_path, f"{text}      - {{name: a, when: key = 'x'}}\n").tables[0].types
+    types = (
+        load_rule_file(tmp_path, f"{text}      - {{name: a, when: key = 'x'}}\n").tables[0].types
+    )
     assert str(types["key"]) == "STRING"
 
 

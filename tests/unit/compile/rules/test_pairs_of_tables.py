@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.rule_files import load
-from tests.support.rule_tables import script
+from tests.support.rule_files import load_rule_file
+from tests.support.rule_tables import compile_script
 
 from headgate.compile.rules.model import JudgedTable
 
@@ -28,7 +28,7 @@ TABLES, TOPICS = ("iceberg: a.a", "iceberg: a.b"), ("topic: a", "topic: b")
 
 
 def pair(folder: Path, onprem: str, cloud: str) -> JudgedTable:
-    return load(folder, PAIR % (onprem, cloud)).tables[0]
+    return load_rule_file(folder, PAIR % (onprem, cloud)).tables[0]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def pair(folder: Path, onprem: str, cloud: str) -> JudgedTable:
 def test_a_pair_has_one_letter_as_a_record_or_as_a_row(
     tmp_path: Path, sources: tuple[str, str], records: int, rows: int
 ) -> None:
-    refuse = script(pair(tmp_path, *sources)).one("refuse")
+    refuse = compile_script(pair(tmp_path, *sources)).one("refuse")
     of_rule = [part for part in refuse.split("UNION ALL") if "dq_committed_both" in part]
     by_place = [part for part in of_rule if "record.kafka_offset = dead.kafka_offset" in part]
     as_row = [part for part in of_rule if "AND kafka_offset IS NULL" in part]
@@ -51,7 +51,7 @@ def test_a_pair_has_one_letter_as_a_record_or_as_a_row(
 
 
 def view(judged: JudgedTable, name: str) -> str:
-    (found,) = [sql for sql in script(judged).named("view") if f"VIEW {name} AS" in sql]
+    (found,) = [sql for sql in compile_script(judged).named("view") if f"VIEW {name} AS" in sql]
     return found
 
 
@@ -79,7 +79,7 @@ def test_a_row_is_refused_by_its_value_as_it_would_be_judged(tmp_path: Path) -> 
     assert "WHEN id IS NULL THEN 'dq_missing_pk'" in read
     assert "WHEN id IS NOT NULL AND try_cast(id AS BIGINT) IS NULL THEN 'wrong_type'" in read
     assert view(judged, "t_a").endswith("FROM t_a_read\nWHERE _reason_code IS NULL")
-    found = script(judged)
+    found = compile_script(judged)
     for step in ("outcomes", "refuse"):
         assert "FROM t_b_read" in found.one(step)
     assert "struct(*)" not in found.one("refuse")
@@ -100,7 +100,7 @@ def test_what_is_sensitive_on_one_side_is_masked_on_both(tmp_path: Path, side: s
     }.items():
         parts[side] = parts[side].replace(f"{name}: {kind}", f"{name}: {HIDDEN % kind}")
     text = f"{parts['t_a']}      cloud:{parts['t_b']}"
-    results = view(load(tmp_path, text).tables[0], "dq_results_both")
+    results = view(load_rule_file(tmp_path, text).tables[0], "dq_results_both")
     assert "sha2(_pk, 256) AS pk" in results
     for column in ("hash_onprem", "hash_cloud"):
         assert f"IF(_{column} IS NULL, NULL, '***') AS {column}" in results
@@ -112,5 +112,5 @@ def test_what_is_sensitive_on_one_side_is_masked_on_both(tmp_path: Path, side: s
 
 def test_a_sensitive_action_is_masked(tmp_path: Path) -> None:
     text = (PAIR % TOPICS).replace("action: STRING", f"action: {HIDDEN % 'STRING'}")
-    results = view(load(tmp_path, text).tables[0], "dq_results_both")
+    results = view(load_rule_file(tmp_path, text).tables[0], "dq_results_both")
     assert "IF(_action IS NULL, NULL, '***') AS action" in results

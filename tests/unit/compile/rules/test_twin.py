@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.support.rule_files import ONE, PAIR, load
+from tests.support.rule_files import ONE, PAIR, load_rule_file
 
 from headgate.compile.rules.judge import judged
 from headgate.compile.rules.model import JudgedTable
@@ -21,7 +21,7 @@ GOOD, OTHER = "a" * 64, "b" * 64
 
 
 def table(folder: Path, *rules: str) -> JudgedTable:
-    return load(folder, ONE + "".join(f"      - {rule}\n" for rule in rules)).tables[0]
+    return load_rule_file(folder, ONE + "".join(f"      - {rule}\n" for rule in rules)).tables[0]
 
 
 def test_the_first_rule_that_holds_gives_the_status_and_all_are_named(tmp_path: Path) -> None:
@@ -58,7 +58,10 @@ def test_rows_of_a_topic_count_as_they_come_and_those_of_a_table_by_time(tmp_pat
         {"email": "x", "at": NOW + timedelta(minutes=minutes)} for minutes in (0, 8, 4)
     ]
     said = [
-        [verdict.status for verdict in judge_rows(load(tmp_path, form).tables[0], rows, NOW)]
+        [
+            verdict.status
+            for verdict in judge_rows(load_rule_file(tmp_path, form).tables[0], rows, NOW)
+        ]
         for form in (text, lake)
     ]
     assert said == [["VALID", "VALID", "INVALID"], ["VALID", "INVALID", "INVALID"]]
@@ -80,7 +83,7 @@ def test_rows_of_a_topic_count_as_they_come_and_those_of_a_table_by_time(tmp_pat
 def test_a_pair_on_which_no_rule_holds_has_a_verdict(
     tmp_path: Path, pair: dict[str, dict[str, object]], status: str
 ) -> None:
-    one = load(tmp_path, PAIR + "  - {name: never_here, when: t2.late}\n").tables[0]
+    one = load_rule_file(tmp_path, PAIR + "  - {name: never_here, when: t2.late}\n").tables[0]
     given = {side: {"customer_id": "C", **row} for side, row in pair.items()}
     found = judge_row(one, row_values(one, given), NOW)
     assert (found.status, found.rules) == (status, ())

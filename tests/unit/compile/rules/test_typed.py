@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.support.rule_files import condition, faults, one_rule
+from tests.support.rule_files import load_condition, load_faults, load_rule
 
 REGEX = "type: regex, field: email, pattern: '^a+$'"
 
@@ -64,7 +64,7 @@ REGEX = "type: regex, field: email, pattern: '^a+$'"
 def test_a_short_form_is_a_condition_that_holds_on_bad_rows(
     tmp_path: Path, rule: str, sql: str | None
 ) -> None:
-    found = condition(tmp_path, f"{{name: a, {rule}}}").replace("`at`", "at").replace("`", "")
+    found = load_condition(tmp_path, f"{{name: a, {rule}}}").replace("`at`", "at").replace("`", "")
     special = {
         "type: custom_sql, sql: 'total > 1 AND {pk} IS NOT NULL'": "total > 1 AND order_id "
         "IS NOT NULL",
@@ -102,7 +102,7 @@ def test_a_short_form_is_a_condition_that_holds_on_bad_rows(
 def test_what_does_not_fit_is_told_at_its_key(
     tmp_path: Path, rule: str, key: str, what: str, fix: str
 ) -> None:
-    found = faults(tmp_path, f"{{name: a, {rule}}}")
+    found = load_faults(tmp_path, f"{{name: a, {rule}}}")
     assert found[0].field == f"tables[0].rules[0].{key}"
     assert what in found[0].what
     assert fix in found[0].fix
@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_told_at_its_key(
 
 
 def test_all_unknown_fields_of_a_rule_are_told(tmp_path: Path) -> None:
-    found = faults(tmp_path, "{name: a, type: required, fields: [emial, at, itms]}")
+    found = load_faults(tmp_path, "{name: a, type: required, fields: [emial, at, itms]}")
     assert [fault.field for fault in found] == [
         "tables[0].rules[0].fields[0]",
         "tables[0].rules[0].fields[2]",
@@ -118,32 +118,32 @@ def test_all_unknown_fields_of_a_rule_are_told(tmp_path: Path) -> None:
 
 
 def test_a_limit_that_no_value_can_pass_is_a_fault(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "{name: a, type: range, field: items, max: 3000000000}")
+    (fault,) = load_faults(tmp_path, "{name: a, type: range, field: items, max: 3000000000}")
     assert "can hold on no row" in fault.what
 
 
 def test_a_unique_rule_has_fields_and_a_horizon(tmp_path: Path) -> None:
-    rule = one_rule(tmp_path, "{name: a, type: unique, fields: [order_id, at], horizon: 2 HOURS}")
+    rule = load_rule(tmp_path, "{name: a, type: unique, fields: [order_id, at], horizon: 2 HOURS}")
     assert rule.condition is None
     assert rule.unique is not None
     assert rule.unique.fields == ("order_id", "at")
     assert rule.unique.horizon == timedelta(hours=2)
-    default = one_rule(tmp_path, "{name: a, type: unique, field: order_id}").unique
+    default = load_rule(tmp_path, "{name: a, type: unique, field: order_id}").unique
     assert default is not None
     assert default.horizon == timedelta(days=1)
 
 
 def test_of_two_sources_a_field_is_named_with_its_alias_where_both_have_it(tmp_path: Path) -> None:
-    plain = condition(tmp_path, "{name: a, type: required, field: action}", pair=True)
-    named = condition(tmp_path, "{name: a, type: required, field: t2.customer_id}", pair=True)
-    braces = condition(tmp_path, '{name: a, type: required, field: "{t1}.action"}', pair=True)
+    plain = load_condition(tmp_path, "{name: a, type: required, field: action}", pair=True)
+    named = load_condition(tmp_path, "{name: a, type: required, field: t2.customer_id}", pair=True)
+    braces = load_condition(tmp_path, '{name: a, type: required, field: "{t1}.action"}', pair=True)
     assert plain == braces == "t1.action IS NULL"
     assert named == "t2.customer_id IS NULL"
-    (fault,) = faults(tmp_path, "{name: a, type: required, field: customer_id}", pair=True)
+    (fault,) = load_faults(tmp_path, "{name: a, type: required, field: customer_id}", pair=True)
     assert fault.fix == "Write t1.customer_id or t2.customer_id."
 
 
 @pytest.mark.parametrize("rule", ["type: unique, field: action", "type: schema"])
 def test_two_sources_have_no_such_rule(tmp_path: Path, rule: str) -> None:
-    (fault,) = faults(tmp_path, f"{{name: a, {rule}}}", pair=True)
+    (fault,) = load_faults(tmp_path, f"{{name: a, {rule}}}", pair=True)
     assert fault.field == "rules[0].type"
