@@ -156,14 +156,9 @@ def bind_committed(
     session: SparkSession, script: Script, rules: RulesRevision, rows: DataFrame
 ) -> None:
     """What was staged, under the name that the partials count."""
-    rows.createOrReplaceTempView(committed_view(rules))
+    rows.createOrReplaceTempView(f"dq_committed_{rules.name}")
     for statement in script.named("partial view"):
         sql(session, statement)
-
-
-def committed_view(rules: RulesRevision) -> str:
-    """The name of the view over the rows that a batch has staged."""
-    return f"dq_committed_{rules.name}"
 
 
 def set_batch(session: SparkSession, intent: Intent, closed: datetime | None) -> None:

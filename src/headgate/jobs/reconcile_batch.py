@@ -25,12 +25,7 @@ from headgate.engine.stream import read_ranges
 from headgate.errors import OperationError
 from headgate.expr.literals import spark_literal
 from headgate.jobs.binding import BOUND, set_clock
-from headgate.jobs.quality_batch import (
-    bind_committed,
-    closed_before,
-    committed_view,
-    set_batch,
-)
+from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
 from headgate.jobs.quality_target import REFUSED
 from headgate.jobs.reconcile_ahead import Ahead
 from headgate.jobs.reconcile_counts import Counted, Hint, Records, Seen
@@ -290,7 +285,7 @@ class Writing:
         bound = f"{BOUND}{self.intent.job}"
         made_for = f"{self.intent.revisions[0]} {session_id(self.session)}"
         if self.session.conf.get(bound, "") != made_for:
-            bind_views(self.session, self.script, committed_view(self.rules))
+            bind_views(self.session, self.script)
             self.session.conf.set(bound, made_for)
         set_clock(self.session, self.intent)
         closed = closed_before(self.protocol, self.session, self.rules, self.intent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -44,9 +43,6 @@ VERDICT = ("id", "verdict", "hash_onprem", "hash_cloud")
 CLOCK = ("clock", "revision")
 VIEWS = ("view", "verdict view")
 TIMED, AGGREGATED, BOUND = "timed view", "states view", "bound states"
-# What a batch carries out.
-STATEMENTS = ("states", "accept", "partial view", "outcomes", "counts", "refuse")
-_VIEW = re.compile(r"CREATE OR REPLACE TEMPORARY VIEW (?P<name>\w+) AS\s")
 
 
 def streaming_states(
@@ -88,33 +84,11 @@ def batch_states(session: SparkSession, script: Script, names: Names) -> DataFra
     return session.table(names.batch_states)
 
 
-def bind_views(session: SparkSession, script: Script, bound_later: str) -> None:
-    """The clock of the file and the views that a batch reads, whatever the views that those read
-    are bound to; the view `bound_later` is made of what the batch has staged.
-    """
+def bind_views(session: SparkSession, script: Script) -> None:
+    """Every view of the file, whatever the views that they read are bound to."""
     for step in script.steps:
-        if step.name in CLOCK:
+        if step.name in (*CLOCK, *VIEWS, TIMED, AGGREGATED, BOUND):
             sql(session, step.sql)
-    for step in views_of_batches(script, bound_later):
-        sql(session, step.sql)
-
-
-def views_of_batches(script: Script, bound_later: str) -> list[Step]:
-    """The views that the statements of a batch read, directly or by others, in the file's order.
-
-    The file has more of them, for whoever reads it in a SQL shell. Spark analyses each view when it is
-    made: with those over the verdicts that cost a run two seconds more.
-    """
-    readers = [step.sql for step in script.steps if step.name in STATEMENTS]
-    found: list[Step] = []
-    for step in reversed(script.steps):
-        view = _VIEW.match(step.sql) if step.name in (*VIEWS, TIMED, AGGREGATED, BOUND) else None
-        if view is None or view["name"] == bound_later:
-            continue
-        if any(re.search(rf"\b{view['name']}\b", text) for text in readers):
-            readers.append(step.sql)
-            found.append(step)
-    return found[::-1]
 
 
 def _until(script: Script, name: str) -> list[str]:
