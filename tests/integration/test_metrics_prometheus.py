@@ -90,25 +90,25 @@ def test_promtool_can_read_every_expression_of_the_dashboard(tmp_path: Path) -> 
 
 
 def test_a_restart_of_the_engine_resets_no_counter(store: OpsStore, tmp_path: Path) -> None:
-    program = tool("prometheus")
-    with serving(store) as port, prometheus(program, port, tmp_path) as ask:
-        assert until(lambda: ask("dq_error_total")) == 3
-        assert until(lambda: ask(f'dq_rule_error_total{{rule="{AS_QUERY}"}}')) == 1
-        assert until(lambda: ask("headgate_cores_free")) == 1
-        first = port
-    settle_batch(store, 10, {0: event_time(0)}, COUNTS, accepted=9, refused=1)
-    with serving(store, first) as port, prometheus(program, port, tmp_path) as ask:
-        assert until(lambda: 1 if ask("dq_error_total") == 6 else None) == 1
-        assert until(lambda: ask("headgate_records_read_total")) == 20
-        assert ask("resets(dq_error_total[5m])") == 0
+    port = any_port()
+    with prometheus(tool("prometheus"), port, tmp_path) as ask:
+        with serving(store, port):
+            assert until(lambda: ask("dq_error_total")) == 3
+            assert until(lambda: ask(f'dq_rule_error_total{{rule="{AS_QUERY}"}}')) == 1
+            assert until(lambda: ask("headgate_cores_free")) == 1
+        settle_batch(store, 10, {0: event_time(0)}, COUNTS, accepted=9, refused=1)
+        with serving(store, port):
+            assert until(lambda: 1 if ask("dq_error_total") == 6 else None) == 1
+            assert until(lambda: ask("headgate_records_read_total")) == 20
+            assert ask("resets(dq_error_total[5m])") == 0
 
 
 @contextmanager
-def serving(store: OpsStore, port: int = 0) -> Iterator[int]:
+def serving(store: OpsStore, port: int) -> Iterator[None]:
     server = MetricsServer(port, readings(store))
     server.start()
     try:
-        yield server.port
+        yield
     finally:
         server.close()
 
@@ -150,5 +150,5 @@ def prometheus(program: str, port: int, home: Path) -> Iterator[Callable[[str], 
 def until(value: Callable[[], float | None], seconds: float = 120) -> float | None:
     end = time.monotonic() + seconds
     while (found := value()) is None and time.monotonic() < end:
-        time.sleep(0.2)
+        time.sleep(0.1)
     return found

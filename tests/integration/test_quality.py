@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,9 @@ from headgate.checks.certificate import broken
 from headgate.engine.faults import Point
 from headgate.jobs.quality_topic import StoppedByRuleError
 from headgate.jobs.rebuild import rebuild_on
+from headgate.store.model import Window
 from headgate.store.ops import OpsStore
 
-NewPipeline = Callable[..., Pipeline]
 SEED = 5
 BAD = [ProducerRecord(b"not a record", partition=0), ProducerRecord(None, b"gone", partition=1)]
 POINTS = (
@@ -41,14 +42,38 @@ def quality(pipeline: Pipeline) -> QualityJob:
     return QualityJob(pipeline)
 
 
-def test_what_the_job_says_is_what_an_oracle_says(quality: QualityJob) -> None:
-    pipeline = quality.pipeline
+@dataclass(frozen=True)
+class JudgedTopic:
+    """A topic after three runs: the second met a rule that stops the job, the third went on behind it."""
+
+    quality: QualityJob
+    first_windows: tuple[Window, ...]
+    stopped_by: str
+    outcomes_at_stop: Mapping[str, int]
+    expected_at_stop: ExpectedResults
+
+
+@pytest.fixture(scope="module")
+def judged(new_module_pipeline: Callable[..., Pipeline]) -> JudgedTopic:
+    pipeline = new_module_pipeline()
+    quality = QualityJob(pipeline)
     declare_rules(pipeline)
     pipeline.produce([*rows(300, SEED), *BAD])
     pipeline.process("quality")
+    # The end of a batch run closes all windows: the rows of the next one come late.
+    windows = pipeline.store.windows(quality.job)
+    declare_rules(pipeline, on_fail="stop")
     pipeline.produce([*rows(200, SEED + 1, first=300, seconds=30), *BAD])
+    with pytest.raises(StoppedByRuleError) as stopped:
+        pipeline.process("quality")
+    outcomes, expected = pipeline.outcomes("quality"), ExpectedResults.of(pipeline.records())
+    pipeline.produce([row(500, second=70, partition=0)])
     pipeline.process("quality")
+    return JudgedTopic(quality, windows, str(stopped.value), outcomes, expected)
 
+
+def test_what_the_job_says_is_what_an_oracle_says(judged: JudgedTopic) -> None:
+    quality, pipeline = judged.quality, judged.quality.pipeline
     expected = ExpectedResults.of(pipeline.records())
     print("seed", SEED, expected.outcomes)
     assert quality.results() == expected
@@ -67,6 +92,33 @@ def test_what_the_job_says_is_what_an_oracle_says(quality: QualityJob) -> None:
     certificate = pipeline.certify()
     assert broken(certificate) == ()
     assert certificate.holds
+
+
+def test_late_rows_are_counted_and_their_windows_said_again(judged: JudgedTopic) -> None:
+    """The second run has rows of the first 30 seconds alone, the third one row of a new window."""
+    quality = judged.quality
+    assert {window.sequence for window in judged.first_windows} == {1}
+    assert len(judged.first_windows) == 6
+    late = quality.sql(
+        "SELECT late, sum(n) FROM lake.dq.partials_{t} WHERE kind = 'rows' GROUP BY 1"
+    )
+    assert {r[0]: r[1] for r in late} == {False: 301, True: 200}
+    windows = quality.pipeline.store.windows(quality.job)
+    again = {window.window_start: window for window in windows if window.sequence == 2}
+    assert [*again] == [window.window_start for window in judged.first_windows[:3]]
+    assert all(w.record is not None and w.record["late"] is True for w in again.values())
+    assert [window.sequence for window in windows] == [2, 2, 2, 1, 1, 1, 1]
+
+
+def test_a_rule_that_stops_the_job_leaves_its_batch_accounted_for(judged: JudgedTopic) -> None:
+    negative = sum(
+        b"-1.0" in (sent.value or b"") for sent in rows(200, SEED + 1, first=300, seconds=30)
+    )
+    assert negative > 0
+    assert f"negative on {negative} rows" in judged.stopped_by
+    assert judged.outcomes_at_stop == judged.expected_at_stop.outcomes
+    outcomes = judged.quality.pipeline.outcomes("quality")
+    assert outcomes["accepted"] == judged.outcomes_at_stop["accepted"] + 1
 
 
 @pytest.mark.parametrize(
@@ -118,42 +170,6 @@ def test_batch_cuts_do_not_change_the_number_of_duplicates(quality: QualityJob, 
     pipeline.process("quality")
     assert quality.statuses() == {"INVALID": 44, "VALID": 22}
     assert len(pipeline.ledger("quality")) >= 66 / most
-
-
-def test_a_late_row_is_counted_and_its_window_said_again(quality: QualityJob) -> None:
-    pipeline = quality.pipeline
-    declare_rules(pipeline)
-    pipeline.produce([row(1, second=1, partition=0), row(2, second=40, partition=0)])
-    pipeline.process("quality")
-    # The end of a batch run closes all windows.
-    first, last = pipeline.store.windows(quality.job)
-    assert (first.sequence, last.sequence) == (1, 1)
-    pipeline.produce([row(3, second=2, amount=-1, partition=0)])
-    pipeline.process("quality")
-    assert quality.windows() == ExpectedResults.of(pipeline.records()).windows
-    late = quality.sql(
-        "SELECT late, sum(n) FROM lake.dq.partials_{t} WHERE kind = 'rows' GROUP BY 1"
-    )
-    assert {r[0]: r[1] for r in late} == {False: 2, True: 1}
-    again = next(
-        w for w in pipeline.store.windows(quality.job) if w.window_start == first.window_start
-    )
-    assert again.sequence == 2
-    assert again.record is not None
-    assert again.record["late"] is True
-
-
-def test_a_rule_that_stops_the_job_leaves_its_batch_accounted_for(quality: QualityJob) -> None:
-    pipeline = quality.pipeline
-    declare_rules(pipeline, on_fail="stop")
-    pipeline.produce([row(1, partition=0), row(2, amount=-5, partition=0)])
-    with pytest.raises(StoppedByRuleError, match="negative on 1 rows"):
-        pipeline.process("quality")
-    assert pipeline.outcomes("quality") == {"accepted": 2}
-    pipeline.produce([row(3, partition=0)])
-    pipeline.process("quality")
-    assert pipeline.outcomes("quality") == {"accepted": 3}
-    assert quality.results() == ExpectedResults.of(pipeline.records())
 
 
 @pytest.mark.slow

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, ProducerRecord
-from tests.support.reconcile_job import EPOCH, MORNING, Message, Pair, cloud, onprem, timestamp_text
+from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
+from tests.support.reconcile_job import Pair, cloud, onprem
 
-from headgate.compile.reconcile.limits import Limits
 from headgate.engine.faults import Point
 from headgate.jobs import reconcile_sweep
 
@@ -32,40 +29,6 @@ def all_told(pair: Pair) -> list[tuple[str, ...]]:
 def verdict_counts(pair: Pair) -> dict[str, int]:
     counts = pair.pipeline.store.rule_counts(pair.job)
     return {c.rule: c.n for c in counts if not c.rule.startswith("counted_") and c.n}
-
-
-def test_only_a_change_of_a_verdict_is_told(pipeline: Pipeline) -> None:
-    """Duplicates from before the first arrival, and of a version in conflict, in its window and behind it."""
-    pair = Pair(pipeline, window="20 SECONDS", grace="10 SECONDS", horizon="60 SECONDS")
-    pair.send(onprem("conflict", number=1, read=1), onprem("conflict", number=2, read=2))
-    pair.send(cloud("conflict", number=3, read=3))
-    pair.send(onprem("plain", read=5), cloud("plain", number=3, read=3))
-    pair.send(onprem("near", read=5), cloud("near", number=3, read=3))
-    pair.send(onprem("match", read=5), cloud("match", read=3))
-    pair.send(onprem("apart", read=30), cloud("apart", read=5))
-    pair.process()
-    # The window is still at hand.
-    pair.send(onprem("near", read=4), onprem("match", read=4), onprem("apart", read=10))
-    pair.process()
-    # Two batches later it has been let go.
-    for later in (250, 260):
-        pair.send(onprem("other", version=later), cloud("other", version=later))
-        pair.process()
-    for _ in range(2):
-        pair.send(onprem("conflict", number=2, read=3), onprem("plain", read=4))
-        pair.process()
-    assert {key: told(pair, key) for key in ("conflict", "plain", "near", "match", "apart")} == {
-        "conflict": ["MISMATCH"],
-        "plain": ["MISMATCH"],
-        "near": ["MISMATCH"],
-        "match": ["MATCH"],
-        # The sides have met within the window after all: that is another verdict.
-        "apart": ["LATE_MATCH", "MATCH"],
-    }
-    assert pair.last_published() == pair.statuses()
-    assert pair.verdicts() == pair.expected(
-        Limits(timedelta(seconds=20), timedelta(seconds=10), timedelta(seconds=60))
-    )
 
 
 @pytest.mark.slow
@@ -136,19 +99,6 @@ def test_old_news_behind_the_last_batch_tells_nothing(pipeline: Pipeline) -> Non
     assert all_told(pair) == before
     assert verdict_counts(pair) == counted
     assert pair.last_published() == pair.statuses() == {"k": "MATCH"}
-
-
-def test_a_record_from_the_future_waits_from_when_it_was_seen(pipeline: Pipeline) -> None:
-    pair, ahead = Pair(pipeline), timedelta(minutes=50)
-    stamp = round((datetime.now(UTC) + ahead - EPOCH) / timedelta(milliseconds=1))
-    value = {"pk": "k", "hash_cloud": "0" * 64, "hash_version": 2}
-    value |= {"cloud_ts": timestamp_text((stamp - MORNING) / 1000)}
-    pair.send(Message("cloud", ProducerRecord(json.dumps(value).encode(), b"k", (), 0, stamp)))
-    pair.process()
-    assert pair.statuses() == {"k": "PENDING"}
-    (due,) = pair.sql("SELECT unix_micros(deadline) AS at FROM lake.dq.results_{t}")
-    at = EPOCH + timedelta(microseconds=due["at"])
-    assert at <= datetime.now(UTC) + Limits().wait
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ class ReconcileRun:
     def status(self, key: str) -> str:
         return self.statuses[key]
 
-    @property
+    @cached_property
     def statuses(self) -> dict[str, str]:
         settings = self.pair.pipeline.settings
         return {v.pk: v.status for v in current_verdicts(settings, NAME)}
@@ -61,6 +62,7 @@ class ReconcileRun:
     def total(self, name: str) -> float:
         return sum(value for _, value in self.families()[name].samples)
 
+    @cached_property
     def dead_letter_codes(self) -> list[str]:
         pipeline = self.pair.pipeline
         found = pipeline.select("reason_code", "headgate.dead_letters", f"job = '{self.pair.job}'")
@@ -142,7 +144,7 @@ def test_s1_90_94_a_delete_is_neither_hashed_nor_compared(reconcile_run: Reconci
 
 
 def test_s1_91_an_unknown_action_is_a_dead_letter(reconcile_run: ReconcileRun) -> None:
-    assert "dq_unknown_action" in reconcile_run.dead_letter_codes()
+    assert "dq_unknown_action" in reconcile_run.dead_letter_codes
     assert "odd" not in reconcile_run.statuses
     assert reconcile_run.total("dq_unknown_action_total") == 1
 
@@ -159,7 +161,7 @@ def test_s1_97_every_accepted_delete_is_counted(reconcile_run: ReconcileRun) -> 
 
 
 def test_s1_98_99_a_message_without_a_key_is_a_dead_letter(reconcile_run: ReconcileRun) -> None:
-    assert reconcile_run.dead_letter_codes().count("dq_missing_pk") == 2
+    assert reconcile_run.dead_letter_codes.count("dq_missing_pk") == 2
 
 
 def test_s1_100_messages_without_a_key_are_counted(reconcile_run: ReconcileRun) -> None:

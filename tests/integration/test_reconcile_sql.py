@@ -16,7 +16,7 @@ from tests.support.reconcile_messages import (
     random_messages,
     states_of,
 )
-from tests.support.reconcile_sql import VIEWS, run_script
+from tests.support.reconcile_sql import VIEWS, run_script, set_batch_time
 
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.reconcile.merging import merged_query
@@ -49,10 +49,12 @@ def script() -> Script:
     return parse_script("business", compile_table(judged, "rules/topic1.yml").text)
 
 
-@pytest.fixture
-def session(spark: SparkSession) -> SparkSession:
-    """A session whose views and settings no other test sees."""
-    return spark.newSession()
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, script: Script) -> SparkSession:
+    """A session with the views of the file over no message; tests bind its sources anew."""
+    found = spark.newSession()
+    run_script(found, script, [], START)
+    return found
 
 
 def told(verdict: Verdict) -> tuple[Any, ...]:
@@ -87,12 +89,10 @@ def found_in(session: SparkSession, view: str) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def test_s1_23_to_35_messages_of_the_documents_get_their_status(
-    session: SparkSession, script: Script
-) -> None:
+def test_s1_23_to_35_messages_of_the_documents_get_their_status(session: SparkSession) -> None:
     """As they are written there: fields over several lines, times that end in Z."""
     cases = json.loads((ROOT / "tests/fixtures/reconcile/contracts.json").read_text("utf-8"))
-    run_script(session, script, [], START + timedelta(days=500))
+    set_batch_time(session, START + timedelta(days=500))
     for side, topic in zip(SIDES, ("topic1", "topic2"), strict=True):
         rows = [
             (c["pk"].encode(), json.dumps(c[topic], indent=2).encode(), topic, 0, at, START, None)
@@ -119,21 +119,51 @@ def test_s1_23_to_35_messages_of_the_documents_get_their_status(
     assert counted["n"] == 1
 
 
+def test_the_job_takes_what_the_table_of_records_calls_sound(session: SparkSession) -> None:
+    """With which key and version: the hasher goes by the same table."""
+    set_batch_time(session, START + timedelta(days=500))
+    cases = json.loads((ROOT / "tests/fixtures/reconcile/sound.json").read_text("utf-8"))
+    rows = [
+        (b"k", case["text"].encode(), "topic1", 0, at, START, None)
+        for at, case in enumerate(cases.values())
+    ]
+    session.createDataFrame(rows, RECORD).createOrReplaceTempView(VIEWS["onprem"])
+    found = session.sql(
+        "SELECT offset, pk, unix_micros(version) AS version FROM dq_messages_business"
+        " WHERE side = 'onprem'"
+    ).collect()
+    names = list(cases)
+    assert {names[row["offset"]]: (row["pk"], row["version"]) for row in found} == {
+        name: (case["key"], micros(case["version"]))
+        for name, case in cases.items()
+        if case["sound"]
+    }
+
+
+def micros(version: str | None) -> int:
+    at = datetime.fromisoformat(version) if version else START
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
 @pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_sql_and_python_say_the_same_of_random_keys(
-    session: SparkSession, script: Script, ansi: str
+    spark: SparkSession, script: Script, ansi: str
 ) -> None:
     messages = random_messages(Random(7), 1_200)
+    session = spark.newSession()
     session.conf.set(ANSI, ansi)
+    run_script(session, script, messages, START)
+    times = [START + timedelta(minutes=minutes) for minutes in (15, 240)]
     seen: Counter[str] = Counter()
-    for minutes in (15, 240):
-        at = START + timedelta(minutes=minutes)
-        run_script(session, script, messages, at)
-        states = states_of(messages, at)
-        expected = {pk: told(judge(state, at, LIMITS)) for pk, state in states.items()}
-        assert found_in(session, "dq_verdicts_business") == expected
-        parts = {pk: told(judge(state, at, LIMITS, whole=False)) for pk, state in states.items()}
-        session.sql(PART).createOrReplaceTempView("dq_states_business")
-        assert found_in(session, "dq_verdicts_business") == parts
-        seen.update(row[1] for row in expected.values())
+    for whole in (True, False):
+        for at in times:
+            set_batch_time(session, at)
+            if not whole:
+                session.sql(PART).createOrReplaceTempView("dq_states_business")
+            states = states_of(messages, at)
+            expected = {
+                pk: told(judge(state, at, LIMITS, whole=whole)) for pk, state in states.items()
+            }
+            assert found_in(session, "dq_verdicts_business") == expected
+            seen.update(row[1] for row in expected.values() if whole)
     assert len(seen) == 12, f"not every status was met: {seen}"

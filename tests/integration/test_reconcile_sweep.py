@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.oracle import read_topic
 from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
-from tests.support.reconcile_job import MORNING, Pair, cloud, onprem, tombstone
+from tests.support.reconcile_job import MORNING, Pair, cloud, onprem
 
 from headgate.checks.certificate import broken
 from headgate.engine import protocol
@@ -40,27 +40,6 @@ def told(pair: Pair, pk: str) -> list[tuple[Any, ...]]:
 
 def newest(pair: Pair) -> dict[str, str]:
     return {row["pk"]: row["dq_status"] for row in pair.sql(NEWEST)}
-
-
-def test_keys_past_their_deadline_are_settled_without_a_record(pair: Pair) -> None:
-    pair.send(onprem("alone"), cloud("unknown"), onprem("same"), cloud("same"))
-    pair.send(onprem("dead", action="DELETE"), onprem("zombie", action="DELETE"), cloud("zombie"))
-    pair.send(tombstone("cloud", "gone"))
-    pair.process()
-    assert newest(pair) == pair.statuses()
-    assert told(pair, "alone") == [("batch", "PENDING"), ("sweep", "MISSING_CLOUD")]
-    assert told(pair, "same") == [("batch", "MATCH")]
-    assert told(pair, "zombie") == [("batch", "DELETE_PENDING"), ("sweep", "ZOMBIE")]
-    (row,) = pair.pipeline.store.ledger(sweep_job(pair.name))
-    assert row.outcomes == {"swept": 5}
-    counts = {c.rule: c.n for c in pair.pipeline.store.rule_counts(sweep_job(pair.name))}
-    assert counts == {
-        "verdict_missing_cloud": 1,
-        "verdict_missing_onprem": 1,
-        "verdict_delete_event": 2,
-        "verdict_zombie": 1,
-    }
-    assert broken(pair.pipeline.certify()) == ()
 
 
 @pytest.mark.slow

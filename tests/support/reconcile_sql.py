@@ -29,10 +29,15 @@ def run_script(
     """Create all views of the script over these messages, with this batch time."""
     for step in (*script.named("clock"), *script.named("revision")):
         session.sql(step)
-    session.sql(f"SET VARIABLE batch_time = TIMESTAMP_LTZ '{at.isoformat()}'")
+    set_batch_time(session, at)
     for side in SIDES:
         frame = session.createDataFrame(records_of(messages, side), RECORD)
         frame.createOrReplaceTempView(VIEWS[side])
     for step in script.steps:
         if step.name in MADE:
             session.sql(step.sql)
+
+
+def set_batch_time(session: SparkSession, at: datetime) -> None:
+    """The time at which the verdicts of later queries are judged."""
+    session.sql(f"SET VARIABLE batch_time = TIMESTAMP_LTZ '{at.isoformat()}'")

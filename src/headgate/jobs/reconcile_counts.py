@@ -111,11 +111,16 @@ class Records:
 
         messages = self.session.table(self.names.messages)
         same = messages.groupBy("side", "pk", "version", "hash").agg(F.count("*").alias("n"))
-        found = same.alias("m").join(
-            states.alias("s"), F.expr(f"m.pk = s.pk AND ({self._said_before()})"), "left_semi"
-        )
-        within = same.agg(F.sum(F.expr("n - 1")).alias("n")).first()
-        return int((within["n"] if within else 0) or 0) + found.count()
+        # Two counts are taken of it: without being kept, each would read both topics again.
+        same = same.persist()
+        try:
+            found = same.alias("m").join(
+                states.alias("s"), F.expr(f"m.pk = s.pk AND ({self._said_before()})"), "left_semi"
+            )
+            within = same.agg(F.sum(F.expr("n - 1")).alias("n")).first()
+            return int((within["n"] if within else 0) or 0) + found.count()
+        finally:
+            same.unpersist()
 
     def _said_before(self) -> str:
         parts: list[str] = []

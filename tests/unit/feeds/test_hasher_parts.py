@@ -89,7 +89,7 @@ TOPIC1 = load_rules(ROOT / "rules/topic1.yml", {}).value.table("business")
 
 @pytest.mark.parametrize("name", SOUND)
 def test_the_hasher_answers_what_the_job_takes_and_nothing_else(name: str) -> None:
-    """What the job says of these records is asked of Spark in test_reconcile_sound.py."""
+    """What the job says of these records is asked of Spark in test_reconcile_sql.py."""
     assert TOPIC1.reconcile is not None
     case = SOUND[name]
     found = asked_of(record(case["text"].encode()), event_form(TOPIC1, TOPIC1.reconcile, PATH))
