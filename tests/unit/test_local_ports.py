@@ -38,6 +38,12 @@ def test_a_port_that_another_stack_reserved_is_passed_over_though_nobody_listens
     assert reserve_port("engine", port, "CONNECT_PORT") == port
 
 
+def test_a_reserved_port_is_locked_against_every_other_stack(locks):
+    port = reserve_port("broker", any_port(), "KAFKA_PORT")
+    with (locks / f"{port}.lock").open("a") as handle, pytest.raises(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
 def test_a_named_port_that_another_stack_reserved_is_refused(locks):
     port = any_port()
     with lock_elsewhere(locks, port), pytest.raises(ConflictError, match=f"port {port} is in use"):

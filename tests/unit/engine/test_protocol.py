@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from tests.support.ledger_rows import intent, topic_range
 
 from headgate.engine.faults import Faults
 from headgate.engine.iceberg import AlreadyPublishedError
-from headgate.engine.protocol import BatchProtocol, Result
+from headgate.engine.protocol import BatchProtocol, Result, refuse_unless_next
 from headgate.engine.reach import Reached
+from headgate.errors import BatchRefusedError
 from headgate.store.model import Intent
 from headgate.store.ops import OpsStore
 
@@ -42,6 +44,15 @@ def test_a_batch_amended_and_then_found_published_leaves_nothing_open(store: Ops
     assert (row.revisions, row.run) == (("wider",), begun.run)
     assert store.open_intents(begun.job) == ()
     assert len(store.ledger(begun.job)) == 1
+
+
+@pytest.mark.parametrize("start", [4, 6])
+def test_a_batch_that_repeats_or_skips_records_is_refused(start: int) -> None:
+    batch = intent(topic_range({"0": start, "1": 0}, {"0": 9, "1": 9}))
+    table = Reached("t1", {"0": 5})
+    with pytest.raises(BatchRefusedError, match="does not follow what its table has committed"):
+        refuse_unless_next(batch, table)
+    refuse_unless_next(intent(topic_range({"0": 5, "1": 7}, {"0": 9, "1": 9})), table)
 
 
 @dataclass

@@ -39,10 +39,12 @@ def test_an_outcome_is_written_once_and_read_back_whole(store: OpsStore) -> None
     assert replace(settled, id=None) == row
 
 
-def test_outcomes_that_do_not_sum_to_read_are_refused(store: OpsStore) -> None:
+@pytest.mark.parametrize("accepted", [9, 11])
+def test_outcomes_that_do_not_sum_to_read_are_refused(store: OpsStore, accepted: int) -> None:
     begun = store.begin(intent(topic_range({"0": 0}, {"0": 10})))
-    with pytest.raises(BatchRefusedError, match="do not add up"):
-        store.settle(begun, replace(ledger_row(begun, accepted=9), read=10))
+    row = replace(ledger_row(begun, accepted=accepted), read=10, span=10, gaps=0)
+    with pytest.raises(BatchRefusedError, match="the outcomes of bronze-orders do not add up"):
+        store.settle(begun, row)
     assert store.open_intents("bronze-orders") == (begun,)
     assert store.ledger() == ()
 
