@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.support.resume import strip_group
 
 from headgate.axes import NAMES
 from headgate.cli.console import console
@@ -55,10 +56,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Report a test by its own id, without the group that xdist's workers have added to it."""
-    # A worker compares the id with its own; in a test's parameters an @ means nothing.
-    at = report.nodeid.rfind("@")
-    if "PYTEST_XDIST_WORKER" not in os.environ and at > report.nodeid.rfind("]"):
-        report.nodeid = report.nodeid[:at]
+    # A worker compares the id with its own.
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        report.nodeid = strip_group(report.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -20,7 +20,7 @@ def test_mended():
 """
 
 
-def run(folder: Path, *given: str) -> int:
+def run(folder: Path, *given: str) -> subprocess.CompletedProcess[str]:
     words = [
         sys.executable,
         "-m",
@@ -36,15 +36,22 @@ def run(folder: Path, *given: str) -> int:
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
         check=False,
-    ).returncode
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_a_run_goes_on_with_what_has_not_passed_and_then_begins_anew(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
-    assert run(tmp_path, "-n", "2") == 1
+    first = run(tmp_path, "-n", "2")
+    assert first.returncode == 1
+    assert "1 tests are left for the next run" in first.stdout
+    assert "    1 test_some.py" in first.stdout
     (tmp_path / "mended").touch()
-    assert run(tmp_path) == 0
+    second = run(tmp_path)
+    assert second.returncode == 0
+    assert "left for the next run" not in second.stdout
     assert (tmp_path / "ran.txt").read_text() == "sound "
     assert not (tmp_path / FILE).exists()
-    assert run(tmp_path) == 0
+    assert run(tmp_path).returncode == 0
     assert (tmp_path / "ran.txt").read_text() == "sound sound "

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,20 @@ def state_of(root: Path) -> str:
     return hashlib.sha256(b"".join(one.stdout for one in said)).hexdigest()
 
 
+def strip_group(nodeid: str) -> str:
+    """The test's own id, without the group that `--dist loadgroup` adds to it in workers."""
+    # In a test's parameters an @ means nothing.
+    at = nodeid.rfind("@")
+    return nodeid[:at] if at > nodeid.rfind("]") else nodeid
+
+
 class Resume:
     """Deselects what passed before; the controller process alone records what passes now."""
 
     def __init__(self, passed: frozenset[str], file: Path | None) -> None:
-        self.passed, self._file = passed, file
+        self.passed = passed
+        self._file = file
+        self._remaining: set[str] = set()
         self._spoilt: set[str] = set()
 
     def pytest_report_header(self) -> str:
@@ -44,12 +55,28 @@ class Resume:
         config.hook.pytest_deselected(items=[i for i in items if i.nodeid in self.passed])
         items[:] = [item for item in items if item.nodeid not in self.passed]
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._remaining.update(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        self._remaining.update(map(strip_group, ids))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed:
             self._spoilt.add(report.nodeid)
         if self._file and report.when == "teardown" and report.nodeid not in self._spoilt:
+            self._remaining.discard(report.nodeid)
             with self._file.open("a") as file:
                 file.write(f"{report.nodeid}\n")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """List the files with tests that have not passed, whatever ended the run."""
+        files = Counter(id.partition("::")[0] for id in self._remaining)
+        if files:
+            terminalreporter.section(f"{files.total()} tests are left for the next run")
+        for file, count in sorted(files.items()):
+            terminalreporter.line(f"{count:5} {file}")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
