@@ -31,7 +31,7 @@ TABLE ?= customer
 WORKERS ?= 2
 JUNIT = build/tests/junit.xml
 TIMED = -p tests.support.durations --junitxml $(JUNIT) --durations 20
-SIDE_BY_SIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
 
 ##@ Start here

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.support.resume import strip_group
+from xdist.scheduler import LoadFileScheduling
 
 from headgate.axes import NAMES
 from headgate.cli.console import console
@@ -27,38 +27,48 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
-# Fixtures of servers that are dear to start: one worker runs all files that use any of them.
-SERVICES = frozenset({"cassandra", "connect", "postgres", "private_broker", "registry"})
+# Servers that are dear to start, and the files that use any of them: one worker runs all of these.
+SERVERS = frozenset({"cassandra", "connect", "postgres", "private_broker", "registry"})
+FILES_WITH_SERVERS = frozenset(
+    f"tests/integration/test_{name}.py"
+    for name in """
+    api_contract audit_cassandra broker cassandra_service connect_cli consumer control_at_once debezium
+    events_api events_written generator groups hasher hasher_cdc hasher_faults hasher_looks postgres_service repair
+    schema_registry smt_connect smt_image smt_outages smt_secrets stream_faults
+    """.split()
+)
+
+
+class FileScheduling(LoadFileScheduling):
+    """Hands out tests by file, those with servers as one lot.
+
+    `--dist loadgroup` would do it by marks, but xdist 3.8 loses them with pytest 9.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "servers" if file in FILES_WITH_SERVERS else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
+    return FileScheduling(config, log)
 
 
 def folder_of(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
 
 
-# Before xdist's own hook, which adds the group to the test's id.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests for `--dist loadgroup`: files that use services together, each other file alone."""
-    using_services = {
-        item.path
-        for item in items
-        if isinstance(item, pytest.Function) and SERVICES.intersection(item.fixturenames)
-    }
+    unlisted: set[str] = set()
     for item in items:
         if folder_of(item) == "integration":
             item.add_marker(pytest.mark.integration)
-        group = "services" if item.path in using_services else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-    # The largest group first, so that it does not come last and leave the other worker idle.
-    items.sort(key=lambda item: item.path not in using_services)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Report a test by its own id, without the group that xdist's workers have added to it."""
-    # A worker compares the id with its own.
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        report.nodeid = strip_group(report.nodeid)
+        if isinstance(item, pytest.Function) and SERVERS.intersection(item.fixturenames):
+            unlisted.add(item.nodeid.partition("::")[0])
+    if unlisted := unlisted - FILES_WITH_SERVERS:
+        raise pytest.UsageError(f"list in FILES_WITH_SERVERS: {', '.join(sorted(unlisted))}")
+    # The largest lot first, so that it does not come last and leave the other worker idle.
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in FILES_WITH_SERVERS)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,13 +26,6 @@ def state_of(root: Path) -> str:
     return hashlib.sha256(b"".join(one.stdout for one in said)).hexdigest()
 
 
-def strip_group(nodeid: str) -> str:
-    """The test's own id, without the group that `--dist loadgroup` adds to it in workers."""
-    # In a test's parameters an @ means nothing.
-    at = nodeid.rfind("@")
-    return nodeid[:at] if at > nodeid.rfind("]") else nodeid
-
-
 class Resume:
     """Deselects what passed before; the controller process alone records what passes now."""
 
@@ -60,7 +53,7 @@ class Resume:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        self._remaining.update(map(strip_group, ids))
+        self._remaining.update(ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed:
