@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--bootstrap", default="localhost:9092", help="Where the broker is.")
     parser.add_argument("--report", type=Path, help="The file to write.")
     chosen = parser.parse_args()
-    # Told to stop, it leaves its blocks: Spark is stopped and temporary folders are removed.
+    # Told to stop, it leaves its blocks: the demo is stopped and temporary folders are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     (goal,) = choose_goals([chosen.goal])
     arguments: dict[str, int | str] = dict(goal.tiny) if chosen.size == "tiny" else {}

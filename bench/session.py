@@ -134,13 +134,14 @@ def claim_run(settings: Settings, store: OpsStore, spark: SparkSession, run: Run
 
 @contextmanager
 def open_session(bootstrap: str = NO_BROKER) -> Iterator[BenchSession]:
-    """Start Spark as the engine starts it."""
-    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as name:
+    """Start Spark as the engine starts it; after an error it is left to end with this process.
+
+    A call to a JVM that is in the middle of another one would only raise a second error.
+    """
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-", ignore_cleanup_errors=True) as name:
         own = {"HEADGATE_HOME": name, "BOOTSTRAP_SERVERS": bootstrap, "DATASET": DATASET}
         settings = load_settings(ROOT, {**os.environ, **own})
         spark = start_session(settings)
         report_progress("Spark has started")
-        try:
-            yield BenchSession(Path(name), bootstrap, settings, spark)
-        finally:
-            spark.stop()
+        yield BenchSession(Path(name), bootstrap, settings, spark)
+        spark.stop()

@@ -128,8 +128,12 @@ def test_a_run_goes_on_where_it_stopped_until_the_code_changes(fake: FakeProject
     assert kept["commit"]
     assert kept["measured_at"]
 
+    fake.behave(P3="break")
     fake.run("P1", "P3", "--fresh")
     assert fake.started == ["P1", "P3"]
+    fake.behave()
+    fake.run("P1", "P3")
+    assert fake.started == ["P3"], "a run that starts over goes on where it stopped, too"
     fake.run("P1", "--size", "tiny")
     assert fake.started == ["P1"], "a full result says nothing about the tiny size"
     with (fake.root / "bench" / "__main__.py").open("a") as code:

@@ -69,7 +69,7 @@ class BenchRun:
         return self.root / RESULTS / self.size
 
     def run(self, goals: Sequence[Goal], fresh: bool) -> list[Result | Failure]:
-        """Measure each goal that has no result of this code, or every goal if `fresh`."""
+        """Measure each goal that has no result of this code; `fresh` discards results first."""
         if not (self.root / "bench" / "__main__.py").is_file():
             raise UsageError(
                 f"there are no benchmarks in {self.root}",
@@ -77,8 +77,11 @@ class BenchRun:
                 fix="run this in a clone of the repository",
             )
         outcomes: dict[str, Result | Failure] = {}
+        if fresh:  # at once, so that a run that is broken off does not go on from older results
+            for goal in goals:
+                self._file(goal).unlink(missing_ok=True)
         for goal in goals:
-            result = None if fresh else self.read_result(goal)
+            result = self.read_result(goal)
             if result is not None and self.code.state and result.state == self.code.state:
                 console.say(
                     f"{goal.id} was measured at {result.measured_at:%Y-%m-%d %H:%M} UTC,"
