@@ -28,11 +28,22 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(logger, "propagate", True)
 
 
+@pytest.fixture(scope="session")
+def peopled(tmp_path_factory: pytest.TempPathFactory, blank: Path) -> tuple[Path, dict[str, str]]:
+    """An ops store in which everybody has a key, and the keys."""
+    folder = tmp_path_factory.mktemp("peopled")
+    shutil.copy(blank, folder / "ops.db")
+    with asked(folder) as app:
+        return folder / "ops.db", people(app).keys
+
+
 @pytest.fixture
-def ask(tmp_path: Path, blank: Path) -> Iterator[Asked]:
-    shutil.copy(blank, tmp_path / "ops.db")
+def ask(tmp_path: Path, peopled: tuple[Path, dict[str, str]]) -> Iterator[Asked]:
+    database, keys = peopled
+    shutil.copy(database, tmp_path / "ops.db")
     with asked(tmp_path) as app:
-        yield people(app)
+        app.keys.update(keys)
+        yield app
 
 
 @pytest.fixture
