@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -54,8 +55,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
     return FileScheduling(config, log)
 
 
-def folder_of(item: pytest.Item) -> str:
+def folder_of(item: pytest.Item | pytest.Module) -> str:
     return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests stay to the end, so the garbage collector need not search them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -80,10 +92,12 @@ def no_settings_from_the_shell() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def units_touch_nothing_outside(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def refuse_outside(*_: object, **__: object) -> NoReturn:
+    raise AssertionError("a unit test may not start a process or open a connection")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def units_touch_nothing_outside(request: pytest.FixtureRequest) -> Iterator[None]:
     """Unit tests start no process, open no connection and load no PySpark: integration does.
 
     Where integration tests have loaded PySpark before in this process, an import statement would
@@ -91,21 +105,21 @@ def units_touch_nothing_outside(
     have run by now, `integration/test_unit_imports.py` takes care.
     """
     if folder_of(request.node) != "unit":
+        yield
         return
     load_module = builtins.__import__
-
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise AssertionError("a unit test may not start a process or open a connection")
 
     def refuse_pyspark(name: str, *args: Any, **options: Any) -> ModuleType:
         if name.partition(".")[0] == "pyspark":
             raise AssertionError("a unit test may not import pyspark, nor call what imports it")
         return load_module(name, *args, **options)
 
-    monkeypatch.setattr(builtins, "__import__", refuse_pyspark)
-    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(os, "fork", refuse, raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtins, "__import__", refuse_pyspark)
+        patch.setattr(subprocess.Popen, "__init__", refuse_outside)
+        patch.setattr(socket.socket, "connect", refuse_outside)
+        patch.setattr(os, "fork", refuse_outside, raising=False)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -70,7 +70,10 @@ def hostile_texts(random: Random, pattern: str, length: int = LENGTH) -> list[st
     made = automaton(shorten(read(pattern)))
     signs = _signs(made)
     spoil = random.choice((*signs, "\x00", "!", "\n"))
-    texts = [_crowded(made, signs, length), _walked(random, made, signs, length)]
+    texts = [
+        _crowded(made, signs, length),
+        _walked(random, made, _members(made, signs), signs, length),
+    ]
     texts.append(random.choice(signs) * length)
     texts.append("".join(random.choices(signs, k=length)))
     return [text[: length - 1] + spoil for text in texts]
@@ -80,7 +83,8 @@ def short_texts(random: Random, pattern: str, count: int) -> list[str]:
     """Texts of a few characters from the pattern's own, some of which match."""
     made = automaton(shorten(read(pattern)))
     signs = _signs(made)
-    walked = [_walked(random, made, signs, random.randint(0, 12)) for _ in range(count)]
+    members = _members(made, signs)
+    walked = [_walked(random, made, members, signs, random.randint(0, 12)) for _ in range(count)]
     mixed = ["".join(random.choices(signs, k=random.randint(0, 6))) for _ in range(count)]
     return [*walked, *mixed, *STRANGE, walked[0] + "\n"]
 
@@ -118,9 +122,16 @@ def _moved(made: Automaton, active: dict[int, int], takers: set[int]) -> dict[in
     return after
 
 
-def _walked(random: Random, made: Automaton, signs: list[str], length: int) -> str:
+def _members(made: Automaton, signs: list[str]) -> list[list[str]]:
+    """For each set of the automaton, the characters that are in it."""
+    sets = {sign: CharSet.one(sign) for sign in signs}
+    return [[sign for sign in signs if sets[sign] <= found] for found in made.sets]
+
+
+def _walked(
+    random: Random, made: Automaton, members: list[list[str]], signs: list[str], length: int
+) -> str:
     """A walk through the automaton, begun anew where it ends."""
-    members = [[sign for sign in signs if CharSet.one(sign) <= found] for found in made.sets]
     state, text = 0, list[str]()
     for _ in range(length):
         onward = [s for s in made.follow[state] if s] or list(made.follow[0]) or [0]

@@ -33,7 +33,7 @@ compact-silver expire-snapshots vacuum maintain
 benchmark
 logs logs-broker logs-engine logs-executor ps
 """.split()
-OURS = "help demo demo-quality demo-reconcile demo-filters serve check-filters dead-letters filter-faults reconcile-faults feed setup-system sample count certify docs test-all test-durations smoke faults bursts bench bench-peers".split()
+OURS = "help demo demo-quality demo-reconcile demo-filters serve check-filters dead-letters filter-faults reconcile-faults feed setup-system sample count certify docs test-fast test-all test-durations smoke faults bursts bench bench-peers".split()
 COME_LATER: set[str] = set()
 
 COMMANDS = sorted(set(re.findall(r"^\t\$\(HG\) ([^$>\n]+)", MAKEFILE, re.MULTILINE)))

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import jinja2
 
@@ -185,13 +186,19 @@ def _pieces(dataset: Dataset, revision: str, evolved: Sequence[Column] = ()) -> 
     }
 
 
-def _layouter(layouts: Mapping[str, str], pieces: Mapping[str, str]) -> Callable[..., str]:
-    environment = jinja2.Environment(
+@lru_cache(4)
+def _environment(layouts: tuple[tuple[str, str], ...]) -> jinja2.Environment:
+    """Jinja with these layouts; kept, since all datasets of a project share them."""
+    return jinja2.Environment(
         loader=jinja2.DictLoader(dict(layouts)),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,  # it is SQL, not HTML; names and values are escaped where they are made
     )
+
+
+def _layouter(layouts: Mapping[str, str], pieces: Mapping[str, str]) -> Callable[..., str]:
+    environment = _environment(tuple(layouts.items()))
 
     def lay_out(layout: str, **more: str) -> str:
         return environment.get_template(layout).render(**pieces, **more)

@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
+# How many documents of declared files stay parsed: a command that checks, compiles and deploys reads
+# each file several times, and to parse it is most of that.
+_KEPT = 32
 # Aliases can make a small file huge: what is read is bounded, not what is written.
 _MAX_NODES = 100_000
 
@@ -50,6 +54,7 @@ class NotYamlError(ValueError):
         self.line = line
 
 
+@lru_cache(_KEPT)
 def compose(text: str) -> YamlNode | None:
     """The document's root; None when there is nothing in the text."""
     try:

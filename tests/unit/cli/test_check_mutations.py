@@ -45,7 +45,7 @@ CHECKS: dict[str, Check] = {
     "rules.yaml": command("rules", "check", "{file}"),
     "rules/*.yml": command("rules", "check", "{file}"),
     "rules.tests.yaml": command("rules", "test", "rules.yaml"),
-    "rules/*.tests.yml": command("rules", "test"),
+    "rules/*.tests.yml": command("rules", "test", "{file}"),
     "rules/feed/*.yml": load_feed,
     "contracts/*.yml": command("hash", "check", "{file}"),
     "schemas/v1/filters/*.json": command("filters", "check", "{file}"),

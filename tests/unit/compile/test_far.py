@@ -50,6 +50,7 @@ def test_a_name_with_marks_neither_leaves_its_literal_nor_is_overlooked(name: st
     assert pattern(name).search(f'{{"{written}":1e-9000000}}')
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("piece", ["\\u0041", '"', "\\", '":', '"price":"1', '"price":1.', " "])
 def test_the_time_grows_with_the_text_alone(piece: str) -> None:
     text, begun = piece * (200_000 // len(piece)), time.thread_time()

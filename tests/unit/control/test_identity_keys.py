@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.ops_store import create_database
 
 from headgate.cli.main import cli
 from headgate.control.identity.keys import Keys, state
@@ -33,7 +34,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> Iterator[OpsStore]:
-    with OpsStore.open(f"sqlite:///{tmp_path}/ops.db", clock) as opened:
+    with OpsStore.open(f"sqlite:///{create_database(tmp_path / 'ops.db')}", clock) as opened:
         yield opened
 
 

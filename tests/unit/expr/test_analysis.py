@@ -162,6 +162,7 @@ def test_a_part_that_decides_nothing_is_named() -> None:
     assert [f.kind for f in analyse(named("length(s) >= 0 AND x > 5"))] == ["no_effect"]
 
 
+@pytest.mark.heavy
 def test_every_finding_holds_on_every_row() -> None:
     wrong, kinds = _judged(Random(SEED), ROUNDS, ROWS)
     assert not wrong
@@ -217,6 +218,7 @@ def confirmed(finding: Finding, conditions: list[Named], answers: dict[str, list
             return True
 
 
+@pytest.mark.heavy
 def test_every_odd_part_is_odd_on_every_row() -> None:
     random = Random(SEED)
     found = 0
@@ -233,6 +235,7 @@ def _says(part: Expr, row: dict[str, Value], truth: bool) -> bool:
     return evaluate(part, row) is truth
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("count", "columns"), [(400, 20), (1_000, 20), (1_000, 1)])
 def test_a_thousand_rules_take_no_more_work_than_allowed(count: int, columns: int) -> None:
     random = Random(SEED)
@@ -274,6 +277,7 @@ def _rule(random: Random, columns: int) -> str:
     )
 
 
+@pytest.mark.heavy
 def test_rules_that_are_all_alike_but_one_apart_are_told_apart_with_little_work() -> None:
     types = {"c": INT}
     conditions = [Named(f"r{at}", parse_condition(f"c = {at}", types)) for at in range(1_000)]

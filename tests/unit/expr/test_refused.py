@@ -261,6 +261,7 @@ def test_the_list_of_functions_is_that_of_a_whole_spark() -> None:
     assert {"reflect", "java_method", "try_reflect"} <= set(foreign_functions())
 
 
+@pytest.mark.heavy
 def test_no_function_of_spark_comes_through_that_is_not_ours() -> None:
     for name in foreign_functions():
         for form in CALLS:
@@ -268,6 +269,7 @@ def test_no_function_of_spark_comes_through_that_is_not_ours() -> None:
                 assert_refused_with_a_place(form.format(name=name))
 
 
+@pytest.mark.heavy
 def test_a_function_is_not_known_by_another_case_or_in_backticks() -> None:
     for name in foreign_functions():
         if name not in OPERATORS:
@@ -280,6 +282,7 @@ def test_syntax_outside_the_language_is_refused_with_its_place(text: str) -> Non
     assert_refused_with_a_place(text)
 
 
+@pytest.mark.heavy
 def test_what_every_node_of_the_grammar_writes_is_refused_or_is_ours() -> None:
     """Each node of sqlglot as text: refused, or read as one of ours and written back the same."""
     tried = admitted = 0
@@ -330,6 +333,7 @@ def is_safe(text: str) -> bool:
     return True
 
 
+@pytest.mark.heavy
 def test_random_tokens_neither_crash_nor_hang_nor_come_through_changed() -> None:
     random = Random(SEED)
     print("seed", SEED)
@@ -338,6 +342,7 @@ def test_random_tokens_neither_crash_nor_hang_nor_come_through_changed() -> None
     assert admitted
 
 
+@pytest.mark.heavy
 def test_random_characters_neither_crash_nor_hang() -> None:
     random = Random(SEED)
     texts = (
@@ -352,6 +357,7 @@ def test_random_characters_neither_crash_nor_hang() -> None:
     assert not all(judged)
 
 
+@pytest.mark.heavy
 def test_mutated_conditions_neither_crash_nor_come_through_changed() -> None:
     random, judged = Random(SEED), list[bool]()
     for _ in range(FUZZED):
@@ -365,6 +371,7 @@ def test_mutated_conditions_neither_crash_nor_come_through_changed() -> None:
     assert set(judged) == {True, False}, "some come through, and as the same tree; others do not"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "text", ["(" * 20_000, "NOT " * 20_000 + "b", "-" * 20_000 + "a", "a+" * 20_000]
 )

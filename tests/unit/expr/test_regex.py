@@ -135,6 +135,7 @@ def test_characters_beyond_the_first_plane_are_single_characters() -> None:
     assert compiled("^[^a]{1}$").search("\U0010ffff")
 
 
+@pytest.mark.heavy
 def test_what_can_never_be_written_out_is_refused_quickly() -> None:
     began = time.thread_time()
     for pattern in ("((((a{9}){9}){9}){9}){9}", "(a|b|c|d){64}{3}", "^(.{1,9}x){1,64}$"):
@@ -143,12 +144,14 @@ def test_what_can_never_be_written_out_is_refused_quickly() -> None:
     assert time.thread_time() - began < 2
 
 
+@pytest.mark.heavy
 def test_a_canonical_pattern_is_its_own_canonical_pattern() -> None:
     for pattern in (*ACCEPTED, *accepted_patterns(Random(SEED), QUICK)):
         assert canonical(canonical(pattern)) == canonical(pattern)
         assert python_text(canonical(pattern)) == python_text(pattern)
 
 
+@pytest.mark.heavy
 def test_rewriting_changes_no_answer() -> None:
     random = Random(SEED)
     print("seed", SEED)
@@ -161,6 +164,7 @@ def test_rewriting_changes_no_answer() -> None:
     assert not differing
 
 
+@pytest.mark.heavy
 def test_repeated_groups_mean_the_same_when_no_round_is_given_back() -> None:
     random = Random(SEED)
     print("seed", SEED)
@@ -175,6 +179,7 @@ def test_repeated_groups_mean_the_same_when_no_round_is_given_back() -> None:
     assert not differing
 
 
+@pytest.mark.heavy
 def test_python_is_asked_without_possessive_repetitions() -> None:
     """Python's `re` answers them wrongly up to 3.11.4, the last two of these patterns among them."""
     patterns = [
@@ -193,12 +198,14 @@ def test_python_is_asked_without_possessive_repetitions() -> None:
             )
 
 
+@pytest.mark.heavy
 def test_some_random_patterns_are_accepted_and_some_refused() -> None:
     random = Random(SEED)
     answers = [_is_accepted(random_pattern(random)) for _ in range(300)]
     assert 60 < sum(answers) < 240
 
 
+@pytest.mark.heavy
 def test_python_answers_hostile_texts_in_time() -> None:
     random = Random(SEED)
     print("seed", SEED)

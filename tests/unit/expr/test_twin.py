@@ -79,6 +79,7 @@ def test_it_says_what_spark_says(text: str, row: dict[str, Value], expected: Val
     assert twin(text, **row) == expected
 
 
+@pytest.mark.heavy
 def test_every_day_has_a_date_and_back() -> None:
     some = [*range(-800_000, 800_000, 97), -(1 << 31), (1 << 31) - 1]
     assert [days_of(day_of(days)) for days in some] == some

@@ -243,6 +243,7 @@ def dear_documents() -> Iterator[tuple[str, str]]:
     yield "patterns", json.dumps({**DEALER, "conditions": conditions})
 
 
+@pytest.mark.heavy
 def test_the_cost_of_a_document_is_bounded() -> None:
     for name, text in dear_documents():
         begun = time.process_time()
@@ -253,6 +254,7 @@ def test_the_cost_of_a_document_is_bounded() -> None:
         assert len(raised.value.faults) <= 2 * MOST_FAULTS + 1
 
 
+@pytest.mark.heavy
 def test_five_hundred_usual_patterns_are_within_the_budget() -> None:
     usual = r"^[A-Z]{3}-%d-(\d{1,3}\.){3}\d{1,3}$"
     conditions = [

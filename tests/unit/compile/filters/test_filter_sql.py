@@ -118,6 +118,7 @@ def test_a_pattern_outside_the_safe_subset_is_refused_at_its_pointer() -> None:
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_hostile_string_stays_inside_its_quotes(text: str) -> None:
     condition = {"field": "header_data.x", "operator": "equals", "value": text}
@@ -131,6 +132,7 @@ def test_a_hostile_string_stays_inside_its_quotes(text: str) -> None:
     assert not any(text in view for view in routed.views if len(text) > 3 and not text.isalnum())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_hostile_string_is_one_text_of_the_flink_sql(text: str) -> None:
     condition = {"field": "id", "operator": "equals", "value": text}

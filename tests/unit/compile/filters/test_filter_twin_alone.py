@@ -148,6 +148,7 @@ def test_numbers_are_compared_as_numbers(header: str, holds: bool) -> None:
     assert asked(header, field="header_data.a", **number) is holds
 
 
+@pytest.mark.heavy
 def test_a_hostile_string_selects_exactly_itself() -> None:
     texts = hostile_texts(Random(3), 200)
     events = [event(json.dumps({"a": text})) for text in texts]
@@ -156,6 +157,7 @@ def test_a_hostile_string_selects_exactly_itself() -> None:
         assert [other for other, seen in zip(texts, events, strict=True) if takes(seen)] == [text]
 
 
+@pytest.mark.heavy
 def test_the_quick_form_says_what_the_twin_says() -> None:
     rng = Random(11)
     read = [event_of(random_record(rng)) for _ in range(60)]

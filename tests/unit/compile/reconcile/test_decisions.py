@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
 from headgate.compile.reconcile.decisions import (
     ROLLUPS,
     decided,
@@ -57,6 +59,7 @@ def combinations() -> list[dict[str, Value]]:
     return found
 
 
+@pytest.mark.heavy
 def test_every_combination_of_facts_has_a_verdict() -> None:
     asked = combinations()
     met = {decided(facts).place for facts in asked}
@@ -64,6 +67,7 @@ def test_every_combination_of_facts_has_a_verdict() -> None:
     assert met == {row.place for row in decisions()}, "a row that no facts reach"
 
 
+@pytest.mark.heavy
 def test_a_verdict_waits_only_until_its_deadline() -> None:
     for facts in combinations():
         row = decided(facts)
@@ -71,6 +75,7 @@ def test_a_verdict_waits_only_until_its_deadline() -> None:
         assert decided({**facts, "due": True, "whole": True}).settled
 
 
+@pytest.mark.heavy
 def test_what_a_pending_key_would_be_is_what_it_becomes() -> None:
     for facts in combinations():
         final = next(row for row in settled_decisions() if row.holds(facts))

@@ -17,6 +17,8 @@ from tests.support.reconcile_messages import START, Message, random_messages
 from headgate.compile.reconcile.state import State, merge, merge_all
 from headgate.compile.reconcile.verdict import Limits, Verdict, judge
 
+pytestmark = pytest.mark.heavy
+
 LIMITS = Limits()
 KEYS = 25
 END = START + timedelta(days=1)

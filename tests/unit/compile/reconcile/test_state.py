@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.compile.reconcile.state import DELETE, Reading, State, merge, merge_all, of_message
+
+pytestmark = pytest.mark.heavy
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 MOMENTS = st.integers(0, 3).map(lambda seconds: START + timedelta(seconds=seconds))

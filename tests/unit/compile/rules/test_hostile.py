@@ -16,6 +16,8 @@ from headgate.compile.rules.model import JudgedTable
 from headgate.compile.script import parse_script
 from headgate.errors import DeclarationError
 
+pytestmark = pytest.mark.heavy
+
 COMPILER = Path(__file__).parents[4] / "src" / "headgate" / "compile"
 PATH = "p[type='%s'].value"
 FORM = """\

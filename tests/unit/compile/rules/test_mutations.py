@@ -18,6 +18,8 @@ from headgate.compile.rules.names import FILE
 from headgate.compile.script import parse_script
 from headgate.errors import DeclarationError, Fault
 
+pytestmark = pytest.mark.heavy
+
 RULES = (
     "{name: a, type: range, field: items, min: 0, max: 5, description: too many}",
     "{name: b, type: lookup_in, field: email, values: [x, y]}",
