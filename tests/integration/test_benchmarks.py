@@ -62,7 +62,7 @@ class FakeProject:
         self.root = root
         (root / "bench").mkdir()
         (root / "bench" / "__main__.py").write_text(FAKE_BENCH)
-        (root / ".gitignore").write_text("build/\n.headgate/\n")
+        (root / ".gitignore").write_text("build/\n.headgate/\n__pycache__/\n")
         (root / "build").mkdir()
         self.git("init", "--quiet")
         self.git("add", ".")
