@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadFileScheduling
 
 from headgate.axes import NAMES
 from headgate.cli.console import console
@@ -40,19 +39,12 @@ FILES_WITH_SERVERS = frozenset(
 )
 
 
-class FileScheduling(LoadFileScheduling):
-    """Hands out tests by file, those with servers as one lot.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    # The smoke tests run without xdist.
+    from tests.support.scheduling import FileScheduling
 
-    `--dist loadgroup` would do it by marks, but xdist 3.8 loses them with pytest 9.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        return "servers" if file in FILES_WITH_SERVERS else file
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
-    return FileScheduling(config, log)
+    return FileScheduling(FILES_WITH_SERVERS, config, log)
 
 
 def folder_of(item: pytest.Item | pytest.Module) -> str:
