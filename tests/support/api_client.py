@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from tests.support.filter_documents import DEALER
 
 from headgate.api.app import create_app
 from headgate.control.identity.keys import Keys
@@ -20,17 +21,7 @@ from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 from headgate.store.routing_model import Seen, Standing
 
-FILTER: dict[str, Any] = {
-    "id": "service-by-dealer-001",
-    "name": "Service Events for Dealer 001",
-    "consumerId": "dealer-001-service-consumer",
-    "outputTopic": "filtered-service-events-dealer-001",
-    "conditions": [
-        {"field": "event_type", "operator": "equals", "value": "CarServiceDone"},
-        {"field": "header_data.dealerId", "operator": "equals", "value": "DEALER-001"},
-    ],
-    "enabled": True,
-}
+FILTER = DEALER
 FILTERS = "/api/v1/filters"
 ONE = f"{FILTERS}/{FILTER['id']}"
 
