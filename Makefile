@@ -26,9 +26,9 @@ DEV := .venv/.dev
 PREPARED := .venv/.prepared
 N ?= 20
 TABLE ?= customer
-# Two broker-and-Spark pairs at once; tests/conftest.py groups the files that share servers, each other
-# file stays in one of them. Groups are taken in order, so that the longest does not come last.
-WORKERS ?= 2
+# One worker runs the tests with servers (tests/conftest.py lists their files) and mostly waits for
+# them; two more keep two cores busy. Files are taken in order, so that the longest does not come last.
+WORKERS ?= 3
 JUNIT = build/tests/junit.xml
 TIMED = -p tests.support.durations --junitxml $(JUNIT) --durations 20
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder

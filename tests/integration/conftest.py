@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.pipeline import JVM, ROOT, Pipeline, create_topic
 from tests.support.postgres import create_database
-from tests.support.services import RunningBroker, start_broker, start_service
+from tests.support.services import RunningBroker, start_broker, start_service, start_session_service
 
 from headgate.engine.bundles_folder import bundle_folder
 from headgate.feeds.connect.build import build_plugins
@@ -41,19 +41,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """The session's broker. A run that is killed takes it along: the kernel ends it."""
     running = start_broker(tmp_path_factory.mktemp("the broker"))
-    try:
-        yield running
-    finally:
-        running.stop()
+    yield running
+    running.kill()
 
 
 @pytest.fixture(scope="session")
 def second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     running = start_broker(tmp_path_factory.mktemp("the second broker"))
-    try:
-        yield running
-    finally:
-        running.stop()
+    yield running
+    running.kill()
 
 
 @pytest.fixture
@@ -68,8 +64,7 @@ def private_broker(second_broker: RunningBroker) -> RunningBroker:
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[CassandraServer]]:
     """The session's Cassandra. A test that kills it starts it again."""
     folder = tmp_path_factory.mktemp("the cassandra")
-    with start_service(lambda: CassandraServer(folder)) as node:
-        yield node
+    yield from start_session_service(lambda: CassandraServer(folder))
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +79,7 @@ def connect(
     """
     plugins = build_plugins(Path("connect")).folder
     folder = tmp_path_factory.mktemp("the connect")
-    with start_service(
+    yield from start_session_service(
         lambda: ConnectServer(
             folder,
             broker.bootstrap,
@@ -92,16 +87,14 @@ def connect(
             secrets={"POSTGRES_PASSWORD": postgres.service.password},
             more_plugins=(bundle_folder(DEBEZIUM),),
         )
-    ) as worker:
-        yield worker
+    )
 
 
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running[RegistryServer]]:
     """The session's schema registry. A test that kills it starts it again."""
     folder = tmp_path_factory.mktemp("the registry")
-    with start_service(lambda: RegistryServer(folder)) as server:
-        yield server
+    yield from start_session_service(lambda: RegistryServer(folder))
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ from headgate.feeds.hasher.plan import Given, HasherPlan
 from headgate.feeds.hasher.reading import CloudForm
 from headgate.feeds.hasher.run import Hashed, run_hasher
 from headgate.hashing.rows import row_hash
+from headgate.local.process import die_with_parent
 from headgate.spec.hash_contract_loader import load_contract
 
 ROOT = Path(__file__).parents[2]
@@ -223,6 +224,7 @@ class HasherProcess:
             env=environ,
             stdout=self.log.open("wb"),
             stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent(),
         )
 
     def text(self) -> str:

@@ -30,7 +30,7 @@ from headgate.checks.lag import rows_behind
 from headgate.engine.lease import SECONDS
 from headgate.engine.topics import Topics
 from headgate.local import services
-from headgate.local.process import wait_until
+from headgate.local.process import die_with_parent, wait_until
 from headgate.local.state import LocalFiles, Phase, ServiceState
 from headgate.settings import Settings
 from headgate.store.model import RunState
@@ -257,6 +257,7 @@ class Stack:
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
+                preexec_fn=die_with_parent(),
             )
         try:
             assert wait_until(lambda: "standing by" in log.read_text(), 60)

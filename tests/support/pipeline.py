@@ -17,7 +17,7 @@ from tests.support.recheck import recheck_certificate
 from headgate.axes import NAMES
 from headgate.engine.faults import VARIABLE, Faults, Point
 from headgate.engine.topics import Topics
-from headgate.local.process import wait_until
+from headgate.local.process import die_with_parent, wait_until
 from headgate.settings import Settings
 from headgate.store.model import LedgerRow, Run, RunState
 from headgate.store.ops import OpsStore
@@ -215,7 +215,10 @@ class Pipeline:
         return certificate
 
     def command(self, *words: str, fault: str = "") -> subprocess.Popen[str]:
-        """Start a command under this pipeline's settings, in a process group of its own."""
+        """Start a command under this pipeline's settings, in a process group of its own.
+
+        The kernel ends it with this process, so that a broken-off test run leaves none behind.
+        """
         return subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words],
             cwd=self.settings.root,
@@ -224,6 +227,7 @@ class Pipeline:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=die_with_parent(),
         )
 
     @property

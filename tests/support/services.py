@@ -94,3 +94,13 @@ def start_service(make: Callable[[], Kind], tries: int = TRIES) -> Running[Kind]
         if error.why != PORT_TAKEN or tries == 1:
             raise
     return start_service(make, tries - 1)
+
+
+def start_session_service(make: Callable[[], Kind]) -> Iterator[Running[Kind]]:
+    """Yield a service for all tests of a session, then kill it.
+
+    Nobody reads its data again, and a clean stop takes a JVM up to half a minute.
+    """
+    running = start_service(make)
+    yield running
+    running.kill()

@@ -47,7 +47,7 @@ class Child:
                 cwd=command.cwd,
                 env=command.env,
                 process_group=0,
-                preexec_fn=_die_with_parent(),
+                preexec_fn=die_with_parent(),
             )
         self.command = command
         self.started = time.monotonic()
@@ -86,7 +86,7 @@ class Child:
             return
 
 
-def _die_with_parent() -> Callable[[], None] | None:
+def die_with_parent() -> Callable[[], None] | None:
     """Asks the kernel to kill the child when this process dies, however it dies (Linux only)."""
     if sys.platform != "linux":
         return None
