@@ -33,8 +33,8 @@ FILES_WITH_SERVERS = frozenset(
     f"tests/integration/test_{name}.py"
     for name in """
     api_contract audit_cassandra broker cassandra_service connect_cli consumer control_at_once debezium
-    events_api events_written generator groups hasher hasher_cdc hasher_faults hasher_looks postgres_service repair
-    schema_registry smt_connect smt_image smt_outages smt_secrets stream_faults
+    events_api events_written generator groups hasher hasher_cdc hasher_faults hasher_looks postgres_service
+    reconcile_runbook repair schema_registry smt_connect smt_image smt_outages smt_secrets stream_faults
     """.split()
 )
 

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.project_clone import ROOT, ProjectClone, clone_project, read_steps
+from tests.support.page_walk import open_page_walk
+from tests.support.project_clone import (
+    ROOT,
+    ProjectClone,
+    clone_project,
+    read_steps,
+    steps_up_to,
+    without_commands,
+)
+from tests.support.services import RunningBroker
+
+from headgate.engine.topics import TopicSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAGE = ROOT / "docs" / "07_filters_runbook.md"
+SOURCE = "raw-event-headers"
 
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> Iterator[ProjectClone]:
     with clone_project(tmp_path) as found:
         yield found
+
+
+def test_the_runbook_of_filters_is_right_up_to_the_deployed_filters(
+    newcomer: ProjectClone, broker: RunningBroker, spark: SparkSession
+) -> None:
+    """Sections 1 to 4, with the API as a process and the router as a stream, but without Debezium."""
+    steps = steps_up_to(read_steps(PAGE), "A second person, then deploy")
+    steps = without_commands(steps, "local up", "connect deploy events")
+    with open_page_walk(newcomer, broker, spark) as walk:
+        broker.topics.create([TopicSpec(SOURCE, partitions=1, retention_days=1)])
+        screen = walk.run(steps)
+        topics = broker.topics.names()
+    for dealer in ("001", "002", "003"):
+        topic = f"filtered-service-events-dealer-{dealer}"
+        deployed = rf"^service-by-dealer-{dealer} +deployed +1 +1 +{topic} +ana "
+        assert re.search(deployed, screen, re.M)
+        assert topic in topics
 
 
 @pytest.mark.slow

@@ -5,17 +5,58 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.project_clone import ROOT, ProjectClone, clone_project, read_steps
+from tests.support.cassandra_session import open_session
+from tests.support.page_walk import open_page_walk
+from tests.support.project_clone import (
+    ROOT,
+    ProjectClone,
+    clone_project,
+    read_steps,
+    steps_up_to,
+    without_commands,
+)
+from tests.support.services import RunningBroker
+
+from headgate.local.cassandra import CassandraServer
+from headgate.local.service import Running
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAGE = ROOT / "docs" / "06_reconcile_runbook.md"
+CLOUD_TABLE = "cloud_keyspace.business_table"
 
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> Iterator[ProjectClone]:
     with clone_project(tmp_path) as found:
         yield found
+
+
+def test_the_runbook_of_reconciliation_is_right_up_to_the_first_planted_keys(
+    newcomer: ProjectClone,
+    broker: RunningBroker,
+    spark: SparkSession,
+    cassandra: Running[CassandraServer],
+) -> None:
+    """Sections 1 to 3, on the session's broker, Spark and Cassandra."""
+    steps = without_commands(steps_up_to(read_steps(PAGE), "Plant"), "local up", "local health")
+    with (
+        open_page_walk(newcomer, broker, spark, **cassandra.service.endpoints()) as walk,
+        open_session(cassandra.service.port) as cql,
+    ):
+        screen = walk.run(steps)
+        topic = broker.topics.found("topic1")
+        [cloud_rows] = cql.execute(f"SELECT count(*) FROM {CLOUD_TABLE}").one()
+        cql.execute(f"DROP TABLE {CLOUD_TABLE}")
+    assert "one contract, no faults" in screen
+    assert "cassandra-source" in screen
+    assert re.search(r"^22 +MISMATCH ", screen, re.M)
+    assert f"seed 7: {cloud_rows} rows, {topic.span} to topic1" in screen
+    assert (cloud_rows, topic.span) == (19, 28)
 
 
 @pytest.mark.slow

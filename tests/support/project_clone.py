@@ -9,9 +9,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,34 @@ def steps_up_to(steps: list[Step], section: str) -> list[Step]:
     return steps[: last + 1]
 
 
+def steps_from(steps: list[Step], section: str) -> list[Step]:
+    """The steps from the first one of this section on."""
+    first = min(i for i, step in enumerate(steps) if step.section == section)
+    return steps[first:]
+
+
+def without_commands(steps: list[Step], *names: str) -> list[Step]:
+    """The steps without the lines that run these `headgate` commands, each of which must be there."""
+    for name in names:
+        assert any(f"/headgate {name}" in step.commands for step in steps), name
+    return [
+        replace(
+            step,
+            commands="".join(
+                line
+                for line in step.commands.splitlines(keepends=True)
+                if not any(f"/headgate {name}" in line for name in names)
+            ),
+        )
+        for step in steps
+    ]
+
+
+def render_script(steps: Sequence[Step]) -> str:
+    """One bash script of all steps, each with the title of its section in front."""
+    return "\n".join(f": {shlex.quote(step.section)}\n{step.commands}" for step in steps)
+
+
 @dataclass(frozen=True)
 class ProjectClone:
     """A copied project whose commands run on free ports."""
@@ -67,8 +95,7 @@ class ProjectClone:
         self, steps: list[Step], name: str = "", name_on_the_page: str = "", seconds: int = SECONDS
     ) -> str:
         """Run all steps in one bash; its output. A command that fails fails the test."""
-        lines = [f": {shlex.quote(step.section)}\n{step.commands}" for step in steps]
-        script = "\n".join(lines)
+        script = render_script(steps)
         if name_on_the_page:
             script = re.sub(rf"\b{name_on_the_page}(?=\b|_)", name, script)
         screen = self.root / "screen.txt"
