@@ -66,7 +66,6 @@ def _log_to_stderr() -> None:
     log = logging.getLogger("headgate.consumer")
     log.setLevel(logging.INFO)
     log.handlers[:] = [stderr_log_handler("%(levelname)s %(message)s")]
-    log.propagate = False
 
 
 def words(consumed: Consumed) -> str:
