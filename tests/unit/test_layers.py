@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging.config
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,11 @@ def sources() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def test_each_layer_imports_only_what_stands_above_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_layer_imports_only_what_stands_above_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The linter configures logging for itself, which silences every logger of the other tests.
+    monkeypatch.setattr(logging.config, "dictConfig", lambda _: None)
     code = lint_imports(str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
     assert code == 0, capsys.readouterr().out
 
