@@ -20,7 +20,7 @@ from headgate.feeds.connect.build import PLUGINS, build_plugins, compile_path
 from headgate.feeds.connect.compiler import Compiler, Ecj, find_compiler
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ROOT / "connect"
+SOURCES = ROOT / "java/connect-plugins"
 VECTORS = SOURCES / "vectors/hash_vectors.jsonl"
 
 

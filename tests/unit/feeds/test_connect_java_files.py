@@ -31,7 +31,7 @@ from headgate.spec.hash_contract_loader import load_contract
 from headgate.spec.rules_loader import load_rules
 
 ROOT = Path(__file__).parents[3]
-CONNECT = ROOT / "connect"
+CONNECT = ROOT / "java/connect-plugins"
 CONTRACT: HashContract = load_contract(ROOT / "contracts/business_table.hash.yml").value
 CLUSTER = Cluster("cassandra-cloud", 9042, "dc1", "kafka:9092")
 TABLE = CloudTable("cloud_keyspace", "business_table", CONTRACT, "topic2")

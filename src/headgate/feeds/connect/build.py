@@ -1,4 +1,4 @@
-"""Our Kafka Connect plugins, compiled from `connect/` once per user and content of the sources."""
+"""Our Kafka Connect plugins, compiled from `java/connect-plugins/` once per user and content of the sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.errors import UnavailableError
 from headgate.feeds.connect.compiler import Compiler, find_compiler
 from headgate.feeds.connect.jar import write_jar
 
-SOURCES = Path("connect")
+SOURCES = Path("java/connect-plugins")
 SERVICES = "META-INF/services"
 KEPT = 4
 # What the compiler sees, and what each plugin gets beside its own jar.

@@ -114,5 +114,5 @@ def _failed(why: str) -> OperationError:
     return OperationError(
         "the Connect plugins do not compile",
         why=why,
-        fix="correct the Java sources in connect/, then build again",
+        fix="correct the Java sources in java/connect-plugins/, then build again",
     )
