@@ -63,16 +63,17 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
                 try {
                   return build.apply(CollectionConverters.asJava(arguments));
                 } catch (ArgumentException invalid) {
-                  throw HeadgateExtensions.<RuntimeException>unchecked(invalid.toAnalysisException());
+                  HeadgateExtensions.<RuntimeException>raise(invalid.toAnalysisException());
+                  throw invalid; // not reached
                 }
               }
             }));
   }
 
-  /** Scala's code throws AnalysisException without declaring it; Java has to be told so. */
+  /** Throw a checked exception where Scala's code declares none, as Scala itself does. */
   @SuppressWarnings("unchecked")
-  private static <E extends Exception> E unchecked(Exception error) {
-    return (E) error;
+  private static <E extends Exception> void raise(Exception error) throws E {
+    throw (E) error;
   }
 
   private static Expression strictJson(List<Expression> arguments) {

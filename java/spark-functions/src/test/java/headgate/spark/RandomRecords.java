@@ -34,8 +34,8 @@ final class RandomRecords {
           Map.entry("flag", array("true", "false")),
           Map.entry("price", array("1.50", "12345678.99", "1e2", "-0.5", "1.5e-1", "0e00", "0")),
           Map.entry("wide", array("1234567890123456789012345.12345", "1e20", "7", "0.00001")),
-          Map.entry("day", array("\"2024-02-29\"", "\"0001-01-01\"", "\"9999-12-31\"", "\"2023-02-29\"")),
-          Map.entry("at", array("\"2024-01-31T23:59:59\"", "\"2024-01-31 10:00:00.123\"", "\"2024-01-31T1:00:00\"")),
+          Map.entry("day", array("\"2024-02-29\"", "\"0001-01-01\"", "\"9999-12-31\"")),
+          Map.entry("at", array("\"2024-01-31T23:59:59\"", "\"2024-01-31 10:00:00.123\"")),
           Map.entry(
               "seen",
               array("\"2024-01-31T10:00:00.5Z\"", "\"2024-01-31T10:00:00+02:00\"", "\"2024-01-31 10:00:00.000001\"")),
@@ -91,7 +91,7 @@ final class RandomRecords {
         record.append(blank()).append(',');
       }
       record.append(blank()).append('"').append(name).append('"').append(blank()).append(':').append(blank());
-      record.append(random.nextInt(25) == 0 ? choose(ODD) : choose(VALUES.get(name)));
+      record.append(random.nextInt(60) == 0 ? choose(ODD) : choose(VALUES.get(name)));
     }
     if (random.nextInt(3) == 0) {
       record.append(record.length() > 1 ? ",\"x\":" : "\"x\":").append(choose(ODD));
