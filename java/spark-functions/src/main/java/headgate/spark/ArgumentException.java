@@ -1,27 +1,26 @@
 package headgate.spark;
 
-import org.apache.spark.QueryContext;
+import java.util.Map;
 import org.apache.spark.sql.AnalysisException;
-import scala.Option;
 import scala.collection.immutable.Map$;
+import scala.jdk.javaapi.CollectionConverters;
 
-/** An argument of a function that cannot be used; Spark reports it as an error of the query's analysis. */
+/** An argument of a function that cannot be used. */
 final class ArgumentException extends RuntimeException {
   private static final long serialVersionUID = 1L;
+  // Clients build the message from a condition that Spark knows and its parameters.
+  private static final String CONDITION = "INVALID_PARAMETER_VALUE.PATTERN";
+  private final String parameter;
 
-  ArgumentException(String message) {
+  ArgumentException(String parameter, String message) {
     super(message);
+    this.parameter = parameter;
   }
 
-  /** The same error as Spark's clients know it. */
-  AnalysisException toAnalysisException() {
-    return new AnalysisException(
-        getMessage(),
-        Option.empty(),
-        Option.empty(),
-        Option.empty(),
-        Option.empty(),
-        Map$.MODULE$.empty(),
-        new QueryContext[0]);
+  /** The same as an error of the query's analysis, as Spark's clients know it. */
+  AnalysisException toAnalysisException(String function) {
+    Map<String, String> parameters =
+        Map.of("parameter", parameter, "functionName", function, "value", getMessage());
+    return new AnalysisException(CONDITION, Map$.MODULE$.from(CollectionConverters.asScala(parameters)));
   }
 }

@@ -50,9 +50,9 @@ final class Column implements Serializable {
     this.isMasked = isMasked;
     if (castType != null && !Cast.canTryCast(type.dataType, castType)) {
       throw new ArgumentException(
+          "options",
           String.format(
-              "strict_json: the option casts asks to cast the column %s from %s to %s,"
-                  + " which Spark cannot",
+              "the option casts has the column %s, and Spark has no cast from %s to %s",
               name, type.dataType.sql(), castType.sql()));
     }
   }

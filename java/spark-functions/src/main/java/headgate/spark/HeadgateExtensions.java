@@ -38,7 +38,7 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
   private static final String STRICT_JSON = "strict_json(value, 'columns'[, map('option', 'value', …)])";
   private static final String RULE_VERDICT =
       "rule_verdict(array(named_struct('name', …, 'status', …, 'severity', …, 'reason', …), …),"
-          + " bits_per_mask, array(mask, …))";
+          + " bits, array(mask, …))";
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
@@ -63,7 +63,7 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
                 try {
                   return build.apply(CollectionConverters.asJava(arguments));
                 } catch (ArgumentException invalid) {
-                  HeadgateExtensions.<RuntimeException>raise(invalid.toAnalysisException());
+                  HeadgateExtensions.<RuntimeException>raise(invalid.toAnalysisException(name));
                   throw invalid; // not reached
                 }
               }
@@ -78,25 +78,24 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
 
   private static Expression strictJson(List<Expression> arguments) {
     if (arguments.size() < 2 || arguments.size() > 3) {
-      throw new ArgumentException("strict_json takes two or three arguments: " + STRICT_JSON);
+      throw new ArgumentException("arguments", "it takes two or three: " + STRICT_JSON);
     }
-    String columns = literal(arguments.get(1), "strict_json: the columns", UTF8String.class).toString();
+    String columns = literal(arguments.get(1), "columns", UTF8String.class).toString();
     Map<String, String> options = arguments.size() > 2 ? options(arguments.get(2)) : Map.of();
     StrictJson reader = new StrictJson(columns, options, SQLConf.get().sessionLocalTimeZone());
     return invoke(reader, "read", reader.resultType(), arguments.get(0), DataTypes.BinaryType);
   }
 
   private static Map<String, String> options(Expression argument) {
-    String what = "strict_json: the options";
-    MapData map = literal(argument, what, MapData.class);
+    MapData map = literal(argument, "options", MapData.class);
     if (!DataTypes.createMapType(DataTypes.StringType, DataTypes.StringType, false)
         .sameType(argument.dataType())) {
-      throw new ArgumentException(what + " must be a map of texts such as map('drift', 'refuse')");
+      throw new ArgumentException("options", "they must be a map of texts such as map('drift', 'refuse')");
     }
     Map<String, String> options = new HashMap<>();
     for (int at = 0; at < map.numElements(); at++) {
       if (map.valueArray().isNullAt(at)) {
-        throw new ArgumentException(what + " must not be NULL: " + map.keyArray().getUTF8String(at));
+        throw new ArgumentException("options", map.keyArray().getUTF8String(at) + " must not be NULL");
       }
       options.put(map.keyArray().getUTF8String(at).toString(), map.valueArray().getUTF8String(at).toString());
     }
@@ -105,12 +104,12 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
 
   private static Expression ruleVerdict(List<Expression> arguments) {
     if (arguments.size() != 3) {
-      throw new ArgumentException("rule_verdict takes three arguments: " + RULE_VERDICT);
+      throw new ArgumentException("arguments", "it takes three: " + RULE_VERDICT);
     }
-    ArrayData table = literal(arguments.get(0), "rule_verdict: the rules", ArrayData.class);
-    int bits = literal(arguments.get(1), "rule_verdict: the bits of a mask", Number.class).intValue();
+    ArrayData table = literal(arguments.get(0), "rules", ArrayData.class);
+    int bits = literal(arguments.get(1), "bits", Number.class).intValue();
     if (bits < 1 || bits > 63) {
-      throw new ArgumentException("rule_verdict: a mask has 1 to 63 bits, not " + bits);
+      throw new ArgumentException("bits", "a mask has 1 to 63 bits, not " + bits);
     }
     RuleVerdict verdict = new RuleVerdict(rules(table, arguments.get(0).dataType()), bits);
     DataType masks = DataTypes.createArrayType(DataTypes.LongType, false);
@@ -131,7 +130,7 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
               text(row, rule, "reason"));
     }
     if (rules.length == 0) {
-      throw new ArgumentException("rule_verdict: the rules are not a list of structs: " + RULE_VERDICT);
+      throw new ArgumentException("rules", "they are not a list of structs: " + RULE_VERDICT);
     }
     return rules;
   }
@@ -139,16 +138,16 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
   private static UTF8String text(InternalRow rule, StructType type, String field) {
     int ordinal = List.of(type.fieldNames()).indexOf(field);
     if (ordinal < 0) {
-      throw new ArgumentException("rule_verdict: a rule has no field " + field + ": " + RULE_VERDICT);
+      throw new ArgumentException("rules", "a rule has no field " + field + ": " + RULE_VERDICT);
     }
     return rule.isNullAt(ordinal) ? null : rule.getUTF8String(ordinal).clone();
   }
 
   /** The value of an argument that is the same for every row. */
-  private static <T> T literal(Expression argument, String what, Class<T> type) {
+  private static <T> T literal(Expression argument, String parameter, Class<T> type) {
     Object value = argument.resolved() && argument.foldable() ? argument.eval(null) : null;
     if (!type.isInstance(value)) {
-      throw new ArgumentException(what + " must be a literal, not " + argument.sql());
+      throw new ArgumentException(parameter, "it must be a literal, not " + argument.sql());
     }
     return type.cast(value);
   }

@@ -119,7 +119,7 @@ final class JsonType implements Serializable {
     } else if (type instanceof MapType map && DataTypes.StringType.equals(map.keyType())) {
       return Kind.MAP;
     }
-    throw new ArgumentException("strict_json cannot read the type " + type.sql() + " from JSON");
+    throw new ArgumentException("columns", "the type " + type.sql() + " cannot be read from JSON");
   }
 
   private static long largest(DataType type) {

@@ -54,9 +54,11 @@ final class KeyPath implements Serializable {
     }
     if (steps.isEmpty() || end < path.length() || path.endsWith(".")) {
       throw new ArgumentException(
-          "strict_json: the option key is '"
-              + path
-              + "', which is no path such as partitionColumns[type='PK'].value, ids[0] or order.id");
+          "options",
+          String.format(
+              "the option key is '%s', which is no path such as partitionColumns[type='PK'].value, ids[0] or"
+                  + " order.id",
+              path));
     }
     return new KeyPath(steps);
   }

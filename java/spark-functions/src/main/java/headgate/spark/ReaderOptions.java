@@ -2,6 +2,7 @@ package headgate.spark;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -57,7 +58,7 @@ final class ReaderOptions implements Serializable {
     for (String name : options.keySet()) {
       if (!NAMES.contains(name)) {
         throw new ArgumentException(
-            "strict_json has no option '" + name + "'; the options are " + String.join(", ", NAMES));
+            "options", "there is no option '" + name + "'; the options are " + String.join(", ", NAMES));
       }
     }
     this.options = Map.copyOf(options);
@@ -76,8 +77,9 @@ final class ReaderOptions implements Serializable {
     String value = options.getOrDefault(option, first);
     if (!value.equals(first) && !value.equals(second)) {
       throw new ArgumentException(
+          "options",
           String.format(
-              "strict_json: the option %s is '%s'; allowed are '%s' and '%s'",
+              "the option %s is '%s'; allowed are '%s' and '%s'",
               option, value, first, second));
     }
     return value.equals(first);
@@ -85,7 +87,7 @@ final class ReaderOptions implements Serializable {
 
   /** The columns of the DDL, with what the options say about each. */
   Column[] columns(String ddl) {
-    StructType declared = parseDdl("the columns", ddl);
+    StructType declared = parseDdl("columns", "they are", ddl);
     Set<String> names = new LinkedHashSet<>();
     for (StructField field : declared.fields()) {
       names.add(field.name());
@@ -118,8 +120,9 @@ final class ReaderOptions implements Serializable {
     }
     if (type.kind != JsonType.Kind.STRING || isJson && isScalar) {
       throw new ArgumentException(
+          "options",
           String.format(
-              "strict_json: the column %s is named by the option %s, so its type must be STRING, not %s",
+              "the column %s is named by the option %s, so its type must be STRING, not %s",
               field.name(),
               isJson && isScalar ? JSON + " and " + SCALARS : isJson ? JSON : SCALARS,
               field.dataType().sql()));
@@ -128,9 +131,9 @@ final class ReaderOptions implements Serializable {
   }
 
   private Map<String, DataType> casts(Set<String> columns) {
-    Map<String, DataType> casts = new java.util.HashMap<>();
+    Map<String, DataType> casts = new HashMap<>();
     if (options.containsKey(CASTS)) {
-      for (StructField field : parseDdl("the option " + CASTS, options.get(CASTS)).fields()) {
+      for (StructField field : parseDdl("options", "the option casts is", options.get(CASTS)).fields()) {
         requireColumn(CASTS, field.name(), columns);
         casts.put(field.name(), field.dataType());
       }
@@ -138,7 +141,7 @@ final class ReaderOptions implements Serializable {
     return casts;
   }
 
-  private static StructType parseDdl(String what, String ddl) {
+  private static StructType parseDdl(String parameter, String what, String ddl) {
     StructType type;
     try {
       type = StructType.fromDDL(ddl);
@@ -146,13 +149,12 @@ final class ReaderOptions implements Serializable {
       // Spark's parser describes the place over several lines; the first says what is wrong.
       String reason = String.valueOf(invalid.getMessage()).strip().lines().findFirst().orElse("");
       throw new ArgumentException(
-          "strict_json: " + what + " are not valid DDL such as 'id BIGINT, name STRING': " + reason);
+          parameter, what + " not DDL such as 'id BIGINT, name STRING': " + reason);
     }
     Set<String> names = new LinkedHashSet<>();
     for (StructField field : type.fields()) {
       if (!names.add(field.name())) {
-        throw new ArgumentException(
-            "strict_json: " + what + " name the column " + field.name() + " twice");
+        throw new ArgumentException(parameter, "the column " + field.name() + " is there twice");
       }
     }
     return type;
@@ -184,8 +186,9 @@ final class ReaderOptions implements Serializable {
   private static void requireColumn(String option, String name, Set<String> columns) {
     if (!columns.contains(name)) {
       throw new ArgumentException(
+          "options",
           String.format(
-              "strict_json: the option %s names '%s', which is none of the columns %s",
+              "the option %s names '%s', which is none of the columns %s",
               option, name, String.join(", ", columns)));
     }
   }

@@ -51,7 +51,7 @@ public final class StrictJson implements Serializable {
     for (Column column : columns) {
       if (Arrays.asList(ADDED).contains(column.name) || keyOrdinal >= 0 && column.name.equals("_key")) {
         throw new ArgumentException(
-            "strict_json adds a column " + column.name + " of its own: rename the declared one");
+            "columns", "a column " + column.name + " is added by the function: rename the declared one");
       }
     }
     times(); // so that a pattern of times that is not valid is an error of the query
@@ -101,7 +101,7 @@ public final class StrictJson implements Serializable {
       try {
         parser = new TimeParser(options, ZoneId.of(zone));
       } catch (RuntimeException invalid) {
-        throw new ArgumentException("strict_json: a pattern of times is not valid: " + invalid.getMessage());
+        throw new ArgumentException("options", "a pattern of times is not valid: " + invalid.getMessage());
       }
       times = parser;
     }

@@ -17,7 +17,7 @@ public final class ArgumentCases {
     try {
       new StrictJson(columns, options, "UTC");
     } catch (ArgumentException invalid) {
-      return invalid.toAnalysisException().getMessage();
+      return invalid.toAnalysisException("strict_json").getMessage();
     }
     throw new AssertionError("accepted " + columns + " " + options);
   }
@@ -51,17 +51,17 @@ public final class ArgumentCases {
   }
 
   public void columnsThatAreNotDdlAreRefused() {
-    assertContains("the columns are not valid DDL", refusal("a BIGIN", Map.of()));
-    assertContains("the option casts are not valid DDL", refusal("casts", "a"));
-    assertContains("name the column a twice", refusal("a INT, a STRING", Map.of()));
-    assertContains("cannot read the type BINARY", refusal("a BINARY", Map.of()));
-    assertContains("cannot read the type MAP<INT, STRING>", refusal("a MAP<INT, STRING>", Map.of()));
-    assertContains("adds a column _extra of its own", refusal("_extra STRING", Map.of()));
-    assertContains("adds a column _key", refusal("_key STRING", Map.of("key", "a.b")));
+    assertContains("columns in strict_json is invalid: they are not DDL", refusal("a BIGIN", Map.of()));
+    assertContains("the option casts is not DDL", refusal("casts", "a"));
+    assertContains("the column a is there twice", refusal("a INT, a STRING", Map.of()));
+    assertContains("the type BINARY cannot be read", refusal("a BINARY", Map.of()));
+    assertContains("the type MAP<INT, STRING> cannot be read", refusal("a MAP<INT, STRING>", Map.of()));
+    assertContains("a column _extra is added", refusal("_extra STRING", Map.of()));
+    assertContains("a column _key is added", refusal("_key STRING", Map.of("key", "a.b")));
   }
 
   public void aCastThatSparkDoesNotHaveIsRefused() {
-    assertContains("cast the column b from INT to ARRAY<INT>", refusal("casts", "b ARRAY<INT>"));
+    assertContains("the column b, and Spark has no cast from INT to ARRAY<INT>", refusal("casts", "b ARRAY<INT>"));
   }
 
   public void aPatternOfTimesThatIsNotValidIsRefused() {
