@@ -32,7 +32,7 @@ QUERY = (
 OUTCOME = [[None, 9_000, 9_999], ["not_json", 1_000, None]]
 # A driver of its own: the first argument is its master, the second its home, the third a port for Connect.
 DRIVER = """
-import json, sys
+import json, sys, time
 from pathlib import Path
 from headgate.engine.session import ConnectServer, start_session, stop_session
 from headgate.settings import Settings
@@ -44,9 +44,11 @@ if port:
     print("ready", flush=True)
     sys.stdin.readline()
 else:
+    context, end = session.sparkContext._jsc.sc(), time.monotonic() + 120
+    while (executors := context.getExecutorMemoryStatus().size() - 1) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
     rows = [list(row) for row in session.sql(query).collect()]
-    hosts = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
-    print(json.dumps({"rows": rows, "executors": hosts}), flush=True)
+    print(json.dumps({"rows": rows, "executors": executors}), flush=True)
 stop_session(session)
 """
 CLIENT = """
@@ -108,19 +110,20 @@ def test_over_spark_connect(tmp_path: Path) -> None:
 
 @contextmanager
 def start_daemon(folder: Path, name: str, *arguments: str) -> Iterator[Child]:
-    """A daemon of Spark's standalone cluster, which the PySpark wheel has no scripts for."""
-    java = [str(find_java().executable), "-Xmx256m", "-XX:+UseSerialGC"]
-    path = f"{spark_jars()[0].parent}/*"
+    """A daemon of Spark's standalone cluster; the PySpark wheel has no scripts that start one."""
+    home = spark_jars()[0].parents[1]
+    options = {
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
     daemon = Child(
         Command(
-            (*java, "-cp", path, f"org.apache.spark.deploy.{name}", *arguments),
-            folder / f"{arguments[-1].rpartition('/')[2]}.log",
+            (str(home / "bin/spark-class"), f"org.apache.spark.deploy.{name}", *arguments),
+            folder / f"{Path(arguments[-1]).name}.log",
             folder,
-            {
-                **os.environ,
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_HOME": str(spark_jars()[0].parents[1]),
-            },
+            {**os.environ, **options},
         )
     )
     try:

@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.hostile_records import KINDS
@@ -41,7 +41,8 @@ def select_error(spark: SparkSession, expression: str) -> str:
 
 
 def plan_text(frame: DataFrame) -> str:
-    return frame._jdf.queryExecution().executedPlan().toString()
+    java_frame: Any = frame._jdf
+    return str(java_frame.queryExecution().executedPlan().toString())
 
 
 def test_every_hostile_kind_has_its_documented_reason(spark: SparkSession) -> None:
