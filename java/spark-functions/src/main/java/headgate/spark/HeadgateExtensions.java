@@ -18,11 +18,11 @@ import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Tuple3;
+import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
@@ -168,6 +168,6 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
   }
 
   private static <T> Seq<T> seq(T item) {
-    return CollectionConverters.asScala(List.of(item)).toList();
+    return List$.MODULE$.from(CollectionConverters.asScala(List.of(item)));
   }
 }
