@@ -72,7 +72,7 @@ $(DEV): $(READY) requirements/dev.txt
 	@$(SETUP) dev
 	@touch $@
 
-$(PREPARED): $(READY)
+$(PREPARED): $(READY) $(wildcard java/spark-functions/src/main/java/headgate/spark/*.java)
 	@$(HG) engine prepare
 	@touch $@
 

@@ -6,6 +6,7 @@ FROM python:3.11-slim AS build
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
+COPY java/spark-functions java/spark-functions
 RUN pip install --no-cache-dir --prefix=/installed ".[kafka]"
 
 FROM python:3.11-slim

@@ -1,4 +1,4 @@
-"""Writes connect/vectors/hash_vectors.jsonl: `python tools/hash_vectors.py`. One seed, one file."""
+"""Writes java/connect-plugins/vectors/hash_vectors.jsonl: `python tools/hash_vectors.py`. One seed, one file."""
 
 from __future__ import annotations
 

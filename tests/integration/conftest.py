@@ -77,7 +77,7 @@ def connect(
 
     A test file deletes the connectors that it deploys.
     """
-    plugins = build_plugins(Path("connect")).folder
+    plugins = build_plugins(Path("java/connect-plugins")).folder
     folder = tmp_path_factory.mktemp("the connect")
     yield from start_session_service(
         lambda: ConnectServer(

@@ -15,12 +15,12 @@ from tools.hash_vectors import vectors
 
 from headgate.engine.bundles import bundle, class_path
 from headgate.engine.java import cache_dir, find_java
+from headgate.engine.java_build import Compiler, Ecj, find_compiler
 from headgate.errors import OperationError, UnavailableError
 from headgate.feeds.connect.build import PLUGINS, build_plugins, compile_path
-from headgate.feeds.connect.compiler import Compiler, Ecj, find_compiler
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ROOT / "connect"
+SOURCES = ROOT / "java/connect-plugins"
 VECTORS = SOURCES / "vectors/hash_vectors.jsonl"
 
 
@@ -180,5 +180,5 @@ def test_a_warning_is_an_error(compiler: Callable[[], Compiler], tmp_path: Path)
 
 
 def test_without_sources_it_says_where_to_run(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match="sources of the Connect plugins"):
+    with pytest.raises(UnavailableError, match="Java sources of"):
         build_plugins(tmp_path)

@@ -51,7 +51,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
-    monkeypatch.setattr(session_module, "bundle", lambda _: ())
+    monkeypatch.setattr(session_module, "session_jars", lambda: ())
     # Keys of object storage are options like others; its connector is not needed to see them.
     monkeypatch.setattr(session_module, "check_bundled", lambda _: None)
     return launched

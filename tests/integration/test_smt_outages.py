@@ -47,7 +47,7 @@ def alone(
     private_broker: RunningBroker, cassandra: Running[CassandraServer], tmp_path: Path
 ) -> Iterator[ConnectHarness]:
     """A worker on a broker that the test may kill."""
-    plugins = build_plugins(ROOT / "connect").folder
+    plugins = build_plugins(ROOT / "java/connect-plugins").folder
     server = ConnectServer(tmp_path / "connect", private_broker.bootstrap, plugins)
     bootstrap = private_broker.bootstrap
     with (

@@ -31,7 +31,7 @@ NUMBERS = itertools.count()
 def harness(
     broker: RunningBroker, cassandra: Running[CassandraServer], tmp_path: Path
 ) -> Iterator[ConnectHarness]:
-    plugins = build_plugins(ROOT / "connect").folder
+    plugins = build_plugins(ROOT / "java/connect-plugins").folder
     secrets, name = {"CASSANDRA_PASSWORD": CANARY}, f"smt_secrets{next(NUMBERS)}"
     server = ConnectServer(
         tmp_path / "connect", broker.bootstrap, plugins, group=name, secrets=secrets

@@ -22,7 +22,7 @@ from headgate.local import services
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
     *("Makefile", "datasets", "dbt", "env", "schemas", "scripts", "spark"),
-    *("rules", "rules.yaml", "tools", "notebooks", "contracts", "connect", "consumers"),
+    *("rules", "rules.yaml", "tools", "notebooks", "contracts", "java", "consumers"),
 )
 # What make compares .venv with; empty and old, so that it never sets up another.
 WATCHED = (*(f"requirements/{name}.txt" for name in ("dev", "build", "java")), "pyproject.toml")

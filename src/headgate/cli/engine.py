@@ -14,7 +14,7 @@ def group() -> None:
 
 @group.command()
 def prepare() -> None:
-    """Fetch the JVM bundles and make the engine's class archive: once, so that starts are quick."""
+    """Fetch the JVM bundles, compile the Spark functions and make the engine's class archive, once."""
     from headgate.engine.archive import Preparation, prepare_spark_archive
     from headgate.engine.bundles import bundle
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from headgate.engine.bundles import bundle, ivy_jar
+from headgate.engine.bundles import ivy_jar
 from headgate.engine.java import Java, cache_dir, find_java
+from headgate.engine.spark_functions import session_jars
 from headgate.errors import OperationError
 
 TRAINING_SECONDS = 300
@@ -30,9 +31,9 @@ def archive_of(name: str, java: Java, parts: Sequence[str]) -> Path | None:
 
 
 def spark_archive() -> Path | None:
-    """The archive of the driver's JVM: our bundle in front of PySpark's jars."""
+    """The archive of the driver's JVM: our jars in front of PySpark's. A changed jar has another path."""
     jars = ivy_jar().parent
-    return archive_of("spark", find_java(), [*map(str, bundle("spark")), str(jars)])
+    return archive_of("spark", find_java(), [*map(str, session_jars()), str(jars)])
 
 
 def archive_options(archive: Path | None) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.engine.archive import archive_options, spark_archive
-from headgate.engine.bundles import bundle, ivy_jar
+from headgate.engine.bundles import ivy_jar
 from headgate.engine.java import find_java
+from headgate.engine.spark_functions import session_jars
 from headgate.engine.spark_options import (
     catalog_options,
     check_bundled,
@@ -69,7 +70,7 @@ def start_session(
         **sql_options(settings),
         **catalog_options(settings),
         **storage_options(settings),
-        **jar_options(settings, bundle("spark")),
+        **jar_options(settings, session_jars()),
         **(_connect(connect) if connect else {}),
     }
     with _submitted_by_file(settings.home / "scratch", values):

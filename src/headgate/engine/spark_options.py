@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from headgate.engine.spark_functions import EXTENSION
 from headgate.errors import SettingsError
 from headgate.settings import Settings
 
@@ -61,7 +62,7 @@ def catalog_options(settings: Settings) -> dict[str, str]:
     """The catalog `lake`; nothing of it is cached, since others may write too."""
     prefix = "spark.sql.catalog.lake"
     options = {
-        "spark.sql.extensions": f"{ICEBERG}.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.extensions": f"{ICEBERG}.extensions.IcebergSparkSessionExtensions,{EXTENSION}",
         prefix: f"{ICEBERG}.SparkCatalog",
         f"{prefix}.type": settings.catalog,
         f"{prefix}.warehouse": settings.warehouse,

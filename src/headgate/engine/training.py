@@ -28,10 +28,16 @@ STATEMENTS = (
 SOURCE = """
 SELECT
   id, to_json(struct(id)) AS text, DATE '2024-01-01' AS day,
-  try_cast(md5(CAST(id AS STRING)) AS DECIMAL(10, 2)) AS amount, field.*
-FROM range(500)
-LATERAL VIEW OUTER inline(array(from_json(to_json(struct(id)), 'number BIGINT, _unparsed STRING')))
-  field AS number, _unparsed"""
+  try_cast(md5(CAST(id AS STRING)) AS DECIMAL(10, 2)) AS amount, record.*
+FROM (
+  SELECT
+    id,
+    strict_json(
+      CAST(IF(id % 9 = 0, 'x', to_json(struct(id AS number, current_timestamp() AS at))) AS BINARY),
+      'number BIGINT, at TIMESTAMP'
+    ) AS record
+  FROM range(500)
+)"""
 
 
 def train(home: Path, archive: Path) -> None:

@@ -15,7 +15,7 @@ from headgate.hashing.typed_json import read_row, write_value
 from headgate.hashing.values import Value
 from headgate.spec.hash_contract import HashContract, contract_of
 
-FILE = Path("connect") / "vectors" / "hash_vectors.jsonl"
+FILE = Path("java/connect-plugins") / "vectors" / "hash_vectors.jsonl"
 
 
 @dataclass(frozen=True)

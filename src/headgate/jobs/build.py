@@ -12,6 +12,7 @@ from headgate.compile.seal import Chosen
 from headgate.engine import spark_options
 from headgate.engine.bundles import locked_bundle, place
 from headgate.engine.java import cache_dir
+from headgate.engine.spark_functions import functions_jar_place
 from headgate.jobs.bases import Bases, write_source
 from headgate.jobs.declaration import TEMPLATES, chosen, render_values, written_templates
 from headgate.profile import write_atomically
@@ -186,6 +187,7 @@ def property_lines(options: Mapping[str, str]) -> str:
 
 
 def _jars() -> tuple[Path, ...]:
-    """Where the jars are or will be: a build needs no download."""
+    """Where the jars are or will be: a build needs no download and no compiler."""
     store = cache_dir() / "jars"
-    return tuple(place(artifact, store) for artifact in locked_bundle("spark").artifacts)
+    bundled = (place(artifact, store) for artifact in locked_bundle("spark").artifacts)
+    return (*bundled, functions_jar_place())

@@ -36,7 +36,7 @@ BUNDLES = {
     REGISTRY: ("apicurio",),
     CDC: (cdc.BUNDLE,),
 }
-PLUGIN_SOURCES = "connect"
+PLUGIN_SOURCES = "java/connect-plugins"
 
 
 def cassandra_service(files: LocalFiles, plan: Plan) -> CassandraServer:

@@ -50,7 +50,7 @@ CHECKS: dict[str, Check] = {
     "contracts/*.yml": command("hash", "check", "{file}"),
     "schemas/v1/filters/*.json": command("filters", "check", "{file}"),
     "consumers/*/consumer.yml": lambda file: load_config(file, os.environ),
-    "connect/*.json": lambda file: read_connector(file.read_text("utf-8")),
+    "java/connect-plugins/*.json": lambda file: read_connector(file.read_text("utf-8")),
 }
 ODD_TEXT = (
     "",

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from headgate.engine.bundles import read_lock
+from headgate.engine.java_build import Ecj, Javac, find_compiler, list_java_files
 from headgate.errors import SettingsError
-from headgate.feeds.connect.build import PLUGINS, SERVICES, java_files, service_files
-from headgate.feeds.connect.compiler import Ecj, Javac, find_compiler
+from headgate.feeds.connect.build import PLUGINS, SERVICES, service_files
 from headgate.feeds.connect.connectors import (
     HASH,
     SOURCE,
@@ -31,7 +31,7 @@ from headgate.spec.hash_contract_loader import load_contract
 from headgate.spec.rules_loader import load_rules
 
 ROOT = Path(__file__).parents[3]
-CONNECT = ROOT / "connect"
+CONNECT = ROOT / "java/connect-plugins"
 CONTRACT: HashContract = load_contract(ROOT / "contracts/business_table.hash.yml").value
 CLUSTER = Cluster("cassandra-cloud", 9042, "dc1", "kafka:9092")
 TABLE = CloudTable("cloud_keyspace", "business_table", CONTRACT, "topic2")
@@ -140,7 +140,7 @@ def test_what_is_no_connector_file_is_refused(text: str) -> None:
 def test_classes_named_in_connectors_and_services_are_there() -> None:
     sources = {
         str(file.relative_to(CONNECT / "src/main/java").with_suffix("")).replace("/", ".")
-        for file in java_files(CONNECT)
+        for file in list_java_files(CONNECT)
     }
     named = {file.read_text().strip() for file in service_files(CONNECT)}
     assert named == {SOURCE, HASH}
@@ -220,7 +220,7 @@ def test_without_a_javac_the_eclipse_compiler_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = (tmp_path / "ecj.jar",)
-    monkeypatch.setattr("headgate.feeds.connect.compiler.bundle", lambda *_: fetched)
+    monkeypatch.setattr("headgate.engine.java_build.bundle", lambda *_: fetched)
     home = tmp_path / "java"
     java = home / "bin/java"
     java.parent.mkdir(parents=True)

@@ -1,26 +1,27 @@
-"""Our Kafka Connect plugins, compiled from `connect/` once per user and content of the sources."""
+"""Our Kafka Connect plugins, compiled from `java/connect-plugins/` once per user and content of the sources."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
 import shutil
-import tempfile
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.engine.bundles import bundle, locked_bundle
 from headgate.engine.java import cache_dir
-from headgate.errors import UnavailableError
-from headgate.feeds.connect.compiler import Compiler, find_compiler
-from headgate.feeds.connect.jar import write_jar
+from headgate.engine.java_build import (
+    Compiler,
+    build_once,
+    find_compiler,
+    hash_files,
+    list_java_files,
+    read_classes,
+    write_jar,
+)
 
-SOURCES = Path("connect")
+SOURCES = Path("java/connect-plugins")
 SERVICES = "META-INF/services"
-KEPT = 4
 # What the compiler sees, and what each plugin gets beside its own jar.
 COMPILE_BUNDLES = ("connect", "cassandra-java-driver")
 
@@ -70,43 +71,23 @@ def build_plugins(
 ) -> Built:
     """Compile the plugins, unless the same sources were compiled before."""
     chosen = compiler or find_compiler(environ)
-    place = cache_dir(environ) / "connect" / content_key(sources, chosen.name)
-    fresh = False
-    if not place.is_dir():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with _only_one(place.parent):
-            # Another process may have built them while this one waited.
-            if not place.is_dir():
-                _build(sources, chosen, place, environ)
-                fresh = True
+    java_files = list_java_files(sources)
+
+    def build(classes: Path, result: Path) -> None:
+        chosen.compile(java_files, compile_path(environ), classes)
+        for plugin in PLUGINS:
+            _assemble(plugin, sources, classes, result / "plugins" / plugin.folder, environ)
+
+    locked = (a.sha256 for name in COMPILE_BUNDLES for a in locked_bundle(name).artifacts)
+    files = (*java_files, *service_files(sources))
+    key = hash_files(sources, files, chosen.name, str(PLUGINS), *locked)
+    place = cache_dir(environ) / "connect" / key
+    fresh = build_once(place, build)
     return Built(place / "plugins", chosen.name, fresh)
 
 
-def content_key(sources: Path, compiler: str) -> str:
-    """What a build depends on, as one short word."""
-    content = hashlib.sha256(f"{compiler}\n{PLUGINS}\n".encode())
-    for file in (*java_files(sources), *service_files(sources)):
-        content.update(f"{file.relative_to(sources)}\n".encode())
-        content.update(file.read_bytes())
-    for name in COMPILE_BUNDLES:
-        for artifact in locked_bundle(name).artifacts:
-            content.update(artifact.sha256.encode())
-    return content.hexdigest()[:16]
-
-
-def java_files(sources: Path) -> tuple[Path, ...]:
-    """The plugins' Java sources."""
-    found = tuple(sorted((sources / "src/main/java").rglob("*.java")))
-    if not found:
-        raise UnavailableError(
-            "the sources of the Connect plugins are not there",
-            why=f"{sources.resolve()} has no src/main/java",
-            fix="run the command in the project's folder",
-        )
-    return found
-
-
 def service_files(sources: Path) -> tuple[Path, ...]:
+    """The files by which Connect finds a plugin when it does not scan every class."""
     folder = sources / "src/main/resources" / SERVICES
     return tuple(folder / plugin.service for plugin in PLUGINS)
 
@@ -114,19 +95,6 @@ def service_files(sources: Path) -> tuple[Path, ...]:
 def compile_path(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
     """The jars that the sources are compiled against."""
     return tuple(jar for name in COMPILE_BUNDLES for jar in bundle(name, environ))
-
-
-def _build(
-    sources: Path, compiler: Compiler, place: Path, environ: Mapping[str, str] | None
-) -> None:
-    """Build beside the final folder and rename, so that a kill leaves nothing half-built."""
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".build-") as draft:
-        classes, made = Path(draft, "classes"), Path(draft, "made")
-        compiler.compile(java_files(sources), compile_path(environ), classes)
-        for plugin in PLUGINS:
-            _assemble(plugin, sources, classes, made / "plugins" / plugin.folder, environ)
-        made.replace(place)
-    _prune(place)
 
 
 def _assemble(
@@ -137,14 +105,9 @@ def _assemble(
     environ: Mapping[str, str] | None,
 ) -> None:
     folder.mkdir(parents=True)
-    # Connect finds a plugin by this file when it does not scan every class.
     service = f"{SERVICES}/{plugin.service}"
     content = {service: (sources / "src/main/resources" / service).read_bytes()}
-    for file in sorted(classes.rglob("*.class")):
-        name = file.relative_to(classes).as_posix()
-        if name.startswith(plugin.parts):
-            content[name] = file.read_bytes()
-    write_jar(folder / plugin.jar, content)
+    write_jar(folder / plugin.jar, content | read_classes(classes, plugin.parts))
     for jar in bundle(plugin.brings, environ) if plugin.brings else ():
         _link(jar, folder / jar.name)
 
@@ -154,21 +117,3 @@ def _link(jar: Path, target: Path) -> None:
         os.link(jar, target)
     except OSError:
         shutil.copyfile(jar, target)
-
-
-def _prune(newest: Path) -> None:
-    """Builds of sources that have long changed are not kept for ever."""
-    builds = [path for path in newest.parent.iterdir() if not path.name.startswith(".")]
-    builds.sort(key=lambda path: path.stat().st_mtime)
-    for old in builds[:-KEPT]:
-        if old != newest:
-            shutil.rmtree(old, ignore_errors=True)
-
-
-@contextmanager
-def _only_one(folder: Path) -> Generator[None]:
-    with (folder / ".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for stale in folder.glob(".build-*"):
-            shutil.rmtree(stale, ignore_errors=True)
-        yield

@@ -1,0 +1,168 @@
+"""strict_json and rule_verdict in a session: outcomes, errors, and how Spark plans them."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.hostile_records import KINDS
+from tests.support.strict_json import RecordCase, bind_records, read_cases, render_call
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SEED = 17
+EVENT = (
+    "id BIGINT, at TIMESTAMP_NTZ, seen TIMESTAMP, name STRING, amount DOUBLE, price DECIMAL(10, 2),"
+    " flag BOOLEAN, n INT, day DATE"
+)
+TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss",
+}
+RULES = """array(
+  named_struct('name', 'r0', 'status', 'S0', 'severity', 'ERROR', 'reason', 'why 0'),
+  named_struct('name', 'r1', 'status', 'S1', 'severity', 'WARN', 'reason', 'why 1'),
+  named_struct('name', 'r2', 'status', 'S2', 'severity', 'INFO', 'reason', 'why 2')
+)"""
+
+
+def select_error(spark: SparkSession, expression: str) -> str:
+    """The message with which the analysis of an expression ends."""
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException) as refused:
+        spark.sql(f"SELECT {expression} FROM VALUES (X'7B7D', 'a INT') AS source (value, text)")
+    return str(refused.value)
+
+
+def plan_text(frame: DataFrame) -> str:
+    java_frame: Any = frame._jdf
+    return str(java_frame.queryExecution().executedPlan().toString())
+
+
+def test_every_hostile_kind_has_its_documented_reason(spark: SparkSession) -> None:
+    print(f"seed {SEED}")
+    rng = Random(SEED)
+    kinds = [kind for kind in KINDS for _ in range(1 if kind.is_large else 5)]
+    bind_records(spark, "hostile", (kind.make(rng) for kind in kinds))
+    rows = spark.sql(
+        f"SELECT offset, record._reason_code AS code, record._reason AS reason"
+        f" FROM (SELECT offset, {render_call(EVENT, TIMES)} AS record FROM hostile)"
+    ).collect()
+    codes = {row["offset"]: row["code"] for row in rows}
+    expected = {number: kind.code or None for number, kind in enumerate(kinds)}
+    # A record that was cut within a character is not UTF-8.
+    wrong = {
+        (kinds[number].name, code, codes[number])
+        for number, code in expected.items()
+        if codes[number] != code
+    }
+    assert wrong <= {("cut off", "not_json", "not_utf8")}
+    assert all(row["reason"] for row in rows if row["code"])
+
+
+def _group(case: RecordCase) -> tuple[str, str]:
+    return case.columns, str(sorted(case.options.items()))
+
+
+def test_sql_gives_the_rows_and_reasons_of_the_shared_cases(spark: SparkSession) -> None:
+    wrong: list[str] = []
+    for _, group in groupby(sorted(read_cases(), key=_group), key=_group):
+        cases = list(group)
+        bind_records(spark, "cases", (case.value for case in cases))
+        call = render_call(cases[0].columns, cases[0].options)
+        rows = spark.sql(f"SELECT offset, {call} AS record FROM cases").collect()
+        for row in rows:
+            case, record = cases[row["offset"]], row["record"]
+            if case.code is not None:
+                same = record["_reason_code"] == case.code
+                same = same and record["_reason"] == (case.reason or record["_reason"])
+            else:
+                present = {name for name in record.__fields__ if record[name] is not None}
+                same = case.row is not None and present == set(case.row)
+            if not same:
+                wrong.append(f"{case.name}: {record}")
+    assert wrong == []
+
+
+def test_arguments_that_cannot_be_used_are_named_in_an_error_of_the_analysis(
+    spark: SparkSession,
+) -> None:
+    def error(arguments: str) -> str:
+        return select_error(spark, f"strict_json({arguments})")
+
+    assert (
+        "options in strict_json is invalid: there is no option 'drfit'; the options are casts, dateFormat, drift"
+        in error("value, 'a INT', map('drfit', 'keep')")
+    )
+    assert "columns in strict_json is invalid: it must be a literal" in error("value, text")
+    assert "options in strict_json is invalid: it must be a literal" in error(
+        "value, 'a INT', map('drift', text)"
+    )
+    assert "must be a map of texts" in error("value, 'a INT', map('framed', 1)")
+    assert "drift must not be NULL" in error("value, 'a INT', map('drift', CAST(NULL AS STRING))")
+    assert "they are not DDL such as" in error("value, 'a BIGIN'")
+    assert "it takes two or three" in error("value")
+    assert "requires the" in error("5, 'a INT'")
+
+    def verdict_error(arguments: str) -> str:
+        return select_error(spark, f"rule_verdict({arguments})")
+
+    assert "it takes three" in verdict_error("1")
+    assert "rules in rule_verdict is invalid: it must be a literal" in verdict_error(
+        "array(text), 16, array(1L)"
+    )
+    assert "not a list of structs" in verdict_error("array('x'), 16, array(1L)")
+    assert "a rule has no field status" in verdict_error(
+        "array(named_struct('name', 'x')), 16, array(1L)"
+    )
+    assert "a mask has 1 to 63 bits, not 64" in verdict_error(f"{RULES}, 64, array(1L)")
+
+
+def test_a_tombstone_has_no_row(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT strict_json(CAST(NULL AS BINARY), 'a INT') AS record").collect()
+    assert [row["record"] for row in rows] == [None]
+
+
+def test_each_record_is_read_once_in_one_whole_stage(spark: SparkSession, tmp_path: Path) -> None:
+    """Were the call deterministic to Spark, it would be copied below the filter and into each field."""
+    path = str(tmp_path / "stored.parquet")
+    spark.range(10).selectExpr("CAST(to_json(struct(id)) AS BINARY) AS value").write.parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("stored")
+    accepted = spark.sql(
+        "SELECT record.id + 1 AS id, record._extra, record._missing"
+        f" FROM (SELECT {render_call('id BIGINT, b INT', {})} AS record FROM stored)"
+        " WHERE record._reason_code IS NULL AND record.id > 3"
+    )
+    assert accepted.count() == 6
+    plan = plan_text(accepted)
+    assert plan.count("strict_json with 2 columns") == 1
+    assert (plan.count("*(1) Project"), plan.count("*(1) Filter")) == (2, 1)
+    assert len(re.findall(r"\b(?:Project|Filter) ", plan)) == 3
+
+
+def test_the_same_call_gives_the_same_plan(spark: SparkSession) -> None:
+    bind_records(spark, "again", [b'{"id":1}'])
+    query = f"SELECT {render_call('id BIGINT', {'drift': 'keep'})} AS record FROM again"
+    first, second = spark.sql(query), spark.sql(query)
+    assert first.sameSemantics(second)
+    assert first.semanticHash() == second.semanticHash()
+
+
+def test_a_verdict_has_the_first_rule_and_the_names_of_all(spark: SparkSession) -> None:
+    masks = "VALUES (0L, 0L), (2L, 0L), (3L, 1L), (0L, 1L) AS masks (low, high)"
+    call = f"IF((low | high) = 0, NULL, rule_verdict({RULES}, 2, array(low, high)))"
+    verdicts = spark.sql(f"SELECT verdict.* FROM (SELECT {call} AS verdict FROM {masks})")
+    assert verdicts.columns == ["status", "reason", "severity", "rules"]
+    assert [tuple(row) for row in verdicts.collect()] == [
+        (None, None, None, None),
+        ("S1", "why 1", "WARN", ["r1"]),
+        ("S0", "why 0", "ERROR", ["r0", "r1", "r2"]),
+        ("S2", "why 2", "INFO", ["r2"]),
+    ]
+    assert plan_text(verdicts).count("3 rules, 2 a mask") <= 1
