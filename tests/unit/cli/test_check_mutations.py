@@ -23,7 +23,7 @@ from headgate.feeds.consumers.config import load_config
 from headgate.spec.rule_feed_loader import load_feed
 
 ROOT = Path(__file__).parents[3]
-COPIED = ("datasets", "rules", "schemas", "contracts", "consumers", "connect")
+COPIED = ("datasets", "rules", "schemas", "contracts", "consumers", "java/connect-plugins")
 Check = Callable[[Path], object]
 
 
