@@ -107,3 +107,11 @@ def test_a_session_that_does_not_start_is_an_error_of_ours(
     assert caught.value.why
     assert "An error occurred" not in caught.value.why
     assert caught.value.fix
+
+
+def test_tasks_have_the_stack_that_deeply_nested_json_needs(spark: SparkSession) -> None:
+    """Whether less is enough for a record depends on what the JVM has compiled so far."""
+    assert spark.range(1).count() == 1
+    jvm = session_module.gateway_process()
+    assert jvm is not None
+    assert "-Xss4m" in Path(f"/proc/{jvm.pid}/cmdline").read_text().split("\0")

@@ -146,6 +146,9 @@ def _driver(settings: Settings, ui_port: int | None) -> dict[str, str]:
         f"-Dheadgate.log={logs / 'spark.log'}",
         f"-Dderby.system.home={scratch}",
         "-XX:+UseSerialGC",
+        # JSON may be nested a thousand deep, and Spark writes a VARIANT out by recursion. With a
+        # stack of 1 MB one such record ended the JVM.
+        "-Xss4m",
         # A JVM that is out of memory works no more: it must end, so that the engine notices.
         "-XX:+ExitOnOutOfMemoryError",
         f"-Djava.io.tmpdir={scratch}",
