@@ -52,6 +52,7 @@ WEIGHTS = {
     "deploy_too_late": 1,
     "commit": 3,
     "mend_store": 3,
+    "approve_own_commit": 2,
     "write": 3,
     "approve": 5,
     "reject": 1,
@@ -92,6 +93,12 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "on": st.sampled_from((True, True, False)),
     },
     "mend_store": {"by": admins, "id": ids},
+    "approve_own_commit": {
+        "by": admins,
+        "id": ids,
+        "value": values,
+        "author": st.sampled_from(NAMES),
+    },
     "write": {
         "by": anyone,
         "id": ids,
@@ -321,6 +328,12 @@ class ControlPlaneWalk(RuleBasedStateMachine):
             text, wrote = model.git_file
             self.counts["mended"] += 1
             self.submit(by, id, text, wrote)
+
+    def approve_own_commit(self, by: Identity, id: str, value: str, author: str) -> None:
+        """Somebody submits what another wrote in git, and that other approves it."""
+        self.commit(id, value, author, on=True)
+        self.mend_store(by, id)
+        self.approve(Identity(author, frozenset({"admin"})), id, stale=False)
 
     def do_as_intended(self, id: str, value: str, author: str, last: int) -> None:
         """The way it should go, or its beginning: walks would hardly ever get there by chance."""

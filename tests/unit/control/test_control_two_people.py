@@ -109,8 +109,9 @@ def _roll_back_by_how_operations_ended(patch: pytest.MonkeyPatch) -> None:
         done = change.operations(record.id, (OperationState.SUCCEEDED,))
         kinds = (OperationKind.DEPLOY, OperationKind.ROLLBACK)
         left = {one.version for one in change.live_versions(record.id) if one.withdrawn}
-        mine = (one.version for one in done if one.kind in kinds and one.version not in left)
-        return tuple(dict.fromkeys(mine))
+        mine = {one.version for one in done if one.kind in kinds and one.version not in left}
+        # By version: two operations of the same instant come back in any order.
+        return tuple(sorted(mine, reverse=True))
 
     patch.setattr(ordering, "ways_back", ways)
 
