@@ -9,6 +9,11 @@ from typing import Any, cast
 from headgate.compile.rules.key_path import Step
 from headgate.compile.rules.sound import Number
 
+# As the Spark function writes them: Python has small letters in \u001f.
+_ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | str.maketrans(
+    {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+)
+
 
 def key_of(data: Any, steps: Sequence[Step]) -> str | None:
     """The key's text; of several items that match, the JSON list of their keys."""
@@ -34,7 +39,9 @@ def _json(value: Any) -> str:
         return "{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in pairs) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_json, cast("list[Any]", value))) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    return json.dumps(value)
 
 
 def _taken(found: Any, step: Step) -> tuple[Any, bool]:
@@ -78,5 +85,5 @@ def _chosen(value: Any, step: Step) -> list[Any] | None:
 def _joined(found: list[Any] | None) -> str | None:
     texts = [text_of(value) for value in found or ()]
     if len(texts) > 1:
-        return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+        return _json([text and str(text) for text in texts])
     return texts[0] if texts else None

@@ -53,4 +53,31 @@ record JsonTree(
         ? new String(bytes, start, end - start, StandardCharsets.UTF_8)
         : ((String) source).substring(start, end);
   }
+
+  /** The value as JSON without blanks; numbers, and the order of fields, are as the record has them. */
+  void appendCompact(StringBuilder out) {
+    switch (kind) {
+      case TEXT -> JsonText.appendQuoted(text, out);
+      case LIST -> {
+        out.append('[');
+        for (int at = 0; at < items.size(); at++) {
+          out.append(at > 0 ? "," : "");
+          items.get(at).appendCompact(out);
+        }
+        out.append(']');
+      }
+      case OBJECT -> {
+        out.append('{');
+        String comma = "";
+        for (Map.Entry<String, JsonTree> field : fields.entrySet()) {
+          out.append(comma);
+          JsonText.appendQuoted(field.getKey(), out);
+          field.getValue().appendCompact(out.append(':'));
+          comma = ",";
+        }
+        out.append('}');
+      }
+      default -> out.append(written());
+    }
+  }
 }

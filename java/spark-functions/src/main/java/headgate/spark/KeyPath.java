@@ -65,7 +65,7 @@ final class KeyPath implements Serializable {
 
   /**
    * The key in the value of the root field, as text; null where there is none. A number or boolean gives its
-   * text as written. Several items that a filter chose give the JSON list of their keys.
+   * text as written, a list or object its JSON without blanks. Several items that a filter chose give the JSON list of their keys.
    */
   UTF8String keyIn(JsonTree rootValue) {
     List<String> keys = new ArrayList<>(1);
@@ -135,6 +135,14 @@ final class KeyPath implements Serializable {
   }
 
   private static String textOf(JsonTree value) {
-    return value == null || value.kind() == JsonTree.Kind.NULL ? null : value.written();
+    if (value == null || value.kind() == JsonTree.Kind.NULL) {
+      return null;
+    }
+    if (value.text() != null) {
+      return value.text();
+    }
+    StringBuilder text = new StringBuilder();
+    value.appendCompact(text);
+    return text.toString();
   }
 }
