@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import jinja2
 
-from headgate.compile import backfill, bronze, drift, far, fragments, silver, staging
+from headgate.compile import backfill, bronze, drift, fragments, silver, staging
 from headgate.compile.checks import check_dataset
 from headgate.compile.render import Template
 from headgate.compile.seal import seal
@@ -162,16 +162,8 @@ def _pieces(dataset: Dataset, revision: str, evolved: Sequence[Column] = ()) -> 
         "bronze_namespace": fragments.namespace(dataset.bronze_table),
         "bronze_columns": bronze.bronze_columns(wide),
         "bronze_properties": bronze.bronze_properties(wide),
-        "bronze_values": bronze.bronze_values(wide, names),
-        "json_text": far.readable_text(wide),
-        "json_schema": bronze.json_schema(wide),
-        "json_options": fragments.options(bronze.read_options(wide)),
-        "shape": bronze.shape(wide, names),
-        "judgement": bronze.judgement(wide, names),
-        "text_fields": bronze.text_fields(wide),
-        "unread_fields": bronze.unread_fields(wide),
-        "deviations": drift.deviations(wide, names),
-        "reason_words": bronze.reason_words(wide),
+        "read_record": bronze.read_record(wide, names),
+        "added_columns": bronze.added_columns(wide),
         "silver_table": fragments.table_name(dataset.silver_table),
         "silver_namespace": fragments.namespace(dataset.silver_table),
         "silver_columns": silver.silver_columns(dataset),

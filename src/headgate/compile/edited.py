@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from headgate.compile.bronze import ADDED_COLUMNS
 from headgate.compile.drift import own_columns
 from headgate.compile.render import Template
 from headgate.compile.script import Script, parse_script
@@ -83,7 +84,7 @@ def _other_columns(script: Script, step: str, declared: Sequence[str]) -> list[F
         words = str(error).splitlines()[0]
         return [Fault(script.file, line, step, f"cannot be read: {words}", "Mend the statement.")]
     select = tree.find(exp.Select)
-    given = list(select.named_selects) if select else []
+    given = _selected(select, script) if select else []
     by_name = isinstance(tree, exp.Insert) and bool(tree.args.get("by_name"))
     if given == list(declared) or (by_name and sorted(given) == sorted(declared)):
         return []
@@ -96,3 +97,25 @@ def _other_columns(script: Script, step: str, declared: Sequence[str]) -> list[F
             f"Give exactly: {', '.join(declared)}.",
         )
     ]
+
+
+def _selected(select: exp.Select, script: Script) -> list[str]:
+    """The columns of a query; those of `record.*` stand in the call of strict_json above it."""
+    names: list[str] = []
+    for column in select.expressions:
+        if not column.is_star:
+            names.append(column.alias_or_name)
+            continue
+        unused = {item.name for item in column.find_all(exp.Identifier)}
+        names += [name for name in _record_columns(script) if name not in unused]
+    return names
+
+
+def _record_columns(script: Script) -> list[str]:
+    """The columns that strict_json gives, as far as a view of the file calls it."""
+    for statement in script.named("view"):
+        for call in sqlglot.parse_one(statement, read="spark").find_all(exp.Anonymous):
+            if call.name == "strict_json" and len(call.expressions) > 1:
+                fields = exp.DataType.build(f"STRUCT<{call.expressions[1].name}>", dialect="spark")
+                return [*(field.name for field in fields.expressions), *ADDED_COLUMNS]
+    return []

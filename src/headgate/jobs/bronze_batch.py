@@ -16,7 +16,7 @@ from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import BatchProtocol, Result, span
 from headgate.engine.reach import Reached, topic_reached
-from headgate.engine.rest import Rest, rest_of
+from headgate.engine.record_counts import RecordCounter
 from headgate.engine.statements import sql
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.jobs import drift
@@ -28,7 +28,6 @@ from headgate.jobs.topic_target import TopicTarget
 from headgate.store.model import Intent
 
 ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
-TOMBSTONES = "value IS NULL"
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class BronzeBatch:
         self._protocol = protocol
         self._evolution = evolution
         self._frame = frame
+        self._counter = RecordCounter.of_job(frame, protocol.store, target.job)
         self._table = ManagedTable(self._session, target.table)
         self._dead_letters = ManagedTable(self._session, DEAD_LETTERS)
 
@@ -79,7 +79,7 @@ class BronzeBatch:
         intent, staged = self._stage_evolved(intent)
         # A row stands for one record, so as many rows as offsets mean that all were accepted.
         if staged.added != span(intent.range):
-            self._account_for_rest(intent, staged)
+            self._account_for_others(intent, staged)
         result = self._protocol.published(self, intent, lambda: self._table.publish(staged))
         return replace(result, amended=intent)
 
@@ -116,13 +116,13 @@ class BronzeBatch:
         self._protocol.still_mine()
         return self._evolution.evolve(intent, seen, self._frame)
 
-    def _account_for_rest(self, intent: Intent, staged: Snapshot) -> None:
-        with rest_of(self._frame, intent.range, self._table, staged) as rest:
-            outcomes = self._outcomes(intent, staged, rest)
-            if set(outcomes) != {ACCEPTED}:
-                script = self._bind(intent, rest.frame)
-                self._refuse(intent, outcomes)
-                self._note_refused(intent, script)
+    def _account_for_others(self, intent: Intent, staged: Snapshot) -> None:
+        """Count the records that are not staged, and write those that are refused as dead letters."""
+        outcomes = self._outcomes(intent, staged)
+        if set(outcomes) != {ACCEPTED}:
+            script = self._bind(intent, self._frame)
+            self._refuse(intent, outcomes)
+            self._note_refused(intent, script)
 
     def _note_refused(self, intent: Intent, script: Script) -> None:
         """An edited file may have no view of what deviates; then nothing is counted."""
@@ -132,7 +132,7 @@ class BronzeBatch:
             self._protocol.store.note_drift(intent, found)
 
     def _stage(self, intent: Intent) -> Snapshot:
-        script = self._bind(intent, self._frame)
+        script = self._bind(intent, self._counter.observed())
         self._protocol.faults.during(Point.MID_WRITE, self._table.write_begun)
         staged = stage(self._table, intent, script.one("accept"))
         self._protocol.faults.at(Point.AFTER_STAGING)
@@ -143,17 +143,17 @@ class BronzeBatch:
         bind(self._session, script, {self._target.view: records}, intent)
         return script
 
-    def _outcomes(self, intent: Intent, staged: Snapshot, rest: Rest) -> Mapping[str, int]:
+    def _outcomes(self, intent: Intent, staged: Snapshot) -> Mapping[str, int]:
         """Outcomes of the whole batch; an offset without a record (a transaction's) has none."""
-        records, tombstones = rest.counts(TOMBSTONES)
-        refused = records - tombstones - rest.staged
+        counts = self._counter.count(staged.added, span(intent.range))
+        refused = counts.records - counts.tombstones - staged.added
         if refused < 0:
             raise OperationError(
                 f"a batch of {intent.job} wrote more rows than it read",
-                why=f"{records} records, {tombstones} tombstones, {rest.staged} rows staged",
+                why=f"{counts.records} records, {counts.tombstones} tombstones, {staged.added} rows staged",
             )
-        found = {ACCEPTED: staged.added, REFUSED: refused, TOMBSTONE: tombstones}
-        return {name: n for name, n in found.items() if n or name == ACCEPTED}
+        outcomes = {ACCEPTED: staged.added, REFUSED: refused, TOMBSTONE: counts.tombstones}
+        return {name: n for name, n in outcomes.items() if n or name == ACCEPTED}
 
     def _refuse(self, intent: Intent, outcomes: Mapping[str, int]) -> None:
         """Dead letters first: once bronze is published, the batch is wholly accounted for."""

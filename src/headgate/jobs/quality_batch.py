@@ -15,7 +15,7 @@ from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import BatchProtocol, Result, span
 from headgate.engine.reach import Reached, topic_reached
-from headgate.engine.rest import blocks_with, few, incomplete, inside, rest_of
+from headgate.engine.record_counts import RecordCounter
 from headgate.engine.statements import sql
 from headgate.errors import OperationError
 from headgate.expr.literals import spark_literal
@@ -31,7 +31,6 @@ from headgate.store.model import Intent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TOMBSTONES = "value IS NULL"
 DEAD = f"dq_outcome = '{DEAD_LETTER}'"
 
 
@@ -41,6 +40,7 @@ class QualityBatch:
     def __init__(self, frame: DataFrame, target: QualityTarget, protocol: BatchProtocol) -> None:
         self._session: SparkSession = frame.sparkSession
         self._frame, self._target, self._protocol = frame, target, protocol
+        self._counter = RecordCounter.of_job(frame, protocol.store, target.job)
         self._results = ManagedTable(self._session, target.table)
         self._partials = ManagedTable(self._session, target.partials)
 
@@ -53,7 +53,9 @@ class QualityBatch:
     def write(self, intent: Intent) -> Result:
         rules = self._target.revisions.of(intent.revisions[0])
         script = self._target.revisions.script(intent.revisions[0])
-        self._bind(intent, script, rules, self._frame)
+        # Of rows that are kept in memory Spark may report no observation.
+        records = self._frame if reads_again(rules) else self._counter.observed()
+        self._bind(intent, script, rules, records)
         with kept(self._session, rules if reads_again(rules) else None):
             staged = self._judge(intent, script, rules)
             outcomes = self._outcomes(intent, staged, rules)
@@ -89,9 +91,9 @@ class QualityBatch:
         dead = self._results.appended(staged).where(DEAD).count() if may_die(rules) else 0
         found = {ACCEPTED: staged.added - dead, DEAD_LETTER: dead}
         if staged.added != span(intent.range):
-            with rest_of(self._frame, intent.range, self._results, staged) as rest:
-                records, tombstones = rest.counts(TOMBSTONES)
-                found |= {REFUSED: records - tombstones - rest.staged, TOMBSTONE: tombstones}
+            counts = self._counter.count(staged.added, span(intent.range))
+            refused = counts.records - counts.tombstones - staged.added
+            found |= {REFUSED: refused, TOMBSTONE: counts.tombstones}
         if min(found.values()) < 0:
             raise OperationError(f"a batch of {intent.job} wrote more rows than it read: {found}")
         return {name: n for name, n in found.items() if n or name == ACCEPTED}
@@ -116,18 +118,11 @@ class QualityBatch:
         letters = outcomes.get(REFUSED, 0) + outcomes.get(DEAD_LETTER, 0)
         if not letters:
             return
-        self._bind(intent, script, rules, self._bad(intent, staged, outcomes))
+        self._bind(intent, script, rules, self._frame)
         bind_committed(self._session, script, rules, self._results.appended(staged))
         statement = script.one("refuse")
         publish_letters(self._session, self._protocol, intent, statement, outcomes, letters)
         send_dead_letters(self._session, intent, self._target.bootstrap, self._target.dlq_topic)
-
-    def _bad(self, intent: Intent, staged: Snapshot, outcomes: Mapping[str, int]) -> DataFrame:
-        """The records among which the dead letters are, in blocks where those are few."""
-        blocks = incomplete(self._results, staged, intent.range) if outcomes.get(REFUSED) else []
-        if outcomes.get(DEAD_LETTER):
-            blocks += blocks_with(self._results, staged, DEAD)
-        return self._frame.where(inside(blocks)) if few(blocks, intent.range) else self._frame
 
 
 def reads_again(rules: RulesRevision) -> bool:

@@ -37,7 +37,7 @@ def test_a_date_expression_is_judged_too(tmp_path: Path) -> None:
     assert fault.field == "partition_date_expr"
 
 
-@pytest.mark.parametrize("name", ["kafka_text", "_unparsed", "_raw"])
+@pytest.mark.parametrize("name", ["kafka_value", "record", "_reason"])
 def test_a_field_cannot_have_a_name_that_the_sql_uses_itself(tmp_path: Path, name: str) -> None:
     text = ORDERS.replace("name: order_id, kafka_type", f"name: {name}, kafka_type").replace(
         "[order_id, created_at]", f"[{name}, created_at]"

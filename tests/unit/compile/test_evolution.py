@@ -71,7 +71,7 @@ def test_when_there_is_no_room_the_most_frequent_fields_get_it() -> None:
     "name",
     [
         *("", " ", " x", "a.b", "a`b", 'a"b', "a\nb", "${HOME}", "a;b", "x" * 101, "\u202eb", "😀"),
-        *("_extra", "_MISSING", "kafka_offset", "Ingestion_TS", "_shape", "_raw"),
+        *("_extra", "_MISSING", "kafka_offset", "Ingestion_TS", "_reason", "record"),
         *("ID", "ﬁeld", "STRASSE"),
     ],
 )

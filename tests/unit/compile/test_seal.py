@@ -13,7 +13,7 @@ from headgate.compile.render import Template
 from headgate.compile.seal import choose, is_sealed, seal
 from headgate.errors import DeclarationError, Fault
 
-SELECTED = "SELECT\n  order_id,\n  created_at,"
+SELECTED = "SELECT\n  record.* EXCEPT (_reason_code, _reason, _drift),"
 STRICTER = ORDERS.replace("total_amount > 0", "total_amount > 1")
 
 
@@ -71,16 +71,22 @@ def test_templates_equal_to_the_compiled_ones_are_neither(tmp_path: Path) -> Non
 
 
 def test_an_edited_template_must_give_the_declared_columns(tmp_path: Path) -> None:
-    (fault,) = edited_faults(tmp_path, BRONZE_BATCH, SELECTED, "SELECT\n  created_at,")
+    (fault,) = edited_faults(tmp_path, BRONZE_BATCH, SELECTED, "SELECT\n  record.created_at,")
     assert fault.file == "spark/sql/orders/05_bronze_batch.sql.tmpl"
     assert fault.line
     assert "Give exactly: order_id, created_at" in fault.fix
 
 
+def test_the_columns_of_the_reader_count_as_columns(tmp_path: Path) -> None:
+    (fault,) = edited_faults(tmp_path, BRONZE_BATCH, "created_at TIMESTAMP_NTZ,\n", "")
+    assert "gives the columns order_id, total_amount" in fault.sentence()
+
+
 def test_their_order_counts_only_where_rows_are_inserted_by_position(tmp_path: Path) -> None:
     made = compile_manifest(tmp_path)
     turned = made.template(BRONZE_BATCH).text.replace(
-        SELECTED, "SELECT\n  created_at,\n  order_id,"
+        "  session.batch_time AS ingestion_ts,\n  kafka_topic,",
+        "  kafka_topic,\n  session.batch_time AS ingestion_ts,",
     )
     by_name = choose(made.templates, {BRONZE_BATCH: turned})
     check_edited(made.dataset, by_name, "spark/sql/orders")

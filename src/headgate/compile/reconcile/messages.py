@@ -6,10 +6,10 @@ from headgate.compile.fragments import call
 from headgate.compile.reconcile.state import DELETE, UPSERT
 from headgate.compile.reconcile.steady import steady
 from headgate.compile.rules.names import Names
-from headgate.compile.rules.source import Source, read_value
+from headgate.compile.rules.source import Source
 from headgate.compile.rules.statement import select, view
 from headgate.compile.rules.unique import TIME_OPTIONS
-from headgate.expr.literals import spark_literal
+from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.ruleset import RuleTable
 
 _GONE = "kafka_value IS NULL"
@@ -54,7 +54,7 @@ def message_statements(table: RuleTable, names: Names, sources: dict[str, Source
 
 
 def _side(table: RuleTable, side: str, source: Source) -> str:
-    key = f"CAST({read_value(source, table.pk)} AS STRING)"
+    key = f"CAST({spark_identifier(table.pk)} AS STRING)"
     return select(
         [
             f"'{side}' AS side",
@@ -62,7 +62,7 @@ def _side(table: RuleTable, side: str, source: Source) -> str:
             f"IF({_GONE}, kafka_timestamp, {source.at()}) AS version",
             "kafka_partition AS partition",
             "kafka_offset AS offset",
-            f"{read_value(source, hash_field(table, side))} AS hash",
+            f"{spark_identifier(hash_field(table, side))} AS hash",
             f"{_hash_version(table, source)} AS hash_version",
             f"IF({_GONE}, '{DELETE}', {_action(source)}) AS action",
             "kafka_timestamp AS read_at",
@@ -75,18 +75,18 @@ def _side(table: RuleTable, side: str, source: Source) -> str:
 
 def _hash_version(table: RuleTable, source: Source) -> str:
     name = table.reconcile.hash_version if table.reconcile else None
-    return read_value(source, name) if name in source.types else "CAST(NULL AS INT)"
+    return spark_identifier(name) if name in source.types else "CAST(NULL AS INT)"
 
 
 def _action(source: Source) -> str:
     if source.action is None:
         return "CAST(NULL AS STRING)"
-    return f"coalesce({read_value(source, source.action)}, '{UPSERT}')"
+    return f"coalesce({spark_identifier(source.action)}, '{UPSERT}')"
 
 
 def _row(others: tuple[str, ...], source: Source) -> str:
     """What else the message says, for rules and for whoever looks at it."""
     if not others:
         return "CAST(NULL AS STRING)"
-    pairs = [f"{spark_literal(name)}, {read_value(source, name)}" for name in others]
+    pairs = [f"{spark_literal(name)}, {spark_identifier(name)}" for name in others]
     return call("IF", [_GONE, "NULL", f"to_json({call('named_struct', pairs)}, {TIME_OPTIONS})"])

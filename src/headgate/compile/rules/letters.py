@@ -85,7 +85,7 @@ def _record(source: Source, names: Names) -> str:
             *(f"record.{name}" for name in (*PLACE, *_LETTER)),
             "session.batch_time AS refused_at",
         ],
-        f"FROM {source.names.parsed} AS record",
+        f"FROM {source.names.read} AS record",
         f"JOIN {nested(_dead(names), 'dead')}",
         *(
             f"  {'ON' if at == 0 else 'AND'} record.{name} = dead.{name}"

@@ -136,10 +136,6 @@ class SourceNames:
         return self._view("_source")
 
     @property
-    def parsed(self) -> str:
-        return self._view("_parsed")
-
-    @property
     def read(self) -> str:
         return self._view("_read")
 
@@ -150,10 +146,6 @@ class SourceNames:
     @property
     def newest(self) -> str:
         return self._view("_newest")
-
-    @property
-    def refused(self) -> str:
-        return self._view("_refused")
 
     def _view(self, ending: str) -> str:
         return spark_identifier(f"{self.table}{ending}")

@@ -7,15 +7,14 @@ import textwrap
 from dataclasses import dataclass
 from datetime import timedelta
 
-from headgate.compile import bronze, drift, far
+from headgate.compile import bronze, drift
 from headgate.compile.casts import tried_of_any
-from headgate.compile.fragments import branch, call, options, table_name
-from headgate.compile.rules import framing
-from headgate.compile.rules.key_path import key_value, read_path, root_schema, value_in_root
+from headgate.compile.fragments import branch, call, hanging, table_name
+from headgate.compile.rules.key_path import read_path, root_schema
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import SourceNames
 from headgate.compile.rules.sound import TIMES
-from headgate.compile.rules.statement import indented, nested, select, statement, view
+from headgate.compile.rules.statement import case, nested, select, statement, view
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.expr.tree import columns_of
 from headgate.spec.dataset import Column
@@ -75,7 +74,7 @@ class Source:
 
     @property
     def root(self) -> str | None:
-        """The field in which the key stands, where it is a column of its own beside the others."""
+        """The field in which the key stands, where the documents show it beside the others."""
         if not (self.declared.pk_path and self.reads_tombstones):
             return None
         name = read_path(self.declared.pk_path)[0].name
@@ -158,11 +157,9 @@ def source_statements(source: Source) -> list[str]:
         return [_bound_table(source), _table_read(source), _table_rows(source), *_named(source)]
     return [
         _bound_topic(source),
-        _parsed(source),
         _read(source),
         _rows(source),
         *_named(source),
-        _refused(source),
     ]
 
 
@@ -229,13 +226,8 @@ def _table_rows(source: Source) -> str:
     return view(source.names.rows, "The rows, with the declared types.", query)
 
 
-def _parsed(source: Source) -> str:
-    records = source.records
-    text = textwrap.indent(far.readable_text(records), "  ")
-    fields = textwrap.indent(bronze.json_schema(records), "  ")
-    how = textwrap.indent(options(bronze.read_options(records)), "  ")
-    shape = textwrap.indent(bronze.shape(records, beside=_beside(source)), "  ")
-    raw = select(
+def _read(source: Source) -> str:
+    records = select(
         [
             "topic AS kafka_topic",
             "partition AS kafka_partition",
@@ -244,72 +236,47 @@ def _parsed(source: Source) -> str:
             "key AS kafka_key",
             "value AS kafka_value",
             "headers AS kafka_headers",
-            f"CAST({framing.content(source.declared)} AS STRING) AS kafka_text",
+            f"{bronze.read_record(source.records, more=_read_options(source))} AS record",
         ],
         f"FROM {source.names.bound}",
         *(() if source.reads_tombstones else ("WHERE value IS NOT NULL",)),
     )
-    query = f"""SELECT *
-FROM {nested(raw)}
-LATERAL VIEW OUTER inline(array(from_json(
-{text},
-{fields},
-{how}
-))) fields
--- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
-LATERAL VIEW inline(array(named_struct(
-  '_shape',
-{shape}
-))) shape{_key_view(source)}"""
-    words = "Each record with its fields, parsed once. A tombstone has no fields: it is " + (
-        "the delete of its key." if source.reads_tombstones else "counted, not judged."
+    key = ["record._key AS " + spark_identifier(source.pk)] if source.declared.pk_path else []
+    unused = ", ".join(("_reason_code", *(["_key"] if key else [])))
+    columns = ["* EXCEPT (record)", f"record.* EXCEPT ({unused})", *key]
+    reason = hanging("\n".join(_reasons(source)))
+    words = (
+        "Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone"
+        " has no fields: it is "
+        + ("the delete of its key." if source.reads_tombstones else "counted, not judged.")
     )
-    return view(source.names.parsed, words, query)
+    query = select([*columns, f"CASE\n  {reason}\nEND AS _reason_code"], f"FROM {nested(records)}")
+    return view(source.names.read, words, query)
 
 
-def _beside(source: Source) -> str:
-    """The field in which the key stands, where it is none of those that are read."""
-    path = source.declared.pk_path
-    root = read_path(path)[0].name if path else ""
-    return "" if root in {column.name for column in source.records.columns} else root
+def _read_options(source: Source) -> dict[str, str]:
+    """What a source asks of strict_json beside its columns."""
+    masked = [c.name for c in source.records.columns if c.name in source.hidden]
+    return {
+        **({"key": source.declared.pk_path} if source.declared.pk_path else {}),
+        **({"masked": ", ".join(map(spark_identifier, masked))} if masked else {}),
+        **({"framed": "true"} if source.declared.framed else {}),
+    }
 
 
-def _key_view(source: Source) -> str:
-    path = source.declared.pk_path
-    if path is None:
-        return ""
-    if source.root is not None:
-        return f"""
--- The key stands inside this field.
-LATERAL VIEW OUTER inline(array(from_json(kafka_text, {spark_literal(root_schema(path))}))) root
-LATERAL VIEW inline(array(named_struct(
-  {spark_literal(source.pk)},
-  {value_in_root(path)}
-))) key"""
-    value = key_value("kafka_text", path)
-    return f"""
--- The key stands inside the record.
-LATERAL VIEW inline(array(named_struct(
-  {spark_literal(source.pk)},
-  {value}
-))) key"""
-
-
-def _read(source: Source) -> str:
-    no_key = f"{read_value(source, source.pk)} IS NULL"
+def _reasons(source: Source) -> list[str]:
+    """Why a record cannot be a row, as branches of a CASE."""
+    key = "_key" if source.declared.pk_path else spark_identifier(source.pk)
     branches = [
         *_tombstones(source),
-        *framing.refusals(source.declared),
-        branch(f"_shape IS NOT NULL AND {no_key}", f"'{MISSING_KEY}'"),
-        *(branch(f"_shape IS NOT NULL AND {odd}", f"'{UNKNOWN_ACTION}'") for odd in _odd(source)),
-        bronze.judgement(source.records),
-        branch(no_key, f"'{MISSING_KEY}'"),
-        *(branch(odd, f"'{UNKNOWN_ACTION}'") for odd in _odd(source)),
+        branch("record._reason_code IS NOT NULL", "record._reason_code"),
+        branch(f"record.{key} IS NULL", f"'{MISSING_KEY}'"),
     ]
-    found = textwrap.indent("\n".join(branches), "    ")
-    words = "Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked."
-    query = f"SELECT\n  *,\n  CASE\n{found}\n  END AS _reason_code\nFROM {source.names.parsed}"
-    return view(source.names.read, words, query)
+    if source.action is not None:
+        known = ", ".join(spark_literal(action) for action in source.actions)
+        action = f"record.{spark_identifier(source.action)}"
+        branches.append(branch(f"{action} NOT IN ({known})", f"'{UNKNOWN_ACTION}'"))
+    return branches
 
 
 def _tombstones(source: Source) -> list[str]:
@@ -322,30 +289,12 @@ def _tombstones(source: Source) -> list[str]:
     ]
 
 
-def _odd(source: Source) -> list[str]:
-    """Whether the action is none that is known; where it is not asked for, nothing."""
-    if source.action is None:
-        return []
-    known = ", ".join(spark_literal(action) for action in source.actions)
-    return [f"{read_value(source, source.action)} NOT IN ({known})"]
-
-
-def read_value(source: Source, name: str) -> str:
-    """A declared column over the view of records that were read."""
-    if name == source.pk and source.declared.pk_path:
-        return spark_identifier(name)
-    return bronze.bronze_value(_field(name, source.types[name]))
-
-
 def _rows(source: Source) -> str:
-    columns: list[str] = []
-    for name in source.types:
-        value, plain = read_value(source, name), spark_identifier(name)
-        columns.append(value if value == plain else f"{value} AS {plain}")
+    columns = [spark_identifier(name) for name in source.types]
     if source.tells_fields:
-        columns += _other_fields(source)
+        columns += [drift.EXTRA, drift.MISSING]
     if source.root is not None:
-        columns.append(spark_identifier(source.root))
+        columns.append(_root_value(source))
     alive = " AND kafka_value IS NOT NULL" if source.reads_tombstones else ""
     query = select(
         [*columns, *PLACE], f"FROM {source.names.read}", f"WHERE _reason_code IS NULL{alive}"
@@ -353,8 +302,16 @@ def _rows(source: Source) -> str:
     return view(source.names.rows, "The rows that the rules see.", query)
 
 
+def _root_value(source: Source) -> str:
+    """The field around the key. No job reads this column, so it costs only who looks at it."""
+    value = "substring(kafka_value, 6)" if source.declared.framed else "kafka_value"
+    fields = spark_literal(root_schema(source.declared.pk_path or ""))
+    root = spark_identifier(source.root or "")
+    return f"from_json(CAST({value} AS STRING), {fields}).{root} AS {root}"
+
+
 def _named(source: Source) -> list[str]:
-    """The rows under another name that is asked for, without the field in which the key stood."""
+    """The rows under another name that is asked for, without the field in which the key stands."""
     if source.declared.pk_view is None:
         return []
     without = f" EXCEPT ({spark_identifier(source.root)})" if source.root else ""
@@ -362,57 +319,24 @@ def _named(source: Source) -> list[str]:
     return [view(spark_identifier(source.declared.pk_view), "The rows with their key.", query)]
 
 
-def _other_fields(source: Source) -> list[str]:
-    """Which fields are unknown or missing; that in which the key stands is neither."""
-    path = source.declared.pk_path
-    around = [read_path(path)[0].name] if path else []
-    fields = tuple(_field(name, STRING) for name in around)
-    return drift.own_values(TopicRecords((*source.records.columns, *fields)), around)
-
-
-def _refused(source: Source) -> str:
-    records = source.records
-    texts = f"SELECT\n  *,\n{textwrap.indent(bronze.text_fields(records), '  ')}"
-    inner = f"{texts}\nFROM {source.names.read}\nWHERE _reason_code IS NOT NULL"
-    unread = textwrap.indent(_unread_fields(source), "  ").lstrip()
-    query = f"SELECT\n  *,\n  {unread} AS _unread\nFROM {nested(inner)}"
-    words = "The records that cannot be rows, with the text of those fields that could not be read."
-    return view(source.names.refused, words, query)
-
-
-def _unread_fields(source: Source) -> str:
-    """Texts of fields, for the words of a dead letter; those that are sensitive are masked."""
-    found, masked = bronze.unread_fields(source.records), sorted(source.hidden)
-    if not masked:
-        return found
-    names = ", ".join(spark_literal(name) for name in masked)
-    hide = f"(name, text) -> IF(name IN ({names}), '{MASKED}', text)"
-    return call("transform_values", [found, hide])
-
-
 def letter_columns(source: Source, job: str) -> str:
     """The dead letters of this source's unreadable records."""
-    own = {MISSING_KEY: MISSING_KEY_WORDS, **framing.reasons(source.declared)}
+    own = {MISSING_KEY: MISSING_KEY_WORDS}
     if source.action is not None:
         own[UNKNOWN_ACTION] = UNKNOWN_ACTION_WORDS
-    told = "".join(f"  WHEN '{code}' THEN '{words}'\n" for code, words in own.items())
-    said = bronze.reason_words(source.records).replace(
-        "CASE _reason_code\n", f"CASE _reason_code\n{told}"
-    )
-    return (
-        "SELECT\n"
-        + indented(
-            [
-                f"'{job}' AS job",
-                "session.batch_revision AS revision",
-                "_reason_code AS reason_code",
-                f"{said} AS reason",
-                *PLACE,
-                "kafka_key",
-                "kafka_value",
-                "kafka_headers",
-                "session.batch_time AS refused_at",
-            ]
-        )
-        + f"\nFROM {source.names.refused}"
+    branches = [(f"_reason_code = '{code}'", f"'{words}'") for code, words in own.items()]
+    return select(
+        [
+            f"'{job}' AS job",
+            "session.batch_revision AS revision",
+            "_reason_code AS reason_code",
+            f"{case(branches, '_reason')} AS reason",
+            *PLACE,
+            "kafka_key",
+            "kafka_value",
+            "kafka_headers",
+            "session.batch_time AS refused_at",
+        ],
+        f"FROM {source.names.read}",
+        "WHERE _reason_code IS NOT NULL",
     )

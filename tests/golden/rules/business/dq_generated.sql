@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision 0442adf0143f, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 7b75d4abb5f7, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '0442adf0143f8c939d004c128db86b3a73b7f65d9988a43f22e9b429f69ed3f0';
+DEFAULT '7b75d4abb5f723f760547f9b24621eb0a6cdd4d9f0d51b42ebda026f0e9cc901';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -168,11 +168,23 @@ OPTIONS (
   'includeHeaders' 'true'
 );
 
--- Each record with its fields, parsed once. A tombstone has no fields: it is the delete of its
--- key.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
+-- fields: it is the delete of its key.
 -- step: view
-CREATE OR REPLACE TEMPORARY VIEW topic1_onprem_parsed AS
-SELECT *
+CREATE OR REPLACE TEMPORARY VIEW topic1_onprem_read AS
+SELECT
+  * EXCEPT (record),
+  record.* EXCEPT (_reason_code, _key),
+  record._key AS pk,
+  CASE
+    WHEN kafka_value IS NULL AND (kafka_key IS NULL OR NOT is_valid_utf8(CAST(kafka_key AS STRING)))
+      THEN 'dq_missing_pk'
+    WHEN kafka_value IS NULL THEN NULL
+    WHEN record._reason_code IS NOT NULL THEN record._reason_code
+    WHEN record._key IS NULL THEN 'dq_missing_pk'
+    WHEN record.action NOT IN ('CREATE', 'UPDATE', 'UPSERT', 'DELETE')
+      THEN 'dq_unknown_action'
+  END AS _reason_code
 FROM (
   SELECT
     topic AS kafka_topic,
@@ -182,111 +194,21 @@ FROM (
     key AS kafka_key,
     value AS kafka_value,
     headers AS kafka_headers,
-    CAST(value AS STRING) AS kafka_text
+    strict_json(
+      value,
+      'event_id STRING,
+       action STRING,
+       hash_onprem STRING,
+       hash_version INT,
+       event_ts TIMESTAMP',
+      map(
+        'drift', 'keep',
+        'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]',
+        'key', 'partitionColumns[type=\'PK\'].value'
+      )
+    ) AS record
   FROM topic1_onprem_source
-)
-LATERAL VIEW OUTER inline(array(from_json(
-  kafka_text,
-  'event_id STRING,
-   action STRING,
-   hash_onprem STRING,
-   hash_version INT,
-   event_ts TIMESTAMP,
-   _unparsed STRING',
-  map(
-    'mode', 'PERMISSIVE',
-    'columnNameOfCorruptRecord', '_unparsed',
-    'allowNonNumericNumbers', 'false',
-    'allowSingleQuotes', 'false',
-    'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
-  )
-))) fields
--- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
-LATERAL VIEW inline(array(named_struct(
-  '_shape',
-  CASE
-    WHEN _unparsed IS NOT NULL
-      OR NOT is_valid_utf8(kafka_text)
-      THEN NULL
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"event_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"hash_version":[-0-9nul ]{1,24}+[, ]{0,2}+)'
-        r'(?:"partitionColumns": ?+(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}|\[(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}[, ]{0,2}+)*+\])[, ]{0,2}+)?+'
-        r'(?:"event_ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'\}\z'
-      THEN 'whole'
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"event_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"hash_version":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
-        r'(?:"partitionColumns": ?+(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}|\[(?>\{(?>"[^"\\]*+"|true|false|null|[-.0-9]{1,24}+|[,: ])*+\}[, ]{0,2}+)*+\])[, ]{0,2}+)?+'
-        r'(?:"event_ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'\}\z'
-      THEN 'partial'
-  END
-))) shape
--- The key stands inside this field.
-LATERAL VIEW OUTER inline(array(from_json(kafka_text, 'partitionColumns ARRAY<STRUCT<type: STRING, value: STRING>>'))) root
-LATERAL VIEW inline(array(named_struct(
-  'pk',
-  transform(array(transform(filter(struct(partitionColumns).partitionColumns, item -> item.type = 'PK'), item -> item.value)), keys -> CASE size(keys) WHEN 0 THEN NULL WHEN 1 THEN keys[0] ELSE to_json(keys) END)[0]
-))) key;
-
--- Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW topic1_onprem_read AS
-SELECT
-  *,
-  CASE
-    WHEN kafka_value IS NULL AND (kafka_key IS NULL OR NOT is_valid_utf8(CAST(kafka_key AS STRING)))
-      THEN 'dq_missing_pk'
-    WHEN kafka_value IS NULL THEN NULL
-    WHEN _shape IS NOT NULL AND pk IS NULL THEN 'dq_missing_pk'
-    WHEN _shape IS NOT NULL AND action NOT IN ('CREATE', 'UPDATE', 'UPSERT', 'DELETE')
-      THEN 'dq_unknown_action'
-    WHEN _shape IS NOT NULL THEN NULL
-    WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
-    WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
-    WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
-      THEN 'duplicate_key'
-    WHEN try_parse_json(kafka_text) IS NULL THEN 'not_json'
-    WHEN json_object_keys(kafka_text) IS NULL THEN 'not_an_object'
-    WHEN coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1
-      OR coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1
-      THEN 'trailing_text'
-    WHEN kafka_text RLIKE
-      r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'
-      r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'
-      THEN 'half_surrogate'
-    WHEN _unparsed IS NOT NULL THEN 'wrong_type'
-    WHEN exists(
-      array(
-        from_json(
-          kafka_text,
-          'event_id VARIANT,
-           action VARIANT,
-           hash_onprem VARIANT,
-           event_ts VARIANT'
-        )
-      ),
-      _typed ->
-        left(to_json(_typed.event_id), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.action), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.hash_onprem), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.event_ts), 1) NOT IN ('"', 'n')
-    ) THEN 'wrong_type'
-    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
-      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
-      THEN 'out_of_range'
-    WHEN pk IS NULL THEN 'dq_missing_pk'
-    WHEN action NOT IN ('CREATE', 'UPDATE', 'UPSERT', 'DELETE') THEN 'dq_unknown_action'
-  END AS _reason_code
-FROM topic1_onprem_parsed;
+);
 
 -- The rows that the rules see.
 -- step: view
@@ -298,7 +220,7 @@ SELECT
   hash_onprem,
   hash_version,
   event_ts,
-  partitionColumns,
+  from_json(CAST(kafka_value AS STRING), 'partitionColumns ARRAY<STRUCT<type: STRING, value: STRING>>').partitionColumns AS partitionColumns,
   kafka_topic,
   kafka_partition,
   kafka_offset,
@@ -311,56 +233,6 @@ WHERE _reason_code IS NULL AND kafka_value IS NOT NULL;
 CREATE OR REPLACE TEMPORARY VIEW topic1_with_pk AS
 SELECT * EXCEPT (partitionColumns)
 FROM topic1_onprem;
-
--- The records that cannot be rows, with the text of those fields that could not be read.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW topic1_onprem_refused AS
-SELECT
-  *,
-  map_filter(
-    map(
-      'event_id', if(
-        event_id IS NULL
-          OR left(to_json(_typed.event_id), 1) NOT IN ('"', 'n'),
-        _raw['event_id'],
-        NULL
-      ),
-      'action', if(
-        action IS NULL
-          OR left(to_json(_typed.action), 1) NOT IN ('"', 'n'),
-        _raw['action'],
-        NULL
-      ),
-      'hash_onprem', if(
-        hash_onprem IS NULL
-          OR left(to_json(_typed.hash_onprem), 1) NOT IN ('"', 'n'),
-        _raw['hash_onprem'],
-        NULL
-      ),
-      'hash_version', if(hash_version IS NULL, _raw['hash_version'], NULL),
-      'event_ts', if(
-        event_ts IS NULL
-          OR left(to_json(_typed.event_ts), 1) NOT IN ('"', 'n'),
-        _raw['event_ts'],
-        NULL
-      )
-    ),
-    (name, text) -> text IS NOT NULL
-  ) AS _unread
-FROM (
-  SELECT
-    *,
-    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
-    from_json(
-      kafka_text,
-      'event_id VARIANT,
-       action VARIANT,
-       hash_onprem VARIANT,
-       event_ts VARIANT'
-    ) AS _typed
-  FROM topic1_onprem_read
-  WHERE _reason_code IS NOT NULL
-);
 
 -- The engine binds this view to the records of one batch.
 -- step: source
@@ -375,11 +247,20 @@ OPTIONS (
   'includeHeaders' 'true'
 );
 
--- Each record with its fields, parsed once. A tombstone has no fields: it is the delete of its
--- key.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
+-- fields: it is the delete of its key.
 -- step: view
-CREATE OR REPLACE TEMPORARY VIEW topic2_cloud_parsed AS
-SELECT *
+CREATE OR REPLACE TEMPORARY VIEW topic2_cloud_read AS
+SELECT
+  * EXCEPT (record),
+  record.* EXCEPT (_reason_code),
+  CASE
+    WHEN kafka_value IS NULL AND (kafka_key IS NULL OR NOT is_valid_utf8(CAST(kafka_key AS STRING)))
+      THEN 'dq_missing_pk'
+    WHEN kafka_value IS NULL THEN NULL
+    WHEN record._reason_code IS NOT NULL THEN record._reason_code
+    WHEN record.pk IS NULL THEN 'dq_missing_pk'
+  END AS _reason_code
 FROM (
   SELECT
     topic AS kafka_topic,
@@ -389,95 +270,19 @@ FROM (
     key AS kafka_key,
     value AS kafka_value,
     headers AS kafka_headers,
-    CAST(value AS STRING) AS kafka_text
+    strict_json(
+      value,
+      'pk STRING,
+       hash_cloud STRING,
+       hash_version INT,
+       cloud_ts TIMESTAMP',
+      map(
+        'drift', 'keep',
+        'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
+      )
+    ) AS record
   FROM topic2_cloud_source
-)
-LATERAL VIEW OUTER inline(array(from_json(
-  kafka_text,
-  'pk STRING,
-   hash_cloud STRING,
-   hash_version INT,
-   cloud_ts TIMESTAMP,
-   _unparsed STRING',
-  map(
-    'mode', 'PERMISSIVE',
-    'columnNameOfCorruptRecord', '_unparsed',
-    'allowNonNumericNumbers', 'false',
-    'allowSingleQuotes', 'false',
-    'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
-  )
-))) fields
--- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
-LATERAL VIEW inline(array(named_struct(
-  '_shape',
-  CASE
-    WHEN _unparsed IS NOT NULL
-      OR NOT is_valid_utf8(kafka_text)
-      THEN NULL
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"pk": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"hash_cloud": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"hash_version":[-0-9nul ]{1,24}+[, ]{0,2}+)'
-        r'(?:"cloud_ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'\}\z'
-      THEN 'whole'
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"pk": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"hash_cloud": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"hash_version":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
-        r'(?:"cloud_ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'\}\z'
-      THEN 'partial'
-  END
-))) shape;
-
--- Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW topic2_cloud_read AS
-SELECT
-  *,
-  CASE
-    WHEN kafka_value IS NULL AND (kafka_key IS NULL OR NOT is_valid_utf8(CAST(kafka_key AS STRING)))
-      THEN 'dq_missing_pk'
-    WHEN kafka_value IS NULL THEN NULL
-    WHEN _shape IS NOT NULL AND pk IS NULL THEN 'dq_missing_pk'
-    WHEN _shape IS NOT NULL THEN NULL
-    WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
-    WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
-    WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
-      THEN 'duplicate_key'
-    WHEN try_parse_json(kafka_text) IS NULL THEN 'not_json'
-    WHEN json_object_keys(kafka_text) IS NULL THEN 'not_an_object'
-    WHEN coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1
-      OR coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1
-      THEN 'trailing_text'
-    WHEN kafka_text RLIKE
-      r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'
-      r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'
-      THEN 'half_surrogate'
-    WHEN _unparsed IS NOT NULL THEN 'wrong_type'
-    WHEN exists(
-      array(
-        from_json(
-          kafka_text,
-          'pk VARIANT,
-           hash_cloud VARIANT,
-           cloud_ts VARIANT'
-        )
-      ),
-      _typed ->
-        left(to_json(_typed.pk), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.hash_cloud), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.cloud_ts), 1) NOT IN ('"', 'n')
-    ) THEN 'wrong_type'
-    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
-      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
-      THEN 'out_of_range'
-    WHEN pk IS NULL THEN 'dq_missing_pk'
-  END AS _reason_code
-FROM topic2_cloud_parsed;
+);
 
 -- The rows that the rules see.
 -- step: view
@@ -493,49 +298,6 @@ SELECT
   kafka_timestamp
 FROM topic2_cloud_read
 WHERE _reason_code IS NULL AND kafka_value IS NOT NULL;
-
--- The records that cannot be rows, with the text of those fields that could not be read.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW topic2_cloud_refused AS
-SELECT
-  *,
-  map_filter(
-    map(
-      'pk', if(
-        pk IS NULL
-          OR left(to_json(_typed.pk), 1) NOT IN ('"', 'n'),
-        _raw['pk'],
-        NULL
-      ),
-      'hash_cloud', if(
-        hash_cloud IS NULL
-          OR left(to_json(_typed.hash_cloud), 1) NOT IN ('"', 'n'),
-        _raw['hash_cloud'],
-        NULL
-      ),
-      'hash_version', if(hash_version IS NULL, _raw['hash_version'], NULL),
-      'cloud_ts', if(
-        cloud_ts IS NULL
-          OR left(to_json(_typed.cloud_ts), 1) NOT IN ('"', 'n'),
-        _raw['cloud_ts'],
-        NULL
-      )
-    ),
-    (name, text) -> text IS NOT NULL
-  ) AS _unread
-FROM (
-  SELECT
-    *,
-    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
-    from_json(
-      kafka_text,
-      'pk VARIANT,
-       hash_cloud VARIANT,
-       cloud_ts VARIANT'
-    ) AS _typed
-  FROM topic2_cloud_read
-  WHERE _reason_code IS NOT NULL
-);
 
 -- The messages of both sides in one shape. The version is the event time, of a tombstone the
 -- record's; the time of reading is always the record's.
@@ -1293,25 +1055,10 @@ SELECT
   'reconcile-business' AS job,
   session.batch_revision AS revision,
   _reason_code AS reason_code,
-  CASE _reason_code
-    WHEN 'dq_missing_pk' THEN 'the record has no key'
-    WHEN 'dq_unknown_action' THEN 'the action is none of those there are'
-    WHEN 'not_utf8' THEN 'the value is not UTF-8 text'
-    WHEN 'empty' THEN 'the value is empty'
-    WHEN 'duplicate_key' THEN 'a field stands twice in the record'
-    WHEN 'not_json' THEN 'the value is not JSON'
-    WHEN 'not_an_object' THEN 'the value is JSON but not an object'
-    WHEN 'trailing_text' THEN 'something follows the JSON object'
-    WHEN 'half_surrogate' THEN 'an escape is half of a surrogate pair'
-    WHEN 'wrong_type' THEN concat_ws(
-      '; ',
-      'a field does not have its declared type',
-      transform(
-        map_entries(_unread),
-        field -> concat(field.key, ' = ', left(field.value, 40))
-      )
-    )
-    WHEN 'out_of_range' THEN 'a number is too large for its type'
+  CASE
+    WHEN _reason_code = 'dq_missing_pk' THEN 'the record has no key'
+    WHEN _reason_code = 'dq_unknown_action' THEN 'the action is none of those there are'
+    ELSE _reason
   END AS reason,
   kafka_topic,
   kafka_partition,
@@ -1321,30 +1068,16 @@ SELECT
   kafka_value,
   kafka_headers,
   session.batch_time AS refused_at
-FROM topic1_onprem_refused
+FROM topic1_onprem_read
+WHERE _reason_code IS NOT NULL
 UNION ALL
 SELECT
   'reconcile-business' AS job,
   session.batch_revision AS revision,
   _reason_code AS reason_code,
-  CASE _reason_code
-    WHEN 'dq_missing_pk' THEN 'the record has no key'
-    WHEN 'not_utf8' THEN 'the value is not UTF-8 text'
-    WHEN 'empty' THEN 'the value is empty'
-    WHEN 'duplicate_key' THEN 'a field stands twice in the record'
-    WHEN 'not_json' THEN 'the value is not JSON'
-    WHEN 'not_an_object' THEN 'the value is JSON but not an object'
-    WHEN 'trailing_text' THEN 'something follows the JSON object'
-    WHEN 'half_surrogate' THEN 'an escape is half of a surrogate pair'
-    WHEN 'wrong_type' THEN concat_ws(
-      '; ',
-      'a field does not have its declared type',
-      transform(
-        map_entries(_unread),
-        field -> concat(field.key, ' = ', left(field.value, 40))
-      )
-    )
-    WHEN 'out_of_range' THEN 'a number is too large for its type'
+  CASE
+    WHEN _reason_code = 'dq_missing_pk' THEN 'the record has no key'
+    ELSE _reason
   END AS reason,
   kafka_topic,
   kafka_partition,
@@ -1354,7 +1087,8 @@ SELECT
   kafka_value,
   kafka_headers,
   session.batch_time AS refused_at
-FROM topic2_cloud_refused;
+FROM topic2_cloud_read
+WHERE _reason_code IS NOT NULL;
 
 -- Every key with its verdict at this moment.
 -- step: reading

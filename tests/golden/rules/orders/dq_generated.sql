@@ -1,5 +1,5 @@
 -- Data quality of orders: topic onprem.orders.events and topic cloud.orders.hash, judged by 5 rules.
--- Compiled from rules.yaml, revision d1b2874e2a35, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision 06907f65484a, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_orders, SELECT * FROM dq_metrics_orders.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT 'd1b2874e2a3524169719220b8852963084f93303cb3fcbdc311a9389f0a9ee02';
+DEFAULT '06907f65484ada4253e6f0665afb584e3a5ca04c0f866807768ededbe7a26285';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -125,10 +125,17 @@ OPTIONS (
   'includeHeaders' 'true'
 );
 
--- Each record with its fields, parsed once. A tombstone has no fields: it is counted, not judged.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
+-- fields: it is counted, not judged.
 -- step: view
-CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_parsed AS
-SELECT *
+CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_read AS
+SELECT
+  * EXCEPT (record),
+  record.* EXCEPT (_reason_code),
+  CASE
+    WHEN record._reason_code IS NOT NULL THEN record._reason_code
+    WHEN record.order_id IS NULL THEN 'dq_missing_pk'
+  END AS _reason_code
 FROM (
   SELECT
     topic AS kafka_topic,
@@ -138,95 +145,20 @@ FROM (
     key AS kafka_key,
     value AS kafka_value,
     headers AS kafka_headers,
-    CAST(value AS STRING) AS kafka_text
+    strict_json(
+      value,
+      'order_id STRING,
+       action STRING,
+       hash_onprem STRING,
+       ts TIMESTAMP',
+      map(
+        'drift', 'keep',
+        'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
+      )
+    ) AS record
   FROM onprem_orders_events_source
   WHERE value IS NOT NULL
-)
-LATERAL VIEW OUTER inline(array(from_json(
-  kafka_text,
-  'order_id STRING,
-   action STRING,
-   hash_onprem STRING,
-   ts TIMESTAMP,
-   _unparsed STRING',
-  map(
-    'mode', 'PERMISSIVE',
-    'columnNameOfCorruptRecord', '_unparsed',
-    'allowNonNumericNumbers', 'false',
-    'allowSingleQuotes', 'false',
-    'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
-  )
-))) fields
--- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
-LATERAL VIEW inline(array(named_struct(
-  '_shape',
-  CASE
-    WHEN _unparsed IS NOT NULL
-      OR NOT is_valid_utf8(kafka_text)
-      THEN NULL
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'\}\z'
-      THEN 'whole'
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"action": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"hash_onprem": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'\}\z'
-      THEN 'partial'
-  END
-))) shape;
-
--- Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_read AS
-SELECT
-  *,
-  CASE
-    WHEN _shape IS NOT NULL AND order_id IS NULL THEN 'dq_missing_pk'
-    WHEN _shape IS NOT NULL THEN NULL
-    WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
-    WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
-    WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
-      THEN 'duplicate_key'
-    WHEN try_parse_json(kafka_text) IS NULL THEN 'not_json'
-    WHEN json_object_keys(kafka_text) IS NULL THEN 'not_an_object'
-    WHEN coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1
-      OR coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1
-      THEN 'trailing_text'
-    WHEN kafka_text RLIKE
-      r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'
-      r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'
-      THEN 'half_surrogate'
-    WHEN _unparsed IS NOT NULL THEN 'wrong_type'
-    WHEN exists(
-      array(
-        from_json(
-          kafka_text,
-          'order_id VARIANT,
-           action VARIANT,
-           hash_onprem VARIANT,
-           ts VARIANT'
-        )
-      ),
-      _typed ->
-        left(to_json(_typed.order_id), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.action), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.hash_onprem), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n')
-    ) THEN 'wrong_type'
-    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
-      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
-      THEN 'out_of_range'
-    WHEN order_id IS NULL THEN 'dq_missing_pk'
-  END AS _reason_code
-FROM onprem_orders_events_parsed;
+);
 
 -- The rows that the rules see.
 -- step: view
@@ -243,55 +175,6 @@ SELECT
 FROM onprem_orders_events_read
 WHERE _reason_code IS NULL;
 
--- The records that cannot be rows, with the text of those fields that could not be read.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_refused AS
-SELECT
-  *,
-  map_filter(
-    map(
-      'order_id', if(
-        order_id IS NULL
-          OR left(to_json(_typed.order_id), 1) NOT IN ('"', 'n'),
-        _raw['order_id'],
-        NULL
-      ),
-      'action', if(
-        action IS NULL
-          OR left(to_json(_typed.action), 1) NOT IN ('"', 'n'),
-        _raw['action'],
-        NULL
-      ),
-      'hash_onprem', if(
-        hash_onprem IS NULL
-          OR left(to_json(_typed.hash_onprem), 1) NOT IN ('"', 'n'),
-        _raw['hash_onprem'],
-        NULL
-      ),
-      'ts', if(
-        ts IS NULL
-          OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n'),
-        _raw['ts'],
-        NULL
-      )
-    ),
-    (name, text) -> text IS NOT NULL
-  ) AS _unread
-FROM (
-  SELECT
-    *,
-    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
-    from_json(
-      kafka_text,
-      'order_id VARIANT,
-       action VARIANT,
-       hash_onprem VARIANT,
-       ts VARIANT'
-    ) AS _typed
-  FROM onprem_orders_events_read
-  WHERE _reason_code IS NOT NULL
-);
-
 -- The engine binds this view to the records of one batch.
 -- step: source
 CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_source
@@ -305,10 +188,17 @@ OPTIONS (
   'includeHeaders' 'true'
 );
 
--- Each record with its fields, parsed once. A tombstone has no fields: it is counted, not judged.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
+-- fields: it is counted, not judged.
 -- step: view
-CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_parsed AS
-SELECT *
+CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_read AS
+SELECT
+  * EXCEPT (record),
+  record.* EXCEPT (_reason_code),
+  CASE
+    WHEN record._reason_code IS NOT NULL THEN record._reason_code
+    WHEN record.order_id IS NULL THEN 'dq_missing_pk'
+  END AS _reason_code
 FROM (
   SELECT
     topic AS kafka_topic,
@@ -318,90 +208,19 @@ FROM (
     key AS kafka_key,
     value AS kafka_value,
     headers AS kafka_headers,
-    CAST(value AS STRING) AS kafka_text
+    strict_json(
+      value,
+      'order_id STRING,
+       hash_cloud STRING,
+       ts TIMESTAMP',
+      map(
+        'drift', 'keep',
+        'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
+      )
+    ) AS record
   FROM cloud_orders_hash_source
   WHERE value IS NOT NULL
-)
-LATERAL VIEW OUTER inline(array(from_json(
-  kafka_text,
-  'order_id STRING,
-   hash_cloud STRING,
-   ts TIMESTAMP,
-   _unparsed STRING',
-  map(
-    'mode', 'PERMISSIVE',
-    'columnNameOfCorruptRecord', '_unparsed',
-    'allowNonNumericNumbers', 'false',
-    'allowSingleQuotes', 'false',
-    'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
-  )
-))) fields
--- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
-LATERAL VIEW inline(array(named_struct(
-  '_shape',
-  CASE
-    WHEN _unparsed IS NOT NULL
-      OR NOT is_valid_utf8(kafka_text)
-      THEN NULL
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"hash_cloud": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'\}\z'
-      THEN 'whole'
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"order_id": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"hash_cloud": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"ts": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'\}\z'
-      THEN 'partial'
-  END
-))) shape;
-
--- Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_read AS
-SELECT
-  *,
-  CASE
-    WHEN _shape IS NOT NULL AND order_id IS NULL THEN 'dq_missing_pk'
-    WHEN _shape IS NOT NULL THEN NULL
-    WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
-    WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
-    WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
-      THEN 'duplicate_key'
-    WHEN try_parse_json(kafka_text) IS NULL THEN 'not_json'
-    WHEN json_object_keys(kafka_text) IS NULL THEN 'not_an_object'
-    WHEN coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1
-      OR coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1
-      THEN 'trailing_text'
-    WHEN kafka_text RLIKE
-      r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'
-      r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'
-      THEN 'half_surrogate'
-    WHEN _unparsed IS NOT NULL THEN 'wrong_type'
-    WHEN exists(
-      array(
-        from_json(
-          kafka_text,
-          'order_id VARIANT,
-           hash_cloud VARIANT,
-           ts VARIANT'
-        )
-      ),
-      _typed ->
-        left(to_json(_typed.order_id), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.hash_cloud), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n')
-    ) THEN 'wrong_type'
-    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
-      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
-      THEN 'out_of_range'
-    WHEN order_id IS NULL THEN 'dq_missing_pk'
-  END AS _reason_code
-FROM cloud_orders_hash_parsed;
+);
 
 -- The rows that the rules see.
 -- step: view
@@ -416,48 +235,6 @@ SELECT
   kafka_timestamp
 FROM cloud_orders_hash_read
 WHERE _reason_code IS NULL;
-
--- The records that cannot be rows, with the text of those fields that could not be read.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_refused AS
-SELECT
-  *,
-  map_filter(
-    map(
-      'order_id', if(
-        order_id IS NULL
-          OR left(to_json(_typed.order_id), 1) NOT IN ('"', 'n'),
-        _raw['order_id'],
-        NULL
-      ),
-      'hash_cloud', if(
-        hash_cloud IS NULL
-          OR left(to_json(_typed.hash_cloud), 1) NOT IN ('"', 'n'),
-        _raw['hash_cloud'],
-        NULL
-      ),
-      'ts', if(
-        ts IS NULL
-          OR left(to_json(_typed.ts), 1) NOT IN ('"', 'n'),
-        _raw['ts'],
-        NULL
-      )
-    ),
-    (name, text) -> text IS NOT NULL
-  ) AS _unread
-FROM (
-  SELECT
-    *,
-    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
-    from_json(
-      kafka_text,
-      'order_id VARIANT,
-       hash_cloud VARIANT,
-       ts VARIANT'
-    ) AS _typed
-  FROM cloud_orders_hash_read
-  WHERE _reason_code IS NOT NULL
-);
 
 -- The rules in the order that decides: the first that holds gives a row its status.
 -- step: view
@@ -755,24 +532,9 @@ SELECT
   'quality-orders' AS job,
   session.batch_revision AS revision,
   _reason_code AS reason_code,
-  CASE _reason_code
-    WHEN 'dq_missing_pk' THEN 'the record has no key'
-    WHEN 'not_utf8' THEN 'the value is not UTF-8 text'
-    WHEN 'empty' THEN 'the value is empty'
-    WHEN 'duplicate_key' THEN 'a field stands twice in the record'
-    WHEN 'not_json' THEN 'the value is not JSON'
-    WHEN 'not_an_object' THEN 'the value is JSON but not an object'
-    WHEN 'trailing_text' THEN 'something follows the JSON object'
-    WHEN 'half_surrogate' THEN 'an escape is half of a surrogate pair'
-    WHEN 'wrong_type' THEN concat_ws(
-      '; ',
-      'a field does not have its declared type',
-      transform(
-        map_entries(_unread),
-        field -> concat(field.key, ' = ', left(field.value, 40))
-      )
-    )
-    WHEN 'out_of_range' THEN 'a number is too large for its type'
+  CASE
+    WHEN _reason_code = 'dq_missing_pk' THEN 'the record has no key'
+    ELSE _reason
   END AS reason,
   kafka_topic,
   kafka_partition,
@@ -782,30 +544,16 @@ SELECT
   kafka_value,
   kafka_headers,
   session.batch_time AS refused_at
-FROM onprem_orders_events_refused
+FROM onprem_orders_events_read
+WHERE _reason_code IS NOT NULL
 UNION ALL
 SELECT
   'quality-orders' AS job,
   session.batch_revision AS revision,
   _reason_code AS reason_code,
-  CASE _reason_code
-    WHEN 'dq_missing_pk' THEN 'the record has no key'
-    WHEN 'not_utf8' THEN 'the value is not UTF-8 text'
-    WHEN 'empty' THEN 'the value is empty'
-    WHEN 'duplicate_key' THEN 'a field stands twice in the record'
-    WHEN 'not_json' THEN 'the value is not JSON'
-    WHEN 'not_an_object' THEN 'the value is JSON but not an object'
-    WHEN 'trailing_text' THEN 'something follows the JSON object'
-    WHEN 'half_surrogate' THEN 'an escape is half of a surrogate pair'
-    WHEN 'wrong_type' THEN concat_ws(
-      '; ',
-      'a field does not have its declared type',
-      transform(
-        map_entries(_unread),
-        field -> concat(field.key, ' = ', left(field.value, 40))
-      )
-    )
-    WHEN 'out_of_range' THEN 'a number is too large for its type'
+  CASE
+    WHEN _reason_code = 'dq_missing_pk' THEN 'the record has no key'
+    ELSE _reason
   END AS reason,
   kafka_topic,
   kafka_partition,
@@ -815,7 +563,8 @@ SELECT
   kafka_value,
   kafka_headers,
   session.batch_time AS refused_at
-FROM cloud_orders_hash_refused;
+FROM cloud_orders_hash_read
+WHERE _reason_code IS NOT NULL;
 
 -- All results there are.
 -- step: reading

@@ -1,5 +1,5 @@
 -- Data quality of taxi: topic taxi.raw_trips, judged by 23 rules.
--- Compiled from rules/taxi.yml, revision 58a92620b233, by Headgate 0.1.0.
+-- Compiled from rules/taxi.yml, revision c3833a7b63c4, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_taxi, SELECT * FROM dq_metrics_taxi.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '58a92620b233674dcb1f63419f6b53aabe15f9207aca074a0edbdc791c039c06';
+DEFAULT 'c3833a7b63c46ea8fe7301dbd22e865c7d832667556211f6b183f488d29ddccd';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -143,10 +143,17 @@ OPTIONS (
   'includeHeaders' 'true'
 );
 
--- Each record with its fields, parsed once. A tombstone has no fields: it is counted, not judged.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
+-- fields: it is counted, not judged.
 -- step: view
-CREATE OR REPLACE TEMPORARY VIEW taxi_trips_parsed AS
-SELECT *
+CREATE OR REPLACE TEMPORARY VIEW taxi_trips_read AS
+SELECT
+  * EXCEPT (record),
+  record.* EXCEPT (_reason_code),
+  CASE
+    WHEN record._reason_code IS NOT NULL THEN record._reason_code
+    WHEN record.PULocationID IS NULL THEN 'dq_missing_pk'
+  END AS _reason_code
 FROM (
   SELECT
     topic AS kafka_topic,
@@ -156,155 +163,36 @@ FROM (
     key AS kafka_key,
     value AS kafka_value,
     headers AS kafka_headers,
-    CAST(value AS STRING) AS kafka_text
+    strict_json(
+      value,
+      'VendorID BIGINT,
+       tpep_pickup_datetime TIMESTAMP,
+       tpep_dropoff_datetime TIMESTAMP,
+       passenger_count DOUBLE,
+       trip_distance DOUBLE,
+       RatecodeID DOUBLE,
+       store_and_fwd_flag STRING,
+       PULocationID BIGINT,
+       DOLocationID BIGINT,
+       payment_type BIGINT,
+       fare_amount DOUBLE,
+       extra DOUBLE,
+       mta_tax DOUBLE,
+       tip_amount DOUBLE,
+       tolls_amount DOUBLE,
+       improvement_surcharge DOUBLE,
+       total_amount DOUBLE,
+       congestion_surcharge DOUBLE,
+       Airport_fee DOUBLE',
+      map(
+        'drift', 'keep',
+        'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]',
+        'masked', 'DOLocationID'
+      )
+    ) AS record
   FROM taxi_trips_source
   WHERE value IS NOT NULL
-)
-LATERAL VIEW OUTER inline(array(from_json(
-  kafka_text,
-  'VendorID BIGINT,
-   tpep_pickup_datetime TIMESTAMP,
-   tpep_dropoff_datetime TIMESTAMP,
-   passenger_count DOUBLE,
-   trip_distance DOUBLE,
-   RatecodeID DOUBLE,
-   store_and_fwd_flag STRING,
-   PULocationID BIGINT,
-   DOLocationID BIGINT,
-   payment_type BIGINT,
-   fare_amount DOUBLE,
-   extra DOUBLE,
-   mta_tax DOUBLE,
-   tip_amount DOUBLE,
-   tolls_amount DOUBLE,
-   improvement_surcharge DOUBLE,
-   total_amount DOUBLE,
-   congestion_surcharge DOUBLE,
-   Airport_fee DOUBLE,
-   _unparsed STRING',
-  map(
-    'mode', 'PERMISSIVE',
-    'columnNameOfCorruptRecord', '_unparsed',
-    'allowNonNumericNumbers', 'false',
-    'allowSingleQuotes', 'false',
-    'timestampFormat', 'yyyy-MM-dd[\'T\'][\' \']HH:mm:ss[.SSSSSS][XXX]'
-  )
-))) fields
--- The usual shape: the fields in their order and nothing else, whole or with some of them missing.
-LATERAL VIEW inline(array(named_struct(
-  '_shape',
-  CASE
-    WHEN _unparsed IS NOT NULL
-      OR NOT is_valid_utf8(kafka_text)
-      THEN NULL
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"VendorID":[-0-9nul ]{1,24}+[, ]{0,2}+)'
-        r'(?:"tpep_pickup_datetime": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"tpep_dropoff_datetime": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"passenger_count":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"trip_distance":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"RatecodeID":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"store_and_fwd_flag": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)'
-        r'(?:"PULocationID":[-0-9nul ]{1,24}+[, ]{0,2}+)'
-        r'(?:"DOLocationID":[-0-9nul ]{1,24}+[, ]{0,2}+)'
-        r'(?:"payment_type":[-0-9nul ]{1,24}+[, ]{0,2}+)'
-        r'(?:"fare_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"extra":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"mta_tax":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"tip_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"tolls_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"improvement_surcharge":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"total_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"congestion_surcharge":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'(?:"Airport_fee":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)'
-        r'\}\z'
-      THEN 'whole'
-    WHEN kafka_text RLIKE
-        r'\A\{'
-        r'(?:"VendorID":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
-        r'(?:"tpep_pickup_datetime": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"tpep_dropoff_datetime": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"passenger_count":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"trip_distance":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"RatecodeID":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"store_and_fwd_flag": ?+(?>"[^"\\]*+"|null)[, ]{0,2}+)?+'
-        r'(?:"PULocationID":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
-        r'(?:"DOLocationID":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
-        r'(?:"payment_type":[-0-9nul ]{1,24}+[, ]{0,2}+)?+'
-        r'(?:"fare_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"extra":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"mta_tax":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"tip_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"tolls_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"improvement_surcharge":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"total_amount":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"congestion_surcharge":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'(?:"Airport_fee":[-.0-9nul ]{1,24}+(?:e-[0-9]{1,3}+)?+[, ]{0,2}+)?+'
-        r'\}\z'
-      THEN 'partial'
-  END
-))) shape;
-
--- Why a record cannot be a row; NULL when it can. Of one of the usual shape only the key is asked.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW taxi_trips_read AS
-SELECT
-  *,
-  CASE
-    WHEN _shape IS NOT NULL AND PULocationID IS NULL THEN 'dq_missing_pk'
-    WHEN _shape IS NOT NULL THEN NULL
-    WHEN NOT is_valid_utf8(kafka_text) THEN 'not_utf8'
-    WHEN trim(BOTH ' \t\r\n' FROM kafka_text) = '' THEN 'empty'
-    WHEN size(json_object_keys(kafka_text)) > size(array_distinct(json_object_keys(kafka_text)))
-      THEN 'duplicate_key'
-    WHEN try_parse_json(kafka_text) IS NULL THEN 'not_json'
-    WHEN json_object_keys(kafka_text) IS NULL THEN 'not_an_object'
-    WHEN coalesce(json_array_length(concat('[', kafka_text, ']')), 0) <> 1
-      OR coalesce(size(json_object_keys(concat('{"v":', kafka_text, '}'))), 0) <> 1
-      THEN 'trailing_text'
-    WHEN kafka_text RLIKE
-      r'(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})'
-      r'|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})'
-      THEN 'half_surrogate'
-    WHEN _unparsed IS NOT NULL THEN 'wrong_type'
-    WHEN exists(
-      array(
-        from_json(
-          kafka_text,
-          'tpep_pickup_datetime VARIANT,
-           tpep_dropoff_datetime VARIANT,
-           store_and_fwd_flag VARIANT'
-        )
-      ),
-      _typed ->
-        left(to_json(_typed.tpep_pickup_datetime), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.tpep_dropoff_datetime), 1) NOT IN ('"', 'n')
-        OR left(to_json(_typed.store_and_fwd_flag), 1) NOT IN ('"', 'n')
-    ) THEN 'wrong_type'
-    WHEN exists(
-      array(
-        passenger_count,
-        trip_distance,
-        RatecodeID,
-        fare_amount,
-        extra,
-        mta_tax,
-        tip_amount,
-        tolls_amount,
-        improvement_surcharge,
-        total_amount,
-        congestion_surcharge,
-        Airport_fee
-      ),
-      number -> abs(number) = DOUBLE('Infinity')
-    ) THEN 'out_of_range'
-    WHEN kafka_text RLIKE r'[0-9][eE]\+?[0-9]{3}|[0-9]{309}'
-      AND to_json(try_parse_json(kafka_text)) RLIKE '\"-?Infinity\"'
-      THEN 'out_of_range'
-    WHEN PULocationID IS NULL THEN 'dq_missing_pk'
-  END AS _reason_code
-FROM taxi_trips_parsed;
+);
 
 -- The rows that the rules see.
 -- step: view
@@ -329,131 +217,14 @@ SELECT
   total_amount,
   congestion_surcharge,
   Airport_fee,
-  nullif(
-    to_json(
-      map_filter(
-        from_json(if(_shape IS NULL, kafka_text, NULL), 'MAP<STRING, VARIANT>'),
-        (field, value) -> field NOT IN (
-          'VendorID',
-          'tpep_pickup_datetime',
-          'tpep_dropoff_datetime',
-          'passenger_count',
-          'trip_distance',
-          'RatecodeID',
-          'store_and_fwd_flag',
-          'PULocationID',
-          'DOLocationID',
-          'payment_type',
-          'fare_amount',
-          'extra',
-          'mta_tax',
-          'tip_amount',
-          'tolls_amount',
-          'improvement_surcharge',
-          'total_amount',
-          'congestion_surcharge',
-          'Airport_fee'
-        )
-      )
-    ),
-    '{}'
-  ) AS _extra,
-  nullif(
-    to_json(
-      array_except(
-        array(
-          'VendorID',
-          'tpep_pickup_datetime',
-          'tpep_dropoff_datetime',
-          'passenger_count',
-          'trip_distance',
-          'RatecodeID',
-          'store_and_fwd_flag',
-          'PULocationID',
-          'DOLocationID',
-          'payment_type',
-          'fare_amount',
-          'extra',
-          'mta_tax',
-          'tip_amount',
-          'tolls_amount',
-          'improvement_surcharge',
-          'total_amount',
-          'congestion_surcharge',
-          'Airport_fee'
-        ),
-        json_object_keys(if(_shape = 'whole', NULL, kafka_text))
-      )
-    ),
-    '[]'
-  ) AS _missing,
+  _extra,
+  _missing,
   kafka_topic,
   kafka_partition,
   kafka_offset,
   kafka_timestamp
 FROM taxi_trips_read
 WHERE _reason_code IS NULL;
-
--- The records that cannot be rows, with the text of those fields that could not be read.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW taxi_trips_refused AS
-SELECT
-  *,
-  transform_values(
-    map_filter(
-      map(
-        'VendorID', if(VendorID IS NULL, _raw['VendorID'], NULL),
-        'tpep_pickup_datetime', if(
-          tpep_pickup_datetime IS NULL
-            OR left(to_json(_typed.tpep_pickup_datetime), 1) NOT IN ('"', 'n'),
-          _raw['tpep_pickup_datetime'],
-          NULL
-        ),
-        'tpep_dropoff_datetime', if(
-          tpep_dropoff_datetime IS NULL
-            OR left(to_json(_typed.tpep_dropoff_datetime), 1) NOT IN ('"', 'n'),
-          _raw['tpep_dropoff_datetime'],
-          NULL
-        ),
-        'passenger_count', if(passenger_count IS NULL, _raw['passenger_count'], NULL),
-        'trip_distance', if(trip_distance IS NULL, _raw['trip_distance'], NULL),
-        'RatecodeID', if(RatecodeID IS NULL, _raw['RatecodeID'], NULL),
-        'store_and_fwd_flag', if(
-          store_and_fwd_flag IS NULL
-            OR left(to_json(_typed.store_and_fwd_flag), 1) NOT IN ('"', 'n'),
-          _raw['store_and_fwd_flag'],
-          NULL
-        ),
-        'PULocationID', if(PULocationID IS NULL, _raw['PULocationID'], NULL),
-        'DOLocationID', if(DOLocationID IS NULL, _raw['DOLocationID'], NULL),
-        'payment_type', if(payment_type IS NULL, _raw['payment_type'], NULL),
-        'fare_amount', if(fare_amount IS NULL, _raw['fare_amount'], NULL),
-        'extra', if(extra IS NULL, _raw['extra'], NULL),
-        'mta_tax', if(mta_tax IS NULL, _raw['mta_tax'], NULL),
-        'tip_amount', if(tip_amount IS NULL, _raw['tip_amount'], NULL),
-        'tolls_amount', if(tolls_amount IS NULL, _raw['tolls_amount'], NULL),
-        'improvement_surcharge', if(improvement_surcharge IS NULL, _raw['improvement_surcharge'], NULL),
-        'total_amount', if(total_amount IS NULL, _raw['total_amount'], NULL),
-        'congestion_surcharge', if(congestion_surcharge IS NULL, _raw['congestion_surcharge'], NULL),
-        'Airport_fee', if(Airport_fee IS NULL, _raw['Airport_fee'], NULL)
-      ),
-      (name, text) -> text IS NOT NULL
-    ),
-    (name, text) -> IF(name IN ('DOLocationID'), '***', text)
-  ) AS _unread
-FROM (
-  SELECT
-    *,
-    from_json(kafka_text, 'MAP<STRING, STRING>') AS _raw,
-    from_json(
-      kafka_text,
-      'tpep_pickup_datetime VARIANT,
-       tpep_dropoff_datetime VARIANT,
-       store_and_fwd_flag VARIANT'
-    ) AS _typed
-  FROM taxi_trips_read
-  WHERE _reason_code IS NOT NULL
-);
 
 -- The rules in the order that decides: the first that holds gives a row its status.
 -- step: view
@@ -1114,24 +885,9 @@ SELECT
   'quality-taxi' AS job,
   session.batch_revision AS revision,
   _reason_code AS reason_code,
-  CASE _reason_code
-    WHEN 'dq_missing_pk' THEN 'the record has no key'
-    WHEN 'not_utf8' THEN 'the value is not UTF-8 text'
-    WHEN 'empty' THEN 'the value is empty'
-    WHEN 'duplicate_key' THEN 'a field stands twice in the record'
-    WHEN 'not_json' THEN 'the value is not JSON'
-    WHEN 'not_an_object' THEN 'the value is JSON but not an object'
-    WHEN 'trailing_text' THEN 'something follows the JSON object'
-    WHEN 'half_surrogate' THEN 'an escape is half of a surrogate pair'
-    WHEN 'wrong_type' THEN concat_ws(
-      '; ',
-      'a field does not have its declared type',
-      transform(
-        map_entries(_unread),
-        field -> concat(field.key, ' = ', left(field.value, 40))
-      )
-    )
-    WHEN 'out_of_range' THEN 'a number is too large for its type'
+  CASE
+    WHEN _reason_code = 'dq_missing_pk' THEN 'the record has no key'
+    ELSE _reason
   END AS reason,
   kafka_topic,
   kafka_partition,
@@ -1141,7 +897,8 @@ SELECT
   kafka_value,
   kafka_headers,
   session.batch_time AS refused_at
-FROM taxi_trips_refused
+FROM taxi_trips_read
+WHERE _reason_code IS NOT NULL
 UNION ALL
 SELECT
   'quality-taxi' AS job,
@@ -1156,7 +913,7 @@ SELECT
   record.kafka_value,
   record.kafka_headers,
   session.batch_time AS refused_at
-FROM taxi_trips_parsed AS record
+FROM taxi_trips_read AS record
 JOIN (
   SELECT
     dq_rules,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.rule_tables import HEAD, LAKE, TOPIC, compile_script
+from tests.support.rule_tables import HEAD, LAKE, compile_script
 
 from headgate.compile.casts import tried_of_any
-from headgate.compile.far import condition
 from headgate.compile.rules.judge import judged
 from headgate.spec.rules_loader import load_rules
 from headgate.spec.types import parse_type
@@ -20,13 +19,6 @@ def views(folder: Path, source: str) -> str:
     text = (HEAD % (source, RULE)).replace("amount: DOUBLE", 'amount: "DECIMAL(10, 2)"')
     path.write_text(text, encoding="utf-8")
     return "\n".join(compile_script(judged(load_rules(path, {}))[0]).named("view"))
-
-
-def test_a_record_with_a_far_exponent_is_neither_read_nor_a_row(tmp_path: Path) -> None:
-    found = views(tmp_path, TOPIC)
-    for line in condition(["amount"]).splitlines():
-        assert found.count(line.strip()) >= 2
-    assert "THEN kafka_text\n  END,\n" in found
 
 
 def test_texts_of_a_table_are_tried_in_their_forms_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Few bad records among many are found by their offsets: no other is parsed a second time."""
+"""Records that become no rows: each is counted once, by an observation or by a pass of its own."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, Pipeline, ProducerRecord, produce_in_transaction
 
 from headgate.compile.script import Script
-from headgate.engine import rest
-from headgate.engine.rest import BLOCK, MOST, Block, Rest
+from headgate.engine.record_counts import RecordCounter, RecordCounts
 from headgate.errors import OperationError
 
 COUNT = 3_000
 BAD, GONE = b"not JSON", None
-# The first and the last offset, both sides of an edge, a whole block, and one alone.
+# The first and the last offset, some in a row, and one alone.
 ODD: dict[int, bytes | None] = {
     0: BAD,
     COUNT - 1: GONE,
-    4 * BLOCK - 1: BAD,
-    4 * BLOCK: GONE,
-    **dict.fromkeys(range(10 * BLOCK, 11 * BLOCK), BAD),
+    127: BAD,
+    128: GONE,
+    **dict.fromkeys(range(320, 352), BAD),
     1_777: BAD,
 }
 
@@ -37,25 +36,24 @@ def records(first: int) -> list[ProducerRecord]:
 
 
 @pytest.fixture
-def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many records the rest of each batch had."""
-    sizes: list[int] = []
-    counts = Rest.counts
+def observes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each batch that had to count its records had observed them."""
+    observes: list[bool] = []
+    count = RecordCounter.count
 
-    def noted(self: Rest, condition: str) -> tuple[int, int]:
-        found = counts(self, condition)
-        sizes.append(found[0])
-        return found
+    def note(self: RecordCounter, written: int, offsets: int) -> RecordCounts:
+        observes.append(self.observes)
+        return count(self, written, offsets)
 
-    monkeypatch.setattr(Rest, "counts", noted)
-    return sizes
+    monkeypatch.setattr(RecordCounter, "count", note)
+    return observes
 
 
 def test_every_odd_record_is_found_wherever_it_stands(
-    new_pipeline: Callable[..., Pipeline], sizes: list[int]
+    new_pipeline: Callable[..., Pipeline], observes: list[bool]
 ) -> None:
     pipeline = new_pipeline(partitions=2)
-    for first in (0, COUNT):  # the second batch begins in the middle of a block
+    for first in (0, COUNT):
         pipeline.produce(records(first))
         pipeline.process("bronze")
     sound = [record for record in pipeline.records() if record.value not in (BAD, GONE)]
@@ -69,18 +67,17 @@ def test_every_odd_record_is_found_wherever_it_stands(
         "tombstone": tombstones,
     }
     assert len(pipeline.dead_letters()) == refused == len(pipeline.dead_letters_on_topic())
-    assert all(size <= 2 * 8 * BLOCK for size in sizes)
-    assert len(sizes) == 2
+    assert observes == [False, True]
 
 
-def test_many_odd_records_make_the_whole_batch_the_rest(
-    new_pipeline: Callable[..., Pipeline], sizes: list[int]
+def test_a_batch_of_odd_records_alone_is_counted_too(
+    new_pipeline: Callable[..., Pipeline], observes: list[bool]
 ) -> None:
-    """Three batches: all records are odd, every second, and just enough of them."""
+    """Three batches: all records are odd, every second, and every sixth."""
     pipeline = new_pipeline(partitions=1)
     odd = (BAD, GONE)
     made: list[bytes | None] = []
-    for every in (1, 2, int(1 / MOST) + 1):
+    for every in (1, 2, 6):
         batch = [odd[n // every % 2] if n % every == 0 else v for n, v in enumerate(events(3, 300))]
         made += batch
         pipeline.produce(ProducerRecord(value, b"k") for value in batch)
@@ -92,7 +89,7 @@ def test_many_odd_records_make_the_whole_batch_the_rest(
         }
         assert pipeline.outcomes() == {name: n for name, n in expected.items() if n}
     assert len(pipeline.dead_letters()) == made.count(BAD) == len(pipeline.dead_letters_on_topic())
-    assert sizes == [300, 300, 300]
+    assert observes == [False, True, True]
 
 
 def test_rows_that_stand_there_twice_hide_no_record(
@@ -102,11 +99,9 @@ def test_rows_that_stand_there_twice_hide_no_record(
     one, twice = Script.one, ""
 
     def edited(self: Script, name: str) -> str:
-        statement, judged = one(self, name), f"{pipeline.name}_judged"
-        both = f"(SELECT * FROM {judged} UNION ALL SELECT * FROM {judged} WHERE {twice})"
-        return (
-            statement.replace(f"FROM {judged}", f"FROM {both}") if name == "accept" else statement
-        )
+        statement, read = one(self, name), f"{pipeline.name}_read"
+        both = f"(SELECT * FROM {read} UNION ALL SELECT * FROM {read} WHERE {twice})"
+        return statement.replace(f"FROM {read}", f"FROM {both}") if name == "accept" else statement
 
     pipeline = new_pipeline(partitions=1)
     monkeypatch.setattr(Script, "one", edited)
@@ -122,7 +117,7 @@ def test_rows_that_stand_there_twice_hide_no_record(
 
 
 def test_a_batch_in_transactions_has_its_bad_records_found_and_its_gaps_counted(
-    new_pipeline: Callable[..., Pipeline], sizes: list[int]
+    new_pipeline: Callable[..., Pipeline], observes: list[bool]
 ) -> None:
     pipeline = new_pipeline(partitions=1)
     bootstrap = str(pipeline.settings.bootstrap_servers)
@@ -135,12 +130,4 @@ def test_a_batch_in_transactions_has_its_bad_records_found_and_its_gaps_counted(
     assert pipeline.outcomes() == {"accepted": 1_989, "refused": 1}
     assert [letter.origin[-1] for letter in pipeline.dead_letters()] == [700]
     assert sum(row.gaps for row in pipeline.ledger()) == 10 + 3
-    assert len(sizes) == 1
-    assert sizes[0] < 6 * BLOCK
-
-
-def test_no_block_means_no_record() -> None:
-    assert rest.inside([]) == "FALSE"
-    assert rest.inside([Block(1, 7, 32, 0), Block(1, 9, 32, 3)]) == (
-        f"(partition = 1 AND offset DIV {BLOCK} IN (7L, 9L))"
-    )
+    assert observes == [False]
