@@ -22,6 +22,7 @@ from headgate.engine.bundles import ivy_jar
 from headgate.engine.java import find_java
 from headgate.engine.spark_functions import session_jars
 from headgate.engine.spark_options import (
+    STACK_OPTION,
     catalog_options,
     check_bundled,
     driver_options,
@@ -146,9 +147,7 @@ def _driver(settings: Settings, ui_port: int | None) -> dict[str, str]:
         f"-Dheadgate.log={logs / 'spark.log'}",
         f"-Dderby.system.home={scratch}",
         "-XX:+UseSerialGC",
-        # JSON may be nested a thousand deep, and Spark writes a VARIANT out by recursion. With a
-        # stack of 1 MB one such record ended the JVM.
-        "-Xss4m",
+        STACK_OPTION,
         # A JVM that is out of memory works no more: it must end, so that the engine notices.
         "-XX:+ExitOnOutOfMemoryError",
         f"-Djava.io.tmpdir={scratch}",

@@ -22,15 +22,20 @@ EMBEDDED_FIX = (
 )
 ICEBERG = "org.apache.iceberg.spark"
 _SPLIT = re.compile(r"[\s'\"\\]")
+# JSON may be nested a thousand deep, and Spark writes a VARIANT out by recursion. With a stack of
+# 1 MB one such record ended the JVM.
+STACK_OPTION = "-Xss4m"
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def driver_options(settings: Settings) -> dict[str, str]:
-    """The driver listens on this machine only."""
+    """How the JVMs start; the driver listens on this machine only."""
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": settings.spark_driver_memory,
+        "spark.driver.extraJavaOptions": STACK_OPTION,
+        "spark.executor.extraJavaOptions": STACK_OPTION,
         "spark.ui.showConsoleProgress": "false",
     }
 
