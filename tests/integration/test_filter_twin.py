@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,13 +20,37 @@ from tests.support.filter_frames import (
 )
 from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
+from tests.support.strict_json import mutate_records
 
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter
+from headgate.compile.filters.twin import Refused
 from headgate.spec.filter_loader import parse_filter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+# The last of a code is the one whose reason is looked at.
+REFUSED: dict[bytes | None, str] = {
+    None: "tombstone",
+    b"\xff": "not_utf8",
+    b"": "empty",
+    b" \n": "empty",
+    b"{'id':'a'}": "not_json",
+    b"[]": "not_an_object",
+    b'{"id":"a","id":"a"}': "duplicate_key",
+    b'{"id":"a","x":{"y":1,"y":1}}': "duplicate_key",
+    b'{"id":"a"} {"id":"b"}': "trailing_text",
+    b'{"id":"a"}] x': "trailing_text",
+    b'{"id":"\\ud800"}': "half_surrogate",
+    b'{"id":{}}': "wrong_type",
+    b'{"id":"a","__ts_ms":1.5}': "wrong_type",
+    b'{"id":1e3,"header_data":{"vin":"secret"}}': "wrong_type",
+    b'{"id":"a","x":1e400}': "out_of_range",
+    b"{}": "no_id",
+    b'{"id":""}': "no_id",
+}
 
 
 def random_set(rng: Random, count: int) -> list[CompiledFilter]:
@@ -35,11 +61,26 @@ def agree(spark: SparkSession, rng: Random, filters: int, records: int) -> int:
     """How many records were sent on, after both sides were found to say the same of all of them."""
     made = random_set(rng, filters)
     values = [*ODD_RECORDS, *(random_record(rng) for _ in range(records))]
+    values += mutate_records(rng, records)
     create_router_views(spark, values, made)
     found = routed_by_spark(spark)
     assert found == routed_by_reference(values, made)
-    assert refused_by_spark(spark) == refused_by_reference(values)
+    refused = {at: Refused(code == "tombstone") for at, code in refused_by_spark(spark).items()}
+    assert refused == refused_by_reference(values)
     return found.total()
+
+
+def test_what_is_no_event_has_a_reason_of_the_page(spark: SparkSession) -> None:
+    create_router_views(spark, list(REFUSED), [])
+    assert refused_by_spark(spark) == dict(enumerate(REFUSED.values()))
+    rows = spark.sql("SELECT reason_code, reason FROM router_refused").collect()
+    reasons = {row[0]: row[1] for row in rows}
+    page = (ROOT / "docs/filters.md").read_text()
+    table = page.split("| reason | what it is |\n|---|---|\n", 1)[1].split("\n\n", 1)[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(reasons)
+    assert reasons["no_id"] == "the event has no id"
+    # Readers of dead letters see the reason, and must not see what is in the header.
+    assert reasons["wrong_type"].endswith("; id = 1e3; header_data = ***")
 
 
 def test_spark_routes_what_the_twin_says(spark: SparkSession) -> None:
@@ -49,7 +90,7 @@ def test_spark_routes_what_the_twin_says(spark: SparkSession) -> None:
 def test_without_a_filter_records_are_read_and_none_is_sent(spark: SparkSession) -> None:
     create_router_views(spark, ODD_RECORDS, [])
     assert routed_by_spark(spark).total() == 0
-    assert refused_by_spark(spark) == refused_by_reference(ODD_RECORDS)
+    assert refused_by_spark(spark).keys() == refused_by_reference(ODD_RECORDS).keys()
 
 
 @pytest.mark.slow

@@ -49,17 +49,13 @@ def routed_by_reference(
     return found
 
 
-def refused_by_spark(spark: SparkSession) -> dict[int, tuple[str, str]]:
-    """Reason code and text of each refused offset, tombstones included."""
-    found = {
-        r[0]: (r[1], r[2])
-        for r in spark.sql("SELECT offset, code, words FROM router_refused").collect()
-    }
-    gone = spark.sql("SELECT offset FROM router_tombstones").collect()
-    return found | {r[0]: ("tombstone", "the record has no value") for r in gone}
+def refused_by_spark(spark: SparkSession) -> dict[int, str]:
+    """Reason code of each offset that has no event, tombstones included."""
+    query = "SELECT offset, reason_code FROM router_read WHERE reason_code IS NOT NULL"
+    return {row[0]: row[1] for row in spark.sql(query).collect()}
 
 
-def refused_by_reference(records: Sequence[bytes | None]) -> dict[int, tuple[str, str]]:
-    """The same by the reference evaluator."""
+def refused_by_reference(records: Sequence[bytes | None]) -> dict[int, Refused]:
+    """Each offset that has no event by the reference evaluator, which knows no reason codes."""
     read = [event_of(value) for value in records]
-    return {at: (r.code, r.words) for at, r in enumerate(read) if isinstance(r, Refused)}
+    return {at: found for at, found in enumerate(read) if isinstance(found, Refused)}

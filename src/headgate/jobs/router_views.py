@@ -37,10 +37,10 @@ UNION ALL
 SELECT -1, count(DISTINCT partition, offset), 0
 FROM {JUDGED}
 UNION ALL
-SELECT -2, count(*), count_if(refusal = 'tombstone')
+SELECT -2, count(*), count_if(reason_code = 'tombstone')
 FROM {READ}
 UNION ALL
-SELECT -3, count_if(refusal <> 'tombstone'), 0
+SELECT -3, count_if(reason_code <> 'tombstone'), 0
 FROM {READ}"""
 
 
@@ -183,23 +183,23 @@ def letters(intent: Intent, table: str, unreadable: bool) -> str:
         f"""  SELECT
     partition,
     offset,
-    'record_too_large' AS code,
+    'record_too_large' AS reason_code,
     concat(
       'filter ', name, ': about ', size, ' bytes with its headers, and ', topic,
       ' takes ', largest
-    ) AS words
+    ) AS reason
   FROM {JUDGED}
   WHERE too_large"""
     ]
     if unreadable:
-        reasons.append(f"  SELECT partition, offset, code, words\n  FROM {REFUSED}")
+        reasons.append(f"  SELECT partition, offset, reason_code, reason\n  FROM {REFUSED}")
     found = "\n  UNION ALL\n".join(reasons)
     return f"""INSERT INTO {table}
 SELECT
   {spark_literal(intent.job)} AS job,
   {spark_literal(intent.revisions[0])} AS revision,
-  code AS reason_code,
-  words AS reason,
+  reason_code,
+  reason,
   topic AS kafka_topic,
   partition AS kafka_partition,
   offset AS kafka_offset,

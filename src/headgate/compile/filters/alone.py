@@ -7,18 +7,8 @@ writes to the topic has the same rows.
 from __future__ import annotations
 
 from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.reading import (
-    beside,
-    parsed,
-    path_column,
-    path_sql,
-    paths_of,
-    read,
-)
+from headgate.compile.filters.reading import READ_VIEW, events_view, path_column, paths_of
 from headgate.compile.fragments import comment
-from headgate.compile.rules.statement import nested, select
-from headgate.expr.literals import spark_identifier
-from headgate.spec.filter import COLUMNS, JSON_COLUMN
 
 FOLDER = "filters"
 BROKER = "${BOOTSTRAP_SERVERS}"
@@ -26,10 +16,12 @@ BROKER = "${BOOTSTRAP_SERVERS}"
 
 def alone_sql(compiled: CompiledFilter) -> str:
     """The whole file; `${BOOTSTRAP_SERVERS}` is filled from the settings."""
+    paths = {path_column(node): node for node in paths_of(compiled.condition)}
     parts = [
         _notes(compiled),
         _source(compiled),
-        _events(compiled),
+        f"{READ_VIEW};",
+        f"{events_view(f'`{compiled.source}`', paths)};",
         "CREATE NAMESPACE IF NOT EXISTS lake.filters;",
         compiled.sql,
     ]
@@ -56,24 +48,3 @@ OPTIONS (
   'startingOffsets' 'earliest',
   'endingOffsets' 'latest'
 );"""
-
-
-def _events(compiled: CompiledFilter) -> str:
-    """The events under the topic's name, with the values inside the JSON column that are asked for."""
-    sound = select(
-        [spark_identifier(name) for name in COLUMNS], "FROM router_read", "WHERE refusal IS NULL"
-    )
-    paths = paths_of(compiled.condition)
-    if paths:
-        header = beside(nested(sound), {"_header": f"try_parse_json({JSON_COLUMN})"}, "header")
-        columns = {path_column(node): path_sql("_header", node) for node in paths}
-        sound = beside(nested(header), columns, "paths")
-    views = {
-        "router_parsed": parsed("router_source"),
-        "router_read": read("router_parsed"),
-        f"`{compiled.source}`": sound,
-    }
-    made = (
-        f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query};" for name, query in views.items()
-    )
-    return "\n\n".join(made)

@@ -53,8 +53,7 @@ class Event:
     def header(self) -> Json:
         """What stands in the JSON column; None where it is no JSON."""
         text = self.columns[JSON_COLUMN]
-        document = read_document(text) if isinstance(text, str) else None
-        return None if document is None else document.root
+        return read_document(text) if isinstance(text, str) else None
 
 
 Question: TypeAlias = Callable[[Event], Truth]

@@ -1,61 +1,66 @@
-"""How a record becomes an event, as Spark SQL: the columns, or why it is refused.
-
-The value is parsed between brackets, as the one element of a list: so that a second value behind the
-first, which Spark's reader would not look at, is no JSON. Between brackets alone `{…}] …` would pass,
-so the same is asked once more inside an object.
-"""
+"""How a record becomes an event, as Spark SQL: the columns, or why it is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.compile.rules.statement import case, indented, nested, select
+from headgate.compile.bronze import ADDED_COLUMNS
+from headgate.compile.rules.statement import indented
 from headgate.expr.json_conditions import TEXT, VALUE
-from headgate.expr.literals import spark_identifier, spark_literal
+from headgate.expr.literals import spark_identifier
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import Column, Expr, Function, Literal, mapped, walk
-from headgate.spec.filter import COLUMNS, NUMBER_COLUMN
+from headgate.spec.filter import COLUMNS, JSON_COLUMN, NUMBER_COLUMN
 from headgate.spec.types import STRING
 
 TOMBSTONE = "tombstone"
-REASONS: dict[str, str] = {
-    "not_utf8": "the value is not UTF-8 text",
-    "empty": "the value is empty",
-    "not_json": "the value is not one JSON value, or has a field twice",
-    "not_an_object": "the value is JSON but not an object",
-    "wrong_type": "a column has a value without a text of its type",
-    "no_id": "the event has no id",
-}
-BLANKS = " \t\r\n"
+_TEXTS = ",\n       ".join(f"{name} STRING" for name in COLUMNS)
+# The records with the columns of their events. Where a record is no event, it has a reason_code.
+# Whoever lists dead letters reads their reasons, so these do not quote what is in the header.
+READ_VIEW = f"""CREATE OR REPLACE TEMPORARY VIEW router_read AS
+SELECT
+  partition,
+  offset,
+  timestamp,
+  record.* EXCEPT ({", ".join(ADDED_COLUMNS)}),
+  CASE
+    WHEN record IS NULL THEN '{TOMBSTONE}'
+    WHEN record._reason_code IS NOT NULL THEN record._reason_code
+    WHEN record.id IS NULL OR record.id = '' THEN 'no_id'
+  END AS reason_code,
+  record._reason AS reason
+FROM (
+  SELECT
+    partition,
+    offset,
+    timestamp,
+    strict_json(
+      value,
+      '{_TEXTS}',
+      map(
+        'scalars', '{", ".join(COLUMNS)}',
+        'casts', '{NUMBER_COLUMN} BIGINT',
+        'masked', '{JSON_COLUMN}'
+      )
+    ) AS record
+  FROM router_source
+)"""
+REFUSED_VIEW = f"""CREATE OR REPLACE TEMPORARY VIEW router_refused AS
+SELECT
+  partition,
+  offset,
+  reason_code,
+  coalesce(reason, 'the event has no id') AS reason
+FROM router_read
+WHERE reason_code <> '{TOMBSTONE}'"""
 # Of these kinds a value has a text that does not depend on how Java prints it.
 KINDS = r"^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$"
-JSON = (TEXT, VALUE)
-RECORD = ("partition", "offset", "timestamp", "value")
-_EVENT = "_event"
-
-
-def json_text(document: str, path: str) -> str:
-    """The text of a value of a parsed document: text, true or false, or a number in plain digits."""
-    value = f"try_variant_get({document}, {path}, 'variant')"
-    text = f"try_variant_get({document}, {path}, 'string')"
-    return f"IF(schema_of_variant({value}) RLIKE '{KINDS}', {text}, NULL)"
-
-
-def json_value(document: str, path: str) -> str:
-    """The value in some text, NULL where there is none."""
-    return f"try_variant_get({document}, {path}, 'string')"
 
 
 def paths_of(condition: Expr) -> list[Function]:
     """The values inside the JSON column that a condition asks for, each once, in order."""
-    found = [node for node in walk(condition) if isinstance(node, Function) and node.name in JSON]
-    return sorted(set(found), key=to_spark)
-
-
-def path_sql(document: str, node: Function) -> str:
-    """What stands at the path of a parsed document."""
-    made = json_text if node.name == TEXT else json_value
-    return made(document, to_spark(node.arguments[1]))
+    nodes = (node for node in walk(condition) if isinstance(node, Function))
+    return sorted({node for node in nodes if node.name in (TEXT, VALUE)}, key=to_spark)
 
 
 def path_column(node: Function) -> str:
@@ -75,56 +80,34 @@ def with_columns(condition: Expr, names: Mapping[Function, str]) -> Expr:
     return mapped(condition, change)
 
 
-def beside(source: str, columns: Mapping[str, str], alias: str) -> str:
-    """The rows of `source` with columns that are computed once, whoever asks for them.
+def events_view(name: str, paths: Mapping[str, Function]) -> str:
+    """The events, with a column for each of these values inside the JSON column.
 
-    A plain SELECT would not do: what is asked of its columns is pushed below it, and the expressions
-    with it, so that every record would be parsed dozens of times.
+    They are computed in a LATERAL VIEW: what is asked of the columns of a plain SELECT is pushed
+    below it, and their expressions with it, so that every header would be parsed dozens of times.
     """
-    fields = [f"{spark_literal(name)}, {value}" for name, value in columns.items()]
-    return (
-        f"SELECT *\nFROM {source}\n"
-        f"LATERAL VIEW inline(array(named_struct(\n{indented(fields)}\n))) {alias}"
-    )
+    clauses = ["SELECT *", "FROM router_read"]
+    if paths:
+        values = [
+            f"{_path_value(node)} AS {spark_identifier(column)}" for column, node in paths.items()
+        ]
+        clauses += [
+            f"LATERAL VIEW inline(array(struct(try_parse_json({JSON_COLUMN}) AS _header))) header",
+            f"LATERAL VIEW inline(array(struct(\n{indented(values)}\n))) paths",
+        ]
+    return view(name, "\n".join([*clauses, "WHERE reason_code IS NULL"]))
 
 
-def parsed(source: str) -> str:
-    """The records with their value as text and as JSON."""
-    text = "CAST(value AS STRING)"
-    inner = select([*RECORD, f"{text} AS _text"], f"FROM {source}")
-    made = {_EVENT: f"try_parse_json(concat('[', {text}, ']'))"}
-    return beside(nested(inner), made, "parsed")
+def _path_value(node: Function) -> str:
+    """What stands at the path of the parsed header: its text, or the value in some text."""
+    path = to_spark(node.arguments[1])
+    text = f"try_variant_get(_header, {path}, 'string')"
+    if node.name == VALUE:
+        return text
+    kind = f"schema_of_variant(try_variant_get(_header, {path}, 'variant'))"
+    return f"IF({kind} RLIKE '{KINDS}', {text}, NULL)"
 
 
-def read(source: str) -> str:
-    """The parsed records with the columns of their event, and `refusal` where they have none."""
-    columns = beside(source, {name: _column(name) for name in COLUMNS}, "fields")
-    return beside(nested(columns), {"refusal": _refusals()}, "judged")
-
-
-def _column(name: str) -> str:
-    path = spark_literal(f"$[0].{name}")
-    if name == NUMBER_COLUMN:
-        return f"try_cast({json_value(_EVENT, path)} AS BIGINT)"
-    return json_text(_EVENT, path)
-
-
-def _refusals() -> str:
-    keys = """json_object_keys(concat('{"v":', _text, '}'))"""
-    blanks = spark_literal(BLANKS)
-    branches = [
-        ("value IS NULL", TOMBSTONE),
-        ("NOT is_valid_utf8(_text)", "not_utf8"),
-        (f"trim(BOTH {blanks} FROM _text) = ''", "empty"),
-        (f"{_EVENT} IS NULL OR coalesce(size({keys}), 0) <> 1", "not_json"),
-        (f"NOT startswith(ltrim({blanks}, _text), '{{')", "not_an_object"),
-        ("\n    OR ".join(_mistyped(column) for column in COLUMNS), "wrong_type"),
-        ("id IS NULL OR id = ''", "no_id"),
-    ]
-    return case([(condition, f"'{code}'") for condition, code in branches])
-
-
-def _mistyped(column: str) -> str:
-    """Something stands there, and is no text: an object, a list, or a number with an exponent."""
-    there = json_value(_EVENT, spark_literal(f"$[0].{column}"))
-    return f"({spark_identifier(column)} IS NULL AND {there} IS NOT NULL)"
+def view(name: str, query: str) -> str:
+    """The statement that gives a query a name."""
+    return f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query}"

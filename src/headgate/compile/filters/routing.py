@@ -14,14 +14,11 @@ from typing import TypeAlias
 from headgate.compile.filters.compile import SENT
 from headgate.compile.filters.model import CompiledFilter
 from headgate.compile.filters.reading import (
-    REASONS,
-    RECORD,
-    TOMBSTONE,
-    beside,
-    parsed,
-    path_sql,
+    READ_VIEW,
+    REFUSED_VIEW,
+    events_view,
     paths_of,
-    read,
+    view,
     with_columns,
 )
 from headgate.compile.filters.terms import Cut, cut
@@ -29,7 +26,6 @@ from headgate.compile.rules.statement import case, indented, nested, select
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import Expr, Function, Literal
-from headgate.spec.filter import COLUMNS, JSON_COLUMN
 from headgate.spec.types import BOOLEAN
 
 Key: TypeAlias = tuple[int, list[str], int, int | None]
@@ -67,26 +63,14 @@ class _Set:
 def router_script(filters: Sequence[CompiledFilter]) -> RouterScript:
     """The script that routes through all these filters; without any it only reads the records."""
     made = _set(tuple(filters))
-    views = {
-        "router_parsed": parsed("router_source"),
-        "router_read": read("router_parsed"),
-        "router_events": select(
-            [*RECORD[:3], *map(spark_identifier, COLUMNS)],
-            "FROM router_read",
-            "WHERE refusal IS NULL",
-        ),
-        "router_refused": _refused(),
-        "router_tombstones": select(
-            ["partition", "offset"], "FROM router_read", f"WHERE refusal = '{TOMBSTONE}'"
-        ),
-        "router_asked": _asked(made),
-        "router_matched": _matched(made),
-        "router_routed": _routed(made),
-    }
-    texts = (
-        f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query}" for name, query in views.items()
+    views = (
+        READ_VIEW,
+        REFUSED_VIEW,
+        events_view("router_events", made.paths),
+        view("router_matched", _matched(made)),
+        view("router_routed", _routed(made)),
     )
-    return RouterScript(tuple(texts), tuple(_keys(made)))
+    return RouterScript(views, tuple(_keys(made)))
 
 
 def _set(filters: tuple[CompiledFilter, ...]) -> _Set:
@@ -123,32 +107,11 @@ def _keys(made: _Set) -> Iterator[Key]:
             yield signatures[found.terms], list(row), at, question
 
 
-def _refused() -> str:
-    words = case([(f"refusal = '{code}'", spark_literal(said)) for code, said in REASONS.items()])
-    return select(
-        ["partition", "offset", "refusal AS code", f"{words} AS words"],
-        "FROM router_read",
-        f"WHERE refusal <> '{TOMBSTONE}'",
-    )
-
-
-def _asked(made: _Set) -> str:
-    """The events with the values at the paths that some filter asks for."""
-    if not made.paths:
-        return select(["*"], "FROM router_events")
-    inner = beside("router_events", {"_header": f"try_parse_json({JSON_COLUMN})"}, "header")
-    return beside(
-        nested(inner),
-        {name: path_sql("_header", node) for name, node in made.paths.items()},
-        "paths",
-    )
-
-
 def _matched(made: _Set) -> str:
     """Each event with each filter that takes it, in one pass over the events."""
     held = [(at, found.rest or _TRUE) for at, found in enumerate(made.cuts) if not found.terms]
     if not made.filters:
-        return select([*_SENT, "CAST(NULL AS INT) AS filter"], "FROM router_asked", "WHERE FALSE")
+        return select([*_SENT, "CAST(NULL AS INT) AS filter"], "FROM router_events", "WHERE FALSE")
     if not made.signatures:
         found = nested(_sought(made, held))
         return select(
@@ -193,7 +156,7 @@ def _sought(made: _Set, held: Sequence[tuple[int, Expr]]) -> str:
     # Leaving out what was not found costs more than all the rest: only where something may be.
     sought = f"array(\n{indented(structs)}\n)"
     sought = f"array_compact({sought})" if held else sought
-    return f"SELECT *\nFROM router_asked\nLATERAL VIEW OUTER explode({sought}) sought AS _sought"
+    return f"SELECT *\nFROM router_events\nLATERAL VIEW OUTER explode({sought}) sought AS _sought"
 
 
 def _routed(made: _Set) -> str:

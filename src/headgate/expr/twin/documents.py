@@ -80,29 +80,22 @@ _DECODER = json.JSONDecoder(
 )
 
 
-class Document(NamedTuple):
-    """The first value of a text, and where it ends."""
-
-    root: Json
-    end: int
-
-
-def read_document(text: str) -> Document | None:
-    """The JSON value that the text begins with; None where it begins with none."""
+def read_document(text: str) -> Json:
+    """The JSON value that the text begins with; None where it begins with none, or with null."""
     begin = len(text) - len(text.lstrip(_BLANKS))
     if text.count("[") + text.count("{") > _DEPTH // 2:
         return _read_deep(text, begin)
     return _read(text, begin)
 
 
-def _read(text: str, begin: int) -> Document | None:
+def _read(text: str, begin: int) -> Json:
     try:
-        return Document(*_DECODER.raw_decode(text, begin))
+        return _DECODER.raw_decode(text, begin)[0]
     except (ValueError, RecursionError):
         return None
 
 
-def _read_deep(text: str, begin: int) -> Document | None:
+def _read_deep(text: str, begin: int) -> Json:
     """Of a text that may be nested deeper than Python goes by itself."""
     if _depth(text) > _DEPTH:
         return None
@@ -166,11 +159,9 @@ def whole(text: str) -> str:
 
 def json_text(text: str, path: str) -> str | None:
     """The language's function `json_text`."""
-    document = read_document(text)
-    return None if document is None else text_of(found_at(document.root, steps_of(path)))
+    return text_of(found_at(read_document(text), steps_of(path)))
 
 
 def json_value(text: str, path: str) -> str | None:
     """The language's function `json_value`."""
-    document = read_document(text)
-    return None if document is None else value_of(found_at(document.root, steps_of(path)))
+    return value_of(found_at(read_document(text), steps_of(path)))
