@@ -13,7 +13,7 @@ from headgate.checks.differences import Difference, RowDifference
 from headgate.checks.reconcile_report import ReconcileReport
 from headgate.checks.reconcile_report_files import last_report, write_report
 from headgate.checks.reconcile_report_gather import Wanted, reconcile_report
-from headgate.compile.rules.notebooks_pair import pair_notes
+from headgate.compile.rules.notebooks import compile_notes
 from headgate.jobs.rules_revision import declared_table
 from headgate.spec.reconcile import Reconcile
 
@@ -52,7 +52,7 @@ def test_every_query_of_the_notebooks_runs_and_the_report_says_the_same(
     pair: Pair, tmp_path: Path
 ) -> None:
     judged = declared_table(pair.pipeline.settings.root, pair.name)
-    asked = [query for note in pair_notes(judged, None) for query in note.queries]
+    asked = [query for note in compile_notes(judged) for query in note.queries]
     answers = {query.title: pair.sql(query.sql) for query in asked}
     assert len(asked) >= 15
     standing = {row["dq_status"]: row["cnt"] for row in answers["How the keys stand"]}

@@ -46,7 +46,7 @@ def command(table: str, form: str, out: Path | None) -> None:
     target = out or settings.root / "notebooks" / f"{table}{end}"
     target.parent.mkdir(parents=True, exist_ok=True)
     files: list[str] = []
-    for name, text in texts(settings, table, chosen).items():
+    for name, text in render_files(settings, table, chosen).items():
         file = target if name == table else target.with_name(name.replace(table, target.stem) + end)
         file.write_text(text, encoding="utf-8")
         files.append(str(file))
@@ -55,17 +55,14 @@ def command(table: str, form: str, out: Path | None) -> None:
         console.data({"table": table, "form": form, "files": files})
 
 
-def texts(settings: Settings, table: str, form: Form) -> dict[str, str]:
-    """The files by name: one for a rule table, three for a pair that is reconciled."""
+def render_files(settings: Settings, table: str, form: Form) -> dict[str, str]:
+    """Render the files by name: one for a rule table, three for a pair that is reconciled."""
     from headgate.cli.feed_rules import open_rules
-    from headgate.compile.rules import notebooks
-    from headgate.compile.rules.notebooks_pair import pair_notes
+    from headgate.compile.rules.notebooks import compile_notes, render_note
     from headgate.spec.hash_contract_loader import load_contract
 
     judged = open_rules(settings, table)
     reconcile = judged.table.reconcile
-    if reconcile is None:
-        return {table: notebooks.notebook(judged, form)}
-    named = reconcile.contract
-    contract = load_contract(settings.root / named).value if named else None
-    return {note.name: notebooks.rendered(note, form) for note in pair_notes(judged, contract)}
+    path = reconcile.contract if reconcile else None
+    contract = load_contract(settings.root / path).value if path else None
+    return {note.name: render_note(note, form) for note in compile_notes(judged, contract)}

@@ -1,225 +1,136 @@
-"""Notebooks over the views of a rule table: for Jupyter over Connect, for Zeppelin over JDBC."""
+"""Notebooks over the views of a rule table: for Jupyter over Connect, for Zeppelin over JDBC.
+
+Their text and SQL stand in `notebook_templates`: three templates hold the queries of a note
+(`rule_table`, `pair_side`, `pair`), one template for each form lays a note out as a file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import cache
+from pathlib import Path
+from typing import Literal
 
-from headgate.compile.fragments import comment
+import jinja2
+
+from headgate.compile.fragments import CATALOG, DEAD_LETTERS, comment
 from headgate.compile.rules.model import JudgedTable
-from headgate.expr.literals import spark_identifier
+from headgate.compile.rules.names import names_of
+from headgate.expr.literals import spark_identifier, spark_literal
+from headgate.hashing.spark import row_hash_sql
 from headgate.spec.durations import in_words
+from headgate.spec.hash_contract import HashContract
 
 Form = Literal["jupyter", "zeppelin", "sql"]
 SUFFIXES: Mapping[Form, str] = {"jupyter": ".ipynb", "zeppelin": ".zpln", "sql": ".sql"}
-Json: TypeAlias = "str | int | bool | None | list[Json] | dict[str, Json]"
-
-CONNECT = """\
-from contextlib import ExitStack
-
-from headgate.engine.connect import connect
-
-engine = ExitStack()
-spark = engine.enter_context(connect())
-
-
-def show(sql):
-    return spark.sql(sql).toPandas()"""
+TEMPLATES = Path(__file__).with_name("notebook_templates")
 
 
 @dataclass(frozen=True)
 class Query:
-    """One question to the views: its title, what the answer tells, and the SQL."""
+    """A query of a notebook, with its title and what its result shows."""
 
     title: str
-    words: str
+    description: str
     sql: str
 
 
 @dataclass(frozen=True)
 class Note:
-    """A notebook before it has a form; `name` makes its file and the ids in it."""
+    """A notebook before it has a form; `about` is its first cell, in Markdown."""
 
     name: str
     title: str
     about: str
     queries: tuple[Query, ...]
 
-
-def notebook(judged: JudgedTable, form: Form) -> str:
-    """The notebook's file: same rule table, same bytes."""
-    name = judged.table.name
-    return rendered(Note(name, f"Data quality of {name}", _about(judged), queries(judged)), form)
+    def cell_id(self, number: int) -> str:
+        """The id of a cell: the same in every run, so that the file has the same bytes."""
+        return hashlib.sha256(f"{self.name} {number}".encode()).hexdigest()[:12]
 
 
-def rendered(note: Note, form: Form) -> str:
-    """The file; as `sql` it is what `headgate sql -f` takes."""
-    if form == "sql":
-        return _script(note)
-    body = _jupyter(note) if form == "jupyter" else _zeppelin(note)
-    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+def compile_notes(judged: JudgedTable, contract: HashContract | None = None) -> tuple[Note, ...]:
+    """Compile the notes of a rule table.
 
-
-def _script(note: Note) -> str:
-    parts = [comment(note.title)]
-    parts += [f"{comment(f'{q.title}: {q.words}')}\n{q.sql};" for q in note.queries]
-    return "\n\n".join(parts) + "\n"
-
-
-def queries(judged: JudgedTable) -> tuple[Query, ...]:
-    """What a person asks first, in this order."""
-    name = judged.table.name
-    results, metrics = f"dq_results_{name}", f"dq_metrics_{name}"
-    found = [
-        Query("The views are there", "Every rule table has two.", "SHOW VIEWS"),
-        Query(
-            "How the rows stand",
-            f"A sound row is `{judged.clean_status}`.",
-            f"SELECT dq_status, dq_severity, count(*) AS records\nFROM {results}\n"
-            "GROUP BY dq_status, dq_severity\nORDER BY records DESC, dq_status",
-        ),
-        Query("Rows", "As they were judged.", f"SELECT *\nFROM {results}\nLIMIT 20"),
-        Query(
-            "What is wrong, and why",
-            "The first rule that holds gives the status; `dq_rules` names all that hold.",
-            "SELECT pk, action, dq_status, dq_reason, dq_rules, processing_time\n"
-            f"FROM {results}\nWHERE dq_status <> '{judged.clean_status}'\nLIMIT 50",
-        ),
-        Query(
-            "How often each rule holds",
-            "Also where an earlier rule gave the status.",
-            f"SELECT rule, count(*) AS held\nFROM {results}\nLATERAL VIEW explode(dq_rules) AS rule\n"
-            "GROUP BY rule\nORDER BY held DESC, rule",
-        ),
-        Query(
-            "Metrics by window",
-            f"One row for each window of {in_words(judged.rule_set.metrics.window).lower()}.",
-            f"SELECT window_start,\n{_metric_columns(judged)}  dq_error_total,\n"
-            f"  dq_warn_total,\n  dq_info_total\nFROM {metrics}\n"
-            "ORDER BY window_start DESC\nLIMIT 60",
-        ),
-        Query(
-            "Totals",
-            "With the dimensions that every metric carries.",
-            "SELECT env, dc, table_name, topic_name,\n  sum(dq_error_total) AS errors,\n"
-            "  sum(dq_warn_total) AS warnings,\n  sum(dq_info_total) AS infos\n"
-            f"FROM {metrics}\nGROUP BY env, dc, table_name, topic_name",
-        ),
-    ]
-    if judged.table.is_pair:
-        found.append(_hashes(results))
-    return tuple(found)
-
-
-def _hashes(results: str) -> Query:
-    return Query(
-        "Pairs that differ",
-        "Both hashes, side by side.",
-        f"SELECT pk, hash_onprem, hash_cloud\nFROM {results}\n"
-        "WHERE dq_status = 'MISMATCH'\nORDER BY pk\nLIMIT 20",
-    )
-
-
-def _metric_columns(judged: JudgedTable) -> str:
-    namespace = judged.rule_set.metrics.namespace
-    names = dict.fromkeys(rule.metric for rule in judged.rules)
-    return "".join(f"  {spark_identifier(f'{namespace}.{name}')},\n" for name in names)
-
-
-def _about(judged: JudgedTable) -> str:
+    A reconciled pair has three: one for each side, whose queries read that side alone, and one for
+    both. Any other table has one. With `contract`, rows in the lake are hashed by it.
+    """
     table = judged.table
-    topics = " and ".join(
-        f"`{source.topic or source.iceberg}`" for source in table.sources.values()
-    )
-    rules = "\n".join(
-        f"| `{rule.name}` | {rule.status} | {rule.severity} | {_cell(rule.reason)} |"
-        for rule in judged.rules
-    )
+    name = table.name
+    reconcile = table.reconcile
+    if reconcile is None:
+        return (_compile_note("rule_table.j2", name, f"Data quality of {name}", judged),)
+    sides = [
+        _compile_note(
+            "pair_side.j2",
+            f"{name}_{side}",
+            f"Reconciliation of {name}: {source.dc}",
+            judged,
+            side=side,
+            source=source,
+            rows=getattr(reconcile.rows, side),
+            contract=contract,
+            catalog=CATALOG,
+            dead_letters=DEAD_LETTERS,
+        )
+        for side, source in table.sources.items()
+    ]
     return (
-        f"# Data quality of {table.name}\n\nFrom {topics}, key `{table.pk}`.\n\n"
-        f"| rule | status | severity | in words |\n| --- | --- | --- | --- |\n{rules}"
+        *sides,
+        _compile_note("pair.j2", f"{name}_reconcile", f"Reconciliation of {name}", judged),
     )
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def render_note(note: Note, form: Form) -> str:
+    """Lay out a note as a file: same note, same bytes. `headgate sql -f` runs the form `sql`."""
+    text = _render_template(f"{form}.j2", note=note)
+    if form == "sql":
+        return text
+    return json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n"
 
 
-def _jupyter(note: Note) -> Json:
-    name = note.name
-    cells = [_markdown(name, 0, note.about), _code(name, 1, CONNECT)]
-    for number, query in enumerate(note.queries):
-        cells.append(_markdown(name, 2 * number + 2, f"## {query.title}\n\n{query.words}"))
-        cells.append(_code(name, 2 * number + 3, f'show("""\n{query.sql}\n""")'))
-    cells.append(_code(name, len(cells), "engine.close()"))
-    kernel: Json = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {
-        "cells": list(cells),
-        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
-        "nbformat": 4,
-        "nbformat_minor": 5,
+def _compile_note(
+    template: str, name: str, title: str, judged: JudgedTable, **values: object
+) -> Note:
+    """Render a template; its `{% call query(…) %}` blocks become queries, the rest the first cell."""
+    queries: list[Query] = []
+
+    def add_query(title: str, description: str, caller: Callable[[], str]) -> str:
+        queries.append(Query(title, description, caller().strip()))
+        return ""
+
+    about = _render_template(
+        template,
+        query=add_query,
+        judged=judged,
+        table=judged.table,
+        names=names_of(judged.table),
+        **values,
+    )
+    return Note(name, title, about.strip(), tuple(queries))
+
+
+def _render_template(template: str, **values: object) -> str:
+    functions = {
+        "comment": comment,
+        "identifier": spark_identifier,
+        "literal": spark_literal,
+        "row_hash": row_hash_sql,
+        "write_duration": in_words,
     }
+    return _environment().get_template(template).render(**functions, **values)
 
 
-def _markdown(name: str, number: int, text: str) -> Json:
-    return {
-        "cell_type": "markdown",
-        "id": _id(name, number),
-        "metadata": {},
-        "source": _lines(text),
-    }
-
-
-def _code(name: str, number: int, text: str) -> Json:
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": _id(name, number),
-        "metadata": {},
-        "outputs": [],
-        "source": _lines(text),
-    }
-
-
-def _lines(text: str) -> Json:
-    return list(text.splitlines(keepends=True))
-
-
-def _id(name: str, number: int) -> str:
-    return hashlib.sha256(f"{name} {number}".encode()).hexdigest()[:12]
-
-
-def _zeppelin(note: Note) -> Json:
-    name = note.name
-    texts = [f"%md\n{note.about}"]
-    for query in note.queries:
-        texts += [f"%md\n## {query.title}\n\n{query.words}", f"%jdbc\n{query.sql}"]
-    return {
-        "paragraphs": [_paragraph(name, number, text) for number, text in enumerate(texts)],
-        "name": f"Headgate/{note.title}",
-        "id": _id(name, 0)[:9].upper(),
-        "defaultInterpreterGroup": "jdbc",
-        "noteParams": {},
-        "noteForms": {},
-        "angularObjects": {},
-        "config": {},
-        "info": {},
-    }
-
-
-def _paragraph(name: str, number: int, text: str) -> Json:
-    language = "markdown" if text.startswith("%md") else "sql"
-    return {
-        "text": text,
-        "config": {
-            "editorSetting": {"language": language, "editOnDblClick": language == "markdown"},
-            "editorMode": f"ace/mode/{language}",
-            "enabled": True,
-        },
-        "settings": {"params": {}, "forms": {}},
-        "id": f"paragraph_{_id(name, number)}",
-        "status": "READY",
-    }
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # it is SQL and Markdown, not HTML
+    )

@@ -10,10 +10,8 @@ import pytest
 
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedTable
-from headgate.compile.rules.notebooks import SUFFIXES, Form, Note, rendered
-from headgate.compile.rules.notebooks_pair import pair_notes
+from headgate.compile.rules.notebooks import SUFFIXES, Form, Note, compile_notes, render_note
 from headgate.compile.script import parse_script
-from headgate.errors import SettingsError
 from headgate.spec.hash_contract_loader import load_contract
 from headgate.spec.rules_loader import find_table, load_rules
 
@@ -29,7 +27,7 @@ def judged(name: str) -> JudgedTable:
 @pytest.fixture(scope="module")
 def notes() -> dict[str, Note]:
     contract = load_contract(ROOT / "contracts" / "business_table.hash.yml").value
-    return {note.name: note for note in pair_notes(judged("business"), contract)}
+    return {note.name: note for note in compile_notes(judged("business"), contract)}
 
 
 def test_there_is_one_for_each_side_and_one_for_both(notes: dict[str, Note]) -> None:
@@ -42,7 +40,7 @@ def test_the_committed_file_is_what_the_rule_set_gives(
     notes: dict[str, Note], name: str, form: Form
 ) -> None:
     committed = ROOT / "notebooks" / f"{name}{SUFFIXES[form]}"
-    assert committed.read_text("utf-8") == rendered(notes[name], form)
+    assert committed.read_text("utf-8") == render_note(notes[name], form)
 
 
 @pytest.mark.parametrize(
@@ -69,18 +67,17 @@ def test_only_the_third_knows_both_sides(notes: dict[str, Note]) -> None:
 
 def test_each_sql_file_is_one_statement_a_query(notes: dict[str, Note]) -> None:
     for note in notes.values():
-        steps = parse_script(note.name, rendered(note, "sql")).steps
+        steps = parse_script(note.name, render_note(note, "sql")).steps
         assert len(steps) == len(note.queries)
 
 
 def test_every_code_cell_is_python(notes: dict[str, Note]) -> None:
     for note in notes.values():
-        cells = json.loads(rendered(note, "jupyter"))["cells"]
+        cells = json.loads(render_note(note, "jupyter"))["cells"]
         code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
         assert len(code) > len(note.queries)
         assert all(ast.parse("".join(lines)).body for lines in code)
 
 
 def test_a_pair_that_is_judged_as_a_whole_has_one_notebook_only() -> None:
-    with pytest.raises(SettingsError, match="not reconciled as a stream"):
-        pair_notes(judged("customer"), None)
+    assert [note.name for note in compile_notes(judged("customer"))] == ["customer"]
