@@ -88,7 +88,8 @@ was done with it, is not as it must be.
   ours: something other than Headgate wrote to a managed table.
 - `dbt test`: the rows that a test found are shown by its compiled SQL.""",
     "HG-6001": """Someone else changed it or holds it: a job that is already running, the marts opened
-by a notebook, an ops store made by another version. Look again, then try again.""",
+by a notebook. Look again, then try again. An ops store made by another version of Headgate stays
+refused: use that version, or point `OPS_STORE_URL` at a new database.""",
     "HG-6002": """This engine, or this run of a job, is no longer the active one: it did not renew its
 lease in time and another took over. It stops by itself; the new holder carries on from what is
 committed. Seen often, it means that the machine is overloaded or its clock jumps.""",

@@ -32,14 +32,19 @@ def test_the_migrated_schema_is_the_one_the_code_uses(url: str) -> None:
     engine.dispose()
 
 
-def test_a_store_made_by_a_newer_version_is_left_alone(url: str) -> None:
+@pytest.mark.parametrize("version", ["0010", "9999"])
+def test_a_store_made_by_an_older_or_a_newer_version_is_refused(url: str, version: str) -> None:
     OpsStore.open(url).close()
     engine = create_engine(url)
     with engine.begin() as db:
-        db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    engine.dispose()
-    with pytest.raises(ConflictError, match="another version"):
+        db.execute(text("DROP TABLE marks"))
+        db.execute(text("UPDATE alembic_version SET version_num = :version"), {"version": version})
+    with pytest.raises(ConflictError, match="another version of Headgate") as caught:
         OpsStore.open(url)
+    assert f"version {version}" in caught.value.why
+    assert "OPS_STORE_URL" in caught.value.fix
+    assert "marks" not in inspect(engine).get_table_names(), "a refused store is left as it is"
+    engine.dispose()
 
 
 def write_marks(url: str, lane: int) -> None:

@@ -156,7 +156,10 @@ def schema_version(engine: Engine) -> str | None:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the schema up to date, in one transaction, while every other opener waits."""
+    """Bring the schema up to date, in one transaction, while every other opener waits.
+
+    A ConflictError when no migration leads from the schema's version to HEAD.
+    """
     with _migration_lock(engine):
         if engine.dialect.name == "sqlite":
             with engine.connect() as connection:
@@ -164,9 +167,10 @@ def migrate(engine: Engine) -> None:
                 assert raw is not None
                 connection.rollback()
                 raw.execute("PRAGMA journal_mode = WAL")
-        if schema_version(engine) != HEAD:
+        version = schema_version(engine)
+        if version != HEAD:
             with writing(engine) as connection:
-                _upgrade(connection)
+                _upgrade(connection, version)
 
 
 @contextmanager
@@ -193,7 +197,7 @@ def _file_lock(path: Path) -> Generator[IO[str], None, None]:
         yield handle
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection, version: str | None) -> None:
     # Alembic takes longer to import than an up-to-date store takes to open.
     from alembic import command
     from alembic.config import Config
@@ -207,6 +211,6 @@ def _upgrade(connection: Connection) -> None:
     except CommandError as error:
         raise ConflictError(
             "the ops store was made by another version of Headgate",
-            why=str(error),
-            fix="use that version, or point OPS_STORE_URL at another database",
+            why=f"its schema is version {version}; this Headgate can use version {HEAD} only",
+            fix="use the Headgate that made it, or point OPS_STORE_URL at a new database",
         ) from error

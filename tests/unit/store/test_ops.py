@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -19,11 +20,30 @@ from headgate.store import database
 from headgate.store.database import HEAD, MIGRATIONS, make_private_file
 from headgate.store.model import JobSpec
 from headgate.store.ops import OpsStore
+from headgate.store.tables import metadata
 
 
 def test_head_names_the_newest_migration() -> None:
     newest = max(path.name for path in (MIGRATIONS / "versions").glob("v*.py"))
     assert newest.startswith(f"v{HEAD}_")
+
+
+def test_a_change_of_the_schema_has_a_new_version() -> None:
+    """The one migration creates what the code declares: its number must follow every change."""
+    lines = [
+        f"{table.name}.{column.name} {column.type!r} {column.nullable} {column.primary_key}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+    ]
+    lines += [
+        f"{index.name} {index.unique} {index.columns.keys()} {index.dialect_kwargs.get('sqlite_where')}"
+        for table in metadata.sorted_tables
+        for index in table.indexes
+    ]
+    digest = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
+    assert (HEAD, digest) == ("0011", "c3d1c0e07d59"), (
+        "rename the migration, set HEAD and this digest"
+    )
 
 
 def test_an_up_to_date_store_is_opened_without_a_migration(

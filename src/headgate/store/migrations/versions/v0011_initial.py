@@ -1,0 +1,21 @@
+"""Create every table of the ops store as the code declares it.
+
+Before the first release there is this one version. A change of the schema renumbers it, together
+with `database.HEAD`, and stores of any other number are refused.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+# Imported for their tables: a module that is not imported adds none to the metadata.
+from headgate.store import control_tables, routing_tables  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from headgate.store.tables import metadata
+
+revision = "0011"
+down_revision = None
+
+
+def upgrade() -> None:
+    # A table that is there already is another program's: fail instead of using it.
+    metadata.create_all(op.get_bind(), checkfirst=False)
