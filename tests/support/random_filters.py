@@ -44,7 +44,7 @@ PATHS = (
     "header_data.dealerId",
 )
 NUMBERS = (0, 1, -1, 450, 450.5, 1000, 1e300, -0.0, 2.5e-7, 9007199254740992)
-PATTERNS = ("^a", "b$", "[0-9]+", "^$", "a.b", "é|ß", "(?:ab)+", "\\\\", "^.$")
+PATTERNS = ("^a", "b$", "[0-9]+", "^$", "a.b", "é|ß", "^(?:ab)+$", "\\\\", "^.$")
 COMPARED = ("equals", "greaterThan", "greaterThanOrEqual", "lessThan", "lessThanOrEqual")
 # As they stand in a document; not all of them are what Python writes.
 JSON_NUMBERS = (

@@ -10,7 +10,6 @@ from headgate.expr.regex.automaton import Automaton, automaton
 from headgate.expr.regex.chars import CharSet
 from headgate.expr.regex.nodes import Begin, Chars, Choice, End, Node, Repeat, Sequence
 from headgate.expr.regex.read import read
-from headgate.expr.regex.shorten import shorten
 
 LENGTH = 1_024
 GREEDY = 96
@@ -67,7 +66,7 @@ def accepted_patterns(
 
 def hostile_texts(random: Random, pattern: str, length: int = LENGTH) -> list[str]:
     """Texts that keep many ways open as long as they can, and end in disappointment."""
-    made = automaton(shorten(read(pattern)))
+    made = automaton(read(pattern))
     signs = _signs(made)
     spoil = random.choice((*signs, "\x00", "!", "\n"))
     texts = [
@@ -81,7 +80,7 @@ def hostile_texts(random: Random, pattern: str, length: int = LENGTH) -> list[st
 
 def short_texts(random: Random, pattern: str, count: int) -> list[str]:
     """Texts of a few characters from the pattern's own, some of which match."""
-    made = automaton(shorten(read(pattern)))
+    made = automaton(read(pattern))
     signs = _signs(made)
     members = _members(made, signs)
     walked = [_walked(random, made, members, signs, random.randint(0, 12)) for _ in range(count)]

@@ -11,11 +11,19 @@ from functools import lru_cache
 
 from headgate.expr.regex.automaton import automaton
 from headgate.expr.regex.cost import check
-from headgate.expr.regex.nodes import Begin, Choice, End, Node, PatternRefusal, Repeat, Sequence
+from headgate.expr.regex.nodes import (
+    Begin,
+    Choice,
+    End,
+    Node,
+    PatternRefusal,
+    Repeat,
+    Sequence,
+    is_nullable,
+)
 from headgate.expr.regex.pairs import compared_moves
 from headgate.expr.regex.read import read
 from headgate.expr.regex.rounds import check_rounds
-from headgate.expr.regex.shorten import shorten
 from headgate.expr.regex.write import write
 
 __all__ = ["PatternRefusal", "analysis_cost", "canonical", "compiled", "python_text"]
@@ -26,10 +34,10 @@ _REFUSED_COST = 200_000
 
 @lru_cache(_KEPT)
 def canonical(text: str) -> str:
-    """The pattern as Java runs it: the same question, asked so that it is cheap to answer."""
+    """The accepted pattern as Java runs it; a PatternRefusal for any other pattern."""
     node = _checked(text)
     written = write(node, "java")
-    possessive = _possessive(read(text))
+    possessive = _possessive(node)
     if possessive is not None and written != text:
         raise PatternRefusal(
             possessive.span.start, "the repetition is possessive", "Leave the second `+` away."
@@ -44,7 +52,7 @@ def analysis_cost(text: str) -> int:
     A pattern alone is bounded by its length and its states; a document of many has to add them up.
     """
     try:
-        made = automaton(shorten(read(text)))
+        made = automaton(read(text))
     except PatternRefusal:
         return _REFUSED_COST
     return len(made.sets) ** 2 + compared_moves(made)
@@ -64,24 +72,14 @@ def compiled(text: str) -> re.Pattern[str]:
 
 @lru_cache(_KEPT)
 def _checked(text: str) -> Node:
-    node = shorten(read(text))
-    if _holds_always(node):
+    node = read(text)
+    # `^a*` and `a*$` match every text, `^a*$` does not.
+    if is_nullable(node, (Begin,)) or is_nullable(node, (End,)):
         raise PatternRefusal(0, "it matches every text", "Write what must be there.")
     made = automaton(node)
     check(text, made)
     check_rounds(text, node, made)
     return node
-
-
-def _holds_always(node: Node) -> bool:
-    match node:
-        case Begin() | End():
-            return True
-        case Sequence():
-            held = {type(item) for item in node.items}
-            return held <= {Begin} or held <= {End}
-        case _:
-            return False
 
 
 def _possessive(node: Node) -> Repeat | None:

@@ -67,6 +67,10 @@ def automaton(node: Node) -> Automaton:
     builder = _Builder()
     whole = builder.part(node)
     made = builder.made
+    tail = node.items[-1] if isinstance(node, Sequence) and node.items else node
+    if isinstance(tail, Repeat) and tail.most is None and isinstance(tail.item, Chars):
+        # `foo.*` has matched when its last state is reached: no way fails behind it.
+        made.follow[-1].clear()
     made.follow[0] += whole.first
     made.searches = not held(node, 0)
     made.ends, made.last = held(node, -1), frozenset(whole.last)

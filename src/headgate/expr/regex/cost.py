@@ -20,9 +20,12 @@ MAX_MOVES = 2_000
 _MANY = "Begin each round with a sign that stands nowhere else in it: a(,a)*."
 _SHARED = (
     "Put a sign between them that neither can take, or take one out of a class: "
-    "[^@.]+\\. for [^@]+\\."
+    "[^@.]+\\. for [^@]+\\. Group an optional sign with one of them: (\\d*\\.)?\\d+ for \\d*\\.?\\d+."
 )
-_SOUGHT = "Write ^ at the beginning, or begin with something that the repetition cannot take."
+_SOUGHT = (
+    "Write ^ at the beginning, or begin with something that the repetition cannot take. A "
+    "pattern without ^ need not repeat what it begins with: \\d-\\d for \\d+-\\d."
+)
 
 
 def check(text: str, made: Automaton) -> None:
@@ -53,7 +56,7 @@ def _check_doubles(text: str, made: Automaton, components: Components) -> None:
                 raise PatternRefusal(
                     place,
                     f"`{_piece(text, made, target or state)}` can be reached in two ways",
-                    "Repeat only what cannot be empty: (a?b?){3} as [ab]{0,6}, for example.",
+                    "Let only one alternative be empty: (a*|b+) for (a*|b*).",
                     "each would be tried",
                 )
 

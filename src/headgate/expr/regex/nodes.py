@@ -64,22 +64,21 @@ class Repeat:
 
 
 Node: TypeAlias = Chars | Begin | End | Sequence | Choice | Repeat
-EMPTY = Sequence(())
 
 
-def is_nullable(node: Node) -> bool:
-    """Whether it can match without taking a character."""
+def is_nullable(node: Node, anchors: tuple[type, ...] = (Begin, End)) -> bool:
+    """Whether the pattern can match without taking a character, where the `anchors` hold."""
     match node:
         case Chars():
             return False
         case Begin() | End():
-            return True
+            return isinstance(node, anchors)
         case Sequence():
-            return all(is_nullable(item) for item in node.items)
+            return all(is_nullable(item, anchors) for item in node.items)
         case Choice():
-            return any(is_nullable(item) for item in node.items)
+            return any(is_nullable(item, anchors) for item in node.items)
         case Repeat():
-            return node.least == 0 or is_nullable(node.item)
+            return node.least == 0 or is_nullable(node.item, anchors)
 
 
 class PatternRefusal(Refusal):

@@ -18,6 +18,7 @@ from headgate.expr.regex.nodes import (
     Repeat,
     Sequence,
     Span,
+    is_nullable,
 )
 
 MAX_LENGTH = 4_000
@@ -87,6 +88,13 @@ class _Reader:
             return item
         if isinstance(item, Begin | End):
             self.refuse("an anchor is repeated", "Leave the repetition away.", at=start)
+        if is_nullable(item):
+            self.refuse(
+                f"`{self.text[start : self.at]}` repeats what can be empty",
+                "Repeat only what cannot be empty: a* for (a*)*, [ab]* for (a?b?)*.",
+                "a text could be shared among the rounds in many ways",
+                at=start,
+            )
         possessive = self.possessive()
         if self.counts() is not None:
             self.refuse("two repetitions stand side by side", "Keep one of them.", at=self.at - 1)

@@ -24,7 +24,7 @@ def check_rounds(text: str, node: Node, made: Automaton) -> None:
             raise PatternRefusal(
                 repeat.span.start,
                 f"a group is repeated up to {repeat.most} times",
-                f"Write at most {MAX_ROUNDS} times, or + or * for any number.",
+                f"Write at most {MAX_ROUNDS} times, + or * for any number, or a class: [ab] for (a|b).",
             )
     for loop in made.loops:
         if not isinstance(loop.node.item, Chars) and not _is_clear(made, loop):
@@ -33,7 +33,8 @@ def check_rounds(text: str, node: Node, made: Automaton) -> None:
                 loop.node.span.start,
                 f"it is not clear where a round of `{piece}` ends",
                 "Let no alternative begin another one, and let what follows differ from how a "
-                "round begins: (a|b)(,(a|b))* for (a|b|,)*, (ab?)* for (a|ab)*.",
+                "round begins: (a|b)(,(a|b))* for (a|b|,)*, (ab?)* for (a|ab)*, [ab]* for (a|b)*. "
+                "At the end of a pattern, write $ or leave the repetition away.",
                 "Java would need more memory with each round",
             )
 
