@@ -288,18 +288,6 @@ def test_s1_127_a_removed_column_hashes_as_null_and_s1_128_is_told(harness: Hash
     assert any("`col2`" in words and "hashes as null" in words for words in progress.messages)
 
 
-def test_polling_sends_what_is_newer_than_the_last_scan(harness: HasherHarness) -> None:
-    later, latest = AT + timedelta(hours=1), AT + timedelta(hours=2)
-    harness.write([{"pk": f"k{n}"} for n in range(300)])
-    harness.write([{"pk": "k7", "last_updated": later}])
-    assert harness.run(harness.plan(mode="poll")).readings == 300
-    harness.write([{"pk": "k5", "col1": "new", "last_updated": latest}])
-    assert harness.run(harness.plan(mode="poll")).readings == 2  # k7 lies in the overlap
-    newest = [r for r in harness.readings() if r["pk"] == "k5"][-1]
-    assert newest["hash_cloud"] == hash_of("k5", col1="new")
-    assert newest["cloud_ts"] == "2026-03-01T14:00:00.123Z"
-
-
 def test_change_events_are_looked_up_and_a_delete_is_a_tombstone(harness: HasherHarness) -> None:
     harness.write([{"pk": "k1"}])
     topic = harness.broker.new_topic(1, "cass")
@@ -331,19 +319,6 @@ def test_a_change_event_without_a_key_is_a_dead_letter_since_no_job_reads_it(
     ]
     assert sorted(codes) == ["dq_missing_pk", "dq_not_json"]
     assert done.dead_letters == 2
-
-
-def test_a_polled_row_that_the_contract_cannot_hash_is_a_dead_letter(
-    harness: HasherHarness,
-) -> None:
-    harness.write([{"pk": "k1"}, {"pk": "k2"}])
-    harness.cassandra.execute(f"UPDATE {harness.table} SET col3 = 9000000000000000 WHERE pk = 'k2'")
-    progress = RecordedProgress()
-    done = harness.run(harness.plan(mode="poll"), progress)
-    (letter,) = harness.records(harness.dead_letter_topic)
-    assert (letter.key, letter.headers["headgate.reason_code"]) == (b"k2", "dq_hash_refused")
-    assert (done.readings, done.dead_letters) == (1, 1)
-    assert any("does not see deletes" in words for words in progress.messages)
 
 
 def test_a_key_that_is_not_the_tables_is_refused(harness: HasherHarness) -> None:

@@ -104,7 +104,7 @@ class HasherHarness:
             ),
             cloud=CloudForm("pk", "hash_cloud", "hash_version", "cloud_ts", 2),
             reread_after=chosen.reread_after or 450.0,
-            state_file=self.folder / "poll.json",
+            columns_file=self.folder / "business.columns.json",
         )
 
     def run(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headgate.feeds.hasher.run import Hashed
     from headgate.settings import Settings
 
-MODES = ("lookup", "poll", "cdc")
+MODES = ("lookup", "cdc")
 # Next to the engine's: infra/prometheus.yml and infra/datadog/openmetrics.yaml scrape both.
 METRICS_PORT = 9250
 
@@ -22,7 +22,7 @@ METRICS_PORT = 9250
 @click.command("hasher")
 @click.argument("table")
 @click.option("--mode", type=click.Choice(MODES), default="lookup", show_default=True)
-@click.option("--once", is_flag=True, help="Stop at the topic's end, or after one scan.")
+@click.option("--once", is_flag=True, help="Stop at the topic's end.")
 @click.option(
     "--group", metavar="NAME", help="Consumer group; hashers of one group share the work."
 )
@@ -31,7 +31,6 @@ METRICS_PORT = 9250
 @click.option("--in-flight", type=click.IntRange(1, 10_000), default=100, show_default=True)
 @click.option("--timeout", type=click.FloatRange(0.05, 600), default=5.0, show_default=True)
 @click.option("--retries", type=click.IntRange(0, 100), default=3, show_default=True)
-@click.option("--every", type=click.FloatRange(0.1), default=10.0, show_default=True)
 @click.option(
     "--reread-after",
     type=click.FloatRange(0, min_open=True),
@@ -55,15 +54,13 @@ def feed_hasher(
     in_flight: int,
     timeout: float,
     retries: int,
-    every: float,
     reread_after: float | None,
     metrics_port: int,
 ) -> None:
-    """Send the hash of each row of the cloud that an event, a scan or a change points to.
+    """Send the hash of each row of the cloud that an event or a change points to.
 
-    lookup reads Topic-1 and looks the rows up; poll scans for rows whose version is newer than the
-    last scan, every --every seconds; cdc reads Debezium's change events of the table. Each reading
-    goes to Topic-2, keyed by the bare key. A row that is not there has a null hash.
+    lookup reads Topic-1 and looks the rows up; cdc reads Debezium's change events of the table. Each
+    reading goes to Topic-2, keyed by the bare key. A row that is not there has a null hash.
 
     A lookup that times out is tried --retries more times, then its event is a dead letter on
     dlq-cassandra-cloud. While Cassandra is away altogether, nothing is read and nothing is lost.
@@ -72,7 +69,6 @@ def feed_hasher(
     Examples:
       headgate feed hasher business
       headgate feed hasher business --once
-      headgate feed hasher business --mode poll --every 30
       headgate feed hasher business --mode cdc --group hashers
     """
     from headgate.feeds.hasher.plan import Given
@@ -86,7 +82,6 @@ def feed_hasher(
         in_flight=in_flight,
         timeout=timeout,
         retries=retries,
-        every=every,
         reread_after=reread_after,
         metrics_port=metrics_port,
     )
@@ -109,7 +104,8 @@ def hashed(table: str, given: Given) -> Hashed:
     settings = load_settings()
     plan = planned(settings, table, given)
     place = place_of(settings)
-    console.say(f"{plan.job}: {reading_words(plan)} → {plan.cloud_topic}")
+    source = f"{plan.topic}, rows of {plan.cassandra_table}, group {plan.group}"
+    console.say(f"{plan.job}: {source} → {plan.cloud_topic}")
     with console.progress(f"records of {table} hashed") as progress:
         return run_hasher(plan, place, _Watcher(progress), settings.dogstatsd_address)
 
@@ -120,12 +116,6 @@ def planned(settings: Settings, table: str, given: Given) -> HasherPlan:
     from headgate.feeds.hasher.plan import plan_of
 
     return plan_of(settings, open_rules(settings, table).table, bootstrap_of(settings), given)
-
-
-def reading_words(plan: HasherPlan) -> str:
-    if plan.given.mode == "poll":
-        return f"rows of {plan.cassandra_table}, every {plan.given.every:g} s"
-    return f"{plan.topic}, rows of {plan.cassandra_table}, group {plan.group}"
 
 
 class _Watcher:

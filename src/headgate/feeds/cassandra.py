@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 5.0
 CONNECT_SECONDS = 5
 HEARTBEAT_SECONDS = 5
-PAGE_ROWS = 1_000
 IN_FLIGHT = 100
 # Every Cassandra since 2.2 speaks it; what came later would only cost time here.
 PROTOCOL = 4
@@ -92,11 +91,7 @@ class TableShape:
     @cached_property
     def primary_key(self) -> tuple[str, ...]:
         """Partition key, then clustering columns, in their order."""
-        return (*self.partition_key, *self._of("clustering"))
-
-    @property
-    def partition_key(self) -> tuple[str, ...]:
-        return self._of("partition_key")
+        return (*self._of("partition_key"), *self._of("clustering"))
 
     def _of(self, kind: str) -> tuple[str, ...]:
         found = [column for column in self.columns.values() if column.kind == kind]
@@ -174,16 +169,11 @@ class Cassandra:
         """All rows that answer, with plain values."""
         return list(self.stream(cql, values))
 
-    def stream(
-        self, cql: str, values: Sequence[object] = (), fetch_size: int = PAGE_ROWS
-    ) -> Iterator[dict[str, object]]:
+    def stream(self, cql: str, values: Sequence[object] = ()) -> Iterator[dict[str, object]]:
         """The rows that answer, page by page."""
         from headgate.feeds.cassandra_values import plain
 
-        statement: Any = cql
-        if values:
-            statement = self.prepare(cql).bind(values)
-            statement.fetch_size = fetch_size
+        statement: Any = self.prepare(cql).bind(values) if values else cql
         try:
             answer = self.session.execute(statement)
             names = cast("list[str]", answer.column_names or [])

@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
-
-import orjson
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -97,30 +95,6 @@ def _hashable(key: object) -> Any:
     return tuple(map(_hashable, key)) if isinstance(key, (list, tuple)) else key
 
 
-def row_json(values: Mapping[str, object]) -> bytes:
-    """Any row as JSON, for a person: what JSON has no form for is a text."""
-    return orjson.dumps(_told(values), default=str)
-
-
-def _told(value: object) -> object:
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        return str(value)
-    if isinstance(value, bytes):
-        return "0x" + value.hex()
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[object, object]", value).items()
-        return {_name(name): _told(item) for name, item in pairs}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_told(item) for item in cast("Iterable[object]", value)]
-    return value
-
-
-def _name(key: object) -> str:
-    if isinstance(key, (list, tuple)):
-        return orjson.dumps(_told(cast("object", key)), default=str).decode()
-    return _written(key)
-
-
 def key_values(text: str, types: Sequence[str]) -> tuple[object, ...]:
     """The values of a key: one column's text, or of several a JSON list in their order."""
     if len(types) == 1:
@@ -180,17 +154,3 @@ def _other_key(text: str, cql_type: str) -> object:
     if cql_type == "date":
         return datetime.strptime(text, "%Y-%m-%d").date()
     raise ValueError(f"keys of the type {cql_type} are not read")
-
-
-def key_text(values: Sequence[object]) -> str:
-    """The text of a key, as messages carry it; of several columns a JSON list."""
-    texts = [_written(value) for value in values]
-    return texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False)
-
-
-def _written(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    return "0x" + value.hex() if isinstance(value, bytes) else str(value)

@@ -40,7 +40,7 @@ DISK_NEEDED = 300_000_000
 # What embedded services and jobs keep under the home; the demo's own home stays.
 SERVICE_DATA = (
     *("cassandra", "postgres", "registry", "connect", "cdc", "consumers", "kafka", "engine*"),
-    # What is remembered of data must not outlive it: poll states, repairs half done, planted pairs.
+    # What is remembered of data must not outlive it: columns, repairs half done, planted pairs.
     *("hasher", "repairs", "data/pairs", "metrics", "logs", "scratch", "dbt*"),
     *("local.plan.json", "local.json", "endpoints.env"),
 )

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from click.testing import CliRunner
@@ -16,8 +17,10 @@ from headgate.cli.main import cli
 from headgate.errors import UnavailableError, UsageError
 from headgate.feeds.cassandra import place_of
 from headgate.feeds.hasher.counts import Counts, HasherMetrics
+from headgate.feeds.hasher.lookups import Lookups, Table
 from headgate.feeds.hasher.metering import metering
 from headgate.feeds.hasher.plan import Given
+from headgate.feeds.hasher.rereads import Rereads
 from headgate.feeds.hasher.run import Hashed
 from headgate.settings import load_settings
 
@@ -79,7 +82,13 @@ def test_without_a_cassandra_it_says_how_to_start_one(shipped: Path) -> None:
 def test_help_shows_every_mode() -> None:
     shown = CliRunner().invoke(cli, ["feed", "hasher", "--help"])
     assert shown.exit_code == 0
-    assert all(mode in shown.output for mode in ("lookup", "poll", "cdc"))
+    assert all(mode in shown.output for mode in ("lookup", "cdc"))
+
+
+def test_another_mode_is_refused_with_those_there_are() -> None:
+    shown = CliRunner().invoke(cli, ["feed", "hasher", "business", "--mode", "poll"])
+    assert shown.exit_code == 2
+    assert "'poll' is not one of 'lookup', 'cdc'" in shown.output
 
 
 def test_the_summary_says_only_what_happened() -> None:
@@ -104,9 +113,10 @@ def test_it_listens_on_a_documented_port_or_the_next_free_one(
     monkeypatch.setattr("headgate.cli.feed_hasher.hashed", run)
     CliRunner().invoke(cli, ["feed", "hasher", "business"], catch_exceptions=False)
     assert given[0].metrics_port == METRICS_PORT
+    metrics = HasherMetrics("t", "j", Counts(), Lookups(cast("Table", None)), Rereads(1))
     with (
-        metering(HasherMetrics("t", "j", Counts()), given[0], None, Quiet()) as first,
-        metering(HasherMetrics("t", "j", Counts()), given[0], None, Quiet()) as second,
+        metering(metrics, given[0], None, Quiet()) as first,
+        metering(metrics, given[0], None, Quiet()) as second,
     ):
         assert METRICS_PORT <= first < second
 

@@ -173,7 +173,7 @@ class InMemoryHasherHarness:
             events=form,
             cloud=CloudForm("pk", "hash_cloud", None, "cloud_ts", 2),
             reread_after=delay,
-            state_file=Path("unused"),
+            columns_file=Path("unused"),
             opened=behind_the_frame if framed else plainly,
         )
         table = Table(self.rows)

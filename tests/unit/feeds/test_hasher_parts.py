@@ -7,7 +7,6 @@ import socket
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.compile.rules.key_path import read_path
-from headgate.errors import OperationError
 from headgate.feeds.cassandra_rows import Row
 from headgate.feeds.hasher.asked import (
     Asked,
@@ -32,8 +30,8 @@ from headgate.feeds.hasher.cdc import changed_of
 from headgate.feeds.hasher.counts import Counts, HasherMetrics
 from headgate.feeds.hasher.framing import behind_the_frame
 from headgate.feeds.hasher.key_path import key_of
+from headgate.feeds.hasher.lookups import Lookups, Table
 from headgate.feeds.hasher.offsets import Offsets
-from headgate.feeds.hasher.polling import read_state, token_ranges, write_state
 from headgate.feeds.hasher.publisher import Publisher, stamp_of
 from headgate.feeds.hasher.reading import CloudForm, Reading, differs, newest, reading_of
 from headgate.feeds.hasher.rereads import Rereads
@@ -42,6 +40,7 @@ from headgate.spec.rules_loader import load_rules
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 PATH = read_path("partitionColumns[type='PK'].value")
 FORM = EventForm("pk", PATH, "action", "hash_onprem", "hash_version", "event_ts")
+NO_LOOKUPS = Lookups(cast("Table", None))
 CLOUD = CloudForm("pk", "hash_cloud", "hash_version", "cloud_ts", 2)
 
 
@@ -281,7 +280,7 @@ def test_second_looks_are_bounded_and_those_left_out_are_counted_and_said_once()
         key = [{"type": "PK", "value": f"k{n}"}]
         rereads.plan(asked_for(partitionColumns=key), Reading(f"k{n}", None, AT), now=0)
     assert (len(rereads), rereads.left_out, len(said)) == (1, 2, 1)
-    metrics = HasherMetrics("business", "hasher-business", Counts(), rereads=rereads)
+    metrics = HasherMetrics("business", "hasher-business", Counts(), NO_LOOKUPS, rereads)
     told = {family.metric.name: family.samples for family in metrics.families()}
     assert told["headgate_hasher_rereads_left_out_total"] == ((("business",), 2),)
 
@@ -339,24 +338,6 @@ def test_a_change_event_gives_the_key_and_whether_it_was_deleted() -> None:
     assert isinstance(whole, Asked)
     assert (whole.key, whole.deleted) == ('["k1", "k1"]', False)
     assert changed_of(record({"op": "i", "after": {"pk": None}}), ("pk",)) == Skipped("missing_pk")
-
-
-def test_token_ranges_cover_every_token_once() -> None:
-    ranges = token_ranges(16)
-    assert ranges[0][0] == -(2**63)
-    assert ranges[-1][1] == 2**63 - 1
-    assert all(a[1] + 1 == b[0] for a, b in pairwise(ranges))
-
-
-def test_how_far_a_scan_came_is_kept_and_a_damaged_note_is_said(tmp_path: Path) -> None:
-    file = tmp_path / "hasher" / "business.json"
-    assert read_state(file, "id1") == datetime(1970, 1, 1, tzinfo=UTC)
-    write_state(file, AT, "id1")
-    assert read_state(file, "id1") == AT
-    assert read_state(file, "id2") == datetime(1970, 1, 1, tzinfo=UTC)  # the table was made anew
-    file.write_text("{")
-    with pytest.raises(OperationError, match="cannot be read"):
-        read_state(file, "id1")
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ class HasherMetrics:
     table: str
     job: str
     counts: Counts
-    lookups: Lookups | None = None
-    rereads: Rereads | None = None
+    lookups: Lookups
+    rereads: Rereads
     lags: Callable[[], Mapping[str, int]] = dict
 
     def families(self) -> tuple[Family, ...]:
@@ -72,22 +72,18 @@ class HasherMetrics:
         yield Family(names.HASHER_READINGS, (((self.table,), self.counts.readings),))
         dead = self.counts.records[DEAD_LETTER]
         yield Family(names.DEAD_LETTERS, (((self.job,), dead),))
-        if self.rereads is not None:
-            left_out = self.rereads.left_out
-            yield Family(names.HASHER_REREADS_LEFT_OUT, (((self.table,), left_out),))
-        if self.lookups is not None:
-            timing = self.lookups.timing
-            yield Family(names.HASHER_LOOKUPS, (((self.table,), timing.lookups),))
-            yield Family(names.HASHER_LOOKUP_SECONDS, (((self.table,), timing.seconds),))
+        left_out = self.rereads.left_out
+        yield Family(names.HASHER_REREADS_LEFT_OUT, (((self.table,), left_out),))
+        timing = self.lookups.timing
+        yield Family(names.HASHER_LOOKUPS, (((self.table,), timing.lookups),))
+        yield Family(names.HASHER_LOOKUP_SECONDS, (((self.table,), timing.seconds),))
 
     def _gauges(self) -> Iterator[Family]:
         lags = tuple(((self.job, topic), float(n)) for topic, n in sorted(self.lags().items()))
         yield Family(names.LAG, lags)
-        if self.lookups is not None:
-            yield self._gauge(names.HASHER_IN_FLIGHT, self.lookups.in_flight)
-            yield self._gauge(names.HASHER_PAUSED, int(self.lookups.paused))
-        if self.rereads is not None:
-            yield self._gauge(names.HASHER_REREADS, len(self.rereads))
+        yield self._gauge(names.HASHER_IN_FLIGHT, self.lookups.in_flight)
+        yield self._gauge(names.HASHER_PAUSED, int(self.lookups.paused))
+        yield self._gauge(names.HASHER_REREADS, len(self.rereads))
 
     def _gauge(self, metric: names.Metric, value: float) -> Family:
         return Family(metric, (((self.table,), value),))

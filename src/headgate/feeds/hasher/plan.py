@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headgate.settings import Settings
     from headgate.spec.hash_contract import HashContract
 
-Mode = Literal["lookup", "poll", "cdc"]
+Mode = Literal["lookup", "cdc"]
 DEAD_LETTERS = "dlq-cassandra-cloud"
 CDC_PREFIX = "cassandra"
 
@@ -42,7 +42,6 @@ class Given:
     in_flight: int = 100
     timeout: float = 5.0
     retries: int = 3
-    every: float = 10.0
     reread_after: float | None = None
     metrics_port: int = 0
 
@@ -65,7 +64,7 @@ class HasherPlan:
     events: EventForm
     cloud: CloudForm
     reread_after: float
-    state_file: Path
+    columns_file: Path
     opened: Opened = plainly
     closed: Closed = orjson.dumps
     kinds: Mapping[str, HashType] = field(default_factory=dict[str, HashType])
@@ -121,7 +120,7 @@ def plan_of(settings: Settings, table: RuleTable, bootstrap: str, given: Given) 
         events=event_form(table, reconcile, read_path(onprem.pk_path) if onprem.pk_path else ()),
         cloud=form,
         reread_after=given.reread_after or _waits(settings, reconcile).total_seconds() / 2,
-        state_file=settings.home / "hasher" / f"{table.name}.json",
+        columns_file=settings.home / "hasher" / f"{table.name}.columns.json",
         opened=behind_the_frame if onprem.framed else plainly,
         closed=closer(url, str(cloud.topic), form) if cloud.framed else orjson.dumps,
         kinds={one.name: one.kind for one in contract.fields},

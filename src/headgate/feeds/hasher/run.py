@@ -18,7 +18,6 @@ from headgate.feeds.hasher.lag import LagWatch
 from headgate.feeds.hasher.lookups import Lookups
 from headgate.feeds.hasher.metering import metering
 from headgate.feeds.hasher.plan import HasherPlan
-from headgate.feeds.hasher.polling import Poller
 from headgate.feeds.hasher.publisher import EPOCH, Publisher
 from headgate.feeds.hasher.reading import Reading
 from headgate.feeds.hasher.service import Ends, Hasher, Watcher
@@ -71,12 +70,6 @@ def run_hasher(
     with session_at(place, plan.given.timeout) as cassandra, interruption() as stopped:
         table = _table(plan, cassandra, counts, watcher)
         publisher = Publisher(plan.bootstrap, plan.job)
-        if plan.given.mode == "poll":
-            poller = Poller(plan, cassandra, table, publisher, counts, watcher)
-            polled = HasherMetrics(plan.table, plan.job, counts)
-            with metering(polled, plan.given, dogstatsd, watcher):
-                poller.run(stopped)
-            return _summed(plan, counts, None, 0, begun, stopped=stopped())
         lookups = Lookups(table, plan.limits)
         asked = partial(asked_by, plan)
         hasher = Hasher(plan, table, lookups, publisher, counts, watcher, asked)
@@ -105,8 +98,6 @@ def _ready(plan: HasherPlan) -> Ends:
         TopicSpec(plan.letters_topic, LETTER_PARTITIONS, LETTER_DAYS),
     ]
     topics.create(wanted)
-    if plan.given.mode == "poll":
-        return Ends({})
     _require_times(plan, topics)
     partitions = topics.found(plan.topic).partitions
     more = [TopicSpec(name, partitions, TOPIC_DAYS) for name in plan.topics if name != plan.topic]
@@ -134,14 +125,14 @@ def _table(plan: HasherPlan, cassandra: Cassandra, counts: Counts, watcher: Watc
             watcher.say(line)
 
     name, fields = plan.cassandra_table, plan.fields
-    memory = DriftMemory(plan.state_file.with_suffix(".columns.json"), note)
+    memory = DriftMemory(plan.columns_file, note)
     return HashedTable(cassandra, name, plan.key, fields, plan.version, memory, plan.kinds)
 
 
 def _summed(
     plan: HasherPlan,
     counts: Counts,
-    lookups: Lookups | None,
+    lookups: Lookups,
     left: int,
     begun: float,
     *,
@@ -160,7 +151,7 @@ def _summed(
         rereads=counts.rereads,
         changed=counts.changed,
         rereads_left=left,
-        lookups=lookups.timing.lookups if lookups else counts.readings,
+        lookups=lookups.timing.lookups,
         elapsed_seconds=round(time.monotonic() - begun, 2),
         stopped=stopped,
         new_columns=counts.new_columns,
