@@ -25,7 +25,7 @@ from headgate.expr.literals import spark_identifier, spark_literal
 
 Placed = tuple[int, JudgedRule, Unique]
 _MICROS = "unix_micros(_at)"
-_OWN = "_apart, _near, _side, _before, _below, _above"
+_OWN = "_apart, _stretch, _near, _side, _before, _below, _above"
 TIME_FORMAT = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX"
 TIME_OPTIONS = f"map('timestampFormat', '{TIME_FORMAT}')"
 
@@ -80,11 +80,14 @@ def _in_table(judged: JudgedTable, at: int, unique: Unique) -> str:
 
 
 def _again(names: Names, start: str, at: int, rule: JudgedRule, unique: Unique) -> str:
+    seen = f"_seen_{at}.times"
     tests = [
         "_before > 0",
         _within(_MICROS, "_below", unique),
         _within("_above", _MICROS, unique),
-        f"coalesce(exists(_seen_{at}.times, seen -> {_seen_near(unique)}), FALSE)",
+        f"{seen}[_stretch] IS NOT NULL",
+        _within(_MICROS, f"{seen}[_stretch - 1].last", unique),
+        _within(f"{seen}[_stretch + 1].first", _MICROS, unique),
     ]
     either = "\n    OR ".join(tests)
     return select(
@@ -101,12 +104,13 @@ def _beside(start: str, at: int, unique: Unique) -> str:
 
     A row that has another of its key near it is told to the stretches beside its own as well.
     """
-    apart = f"coalesce({_key(at)}, CAST(kafka_offset AS STRING))"
+    apart = f"coalesce({_key(at)}, CAST(kafka_offset AS STRING)) AS _apart"
+    stretch = f"{_stretch(_MICROS, unique)} AS _stretch"
     near = select(
         ["*",
          f"{_within(_MICROS, f'lag({_MICROS}) OVER near', unique)}\n"
          f"OR {_within(f'lead({_MICROS}) OVER near', _MICROS, unique)} AS _near"],
-        f"FROM {nested(select(['*', f'{apart} AS _apart'], f'FROM {start}'))}",
+        f"FROM {nested(select(['*', apart, stretch], f'FROM {start}'))}",
         "WINDOW near AS (PARTITION BY _apart ORDER BY _at)",
     )  # fmt: skip
     return select(
@@ -116,8 +120,8 @@ def _beside(start: str, at: int, unique: Unique) -> str:
          f"min(IF(_side = 1, {_MICROS}, NULL)) OVER earlier AS _above"],
         f"FROM {nested(near)}",
         "LATERAL VIEW explode(IF(_near, array(-1, 0, 1), array(0))) sides AS _side",
-        f"""WINDOW earlier AS (
-  PARTITION BY _apart, {_stretch(_MICROS, unique)} - _side
+        """WINDOW earlier AS (
+  PARTITION BY _apart, _stretch - _side
   ORDER BY kafka_partition, kafka_offset
   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
 )""",
@@ -138,25 +142,27 @@ def _stretch(micros: str, unique: Unique) -> str:
     return f"try_subtract({micros}, pmod({micros}, {length})) DIV {length}"
 
 
-def _seen_near(unique: Unique) -> str:
-    low = f"try_subtract(seen.first, {_MICROS}) <= {_micros(unique)}L"
-    return f"{low} AND try_subtract({_MICROS}, seen.last) <= {_micros(unique)}L"
-
-
 def _join(names: Names, at: int, rule: JudgedRule, unique: Unique) -> str:
-    """Of each key the first and the last time in a stretch: what lies between them is as near."""
+    """Of each key the first and the last time in each stretch: what lies between them is as near."""
+    stretch = _stretch("micros", unique)
     times = select(
         ["key", "unix_micros(event_time) AS micros"],
         f"FROM {names.keys_table}",
         f"WHERE rule = {spark_literal(rule.name)} AND batch_time <> session.batch_time",
     )
     stretches = select(
-        ["key", "struct(min(micros) AS first, max(micros) AS last) AS times"],
+        [
+            "key",
+            f"{stretch} AS stretch",
+            "struct(min(micros) AS first, max(micros) AS last) AS times",
+        ],
         f"FROM {nested(times)}",
-        f"GROUP BY key, {_stretch('micros', unique)}",
+        f"GROUP BY key, {stretch}",
     )
     seen = select(
-        ["key", "collect_list(times) AS times"], f"FROM {nested(stretches)}", "GROUP BY key"
+        ["key", "map_from_entries(collect_list(struct(stretch, times))) AS times"],
+        f"FROM {nested(stretches)}",
+        "GROUP BY key",
     )
     return f"LEFT JOIN {nested(seen, f'_seen_{at}')}\n  ON _seen_{at}.key = here._apart"
 

@@ -1,5 +1,5 @@
 -- Data quality of taxi: topic taxi.raw_trips, judged by 23 rules.
--- Compiled from rules/taxi.yml, revision c3833a7b63c4, by Headgate 0.1.0.
+-- Compiled from rules/taxi.yml, revision e5ff671440aa, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_taxi, SELECT * FROM dq_metrics_taxi.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT 'c3833a7b63c46ea8fe7301dbd22e865c7d832667556211f6b183f488d29ddccd';
+DEFAULT 'e5ff671440aa8acbb824369df698f4ad14515e5a8385f6e50fbb5ee9dd438520';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -281,13 +281,15 @@ FROM taxi_trips;
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_rows_taxi AS
 SELECT
-  here.* EXCEPT (_apart, _near, _side, _before, _below, _above),
+  here.* EXCEPT (_apart, _stretch, _near, _side, _before, _below, _above),
   _key_7 IS NOT NULL
     AND (
       _before > 0
       OR coalesce(try_subtract(unix_micros(_at), _below) <= 86400000000L, FALSE)
       OR coalesce(try_subtract(_above, unix_micros(_at)) <= 86400000000L, FALSE)
-      OR coalesce(exists(_seen_7.times, seen -> try_subtract(seen.first, unix_micros(_at)) <= 86400000000L AND try_subtract(unix_micros(_at), seen.last) <= 86400000000L), FALSE)
+      OR _seen_7.times[_stretch] IS NOT NULL
+      OR coalesce(try_subtract(unix_micros(_at), _seen_7.times[_stretch - 1].last) <= 86400000000L, FALSE)
+      OR coalesce(try_subtract(_seen_7.times[_stretch + 1].first, unix_micros(_at)) <= 86400000000L, FALSE)
     ) AS _again_7
 FROM (
   SELECT
@@ -303,14 +305,15 @@ FROM (
     FROM (
       SELECT
         *,
-        coalesce(_key_7, CAST(kafka_offset AS STRING)) AS _apart
+        coalesce(_key_7, CAST(kafka_offset AS STRING)) AS _apart,
+        try_subtract(unix_micros(_at), pmod(unix_micros(_at), 86400000000L)) DIV 86400000000L AS _stretch
       FROM dq_keyed_taxi
     )
     WINDOW near AS (PARTITION BY _apart ORDER BY _at)
   )
   LATERAL VIEW explode(IF(_near, array(-1, 0, 1), array(0))) sides AS _side
   WINDOW earlier AS (
-    PARTITION BY _apart, try_subtract(unix_micros(_at), pmod(unix_micros(_at), 86400000000L)) DIV 86400000000L - _side
+    PARTITION BY _apart, _stretch - _side
     ORDER BY kafka_partition, kafka_offset
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
   )
@@ -318,10 +321,11 @@ FROM (
 LEFT JOIN (
   SELECT
     key,
-    collect_list(times) AS times
+    map_from_entries(collect_list(struct(stretch, times))) AS times
   FROM (
     SELECT
       key,
+      try_subtract(micros, pmod(micros, 86400000000L)) DIV 86400000000L AS stretch,
       struct(min(micros) AS first, max(micros) AS last) AS times
     FROM (
       SELECT
