@@ -82,12 +82,12 @@ def compiled_texts(settings: Settings, path: Path) -> tuple[CompiledText, ...]:
     for note in judged.notes:
         console.warn(note.sentence())
     file = below(path.resolve(), settings.root)
-    made = [compile_table(table, file) for table in judged.tables]
+    made = [(compile_table(table, file), len(table.rules)) for table in judged.tables]
     return tuple(
         CompiledText(
-            c.name, c.revision, len(c.bits), _rendered(settings, f"{c.name}/{FILE}", c.text, path)
+            c.name, c.revision, rules, _rendered(settings, f"{c.name}/{FILE}", c.text, path)
         )
-        for c in made
+        for c, rules in made
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.compile.fragments import call, fits
+from headgate.compile.fragments import call
 from headgate.compile.reconcile.decisions import Decision, decisions, settled_decisions, statuses
 from headgate.compile.reconcile.facts import DEADLINE, FACTS, fact_sql, placed
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.seen import declared_columns
-from headgate.compile.rules.masks import first_branches, held_names, mask_columns
+from headgate.compile.rules.masks import mask_columns, verdict_column
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.results import CLEAN, FAILED
 from headgate.compile.rules.source import Source, topic_literal, window_start
@@ -25,6 +26,13 @@ from headgate.spec.types import BOOLEAN
 _WAITS = Not(Column("due", BOOLEAN))
 _ARRIVED = "greatest(onprem_first.read_at, cloud_first.read_at)"
 PENDING = "pending"
+_IS_PENDING = f"_row.rollup = '{PENDING}'"
+_BY_TABLE = f"array(concat('{PREFIX}', lower(_row.status)))"
+_RULES = f"coalesce(_verdict.rules, IF({_IS_PENDING}, NULL, {_BY_TABLE}))"
+_OUTCOME = (
+    f"CASE WHEN _rollup = '{PENDING}' THEN '{PENDING}'"
+    f" WHEN _rollup = 'valid' THEN '{CLEAN}' ELSE '{FAILED}' END"
+)
 
 
 @dataclass(frozen=True)
@@ -73,17 +81,13 @@ class Judging:
         rules = self.judged.rules
         sides = [f"{self._side(side, source)} AS {alias}" for side, alias, source in self._sides()]
         seen = select(["*", *sides], f"FROM {nested(self._told(states))}")
-        if not rules:
-            return select(["*", f"{_NO_RULE} AS _rule"], f"FROM {nested(seen)}")
-        masks = select(["*", *mask_columns(rules)], f"FROM {nested(seen)}")
         # Of a key that waits no rule speaks.
-        branches = [
-            (f"_row.rollup <> '{PENDING}' AND {when}", then) for when, then in first_branches(rules)
-        ]
-        first = select(["*", f"{case(branches)} AS _first"], f"FROM {nested(masks)}")
-        listed = textwrap.indent(",\n".join(rule_struct(rule) for rule in rules), "  ")
-        found = f"get(array(\n  NULL,\n{listed}\n), _first) AS _rule"
-        return select(["*", found], f"FROM {nested(first)}")
+        verdict = verdict_column(rules, unless=_IS_PENDING)
+        if not rules:
+            return select(["*", verdict, "_row.rollup AS _rollup"], f"FROM {nested(seen)}")
+        masks = select(["*", *mask_columns(rules)], f"FROM {nested(seen)}")
+        ruled = select(["*", verdict], f"FROM {nested(masks)}")
+        return select(["*", f"{render_rollup(rules)} AS _rollup"], f"FROM {nested(ruled)}")
 
     def _sides(self) -> list[tuple[str, str, Source]]:
         return [(side, source.declared.alias, source) for side, source in self.sources.items()]
@@ -98,11 +102,11 @@ class Judging:
         found = {
             "pk": "pk",
             "action": "onprem.action",
-            "dq_status": "coalesce(_rule.status, _row.status)",
-            "dq_reason": "coalesce(_rule.reason, _row.reason)",
-            "dq_severity": "coalesce(_rule.severity, _row.severity)",
-            "dq_rules": self._held(),
-            "dq_outcome": _outcome(),
+            "dq_status": "coalesce(_verdict.status, _row.status)",
+            "dq_reason": "coalesce(_verdict.reason, _row.reason)",
+            "dq_severity": "coalesce(_verdict.severity, _row.severity)",
+            "dq_rules": _RULES,
+            "dq_outcome": _OUTCOME,
             "hash_onprem": "hash_onprem",
             "hash_cloud": "hash_cloud",
             "event_time": "_at",
@@ -113,10 +117,10 @@ class Judging:
             **self._place(),
             "id": _id(self.judged.table.name),
             "verdict": "_row.status",
-            "provisional": f"IF(_row.rollup = '{PENDING}', _final_status, NULL)",
-            "rollup": "coalesce(_rule.rollup, _row.rollup)",
+            "provisional": f"IF({_IS_PENDING}, _final_status, NULL)",
+            "rollup": "_rollup",
             "settled": f"_row.rollup <> '{PENDING}'",
-            "within_grace": f"IF(_row.rollup = '{PENDING}', NULL, within_grace)",
+            "within_grace": f"IF({_IS_PENDING}, NULL, within_grace)",
             "late": "late",
             "stale": "stale",
             "conflict": "conflict",
@@ -129,23 +133,11 @@ class Judging:
         }
         return list(found.items())
 
-    def _held(self) -> str:
-        """The names of all rules that hold, else of the verdict; none while the key waits."""
-        rules = self.judged.rules
-        alone = (
-            f"IF(_row.rollup = '{PENDING}', NULL, array(concat('{PREFIX}', lower(_row.status))))"
-        )
-        if not rules:
-            return alone
-        names = held_names(rules)
-        both = names[0] if len(names) == 1 else call("concat", names)
-        return call("IF", ["_first IS NULL", alone, both])
-
     def _row(self) -> str:
         """Both sides as text, where something is wrong with them."""
         pairs = [f"{spark_literal(alias)}, {alias}" for _, alias, _ in self._sides()]
         text = f"to_json({call('named_struct', pairs)}, {TIME_OPTIONS})"
-        return call("IF", [f"{_outcome()} = '{FAILED}'", text, "NULL"])
+        return call("IF", [f"_rollup IN ('{PENDING}', 'valid')", "NULL", text])
 
     def _place(self) -> dict[str, str]:
         """Of the newest record on-prem, or of the only one."""
@@ -160,14 +152,10 @@ class Judging:
         }
 
 
-_RULE_FIELDS = ("name", "status", "severity", "rollup", "reason")
-_NO_RULE = f"CAST(NULL AS STRUCT<{', '.join(f'{name}: STRING' for name in _RULE_FIELDS)}>)"
-
-
 def _id(table: str) -> str:
     """As `change_id` makes it."""
     return (
-        "sha2(\n  concat_ws(\n    '\\n',\n    coalesce(_rule.status, _row.status),\n"
+        "sha2(\n  concat_ws(\n    '\\n',\n    coalesce(_verdict.status, _row.status),\n"
         "    coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),\n"
         "    coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),\n"
         f"    {spark_literal(table)},\n    pk\n  ),\n  256\n)"
@@ -189,30 +177,23 @@ def _while_open() -> list[tuple[int, Expr]]:
 
 def _said(row: Decision) -> str:
     fields = {"status": row.status, "severity": row.severity, "rollup": row.rollup}
-    return _struct({**fields, "reason": row.reason})
-
-
-def rule_struct(rule: JudgedRule) -> str:
-    """A status that the table knows is rolled up as there; another is invalid where it is an ERROR.
-
-    Else the key keeps the roll-up of its verdict (NULL here): a warning does not make a missing row valid.
-    """
-    known = statuses().get(rule.status)
-    rollup = known.rollup if known else ("invalid" if rule.severity == "ERROR" else None)
-    fields = {"name": rule.name, "status": rule.status, "severity": rule.severity}
-    return _struct({**fields, "rollup": rollup, "reason": rule.reason})
-
-
-def _struct(fields: dict[str, str | None]) -> str:
     listed = [
         f"'{name}', {'CAST(NULL AS STRING)' if value is None else spark_literal(value)}"
-        for name, value in fields.items()
+        for name, value in {**fields, "reason": row.reason}.items()
     ]
     return f"named_struct({', '.join(listed)})"
 
 
-def _outcome() -> str:
-    rollup = "coalesce(_rule.rollup, _row.rollup)"
-    branches = [(f"{rollup} = '{PENDING}'", f"'{PENDING}'"), (f"{rollup} = 'valid'", f"'{CLEAN}'")]
-    whole = f"CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in branches)} ELSE '{FAILED}' END"
-    return whole if fits(whole) else case(branches, f"'{FAILED}'")
+def render_rollup(rules: Sequence[JudgedRule]) -> str:
+    """A status that the table knows is rolled up as there; another is invalid where it is an ERROR.
+
+    Else the key keeps the roll-up of its verdict: a warning does not make a missing row valid.
+    """
+    known = statuses()
+    branches = {
+        f"_verdict.status = {spark_literal(rule.status)}": f"'{known[rule.status].rollup}'"
+        for rule in rules
+        if rule.status in known
+    }
+    branches["_verdict.severity = 'ERROR'"] = "'invalid'"
+    return case(list(branches.items()), "_row.rollup")

@@ -16,7 +16,6 @@ from headgate.compile.reconcile.body import reconcile_body
 from headgate.compile.rules.aggregates import aggregate_statements
 from headgate.compile.rules.judged import all_rules, judged_statements, rules_view
 from headgate.compile.rules.letters import outcomes_statement, refuse_statement
-from headgate.compile.rules.masks import Bit, bits_of
 from headgate.compile.rules.metrics import metrics_statements
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import FILE, Names, names_of
@@ -55,7 +54,6 @@ class CompiledRules:
     file: str
     text: str
     rules: tuple[JudgedRule, ...]
-    bits: tuple[Bit, ...]
     names: Names
     has_keys: bool
 
@@ -98,7 +96,6 @@ def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
         file=FILE,
         text="\n\n".join(parts) + "\n",
         rules=all_rules(judged),
-        bits=bits_of(judged.rules),
         names=names,
         has_keys=has_key_table(judged),
     )

@@ -1,19 +1,17 @@
-"""The judged rows: every rule's bit, and the place of the first that holds."""
+"""The judged rows: every rule's bit, and the verdict."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
-from headgate.compile.fragments import call, lines
-from headgate.compile.rules.masks import first_branches, mask_columns, none_of
+from headgate.compile.fragments import lines
+from headgate.compile.rules.masks import mask_columns, verdict_column
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
-from headgate.compile.rules.row_text import row_text
 from headgate.compile.rules.source import PLACE, Source
-from headgate.compile.rules.statement import case, nested, select, view
+from headgate.compile.rules.statement import nested, select, view
 from headgate.compile.rules.unique import unique_rules, unique_statements
-from headgate.compile.rules.verdicts import settled_rules, verdict_branches, verdict_rules
+from headgate.compile.rules.verdicts import settled_rules, verdict_case, verdict_rules
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.spec.ruleset import RuleTable
 
@@ -24,7 +22,7 @@ def all_rules(judged: JudgedTable) -> tuple[JudgedRule, ...]:
     """The rules in their order, and behind them the verdicts where there are two sources."""
     if judged.table.reconcile is not None:
         return (*judged.rules, *settled_rules())
-    verdicts = verdict_rules(judged.table.hash) if judged.table.is_pair else ()
+    verdicts = verdict_rules() if judged.table.is_pair else ()
     return (*judged.rules, *verdicts)
 
 
@@ -56,29 +54,12 @@ def judged_statements(judged: JudgedTable, sources: tuple[Source, ...]) -> list[
 
 def _rows(judged: JudgedTable, source: Source, with_keys: bool) -> str:
     names = Names(judged.table.name)
-    masks = mask_columns(judged.rules)
     start = names.rows if with_keys else source.names.rows
     at = [] if with_keys else [f"{source.at()} AS _at"]
-    bits = select(["*", *at, *masks], f"FROM {start}")
-    words = (
-        "Which rules hold on each row: a bit each, in masks that are made in one pass. A row on which"
-        " one holds is kept as text."
-    )
-    clean = none_of(judged.rules)
-    row = (
-        call("IF", [clean, "NULL", row_text(judged, (source,))])
-        if clean
-        else "CAST(NULL AS STRING)"
-    )
-    return view(names.judged, words, _placed(judged, bits, [f"{row} AS _row"]))
-
-
-def _placed(judged: JudgedTable, bits: str, more: Sequence[str] = ()) -> str:
-    branches = first_branches(judged.rules)
-    if judged.table.is_pair and judged.table.hash:
-        branches += verdict_branches(len(judged.rules) + 1)
-    first = case(branches) if branches else "CAST(NULL AS INT)"
-    return select(["*", f"{first} AS _first", *more], f"FROM {nested(bits)}")
+    masks = select(["*", *at, *mask_columns(judged.rules)], f"FROM {start}")
+    words = "Which rules hold on each row, a bit each, and the verdict where one does."
+    query = select(["*", verdict_column(judged.rules)], f"FROM {nested(masks)}")
+    return view(names.judged, words, query)
 
 
 def _newest(source: Source) -> str:
@@ -122,10 +103,11 @@ def _pairs(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
         f"  ON {one} = {two}",
     )
     words = (
-        "Pairs of the newest rows of a key, and which rules hold on each: a bit each, in masks that"
-        " are made in one pass. A pair on which no rule holds has the verdict of its hashes."
+        "Pairs of the newest rows of a key, and which rules hold on each, a bit each. A pair on which"
+        " no rule holds has the verdict of its hashes."
     )
-    return view(Names(judged.table.name).judged, words, _placed(judged, pairs))
+    query = select(["*", verdict_column(judged.rules, verdict_case())], f"FROM {nested(pairs)}")
+    return view(Names(judged.table.name).judged, words, query)
 
 
 def action_of(source: Source, alias: str = "") -> str:

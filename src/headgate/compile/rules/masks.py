@@ -1,53 +1,25 @@
-"""Which rules hold on a row, a bit each; the least bit gives the status.
+"""Which rules hold on a row, a bit each, and the verdict on a row on which one does.
 
-Names are looked up only for rows on which a rule holds, so that a clean row costs its conditions
-and nothing else. Spark evaluates a bit's condition once: a projection that is referred to more
-than once is not folded into the one above it.
+Status, reason and names are looked up only where a rule holds: a clean row costs its conditions and
+nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from headgate.compile.fragments import comment, fits
+from headgate.compile.fragments import call, comment, fits, hanging
 from headgate.compile.rules.model import JudgedRule
 from headgate.expr.literals import spark_literal
 from headgate.expr.spark import to_spark
 
-# Wider masks do not run faster; narrower ones are more columns to carry.
-BITS = 31
-
-
-@dataclass(frozen=True)
-class Bit:
-    """Where a rule stands in the masks, counted from 0."""
-
-    rule: JudgedRule
-    mask: int
-    bit: int
-
-    @property
-    def column(self) -> str:
-        return mask_name(self.mask)
-
-    @property
-    def value(self) -> int:
-        return 1 << self.bit
-
-
-def mask_name(mask: int) -> str:
-    return f"_held_{mask}"
-
-
-def bits_of(rules: Sequence[JudgedRule]) -> tuple[Bit, ...]:
-    return tuple(Bit(rule, at // BITS, at % BITS) for at, rule in enumerate(rules))
-
-
-def masks_of(rules: Sequence[JudgedRule]) -> tuple[tuple[Bit, ...], ...]:
-    """The bits of each mask, in order."""
-    bits = bits_of(rules)
-    return tuple(bits[start : start + BITS] for start in range(0, len(bits), BITS))
+# As many conditions as a generated method can have and still be far from the 8,000 bytes of bytecode
+# beyond which the JIT leaves it alone and Spark gives up whole-stage code.
+BITS = 16
+_NO_VERDICT = (
+    "CAST(NULL AS STRUCT<status: STRING, reason: STRING, severity: STRING, rules: ARRAY<STRING>>)"
+)
+_TWICE = comment("The masks once more: of what stands twice, Spark makes a method of its own.")
 
 
 def again(at: int) -> str:
@@ -56,66 +28,60 @@ def again(at: int) -> str:
 
 
 def mask_columns(rules: Sequence[JudgedRule]) -> list[str]:
-    """One BIGINT for every 31 rules; a condition that is NULL does not hold."""
-    found: list[str] = []
-    for mask, bits in enumerate(masks_of(rules)):
-        terms = [_term(bit, mask * BITS + at) for at, bit in enumerate(bits)]
-        found.append("\n| ".join(terms) + f"\nAS {mask_name(mask)}")
-    return found
+    """One BIGINT for every 16 rules, and `_any` where that is more than one.
+
+    A condition that is NULL does not hold.
+    """
+    terms = [_term(rule, at) for at, rule in enumerate(rules)]
+    masks = ["\n| ".join(terms[start : start + BITS]) for start in range(0, len(terms), BITS)]
+    columns = [f"{mask}\nAS {name}" for mask, name in zip(masks, _names(rules), strict=True)]
+    if len(masks) > 1:
+        union = "\n) | (\n  ".join(hanging(mask) for mask in masks)
+        columns.append(f"{_TWICE}\n(\n  {union}\n) AS _any")
+    return columns
 
 
-def _term(bit: Bit, at: int) -> str:
-    condition = to_spark(bit.rule.condition) if bit.rule.condition is not None else again(at)
-    whole = f"IF({condition}, {bit.value}L, 0L)  {comment(bit.rule.name)}"
+def _term(rule: JudgedRule, at: int) -> str:
+    condition = to_spark(rule.condition) if rule.condition is not None else again(at)
+    bit = f"{1 << at % BITS}L"
+    whole = f"IF({condition}, {bit}, 0L)  {comment(rule.name)}"
     if fits(whole):
         return whole
-    return f"IF(  {comment(bit.rule.name)}\n    {condition},\n    {bit.value}L, 0L)"
+    return f"IF(  {comment(rule.name)}\n    {condition},\n    {bit}, 0L)"
 
 
-def first_branches(rules: Sequence[JudgedRule]) -> list[tuple[str, str]]:
-    """The place of the first rule that holds, counted from 1, as branches of a CASE."""
-    return [
-        (
-            f"{mask_name(mask)} <> 0",
-            f"bit_count(({mask_name(mask)} & -{mask_name(mask)}) - 1) + {mask * BITS + 1}",
+def _names(rules: Sequence[JudgedRule]) -> list[str]:
+    return [f"_held_{mask}" for mask in range(-(-len(rules) // BITS))]
+
+
+def verdict_column(rules: Sequence[JudgedRule], otherwise: str = "", unless: str = "") -> str:
+    """`_verdict`, of the first rule that holds; where none does it is `otherwise`, or NULL.
+
+    Where `unless` is true no rule is asked.
+    """
+    if not rules:
+        return f"{otherwise or _NO_VERDICT} AS _verdict"
+    structs = [
+        "named_struct('name', {}, 'status', {}, 'severity', {}, 'reason', {})".format(
+            *map(spark_literal, (rule.name, rule.status, rule.severity, rule.reason))
         )
-        for mask in range(len(masks_of(rules)))
+        for rule in rules
     ]
-
-
-def held_names(rules: Sequence[JudgedRule]) -> list[str]:
-    """The names of the rules that hold, one list for each mask."""
-    return [
-        f"filter(\n  array({_listed([bit.rule.name for bit in bits])}),\n"
-        f"  (name, bit) -> getbit({mask_name(mask)}, bit) = 1\n)"
-        for mask, bits in enumerate(masks_of(rules))
-    ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names in lines of a readable length."""
-    rows: list[str] = [""]
-    for name in names:
-        text = f"{spark_literal(name)}, "
-        if len(rows[-1]) + len(text) > 84:
-            rows.append("")
-        rows[-1] += text
-    inner = "\n    ".join(row.rstrip() for row in rows).removesuffix(",")
-    return inner if len(rows) == 1 else f"\n    {inner}\n  "
+    masks = _names(rules)
+    verdict = call(
+        "rule_verdict", [call("array", structs), str(BITS), f"array({', '.join(masks)})"]
+    )
+    # `_any` alone would do, but a mask that is referred to twice keeps Spark from folding the
+    # projection of the masks into this one, where each would stand once.
+    none = "_held_0 = 0" if len(masks) == 1 else "_held_0 | _any = 0"
+    clean = f"{unless} OR {none}" if unless else none
+    return f"{call('IF', [clean, otherwise or 'NULL', verdict])} AS _verdict"
 
 
 def any_of(rules: Sequence[JudgedRule], wanted: Sequence[JudgedRule]) -> str:
-    """Whether one of the wanted rules holds."""
-    chosen = {rule.name for rule in wanted}
-    tests: list[str] = []
-    for mask, bits in enumerate(masks_of(rules)):
-        value = sum(bit.value for bit in bits if bit.rule.name in chosen)
-        if value:
-            tests.append(f"{mask_name(mask)} & {value}L <> 0")
-    return " OR ".join(tests)
-
-
-def none_of(rules: Sequence[JudgedRule]) -> str:
-    """Whether no rule holds; empty when there is none."""
-    masks = [mask_name(mask) for mask in range(len(masks_of(rules)))]
-    return f"{' | '.join(masks)} = 0" if masks else ""
+    """Whether one of the wanted rules holds; empty when none is wanted."""
+    bits = dict.fromkeys(_names(rules), 0)
+    for at, rule in enumerate(rules):
+        if rule in wanted:
+            bits[f"_held_{at // BITS}"] |= 1 << at % BITS
+    return " OR ".join(f"{mask} & {value}L <> 0" for mask, value in bits.items() if value)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from headgate.compile.fragments import call
-from headgate.compile.rules.judged import ACTION, action_of, all_rules
-from headgate.compile.rules.masks import any_of, held_names
+from headgate.compile.rules.judged import ACTION, action_of
+from headgate.compile.rules.masks import any_of
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.row_text import row_text
 from headgate.compile.rules.source import MASKED, PLACE, Source, window_start
-from headgate.compile.rules.statement import nested, select, statement, view
+from headgate.compile.rules.statement import select, statement, view
 from headgate.expr.literals import spark_identifier, spark_literal
 
 OK = "OK"
@@ -20,45 +18,27 @@ CLEAN, FAILED, DEAD_LETTER = "clean", "failed", "dead_letter"
 
 def results_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
     """The view of row results; its columns do not depend on the rules."""
-    names, rules = Names(judged.table.name), all_rules(judged)
+    names = Names(judged.table.name)
     clean = spark_literal(judged.clean_status)
     window = window_start("_at", judged.rule_set.metrics.window)
+    row = call("IF", ["_verdict IS NULL", "NULL", row_text(judged, sources)])
     columns = [
         *_who(judged, sources),
-        f"coalesce(_rule.status, {clean}) AS dq_status",
-        f"coalesce(_rule.reason, '{OK}') AS dq_reason",
-        "_rule.severity AS dq_severity",
-        f"{_held(judged, rules)} AS dq_rules",
+        f"coalesce(_verdict.status, {clean}) AS dq_status",
+        f"coalesce(_verdict.reason, '{OK}') AS dq_reason",
+        "_verdict.severity AS dq_severity",
+        "_verdict.rules AS dq_rules",
         f"{_outcome(judged.rules)} AS dq_outcome",
         *_hashes(judged, sources),
         f"{window if hides_time(sources) else '_at'} AS event_time",
         f"{window} AS window_start",
-        f"{_row(judged, sources)} AS row",
+        f"{row} AS row",
         "session.batch_revision AS revision",
         "session.batch_time AS processing_time",
         *PLACE,
     ]
-    words = (
-        f"Row results. A row on which no rule holds is {judged.clean_status}; names, reason and the"
-        " row itself are looked up only for the others."
-    )
-    return view(names.results, words, select(columns, f"FROM {nested(_looked_up(names, rules))}"))
-
-
-def _looked_up(names: Names, rules: tuple[JudgedRule, ...]) -> str:
-    if not rules:
-        kind = "STRUCT<name: STRING, status: STRING, severity: STRING, reason: STRING>"
-        return f"SELECT\n  *,\n  CAST(NULL AS {kind}) AS _rule\nFROM {names.judged}"
-    facts = [
-        "named_struct('name', {}, 'status', {}, 'severity', {}, 'reason', {})".format(
-            *map(spark_literal, (rule.name, rule.status, rule.severity, rule.reason))
-        )
-        for rule in rules
-    ]
-    listed = textwrap.indent(",\n".join(facts), "    ")
-    # Looked up by the column itself: then Spark needs no projection of its own for it.
-    found = f"get(array(\n    NULL,\n{listed}\n  ), _first) AS _rule"
-    return f"SELECT\n  *,\n  {found}\nFROM {names.judged}"
+    words = f"Row results. A row without a verdict is {judged.clean_status}; the others are kept as text."
+    return view(names.results, words, select(columns, f"FROM {names.judged}"))
 
 
 def hides_time(sources: tuple[Source, ...]) -> bool:
@@ -82,21 +62,10 @@ def _shown(value: str, hidden: bool) -> str:
     return f"IF({value} IS NULL, NULL, '{MASKED}')" if hidden else value
 
 
-def _held(judged: JudgedTable, rules: tuple[JudgedRule, ...]) -> str:
-    found = held_names(judged.rules)
-    if not rules:
-        return "CAST(NULL AS ARRAY<STRING>)"
-    both = found[0] if len(found) == 1 else call("concat", found)
-    if len(rules) > len(judged.rules):
-        alone = "array(_rule.name)"
-        both = call("IF", [f"_first > {len(judged.rules)}", alone, both]) if found else alone
-    return call("IF", ["_first IS NULL", "NULL", both])
-
-
 def _outcome(rules: tuple[JudgedRule, ...]) -> str:
     dead = any_of(rules, [rule for rule in rules if rule.on_fail == DEAD_LETTER])
     middle = f" WHEN {dead} THEN '{DEAD_LETTER}'" if dead else ""
-    return f"CASE WHEN _first IS NULL THEN '{CLEAN}'{middle} ELSE '{FAILED}' END"
+    return f"CASE WHEN _verdict IS NULL THEN '{CLEAN}'{middle} ELSE '{FAILED}' END"
 
 
 def _hashes(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
@@ -116,13 +85,6 @@ def _hashes(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
         else f"CAST(NULL AS STRING) AS {column}"
         for column, name in fields.items()
     ]
-
-
-def _row(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
-    """Of one source it is made with the masks, so that other columns need not be carried further."""
-    if not judged.table.is_pair:
-        return "_row"
-    return call("IF", ["_first IS NULL", "NULL", row_text(judged, sources)])
 
 
 def accept_statement(judged: JudgedTable) -> str:

@@ -84,7 +84,7 @@ def _unruled(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime
         found = pair_verdict_when_due(judged.table, row, batch_time)
         return RowVerdict(found.status, found.reason, (), found.metric, found.severity)
     status = pair_verdict(judged, row) if judged.table.is_pair else CLEAN
-    for verdict in verdict_rules(judged.table.hash):
+    for verdict in verdict_rules():
         if verdict.status == status:
             return RowVerdict(status, verdict.reason, (), verdict.metric, verdict.severity)
     return RowVerdict(status, OK)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.compile.reconcile.decisions import statuses
-from headgate.compile.rules.model import MATCH, JudgedRule
-from headgate.spec.ruleset import HashFields
+from headgate.compile.rules.model import JudgedRule
+from headgate.compile.rules.statement import case
+from headgate.expr.literals import spark_literal
 
 HASH = r"\\A[0-9a-f]{64}\\z"
 # Judged whole, a row on-prem without a hash counts as none, and nothing else counts deletes.
@@ -22,18 +23,26 @@ _CONDITIONS = {
 PREFIX = "verdict_"
 
 
-def verdict_rules(hashes: HashFields | None) -> tuple[JudgedRule, ...]:
+def verdict_rules() -> tuple[JudgedRule, ...]:
     """The verdicts other than MATCH, as if they were rules; they hold only where no rule does."""
-    if hashes is None:
-        return ()
-    found = (_rule(status) for status in _CONDITIONS if status != MATCH)
     return tuple(
         replace(
             rule,
             reason=_REASONS.get(rule.status, rule.reason),
             metric=_METRICS.get(rule.status, rule.metric),
         )
-        for rule in found
+        for rule in map(_rule, _CONDITIONS)
+    )
+
+
+def verdict_case() -> str:
+    """The verdict of a pair's hashes, as `rule_verdict` gives that of rules; NULL for MATCH."""
+    return case([(_CONDITIONS[rule.status], _struct(rule)) for rule in verdict_rules()])
+
+
+def _struct(rule: JudgedRule) -> str:
+    return "named_struct('status', {}, 'reason', {}, 'severity', {}, 'rules', array({}))".format(
+        *map(spark_literal, (rule.status, rule.reason, rule.severity, rule.name))
     )
 
 
@@ -53,8 +62,3 @@ def _rule(status: str) -> JudgedRule:
         severity=said.severity or "INFO",
         on_fail="keep",
     )
-
-
-def verdict_branches(first: int) -> list[tuple[str, str]]:
-    """Conditions of the verdicts, each with its place behind the rules."""
-    return [(condition, str(first + at)) for at, condition in enumerate(_CONDITIONS.values())]

@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision 7b75d4abb5f7, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision b279d2a8f7ce, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '7b75d4abb5f723f760547f9b24621eb0a6cdd4d9f0d51b42ebda026f0e9cc901';
+DEFAULT 'b279d2a8f7cec7dc898e859d494930af13b2b9229bdc64bfdc042350b7f73835';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -591,27 +591,19 @@ CREATE OR REPLACE TEMPORARY VIEW dq_verdicts_business AS
 SELECT
   pk,
   onprem.action AS action,
-  coalesce(_rule.status, _row.status) AS dq_status,
-  coalesce(_rule.reason, _row.reason) AS dq_reason,
-  coalesce(_rule.severity, _row.severity) AS dq_severity,
-  IF(_row.rollup = 'pending', NULL, array(concat('verdict_', lower(_row.status)))) AS dq_rules,
-  CASE
-    WHEN coalesce(_rule.rollup, _row.rollup) = 'pending' THEN 'pending'
-    WHEN coalesce(_rule.rollup, _row.rollup) = 'valid' THEN 'clean'
-    ELSE 'failed'
-  END AS dq_outcome,
+  coalesce(_verdict.status, _row.status) AS dq_status,
+  coalesce(_verdict.reason, _row.reason) AS dq_reason,
+  coalesce(_verdict.severity, _row.severity) AS dq_severity,
+  coalesce(_verdict.rules, IF(_row.rollup = 'pending', NULL, array(concat('verdict_', lower(_row.status))))) AS dq_rules,
+  CASE WHEN _rollup = 'pending' THEN 'pending' WHEN _rollup = 'valid' THEN 'clean' ELSE 'failed' END AS dq_outcome,
   hash_onprem,
   hash_cloud,
   _at AS event_time,
   timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 10)) AS window_start,
   IF(
-    CASE
-      WHEN coalesce(_rule.rollup, _row.rollup) = 'pending' THEN 'pending'
-      WHEN coalesce(_rule.rollup, _row.rollup) = 'valid' THEN 'clean'
-      ELSE 'failed'
-    END = 'failed',
-    to_json(named_struct('t1', t1, 't2', t2), map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')),
-    NULL
+    _rollup IN ('pending', 'valid'),
+    NULL,
+    to_json(named_struct('t1', t1, 't2', t2), map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX'))
   ) AS row,
   session.batch_revision AS revision,
   judged_at AS processing_time,
@@ -622,7 +614,7 @@ SELECT
   sha2(
     concat_ws(
       '\n',
-      coalesce(_rule.status, _row.status),
+      coalesce(_verdict.status, _row.status),
       coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),
       coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),
       'business',
@@ -632,7 +624,7 @@ SELECT
   ) AS id,
   _row.status AS verdict,
   IF(_row.rollup = 'pending', _final_status, NULL) AS provisional,
-  coalesce(_rule.rollup, _row.rollup) AS rollup,
+  _rollup AS rollup,
   _row.rollup <> 'pending' AS settled,
   IF(_row.rollup = 'pending', NULL, within_grace) AS within_grace,
   late,
@@ -650,7 +642,8 @@ SELECT
 FROM (
   SELECT
     *,
-    CAST(NULL AS STRUCT<name: STRING, status: STRING, severity: STRING, rollup: STRING, reason: STRING>) AS _rule
+    CAST(NULL AS STRUCT<status: STRING, reason: STRING, severity: STRING, rules: ARRAY<STRING>>) AS _verdict,
+    _row.rollup AS _rollup
   FROM (
     SELECT
       *,
@@ -1098,27 +1091,19 @@ FROM (
   SELECT
     pk,
     onprem.action AS action,
-    coalesce(_rule.status, _row.status) AS dq_status,
-    coalesce(_rule.reason, _row.reason) AS dq_reason,
-    coalesce(_rule.severity, _row.severity) AS dq_severity,
-    IF(_row.rollup = 'pending', NULL, array(concat('verdict_', lower(_row.status)))) AS dq_rules,
-    CASE
-      WHEN coalesce(_rule.rollup, _row.rollup) = 'pending' THEN 'pending'
-      WHEN coalesce(_rule.rollup, _row.rollup) = 'valid' THEN 'clean'
-      ELSE 'failed'
-    END AS dq_outcome,
+    coalesce(_verdict.status, _row.status) AS dq_status,
+    coalesce(_verdict.reason, _row.reason) AS dq_reason,
+    coalesce(_verdict.severity, _row.severity) AS dq_severity,
+    coalesce(_verdict.rules, IF(_row.rollup = 'pending', NULL, array(concat('verdict_', lower(_row.status))))) AS dq_rules,
+    CASE WHEN _rollup = 'pending' THEN 'pending' WHEN _rollup = 'valid' THEN 'clean' ELSE 'failed' END AS dq_outcome,
     hash_onprem,
     hash_cloud,
     _at AS event_time,
     timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 10)) AS window_start,
     IF(
-      CASE
-        WHEN coalesce(_rule.rollup, _row.rollup) = 'pending' THEN 'pending'
-        WHEN coalesce(_rule.rollup, _row.rollup) = 'valid' THEN 'clean'
-        ELSE 'failed'
-      END = 'failed',
-      to_json(named_struct('t1', t1, 't2', t2), map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')),
-      NULL
+      _rollup IN ('pending', 'valid'),
+      NULL,
+      to_json(named_struct('t1', t1, 't2', t2), map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX'))
     ) AS row,
     CAST(NULL AS STRING) AS revision,
     current_timestamp() AS processing_time,
@@ -1129,7 +1114,7 @@ FROM (
     sha2(
       concat_ws(
         '\n',
-        coalesce(_rule.status, _row.status),
+        coalesce(_verdict.status, _row.status),
         coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),
         coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),
         'business',
@@ -1139,7 +1124,7 @@ FROM (
     ) AS id,
     _row.status AS verdict,
     IF(_row.rollup = 'pending', _final_status, NULL) AS provisional,
-    coalesce(_rule.rollup, _row.rollup) AS rollup,
+    _rollup AS rollup,
     _row.rollup <> 'pending' AS settled,
     IF(_row.rollup = 'pending', NULL, within_grace) AS within_grace,
     late,
@@ -1157,7 +1142,8 @@ FROM (
   FROM (
     SELECT
       *,
-      CAST(NULL AS STRUCT<name: STRING, status: STRING, severity: STRING, rollup: STRING, reason: STRING>) AS _rule
+      CAST(NULL AS STRUCT<status: STRING, reason: STRING, severity: STRING, rules: ARRAY<STRING>>) AS _verdict,
+      _row.rollup AS _rollup
     FROM (
       SELECT
         *,

@@ -1,5 +1,5 @@
 -- Data quality of orders: topic onprem.orders.events and topic cloud.orders.hash, judged by 5 rules.
--- Compiled from rules.yaml, revision 06907f65484a, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision 3dd4178b363e, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_orders, SELECT * FROM dq_metrics_orders.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '06907f65484ada4253e6f0665afb584e3a5ca04c0f866807768ededbe7a26285';
+DEFAULT '3dd4178b363e1c51ef0a100e580816c251eb329aa44375b125d0cb3d5265b7dc';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -277,21 +277,38 @@ FROM (
 )
 WHERE _nth = 1;
 
--- Pairs of the newest rows of a key, and which rules hold on each: a bit each, in masks that are
--- made in one pass. A pair on which no rule holds has the verdict of its hashes.
+-- Pairs of the newest rows of a key, and which rules hold on each, a bit each. A pair on which no
+-- rule holds has the verdict of its hashes.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_judged_orders AS
 SELECT
   *,
-  CASE
-    WHEN _held_0 <> 0 THEN bit_count((_held_0 & -_held_0) - 1) + 1
-    WHEN _action = 'DELETE' THEN 6
-    WHEN NOT _hash_onprem RLIKE '\\A[0-9a-f]{64}\\z' OR NOT _hash_cloud RLIKE '\\A[0-9a-f]{64}\\z'
-      THEN 7
-    WHEN _hash_cloud IS NULL THEN 8
-    WHEN _hash_onprem IS NULL THEN 9
-    WHEN _hash_onprem <> _hash_cloud THEN 10
-  END AS _first
+  IF(
+    _held_0 = 0,
+    CASE
+      WHEN _action = 'DELETE'
+        THEN named_struct('status', 'DELETE_EVENT', 'reason', 'the row is deleted, and no side still has it', 'severity', 'INFO', 'rules', array('verdict_delete_event'))
+      WHEN NOT _hash_onprem RLIKE '\\A[0-9a-f]{64}\\z' OR NOT _hash_cloud RLIKE '\\A[0-9a-f]{64}\\z'
+        THEN named_struct('status', 'INVALID_HASH', 'reason', 'a hash is not 64 lower-case hexadecimal digits', 'severity', 'ERROR', 'rules', array('verdict_invalid_hash'))
+      WHEN _hash_cloud IS NULL
+        THEN named_struct('status', 'MISSING_CLOUD', 'reason', 'the cloud has no row, or no hash, for the key', 'severity', 'ERROR', 'rules', array('verdict_missing_cloud'))
+      WHEN _hash_onprem IS NULL
+        THEN named_struct('status', 'MISSING_ONPREM', 'reason', 'on-prem has no row, or no hash, for the key', 'severity', 'ERROR', 'rules', array('verdict_missing_onprem'))
+      WHEN _hash_onprem <> _hash_cloud
+        THEN named_struct('status', 'MISMATCH', 'reason', 'both sides have the row, and their hashes differ', 'severity', 'ERROR', 'rules', array('verdict_mismatch'))
+    END,
+    rule_verdict(
+      array(
+        named_struct('name', 'delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row was deleted on-prem'),
+        named_struct('name', 'missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'WARN', 'reason', 'the cloud has a row that is not on-prem'),
+        named_struct('name', 'missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
+        named_struct('name', 'invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
+        named_struct('name', 'hash_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ')
+      ),
+      16,
+      array(_held_0)
+    )
+  ) AS _verdict
 FROM (
   SELECT
     CAST(coalesce(t1.order_id, t2.order_id) AS STRING) AS _pk,
@@ -318,35 +335,23 @@ FROM (
     ON t1.order_id = t2.order_id
 );
 
--- Row results. A row on which no rule holds is MATCH; names, reason and the row itself are looked
--- up only for the others.
+-- Row results. A row without a verdict is MATCH; the others are kept as text.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_results_orders AS
 SELECT
   _pk AS pk,
   _action AS action,
-  coalesce(_rule.status, 'MATCH') AS dq_status,
-  coalesce(_rule.reason, 'OK') AS dq_reason,
-  _rule.severity AS dq_severity,
-  IF(
-    _first IS NULL,
-    NULL,
-    IF(
-      _first > 5,
-      array(_rule.name),
-      filter(
-        array('delete_event', 'missing_onprem', 'missing_cloud', 'invalid_hash', 'hash_mismatch'),
-        (name, bit) -> getbit(_held_0, bit) = 1
-      )
-    )
-  ) AS dq_rules,
-  CASE WHEN _first IS NULL THEN 'clean' ELSE 'failed' END AS dq_outcome,
+  coalesce(_verdict.status, 'MATCH') AS dq_status,
+  coalesce(_verdict.reason, 'OK') AS dq_reason,
+  _verdict.severity AS dq_severity,
+  _verdict.rules AS dq_rules,
+  CASE WHEN _verdict IS NULL THEN 'clean' ELSE 'failed' END AS dq_outcome,
   _hash_onprem AS hash_onprem,
   _hash_cloud AS hash_cloud,
   _at AS event_time,
   timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 10)) AS window_start,
   IF(
-    _first IS NULL,
+    _verdict IS NULL,
     NULL,
     to_json(
       named_struct(
@@ -367,24 +372,7 @@ SELECT
   kafka_partition,
   kafka_offset,
   kafka_timestamp
-FROM (
-  SELECT
-    *,
-    get(array(
-      NULL,
-      named_struct('name', 'delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row was deleted on-prem'),
-      named_struct('name', 'missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'WARN', 'reason', 'the cloud has a row that is not on-prem'),
-      named_struct('name', 'missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
-      named_struct('name', 'invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
-      named_struct('name', 'hash_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ'),
-      named_struct('name', 'verdict_delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row is deleted, and no side still has it'),
-      named_struct('name', 'verdict_invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
-      named_struct('name', 'verdict_missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
-      named_struct('name', 'verdict_missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'ERROR', 'reason', 'on-prem has no row, or no hash, for the key'),
-      named_struct('name', 'verdict_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ')
-    ), _first) AS _rule
-  FROM dq_judged_orders
-);
+FROM dq_judged_orders;
 
 -- Metrics of each window: a row counts for the rule that gave its status, once, so that clean rows
 -- and metrics add up to all rows.

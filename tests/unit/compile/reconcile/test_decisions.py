@@ -17,7 +17,6 @@ from headgate.compile.reconcile.facts import FACTS, TYPES
 from headgate.compile.rules.verdicts import settled_rules, verdict_rules
 from headgate.expr.tree import columns_of
 from headgate.expr.twin import Value
-from headgate.spec.ruleset import HashFields
 
 UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER = "unseen", "deleted", "absent", "invalid", "a", "b"
 KINDS = (UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER)
@@ -102,7 +101,7 @@ def test_conditions_ask_for_facts_only() -> None:
 
 
 def test_verdicts_on_whole_tables_say_what_the_table_says() -> None:
-    bounded = {rule.status: rule for rule in verdict_rules(HashFields("a", "b"))}
+    bounded = {rule.status: rule for rule in verdict_rules()}
     table = {rule.status: rule for rule in settled_rules()}
     assert {status for status, rule in bounded.items() if rule != table[status]} == {
         "MISSING_ONPREM",
