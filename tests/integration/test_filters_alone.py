@@ -19,7 +19,7 @@ from tests.support.spark_sql import run_spark_sql
 from headgate.checks.lake import Lake
 from headgate.cli.filters_compile import compiled_text
 from headgate.compile.filters.compile import SENT, compile_filter
-from headgate.compile.filters.twin import Event, event_of, matches
+from headgate.compile.filters.twin import Event, event_of, matcher
 from headgate.jobs.build import plan_build, write_build
 from headgate.settings import Settings
 from headgate.spec.filter_loader import filter_files, load_filter
@@ -98,7 +98,7 @@ def test_the_file_alone_selects_what_the_twin_selects(alone: Alone, path: Path) 
     wanted = Counter(
         (event.id.encode(), *(event.columns[name] for name in SENT))
         for event in read
-        if isinstance(event, Event) and matches(compiled, event)
+        if isinstance(event, Event) and matcher(compiled)(event)
     )
     names = ", ".join(f'"{name}"' for name in ("key", *SENT))
     with Lake.open(alone.settings) as lake:

@@ -3,7 +3,7 @@
 It runs rules on a handful of rows without Spark, and it is what the compiled SQL is held against.
 """
 
-from headgate.expr.twin.evaluate import evaluate
+from headgate.expr.twin.evaluate import build_evaluator, evaluate
 from headgate.expr.twin.values import Value
 
-__all__ = ["Value", "evaluate"]
+__all__ = ["Value", "build_evaluator", "evaluate"]

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 Json: TypeAlias = "bool | str | Numeral | list[Json] | dict[str, Json] | None"
@@ -80,6 +81,8 @@ _DECODER = json.JSONDecoder(
 )
 
 
+# Conditions ask for several values of one document.
+@lru_cache(8)
 def read_document(text: str) -> Json:
     """The JSON value that the text begins with; None where it begins with none, or with null."""
     begin = len(text) - len(text.lstrip(_BLANKS))
@@ -118,6 +121,7 @@ def _depth(text: str) -> int:
     return deepest
 
 
+@lru_cache(1_000)
 def steps_of(path: str) -> tuple[str | int, ...]:
     """`$.items[0].price` as its steps: names of objects, places in lists."""
     return tuple(name or int(place) for name, place in _STEP.findall(path))

@@ -1,9 +1,10 @@
-"""A tree on one row: logic, comparisons and choices; the rest is in the modules beside."""
+"""A tree as a Python function of one row: logic, comparisons and choices; the rest is in the modules beside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from headgate.expr.agree import numeric_type
 from headgate.expr.tree import (
@@ -33,119 +34,181 @@ from headgate.expr.twin.text import like
 from headgate.expr.twin.values import Held, Known, Value, held, released
 from headgate.spec.types import SqlType
 
+Row: TypeAlias = Mapping[str, Value]
+# Of a row and the batch's time in microseconds.
+Evaluator: TypeAlias = Callable[[Row, int | None], Held]
 
-def evaluate(expr: Expr, row: Mapping[str, Value], batch_time: datetime | None = None) -> Value:
+
+def evaluate(expr: Expr, row: Row, batch_time: datetime | None = None) -> Value:
     """What the expression is on the row, whose values stand under the keys of the columns.
 
     A key that is not there is NULL. A date or time that Python cannot hold comes and goes as days
     or microseconds since 1970. Text must be whole: halves of surrogate pairs are not Spark's.
     """
     now = None if batch_time is None else micros_since(batch_time)
-    return released(_Row(row, now).of(expr), expr.type)
+    return released(build_evaluator(expr)(row, now), expr.type)
 
 
-class _Row:
-    def __init__(self, row: Mapping[str, Value], now: int | None) -> None:
-        self._row = row
-        self._now = now
+def build_evaluator(expr: Expr) -> Evaluator:
+    """Build the function that evaluates the expression; build it once for many rows."""
+    match expr:
+        case Column(key=key, type=kind):
+            return lambda row, now: held(row.get(key), kind)
+        case Literal():
+            constant = held(expr.value, expr.type)
+            return lambda row, now: constant
+        case BatchTime():
+            return lambda row, now: now
+        case Arithmetic():
+            return _arithmetic(expr)
+        case Case():
+            return _case(expr)
+        case Cast(item=item, type=kind):
+            inner, source = build_evaluator(item), item.type
+            return lambda row, now: cast(inner(row, now), source, kind)
+        case Function():
+            return _function(expr)
+        case _:
+            return _condition(expr)
 
-    def of(self, expr: Expr) -> Held:
-        match expr:
-            case Column():
-                return held(self._row.get(expr.key), expr.type)
-            case Literal():
-                return held(expr.value, expr.type)
-            case BatchTime():
-                return self._now
-            case Arithmetic():
-                return self._arithmetic(expr)
-            case Case():
-                return self._case(expr)
-            case Cast():
-                return cast(self.of(expr.item), expr.item.type, expr.type)
-            case Function():
-                return self._function(expr)
-            case _:
-                return self._truth(expr)
 
-    def _truth(self, expr: Expr) -> bool | None:
-        match expr:
-            case Compare():
-                return self._compare(expr.operator, expr.left, expr.right)
-            case And():
-                return _all(self._truths(expr.items))
-            case Or():
-                return _not(_all([_not(truth) for truth in self._truths(expr.items)]))
-            case Not():
-                return _not(self._truths((expr.item,))[0])
-            case IsNull():
-                return self.of(expr.item) is None
-            case In():
-                return self._in(expr)
-            case Between():
-                above = self._compare(">=", expr.item, expr.low)
-                return _all([above, self._compare("<=", expr.item, expr.high)])
-            case Like():
-                text = self.of(expr.item)
-                return like(text, expr.pattern) if isinstance(text, str) else None
-            case _:
-                raise TypeError(f"{type(expr).__name__} is not a condition")
+def _condition(expr: Expr) -> Evaluator:
+    match expr:
+        case Compare():
+            return _compare(expr.operator, expr.left, expr.right)
+        case And():
+            return _all([build_evaluator(item) for item in expr.items])
+        case Or():
+            return _not(_all([_not(build_evaluator(item)) for item in expr.items]))
+        case Not():
+            return _not(build_evaluator(expr.item))
+        case IsNull():
+            inner = build_evaluator(expr.item)
+            return lambda row, now: inner(row, now) is None
+        case In():
+            return _in(expr)
+        case Between():
+            above = _compare(">=", expr.item, expr.low)
+            return _all([above, _compare("<=", expr.item, expr.high)])
+        case Like(pattern=pattern):
+            text = build_evaluator(expr.item)
+            return lambda row, now: (
+                like(found, pattern) if isinstance(found := text(row, now), str) else None
+            )
+        case _:
+            raise TypeError(f"{type(expr).__name__} is not a condition")
 
-    def _truths(self, items: Sequence[Expr]) -> list[bool | None]:
-        found = [self.of(item) for item in items]
-        return [None if truth is None else bool(truth) for truth in found]
 
-    def _compare(self, operator: Comparison, left: Expr, right: Expr) -> bool | None:
-        one, other = self._common((left, right), _common_type((left.type, right.type)))
-        if one is None or other is None:
-            return (one is None and other is None) if operator == "<=>" else None
-        return _HOLDS[operator](order(one, other))
+def _all(parts: Sequence[Evaluator]) -> Evaluator:
+    def run(row: Row, now: int | None) -> bool | None:
+        is_known = True
+        for part in parts:
+            truth = part(row, now)
+            if truth is None:
+                is_known = False
+            elif not truth:
+                return False
+        return True if is_known else None
 
-    def _common(self, items: Sequence[Expr], kind: SqlType) -> list[Held]:
-        """The values of the items, numbers at one type."""
-        return [_at(self.of(item), kind) for item in items]
+    return run
 
-    def _in(self, expr: In) -> bool | None:
-        kind = _common_type((expr.item.type, *(option.type for option in expr.options)))
-        item, *options = self._common((expr.item, *expr.options), kind)
-        if item is None:
+
+def _not(part: Evaluator) -> Evaluator:
+    return lambda row, now: None if (truth := part(row, now)) is None else not truth
+
+
+def _compare(operator: Comparison, left: Expr, right: Expr) -> Evaluator:
+    kind = _common_type((left.type, right.type))
+    one, other, holds = _typed(left, kind), _typed(right, kind), _HOLDS[operator]
+
+    def run(row: Row, now: int | None) -> bool | None:
+        first, second = one(row, now), other(row, now)
+        if first is None or second is None:
+            return (first is None and second is None) if operator == "<=>" else None
+        return holds(order(first, second))
+
+    def run_on_texts(row: Row, now: int | None) -> bool | None:
+        first, second = one(row, now), other(row, now)
+        return None if first is None or second is None else first == second
+
+    return run_on_texts if operator == "=" and kind.name == "STRING" else run
+
+
+def _typed(expr: Expr, kind: SqlType) -> Evaluator:
+    """The value of an expression; a number at that type."""
+    inner = build_evaluator(expr)
+    if not kind.is_numeric:
+        return inner
+    if isinstance(expr, Literal):
+        constant = _at(held(expr.value, expr.type), kind)
+        return lambda row, now: constant
+    return lambda row, now: _at(inner(row, now), kind)
+
+
+def _in(expr: In) -> Evaluator:
+    kind = _common_type((expr.item.type, *(option.type for option in expr.options)))
+    item = _typed(expr.item, kind)
+    values = [_at(held(option.value, option.type), kind) for option in expr.options]
+    options = [value for value in values if value is not None]
+    texts = frozenset(options) if kind.name == "STRING" else None
+
+    def run(row: Row, now: int | None) -> bool | None:
+        value = item(row, now)
+        if value is None:
             return None
-        return any(option is not None and order(item, option) == 0 for option in options)
+        if texts is not None:
+            return value in texts
+        return any(order(value, option) == 0 for option in options)
 
-    def _arithmetic(self, expr: Arithmetic) -> Held:
-        left, right = self.of(expr.left), self.of(expr.right)
+    return run
+
+
+def _arithmetic(expr: Arithmetic) -> Evaluator:
+    one, other = build_evaluator(expr.left), build_evaluator(expr.right)
+
+    def run(row: Row, now: int | None) -> Held:
+        left, right = one(row, now), other(row, now)
         if left is None or right is None or isinstance(left, str) or isinstance(right, str):
             return None
         return operate(expr.operator, left, right, expr.type)
 
-    def _case(self, expr: Case) -> Held:
-        for branch in expr.branches:
-            if self.of(branch.when):
-                return _at(self.of(branch.then), expr.type)
-        return None if expr.default is None else _at(self.of(expr.default), expr.type)
-
-    def _function(self, expr: Function) -> Held:
-        if expr.name in _AGREEING:
-            values = self._common(expr.arguments, expr.type)
-            known = [value for value in values if value is not None]
-            return _AGREEING[expr.name](known) if known else None
-        arguments = [self.of(argument) for argument in expr.arguments]
-        if expr.name == "isnan":
-            return arguments[0] != arguments[0]
-        if any(argument is None for argument in arguments):
-            return None
-        kinds = [argument.type for argument in expr.arguments]
-        return FUNCTIONS[expr.name](arguments, kinds, expr.type)
+    return run
 
 
-def _all(truths: Sequence[bool | None]) -> bool | None:
-    if False in truths:
-        return False
-    return None if None in truths else True
+def _case(expr: Case) -> Evaluator:
+    branches = [(build_evaluator(b.when), _typed(b.then, expr.type)) for b in expr.branches]
+    default = None if expr.default is None else _typed(expr.default, expr.type)
+
+    def run(row: Row, now: int | None) -> Held:
+        for when, then in branches:
+            if when(row, now):
+                return then(row, now)
+        return None if default is None else default(row, now)
+
+    return run
 
 
-def _not(truth: bool | None) -> bool | None:
-    return None if truth is None else not truth
+def _function(expr: Function) -> Evaluator:
+    if pick := _PICKS.get(expr.name):
+        return _picked(pick, [_typed(item, expr.type) for item in expr.arguments])
+    items = [build_evaluator(item) for item in expr.arguments]
+    if expr.name == "isnan":
+        return lambda row, now: (value := items[0](row, now)) != value
+    kinds, make = [item.type for item in expr.arguments], FUNCTIONS[expr.name]
+
+    def run(row: Row, now: int | None) -> Held:
+        values = [item(row, now) for item in items]
+        return None if None in values else make(values, kinds, expr.type)
+
+    return run
+
+
+def _picked(pick: Callable[[list[Known]], Held], items: Sequence[Evaluator]) -> Evaluator:
+    def run(row: Row, now: int | None) -> Held:
+        known = [value for item in items if (value := item(row, now)) is not None]
+        return pick(known) if known else None
+
+    return run
 
 
 def _common_type(kinds: Sequence[SqlType]) -> SqlType:
@@ -179,7 +242,8 @@ _HOLDS: dict[Comparison, Callable[[int], bool]] = {
     ">": lambda order: order > 0,
     ">=": lambda order: order >= 0,
 }
-_AGREEING: dict[str, Callable[[list[Known]], Held]] = {
+# Functions of the arguments that are not NULL, all of one type.
+_PICKS: dict[str, Callable[[list[Known]], Held]] = {
     "coalesce": lambda known: known[0],
     "least": _extreme(-1),
     "greatest": _extreme(1),
