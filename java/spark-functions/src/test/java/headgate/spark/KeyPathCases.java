@@ -35,7 +35,7 @@ public final class KeyPathCases {
     assertEqual("5", onPrem("[{\"type\":\"PK\",\"value\":5}]"));
     assertEqual("1.50", onPrem("[{\"type\":\"PK\",\"value\":1.50}]"));
     assertEqual("true", onPrem("[{\"type\":\"PK\",\"value\":true}]"));
-    assertEqual("{\"x\": 1}", onPrem("[{\"type\":\"PK\",\"value\":{\"x\": 1}}]"));
+    assertEqual("{\"x\":1}", onPrem("[{\"type\":\"PK\",\"value\":{\"x\": 1}}]"));
   }
 
   public void withoutAValueThereIsNoKey() {
