@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+def java_class(session: SparkSession, name: str) -> Any:
+    """A class of the JVM by its full name.
+
+    Written `jvm.org.apache…`, py4j looks in every jar for a class `org`, then `org.apache`, and so on.
+    """
+    return getattr(session._jvm, name)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """One snapshot of an Iceberg table, as its metadata tells it."""
@@ -92,8 +100,7 @@ class IcebergTable:
         self._java: Any = None
 
     def refresh(self) -> IcebergTable:
-        jvm: Any = self._session._jvm
-        util = jvm.org.apache.iceberg.spark.Spark3Util
+        util = java_class(self._session, "org.apache.iceberg.spark.Spark3Util")
         self._java = util.loadIcebergTable(self._session._jsparkSession, self.name)
         return self
 
@@ -107,8 +114,7 @@ class IcebergTable:
 
     def metadata(self) -> dict[str, Any]:
         """The whole of its metadata file, in one call into the JVM."""
-        jvm: Any = self._session._jvm
-        parser = jvm.org.apache.iceberg.TableMetadataParser
+        parser = java_class(self._session, "org.apache.iceberg.TableMetadataParser")
         return json.loads(str(parser.toJson(self._table.operations().current())))
 
     def columns(self) -> tuple[TableColumn, ...]:
@@ -122,8 +128,8 @@ class IcebergTable:
         """The columns' names by their ids, as they are now or as a snapshot was written with."""
         schema = self._table.schema()
         if snapshot_id is not None:
-            jvm: Any = self._session._jvm
-            schema = jvm.org.apache.iceberg.util.SnapshotUtil.schemaFor(self._table, snapshot_id)
+            util = java_class(self._session, "org.apache.iceberg.util.SnapshotUtil")
+            schema = util.schemaFor(self._table, snapshot_id)
         return {int(c.fieldId()): str(c.name()) for c in schema.columns()}
 
     def values_added(self, snapshot_id: int, column: str) -> int | None:
@@ -178,15 +184,14 @@ class IcebergTable:
         current = base.currentSnapshot()
         if (None if current is None else current.snapshotId()) != staged.parent:
             return False
-        jvm: Any = self._session._jvm
-        changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(base)
+        changed = java_class(self._session, "org.apache.iceberg.TableMetadata").buildFrom(base)
         operations.commit(base, changed.setBranchSnapshot(staged.id, "main").build())
         return True
 
     def _told(self, found: Any) -> Snapshot:
         # As JSON it is one call into the JVM, instead of one for each property.
-        jvm: Any = self._session._jvm
-        told = json.loads(str(jvm.org.apache.iceberg.SnapshotParser.toJson(found)))
+        parser = java_class(self._session, "org.apache.iceberg.SnapshotParser")
+        told = json.loads(str(parser.toJson(found)))
         summary = {str(key): str(value) for key, value in told["summary"].items()}
         return Snapshot(
             id=told["snapshot-id"],
@@ -207,7 +212,8 @@ class Files:
     """The file system of a checkpoint or a warehouse, whatever its scheme."""
 
     def __init__(self, session: SparkSession, root: str) -> None:
-        self._jvm: Any = session._jvm
+        self._session = session
+        self._new_path = java_class(session, "org.apache.hadoop.fs.Path")
         self.root = root.rstrip("/")
         context: Any = session.sparkContext._jsc
         self._system = self._path("").getFileSystem(context.hadoopConfiguration())
@@ -231,13 +237,14 @@ class Files:
 
     def size(self, path: str) -> int:
         """Bytes of a file, given by its whole path; 0 when it is gone."""
-        file = self._jvm.org.apache.hadoop.fs.Path(path)
+        file = self._new_path(path)
         return int(self._system.getFileStatus(file).getLen()) if self._system.exists(file) else 0
 
     def read(self, name: str) -> bytes:
         stream = self._system.open(self._path(name))
         try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            util = java_class(self._session, "org.apache.commons.io.IOUtils")
+            return bytes(util.toByteArray(stream))
         finally:
             stream.close()
 
@@ -250,7 +257,7 @@ class Files:
 
     def move(self, target: str) -> None:
         """Move the whole root aside."""
-        self._system.rename(self._path(""), self._jvm.org.apache.hadoop.fs.Path(target))
+        self._system.rename(self._path(""), self._new_path(target))
 
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
+        return self._new_path(f"{self.root}/{name}" if name else self.root)
