@@ -204,7 +204,7 @@ def event(key: str, **changes: object) -> tuple[str, dict[str, object]]:
 
 
 class HasherProcess:
-    """`headgate feed hasher` in a process of its own; its output goes to a log file."""
+    """`headgate reconcile hasher` in a process of its own; its output goes to a log file."""
 
     def __init__(self, harness: HasherHarness, *options: str, home: Path | None = None) -> None:
         place: Place = harness.cassandra.place
@@ -217,7 +217,7 @@ class HasherProcess:
             "HEADGATE_HOME": str(harness.folder / "home"),
             "TOPIC": harness.topic,
         }
-        words = ("feed", "hasher", "business", "--metrics-port", "0", *options)
+        words = ("reconcile", "hasher", "business", "--metrics-port", "0", *options)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words],
             cwd=write_project(harness),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from headgate.cli.feed_hasher import METRICS_PORT
+from headgate.cli.reconcile_hasher import METRICS_PORT
 from headgate.compile.reconcile.decisions import statuses
 from headgate.local.observability import COMPOSE_FILE, PROMETHEUS_FILE, TARGET
 from headgate.metrics.names import BY_NAME, prometheus

@@ -90,7 +90,7 @@ class PairRig:
 
     def start_hasher(self, reread_after: float) -> None:
         words = ("--reread-after", f"{reread_after:g}", "--metrics-port", f"{self._metrics_port}")
-        child = self.hasher = self.begin("hasher", "feed", "hasher", TABLE, *words)
+        child = self.hasher = self.begin("hasher", "reconcile", "hasher", TABLE, *words)
         if not wait_until(lambda: bool(self.hasher_metrics()), HASHER_SECONDS):
             raise UnavailableError("the hasher did not start", fix=f"read {child.command.log}")
 

@@ -1,4 +1,4 @@
-"""`headgate feed`: make sample data, send a Parquet file, rows of a rule table, hashes of rows."""
+"""`headgate feed`: make sample data, send a Parquet file, rows of a rule table, events."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import click
 
 from headgate.cli.active import active_dataset
 from headgate.cli.console import Progress, console
-from headgate.cli.feed_audit import feed_audit
 from headgate.cli.feed_consumer import feed_consumer
 from headgate.cli.feed_events import feed_events
-from headgate.cli.feed_hasher import feed_hasher
 from headgate.cli.feed_pairs import feed_pairs
 from headgate.cli.feed_rules import feed_rules
 from headgate.errors import UnavailableError
@@ -39,7 +37,6 @@ def group() -> None:
       headgate feed generate --max-events 10000
       headgate feed rules customer --rows 10000
       headgate feed pairs --keys 20000
-      headgate feed hasher business --once
       headgate feed events --count 300
       headgate feed consumer consumers/dealer-001/consumer.yml
     """
@@ -47,8 +44,6 @@ def group() -> None:
 
 group.add_command(feed_rules)
 group.add_command(feed_pairs)
-group.add_command(feed_hasher)
-group.add_command(feed_audit)
 group.add_command(feed_events)
 group.add_command(feed_consumer)
 

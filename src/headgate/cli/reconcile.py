@@ -8,7 +8,9 @@ from headgate.cli.verbs import Verbs
 
 # Each verb is the `command` of headgate.cli.reconcile_<verb>.
 VERBS: dict[str, str] = {
+    "audit": "copy changes of verdicts into Cassandra",
     "decisions": "the table by which a verdict is found",
+    "hasher": "look rows up in Cassandra and send their hashes",
     "history": "the story of one key",
     "letters": "rows of the cloud that could not be read or hashed",
     "repair": "send again what the cloud lacks or has wrong",
@@ -27,6 +29,7 @@ def group() -> None:
     \b
     Examples:
       headgate job start reconcile-business
+      headgate reconcile hasher business
       headgate reconcile status business
       headgate reconcile history business 1234567
       headgate reconcile repair business --dry-run

@@ -25,7 +25,7 @@ def command(table: str, reason: str | None, limit: int) -> None:
       headgate -o json reconcile letters business --reason dq_cassandra_timeout
     """
     from headgate.checks.cloud_letters import cloud_letters
-    from headgate.cli.feed_hasher import planned
+    from headgate.cli.reconcile_hasher import planned
     from headgate.feeds.hasher.plan import Given
     from headgate.settings import load_settings
 

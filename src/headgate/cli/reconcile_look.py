@@ -77,7 +77,7 @@ def pair_gathering(settings: Settings, store: OpsStore) -> Generator[PairGatheri
 def start_hasher(log: Path) -> Child:
     from headgate.local.process import Child, Command
 
-    words = (sys.executable, "-m", "headgate.cli.main", "feed", "hasher", TABLE)
+    words = (sys.executable, "-m", "headgate.cli.main", "reconcile", "hasher", TABLE)
     return Child(Command(words, log, Path.cwd(), dict(os.environ)))
 
 

@@ -169,7 +169,7 @@ def _raise_unfinished(journal: Journal, found: RepairReport) -> None:
         raise DifferenceError(
             f"{len(found.followed.wrong):,} keys of {journal.table} are still wrong",
             why="their verdicts did not become valid in that time",
-            fix="is `headgate feed hasher` running? `headgate reconcile why` tells what differs",
+            fix="is `headgate reconcile hasher` running? `headgate reconcile why` tells what differs",
         )
     if found.left:
         raise InterruptedByUserError(

@@ -35,7 +35,7 @@ def command(
       headgate reconcile reread business --letters --reason dq_cassandra_timeout --dry-run
     """
     from headgate.checks.cloud_letters import ask_again
-    from headgate.cli.feed_hasher import planned
+    from headgate.cli.reconcile_hasher import planned
     from headgate.feeds.hasher.plan import Given
     from headgate.settings import load_settings
 

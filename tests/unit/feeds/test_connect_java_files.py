@@ -93,7 +93,7 @@ def test_our_own_file_is_rendered_byte_for_byte_and_warns_of_deletes_alone() -> 
     assert connector.text.encode() == (CONNECT / "headgate-cloud-source.json").read_bytes()
     (words,) = notices(connector)
     assert "ZOMBIE" in words
-    assert "headgate feed hasher" in words
+    assert "headgate reconcile hasher" in words
 
 
 def test_the_shipped_rule_set_declares_the_table_that_is_polled() -> None:

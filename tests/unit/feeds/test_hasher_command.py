@@ -1,4 +1,4 @@
-"""`headgate feed hasher` as it is called: what it plans, and what it refuses."""
+"""`headgate reconcile hasher` as it is called: what it plans, and what it refuses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.checks.reconcile_read import CurrentVerdict
-from headgate.cli.feed_hasher import METRICS_PORT, planned, words
 from headgate.cli.main import cli
+from headgate.cli.reconcile_hasher import METRICS_PORT, planned, words
 from headgate.errors import UnavailableError, UsageError
 from headgate.feeds.cassandra import place_of
 from headgate.feeds.hasher.counts import Counts, HasherMetrics
@@ -80,13 +80,13 @@ def test_without_a_cassandra_it_says_how_to_start_one(shipped: Path) -> None:
 
 
 def test_help_shows_every_mode() -> None:
-    shown = CliRunner().invoke(cli, ["feed", "hasher", "--help"])
+    shown = CliRunner().invoke(cli, ["reconcile", "hasher", "--help"])
     assert shown.exit_code == 0
     assert all(mode in shown.output for mode in ("lookup", "cdc"))
 
 
 def test_another_mode_is_refused_with_those_there_are() -> None:
-    shown = CliRunner().invoke(cli, ["feed", "hasher", "business", "--mode", "poll"])
+    shown = CliRunner().invoke(cli, ["reconcile", "hasher", "business", "--mode", "poll"])
     assert shown.exit_code == 2
     assert "'poll' is not one of 'lookup', 'cdc'" in shown.output
 
@@ -110,8 +110,8 @@ def test_it_listens_on_a_documented_port_or_the_next_free_one(
         given.append(chosen)
         return done
 
-    monkeypatch.setattr("headgate.cli.feed_hasher.hashed", run)
-    CliRunner().invoke(cli, ["feed", "hasher", "business"], catch_exceptions=False)
+    monkeypatch.setattr("headgate.cli.reconcile_hasher.hashed", run)
+    CliRunner().invoke(cli, ["reconcile", "hasher", "business"], catch_exceptions=False)
     assert given[0].metrics_port == METRICS_PORT
     metrics = HasherMetrics("t", "j", Counts(), Lookups(cast("Table", None)), Rereads(1))
     with (

@@ -26,7 +26,7 @@ TOPIC_PARTITIONS = 6
 SINK_ONLY = "errors.deadletterqueue.topic.name"
 UNSEEN = (
     "polling does not see deletes: a key deleted on both sides becomes a ZOMBIE; let the lookup"
-    " hasher run beside it (headgate feed hasher TABLE), which answers a DELETE with a null hash"
+    " hasher run beside it (headgate reconcile hasher TABLE), which answers a DELETE with a null hash"
 )
 
 

@@ -1,4 +1,4 @@
-"""`headgate feed audit`: write the changes of verdicts on the audit topic into Cassandra."""
+"""`headgate reconcile audit`: write the changes of verdicts on the audit topic into Cassandra."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import click
 from headgate.cli.console import console
 
 
-@click.command("audit")
+@click.command()
 @click.argument("table")
 @click.option("--once", is_flag=True, help="Stop at the topic's end.")
 @click.option("--group", metavar="NAME", help="Consumer group; default audit-TABLE.")
-def feed_audit(table: str, once: bool, group: str | None) -> None:
+def command(table: str, once: bool, group: str | None) -> None:
     """Write each change of a verdict that the audit topic tells into the declared Cassandra table.
 
     The table is `audit: {cassandra: keyspace.table}` of the rule set, made if it is absent; its keyspace
@@ -20,8 +20,8 @@ def feed_audit(table: str, once: bool, group: str | None) -> None:
 
     \b
     Examples:
-      headgate feed audit business
-      headgate feed audit business --once
+      headgate reconcile audit business
+      headgate reconcile audit business --once
     """
     from headgate.cli.feed import bootstrap_of
     from headgate.cli.reconcile_pairs import declared_pair

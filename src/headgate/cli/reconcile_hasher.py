@@ -1,4 +1,4 @@
-"""`headgate feed hasher`: look rows up in Cassandra, hash them, and send what was read."""
+"""`headgate reconcile hasher`: look rows up in Cassandra, hash them, and send what was read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODES = ("lookup", "cdc")
 METRICS_PORT = 9250
 
 
-@click.command("hasher")
+@click.command()
 @click.argument("table")
 @click.option("--mode", type=click.Choice(MODES), default="lookup", show_default=True)
 @click.option("--once", is_flag=True, help="Stop at the topic's end.")
@@ -44,7 +44,7 @@ METRICS_PORT = 9250
     show_default=True,
     help="Port of its figures, or the next free one; 0: any.",
 )
-def feed_hasher(
+def command(
     table: str,
     mode: str,
     once: bool,
@@ -67,9 +67,9 @@ def feed_hasher(
 
     \b
     Examples:
-      headgate feed hasher business
-      headgate feed hasher business --once
-      headgate feed hasher business --mode cdc --group hashers
+      headgate reconcile hasher business
+      headgate reconcile hasher business --once
+      headgate reconcile hasher business --mode cdc --group hashers
     """
     from headgate.feeds.hasher.plan import Given
 
