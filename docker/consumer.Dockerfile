@@ -18,5 +18,5 @@ RUN useradd --system --uid 10001 consumer && install -d -o consumer /state
 ENV HEADGATE_HOME=/state PYTHONUNBUFFERED=1
 VOLUME /state
 USER consumer
-ENTRYPOINT ["headgate", "feed", "consumer"]
+ENTRYPOINT ["headgate", "filters", "consumer"]
 CMD ["consumers/dealer-001/consumer.yml"]

@@ -126,7 +126,7 @@ def start(broker: RunningBroker, topic: str, file: Path, log: Path) -> subproces
         "CONSUMER_GROUP_ID": f"of-{topic}",
         "HEADGATE_HOME": str(file.parent / "home"),
     }
-    words = ("-o", "json", "feed", "consumer", "consumers/dealer-001/consumer.yml")
+    words = ("-o", "json", "filters", "consumer", "consumers/dealer-001/consumer.yml")
     with log.open("ab") as out:
         return subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words, "--state", str(file)],

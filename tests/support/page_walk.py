@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SECONDS = 240.0
 LENGTH_BYTES = 4
 # What a page starts with `&`.
-BACKGROUND = (("serve",), ("feed", "consumer"), ("reconcile", "hasher"))
+BACKGROUND = (("serve",), ("filters", "consumer"), ("reconcile", "hasher"))
 FORWARDER = """\
 #!{python} -IS
 import json, os, socket, sys

@@ -103,7 +103,7 @@ class Stage:
     def consume(self) -> list[Child]:
         """The three consumers, as their configurations say."""
         started = [
-            self.child(f"consumer-{number}", "feed", "consumer", CONSUMERS.format(number))
+            self.child(f"consumer-{number}", "filters", "consumer", CONSUMERS.format(number))
             for number in NUMBERS
         ]
         for one in started:

@@ -11,7 +11,6 @@ import click
 
 from headgate.cli.active import active_dataset
 from headgate.cli.console import Progress, console
-from headgate.cli.feed_consumer import feed_consumer
 from headgate.cli.feed_events import feed_events
 from headgate.cli.feed_pairs import feed_pairs
 from headgate.cli.feed_rules import feed_rules
@@ -38,14 +37,12 @@ def group() -> None:
       headgate feed rules customer --rows 10000
       headgate feed pairs --keys 20000
       headgate feed events --count 300
-      headgate feed consumer consumers/dealer-001/consumer.yml
     """
 
 
 group.add_command(feed_rules)
 group.add_command(feed_pairs)
 group.add_command(feed_events)
-group.add_command(feed_consumer)
 
 
 @group.command()

@@ -12,6 +12,7 @@ VERBS: dict[str, str] = {
     "approve": "say yes to the revision that you looked at",
     "check": "every fault of the filters' files at once",
     "compile": "the SQL that filters are run as",
+    "consumer": "run the consumer of a dealer's topic",
     "create": "submit a filter's file",
     "delete": "take a filter away; one that runs needs a second person",
     "deploy": "let an approved filter run, and wait until it does",
@@ -56,12 +57,13 @@ class FilterVerbs(Verbs):
 def group() -> None:
     """Route events to consumers: submit, approve, deploy, follow and undo filters.
 
-    All but `check` and `compile` ask the API: HEADGATE_API_URL says where it is (a server on this
-    machine is found by itself), HEADGATE_API_KEY who you are.
+    All but `check`, `compile` and `consumer` ask the API: HEADGATE_API_URL says where it is (a
+    server on this machine is found by itself), HEADGATE_API_KEY who you are.
 
     \b
     Examples:
       headgate filters create schemas/v1/filters/service-by-dealer-001.json
       headgate filters approve service-by-dealer-001
       headgate filters deploy service-by-dealer-001
+      headgate filters consumer consumers/dealer-001/consumer.yml
     """

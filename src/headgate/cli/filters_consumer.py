@@ -1,4 +1,4 @@
-"""`headgate feed consumer`: a dealer's consumer, as its configuration says."""
+"""`headgate filters consumer`: a dealer's consumer, as its configuration says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headgate.settings import Settings
 
 
-@click.command("consumer")
+@click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--once", is_flag=True, help="Stop at the topic's end.")
 @click.option(
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The SQLite file of what was handled. Default: consumers/<group>.db in HEADGATE_HOME.",
 )
-def feed_consumer(config: Path, once: bool, state: Path | None) -> None:
+def command(config: Path, once: bool, state: Path | None) -> None:
     """Log each service event of a dealer's topic, and tell the sinks of it, once.
 
     Events of another dealer, or of none, are warned about and dropped. Offsets are committed after
@@ -34,8 +34,8 @@ def feed_consumer(config: Path, once: bool, state: Path | None) -> None:
 
     \b
     Examples:
-      headgate feed consumer consumers/dealer-001/consumer.yml
-      headgate -o json feed consumer consumers/dealer-001/consumer.yml --once
+      headgate filters consumer consumers/dealer-001/consumer.yml
+      headgate -o json filters consumer consumers/dealer-001/consumer.yml --once
     """
     import os
 
