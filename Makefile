@@ -11,6 +11,7 @@ PYTHON ?= python3
 UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 HG := $(BIN)/headgate
+BENCH := $(BIN)/python -m bench
 PYTEST := $(BIN)/python -m pytest
 # Downloads trust what this machine trusts, as a company's proxy needs it.
 export UV_SYSTEM_CERTS ?= true
@@ -285,24 +286,24 @@ smoke: $(READY) ## what depends on Python's own library, with Debian's Python an
 	scripts/smoke.sh
 
 faults: $(PREPARED) ## kill the engine N times and compare: N=20
-	$(HG) bench faults --kills $(N)
+	$(BENCH) faults --kills $(N)
 
 bursts: $(PREPARED) ## stream bursts, kill broker and engine, compare with a batch run
-	$(HG) bench bursts
+	$(BENCH) bursts
 
 reconcile-faults: $(PREPARED) ## reconcile while Cassandra, Connect, Kafka and engine are killed, and compare
-	$(HG) bench reconcile-faults
+	$(BENCH) reconcile-faults
 
 filter-faults: $(PREPARED) ## post events while every part is killed in turn, and account for each
-	$(HG) bench filter-faults
+	$(BENCH) filter-faults
 
 bench: $(PREPARED) ## measure all speed goals, or GOAL=P6; goes on where it was broken off
-	$(HG) bench run $(GOAL)
+	$(BENCH) run $(GOAL)
 
 bench-peers: $(DEV) $(PREPARED) ## ours beside DQX, sparkdq, cuallee, Soda, Great Expectations and datacompy
-	$(HG) bench peers
+	$(BENCH) peers
 
 benchmark: $(PREPARED) ## one timed run of the whole path
-	$(HG) bench pipeline
+	$(BENCH) pipeline
 
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' $(MAKEFILE_LIST))

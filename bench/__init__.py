@@ -1,1 +1,1 @@
-"""Benchmarks of the speed goals: `headgate bench run` runs each in a process of its own."""
+"""Benchmarks, fault plays and their command line: `python -m bench` in the root of the repository."""

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
+from bench.goals import Figure, Measurement
 from bench.sample import load_taxi
 from bench.session import BenchSession, open_session
 from bench.timing import Cost, measure_cost, report_progress
-from headgate.checks.goals import Figure, Measurement
 from headgate.compile.bronze import json_type
 
 PLAIN = "lake.plain.rows"

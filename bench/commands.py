@@ -12,9 +12,9 @@ from pathlib import Path
 
 import orjson
 
+from bench.goals import Figure, Measurement
 from bench.sample import ROOT
 from bench.timing import report_progress
-from headgate.checks.goals import Figure, Measurement
 from headgate.engine.java import cache_dir
 
 COMMAND = Path(sys.executable).with_name("headgate")

@@ -3,7 +3,7 @@
 Ours is what `headgate reconcile tables` does, its samples included: every column of every pair is
 compared by value, with counts by status and by column. Beside it stand `exceptAll` both ways, which
 gives neither columns nor pairs, a join of 64-bit hashes, which can take two different rows for
-equal ones, and the bare scan. `headgate bench peers` compares with datacompy and DQX.
+equal ones, and the bare scan. `python -m bench peers` compares with datacompy and DQX.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from bench.compare_rows import COLUMNS, count_planted, write_tables
+from bench.goals import Figure, Measurement
 from bench.session import open_session
 from bench.timing import best_cpu, measure_in_turns
-from headgate.checks.goals import Figure, Measurement
 from headgate.compile.compare.found import Found
 from headgate.compile.compare.model import Asked
 from headgate.compile.compare.plan import plan

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from bench.goals import Figure, Measurement
 from bench.session import open_session
 from bench.timing import best_cpu, measure_in_turns
-from headgate.checks.goals import Figure, Measurement
 from headgate.compile.filters.compile import compile_filter
 from headgate.compile.filters.model import CompiledFilter
 from headgate.compile.filters.routing import router_script

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import orjson
 
+from bench.goals import Figure, Measurement
 from bench.sample import ROOT, create_topics, send_sample, write_taxi_sample
 from bench.timing import best_cpu, measure_in_turns
-from headgate.checks.goals import Figure, Measurement
 from headgate.feeds.source import ParquetSource
 from headgate.feeds.topic_writer import TopicWriter
 

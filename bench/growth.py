@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import Cost, best_cpu, measure_cost, report_progress
-from headgate.checks.goals import Figure, Measurement
 
 TARGET = 1.05
 FACTORS = (1, 4, 16)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.goals import Figure, Measurement
 from bench.session import open_session
 from bench.timing import best_cpu, measure_in_turns, report_progress
-from headgate.checks.goals import Figure, Measurement
 from headgate.hashing.spark import row_hash_sql
 from headgate.spec.hash_contract import contract_of
 

@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 import orjson
 from confluent_kafka import Producer
 
+from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import cpu_seconds, report_progress
-from headgate.checks.goals import Figure, Measurement
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.jobs.registry import JOBS
 from headgate.store.model import LedgerRow

@@ -19,10 +19,10 @@ from typing import Any
 import orjson
 from confluent_kafka import Producer
 
+from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import report_progress
 from headgate.api.server import RECONCILE_EVERY
-from headgate.checks.goals import Figure, Measurement
 from headgate.control.deploying import Reconciler
 from headgate.control.identity.model import Identity
 from headgate.control.service import FilterService

@@ -14,9 +14,9 @@ import orjson
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import best_cpu, measure_cost, measure_in_turns, report_progress
-from headgate.checks.goals import Figure, Measurement
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.rules.model import JudgedTable

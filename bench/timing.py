@@ -75,6 +75,6 @@ def cpu_seconds() -> float:
 
 
 def report_progress(message: str) -> None:
-    """Write a line to stderr: `headgate bench run` shows the newest one."""
+    """Write a line to stderr: `python -m bench run` shows the newest one."""
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.cli import cli
+from bench.goals import BEGIN, END, GOALS, Goal
 from click.testing import CliRunner, Result
 
-from headgate.checks.goals import BEGIN, END, GOALS, Goal
-from headgate.cli.main import cli
 from headgate.errors import OperationError, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ MODULES = sorted(
 FAKE_BENCH = """
 import json, pathlib, sys, time
 
-goal, report = sys.argv[1], pathlib.Path(sys.argv[sys.argv.index("--report") + 1])
+goal, report = (sys.argv[sys.argv.index(word) + 1] for word in ("measure", "--report"))
 with open("build/started.txt", "a") as started:
     started.write(goal + "\\n")
 behaviour = json.loads(pathlib.Path("build/behaviour.json").read_text()).get(goal)
@@ -36,7 +36,7 @@ if behaviour == "break":
 if behaviour == "hang":
     time.sleep(600)
 figure = {"what": f"speed of {goal}", "value": 2, "unit": "×", "target": 1}
-report.write_text(json.dumps({"figures": [figure]}))
+pathlib.Path(report).write_text(json.dumps({"figures": [figure]}))
 """
 
 
@@ -78,7 +78,7 @@ class FakeProject:
 
     def run(self, *words: str) -> Result:
         (self.root / "build" / "started.txt").write_text("")
-        return CliRunner().invoke(cli, ["-o", "json", "bench", "run", *words])
+        return CliRunner().invoke(cli, ["-o", "json", "run", *words])
 
     @property
     def started(self) -> list[str]:
@@ -146,7 +146,7 @@ def test_a_folder_without_benchmarks_is_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
-    result = CliRunner().invoke(cli, ["bench", "run"])
+    result = CliRunner().invoke(cli, ["run"])
     assert "there are no benchmarks" in str(result.exception)
 
 
@@ -167,7 +167,7 @@ def test_the_page_gets_every_figure_measured_so_far(fake: FakeProject) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_benchmark_runs_at_a_tiny_size() -> None:
-    command = [sys.executable, "-m", "headgate.cli.main", "-o", "json", "bench", "run"]
+    command = [sys.executable, "-m", "bench", "-o", "json", "run"]
     done = subprocess.run(
         [*command, "--size", "tiny", "--fresh"], cwd=ROOT, stdout=subprocess.PIPE, check=True
     )

@@ -16,7 +16,6 @@ from headgate.errors import HeadgateError, InterruptedByUserError
 
 NOUNS: dict[str, str] = {
     "audit": "read, check and export who did what to filters",
-    "bench": "measure speed against the goals",
     "certify": "prove that every record is accounted for",
     "config": "choose, show and check settings",
     "connect": "build the Connect plugins; deploy and watch connectors",
@@ -88,10 +87,15 @@ def fail(error: HeadgateError) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command line; every HeadgateError becomes three lines and its exit code."""
+    """Run the `headgate` command line."""
+    run(cli)
+
+
+def run(command: click.Command) -> None:
+    """Run a command line; every HeadgateError becomes three lines and its exit code."""
     debug = "--debug" in sys.argv or bool(os.environ.get("HEADGATE_DEBUG"))
     try:
-        cli.main(standalone_mode=False)
+        command.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except (KeyboardInterrupt, click.exceptions.Abort):

@@ -8,7 +8,6 @@ import pytest
 
 from headgate.cli.demo import demo_environment
 from headgate.cli.own_home import alone, embedded_environment, stopped_on_failure
-from headgate.cli.timed_run import own_environment
 from headgate.errors import ConflictError, UnavailableError
 from headgate.settings import load_settings
 
@@ -58,16 +57,6 @@ def test_the_demo_of_another_dataset_takes_nothing_of_the_shipped_one(project: P
         *("orders", "orders.events", "orders.events.dlq"),
     )
     assert other.data_file == home / "data" / "events.parquet"
-
-
-def test_a_timed_run_writes_nothing_where_the_profile_points(project: Path) -> None:
-    (project / ".env").write_text("WAREHOUSE=precious\nOPS_STORE_URL=sqlite:///precious.db\n")
-    home = project / ".headgate" / "benchmark"
-
-    settings = load_settings(project, own_environment(home, {}))
-
-    assert settings.warehouse == str(home / "warehouse")
-    assert settings.ops_store_url == f"sqlite:///{home}/ops.db"
 
 
 def test_a_second_command_does_not_empty_the_home_under_the_first(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`headgate bench peers`: the table of what each tool took for the same work."""
+"""`python -m bench peers`: the table of what each tool took for the same work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from headgate.cli.bench_run import RESULTS
+from bench.run_goals import RESULTS
 from headgate.cli.console import as_table
 from headgate.errors import OperationError
 from headgate.profile import find_root

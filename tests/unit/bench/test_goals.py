@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-
-from headgate.checks.goals import (
+from bench.goals import (
     BEGIN,
     END,
     GOALS,
@@ -20,6 +19,7 @@ from headgate.checks.goals import (
     insert_table,
     render_rows,
 )
+
 from headgate.errors import OperationError, UsageError
 
 MACHINE = Machine(cores=2, processor="x", memory_gib=8, java="Java 17", python="3.11", load=0.5)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headgate.checks.goals import (
+from bench.goals import (
     GOALS,
     Failure,
     Goal,
@@ -148,9 +148,11 @@ class BenchRun:
 
         report = log.with_suffix(".json")
         report.unlink(missing_ok=True)
-        words = ("-m", "bench", goal.id, "--size", self.size, "--report", str(report))
-        broker = ("--bootstrap", bootstrap) if goal.needs_broker else ()
-        child = Child(Command((sys.executable, *words, *broker), log, self.root))
+        words = ["-m", "bench", "--debug", "measure", goal.id]
+        words += ["--size", self.size, "--report", str(report)]
+        if goal.needs_broker:
+            words += ["--bootstrap", bootstrap]
+        child = Child(Command((sys.executable, *words), log, self.root))
         try:
             if not wait_until(lambda: child.exit_code is not None, self.max_seconds, pause=0.2):
                 raise OperationError(f"not done after {self.max_seconds:g} s")
