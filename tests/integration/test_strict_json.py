@@ -41,10 +41,10 @@ TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss",
 }
-RULES = """array(
-  named_struct('name', 'r0', 'status', 'S0', 'severity', 'ERROR', 'reason', 'why 0'),
-  named_struct('name', 'r1', 'status', 'S1', 'severity', 'WARN', 'reason', 'why 1'),
-  named_struct('name', 'r2', 'status', 'S2', 'severity', 'INFO', 'reason', 'why 2')
+VERDICT = """rule_verdict(
+  'r0', 'S0', 'ERROR', 'why ' '0', n = 3,
+  'r1', 'S1', 'WARN', 'why 1', n >= 2,
+  'r2', NULL, 'INFO', 'why 2', n IN (1, 3)
 )"""
 
 
@@ -182,15 +182,23 @@ def test_arguments_that_cannot_be_used_are_named_in_an_error_of_the_analysis(
     def verdict_error(arguments: str) -> str:
         return select_error(spark, f"rule_verdict({arguments})")
 
-    assert "it takes three" in verdict_error("1")
-    assert "rules in rule_verdict is invalid: it must be a literal" in verdict_error(
-        "array(text), 16, array(1L)"
+    assert "a rule takes five of them, and there are 4" in verdict_error("'a', 'b', 'c', 'd'")
+    assert "status in rule_verdict is invalid: that of rule 2 must be a text literal" in (
+        verdict_error("'a', 'b', 'c', 'd', TRUE, 'e', text, 'c', 'd', TRUE")
     )
-    assert "not a list of structs" in verdict_error("array('x'), 16, array(1L)")
-    assert "a rule has no field status" in verdict_error(
-        "array(named_struct('name', 'x')), 16, array(1L)"
+    assert "reason in rule_verdict is invalid: that of rule 1 must be a text literal, not 5" in (
+        verdict_error("'a', 'b', 'c', 5, TRUE")
     )
-    assert "a mask has 1 to 63 bits, not 64" in verdict_error(f"{RULES}, 64, array(1L)")
+    assert "that of rule 1 must not be NULL" in verdict_error("NULL, 'b', 'c', 'd', TRUE")
+    assert "there are two rules a" in verdict_error(
+        "'a', 'b', 'c', 'd', 1 = 1, 'a', 'x', 'y', 'z', 1 = 2"
+    )
+    assert "that of the rule a must be BOOLEAN, not STRING" in verdict_error(
+        "'a', 'b', 'c', 'd', text"
+    )
+    assert "that of the rule a is not deterministic" in verdict_error(
+        "'a', 'b', 'c', 'd', rand() < 1"
+    )
 
 
 def test_a_tombstone_has_no_row(spark: SparkSession) -> None:
@@ -224,14 +232,20 @@ def test_the_same_call_gives_the_same_plan(spark: SparkSession) -> None:
 
 
 def test_a_verdict_has_the_first_rule_and_the_names_of_all(spark: SparkSession) -> None:
-    masks = "VALUES (0L, 0L), (2L, 0L), (3L, 1L), (0L, 1L) AS masks (low, high)"
-    call = f"IF((low | high) = 0, NULL, rule_verdict({RULES}, 2, array(low, high)))"
-    verdicts = spark.sql(f"SELECT verdict.* FROM (SELECT {call} AS verdict FROM {masks})")
+    rows = "VALUES (0), (1), (2), (3), (CAST(NULL AS INT)) AS rows (n)"
+    verdicts = spark.sql(f"SELECT verdict.* FROM (SELECT {VERDICT} AS verdict FROM {rows})")
     assert verdicts.columns == ["status", "reason", "severity", "rules"]
     assert [tuple(row) for row in verdicts.collect()] == [
         (None, None, None, None),
+        (None, "why 2", "INFO", ["r2"]),
         ("S1", "why 1", "WARN", ["r1"]),
         ("S0", "why 0", "ERROR", ["r0", "r1", "r2"]),
-        ("S2", "why 2", "INFO", ["r2"]),
+        (None, None, None, None),
     ]
-    assert plan_text(verdicts).count("3 rules, 2 a mask") <= 1
+
+
+def test_a_verdict_of_no_rules_is_null(spark: SparkSession) -> None:
+    (row,) = spark.sql(
+        "SELECT rule_verdict() AS none, rule_verdict('a', 'b', 'c', 'd', NULL) AS null"
+    ).collect()
+    assert tuple(row) == (None, None)

@@ -1,25 +1,27 @@
 package headgate.spark;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
-import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.AbstractDataType;
-import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.ObjectType;
-import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Tuple3;
 import scala.collection.immutable.List$;
@@ -36,9 +38,9 @@ import scala.runtime.BoxedUnit;
  */
 public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   private static final String STRICT_JSON = "strict_json(value, 'columns'[, map('option', 'value', …)])";
+  private static final int RULE_ARGUMENTS = 5;
   private static final String RULE_VERDICT =
-      "rule_verdict(array(named_struct('name', …, 'status', …, 'severity', …, 'reason', …), …),"
-          + " bits, array(mask, …))";
+      "rule_verdict('name', 'status', 'severity', 'reason', condition, …)";
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
@@ -103,44 +105,59 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
   }
 
   private static Expression ruleVerdict(List<Expression> arguments) {
-    if (arguments.size() != 3) {
-      throw new ArgumentException("arguments", "it takes three: " + RULE_VERDICT);
+    if (arguments.size() % RULE_ARGUMENTS != 0) {
+      throw new ArgumentException(
+          "arguments", "a rule takes five of them, and there are " + arguments.size() + ": " + RULE_VERDICT);
     }
-    ArrayData table = literal(arguments.get(0), "rules", ArrayData.class);
-    int bits = literal(arguments.get(1), "bits", Number.class).intValue();
-    if (bits < 1 || bits > 63) {
-      throw new ArgumentException("bits", "a mask has 1 to 63 bits, not " + bits);
+    List<RuleVerdict.Rule> rules = new ArrayList<>();
+    List<Expression> conditions = new ArrayList<>();
+    Set<UTF8String> names = new HashSet<>();
+    for (int at = 0; at < arguments.size(); at += RULE_ARGUMENTS) {
+      RuleVerdict.Rule rule = rule(arguments.subList(at, at + 4), rules.size() + 1);
+      if (!names.add(rule.name())) {
+        throw new ArgumentException("name", "there are two rules " + rule.name());
+      }
+      rules.add(rule);
+      conditions.add(condition(arguments.get(at + 4), rule.name()));
     }
-    RuleVerdict verdict = new RuleVerdict(rules(table, arguments.get(0).dataType()), bits);
-    DataType masks = DataTypes.createArrayType(DataTypes.LongType, false);
-    return invoke(verdict, "verdict", RuleVerdict.RESULT, arguments.get(2), masks);
+    return rules.isEmpty()
+        ? Literal.create(null, RuleVerdict.RESULT)
+        : new RuleVerdict(rules).expression(conditions);
   }
 
-  private static RuleVerdict.Rule[] rules(ArrayData table, DataType type) {
-    StructType rule =
-        type instanceof ArrayType array && array.elementType() instanceof StructType struct ? struct : null;
-    RuleVerdict.Rule[] rules = new RuleVerdict.Rule[rule == null ? 0 : table.numElements()];
-    for (int at = 0; at < rules.length; at++) {
-      InternalRow row = table.getStruct(at, rule.size());
-      rules[at] =
-          new RuleVerdict.Rule(
-              text(row, rule, "name"),
-              text(row, rule, "status"),
-              text(row, rule, "severity"),
-              text(row, rule, "reason"));
+  private static RuleVerdict.Rule rule(List<Expression> texts, int number) {
+    UTF8String name = text(texts.get(0), "name", number);
+    if (name == null) {
+      throw new ArgumentException("name", "that of rule " + number + " must not be NULL");
     }
-    if (rules.length == 0) {
-      throw new ArgumentException("rules", "they are not a list of structs: " + RULE_VERDICT);
-    }
-    return rules;
+    return new RuleVerdict.Rule(
+        name,
+        text(texts.get(1), "status", number),
+        text(texts.get(2), "severity", number),
+        text(texts.get(3), "reason", number));
   }
 
-  private static UTF8String text(InternalRow rule, StructType type, String field) {
-    int ordinal = List.of(type.fieldNames()).indexOf(field);
-    if (ordinal < 0) {
-      throw new ArgumentException("rules", "a rule has no field " + field + ": " + RULE_VERDICT);
+  private static UTF8String text(Expression argument, String parameter, int number) {
+    boolean isText = argument.dataType() instanceof StringType || argument.dataType() instanceof NullType;
+    if (!isText || !argument.foldable()) {
+      throw new ArgumentException(
+          parameter, "that of rule " + number + " must be a text literal, not " + argument.sql());
     }
-    return rule.isNullAt(ordinal) ? null : rule.getUTF8String(ordinal).clone();
+    return (UTF8String) argument.eval(null);
+  }
+
+  private static Expression condition(Expression condition, UTF8String rule) {
+    DataType type = condition.dataType();
+    if (!(type instanceof BooleanType || type instanceof NullType)) {
+      throw new ArgumentException(
+          "condition", "that of the rule " + rule + " must be BOOLEAN, not " + type.sql());
+    }
+    // The expression contains it several times, and each could come to another result.
+    if (!condition.deterministic()) {
+      throw new ArgumentException(
+          "condition", "that of the rule " + rule + " is not deterministic: " + condition.sql());
+    }
+    return condition;
   }
 
   /** The value of an argument that is the same for every row. */
@@ -152,14 +169,14 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
     return type.cast(value);
   }
 
-  private static Expression invoke(
+  static Expression invoke(
       Object target, String method, DataType result, Expression argument, AbstractDataType argumentType) {
     return new Invoke(
         Literal.create(target, new ObjectType(target.getClass())),
         method,
         result,
-        seq(argument),
-        seq(argumentType),
+        seq(List.of(argument)),
+        seq(List.of(argumentType)),
         true, // NULL for a NULL argument: a tombstone is no record
         true, // and so the result may be NULL
         // Not deterministic, although it is: else the optimizer copies the call into the filter on its
@@ -167,7 +184,7 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
         false);
   }
 
-  private static <T> Seq<T> seq(T item) {
-    return List$.MODULE$.from(CollectionConverters.asScala(List.of(item)));
+  static <T> Seq<T> seq(List<T> items) {
+    return List$.MODULE$.from(CollectionConverters.asScala(items));
   }
 }
