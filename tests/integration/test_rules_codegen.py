@@ -24,9 +24,13 @@ RUN = {"clock", "revision", "view", "timed view", "states view", "bound states",
 SHIPPED = [name for file in rule_files(ROOT) for name in tables_in(file)]
 # A text column of each kind of table: one source, a pair, a reconciled pair.
 TEXTS = {"taxi": "store_and_fwd_flag", "customer": "t1.action", "business": "t1.event_id"}
+CONDITIONS = {
+    "comparisons": "length({column}) > {n} AND {column} <> 'x{n}'",
+    "patterns": "NOT regexp_like({column}, '^[a-z]{{1,9}}x{n}$') OR {column} IN ('a', 'b', 'c{n}')",
+}
 
 
-def with_rules(name: str, count: int) -> JudgedTable:
+def with_rules(name: str, count: int, condition: str) -> JudgedTable:
     """A shipped table with so many generated rules in place of its own."""
     table, column = shipped_table(name), TEXTS[name]
     aliases = [source.alias for source in table.table.sources.values()]
@@ -39,7 +43,7 @@ def with_rules(name: str, count: int) -> JudgedTable:
             severity="ERROR",
             on_fail="keep",
             condition=parse_condition(
-                f"length({column}) > {n} AND {column} <> 'x{n}'",
+                condition.format(column=column, n=n),
                 table.types,
                 sources=aliases,
             ),
@@ -90,8 +94,11 @@ def test_shipped_rules_are_judged_in_whole_stages(session: SparkSession, name: s
     assert_whole(session, f"SELECT * FROM {results}")
 
 
+@pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS)
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_hundred_rules_are_judged_in_whole_stages(session: SparkSession, name: str) -> None:
-    results = create_views(session, with_rules(name, 100))
+def test_a_hundred_rules_are_judged_in_whole_stages(
+    session: SparkSession, name: str, condition: str
+) -> None:
+    results = create_views(session, with_rules(name, 100, condition))
     assert_whole(session, f"SELECT * FROM {results}")
     assert_whole(session, f"SELECT dq_status FROM {results}")

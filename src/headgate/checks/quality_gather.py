@@ -17,8 +17,8 @@ from headgate.checks.quality_found import (
     of_exposition,
     of_messages,
 )
-from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedTable
+from headgate.compile.rules.verdicts import all_rules
 from headgate.engine.topic_reader import Stretch, committed_records
 from headgate.engine.topics import Topics
 from headgate.expr.literals import spark_identifier

@@ -34,8 +34,8 @@ from headgate.checks.rule_words import rule_words
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.judge import judged_table
-from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedTable
+from headgate.compile.rules.verdicts import all_rules
 from headgate.errors import HeadgateError, OperationError
 from headgate.jobs.rules_revision import RulesRevision, fetch
 from headgate.metrics.windows import restored

@@ -21,8 +21,8 @@ from headgate.checks.quality_report import (
 from headgate.checks.quality_report_ranges import range_words, source_names
 from headgate.checks.report_sums import Sum
 from headgate.checks.rule_words import rule_words
-from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.verdicts import all_rules
 from headgate.spec.ruleset import SEVERITIES
 from headgate.store.model import LedgerRow, RuleCount, Run
 

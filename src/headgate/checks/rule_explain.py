@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from headgate.checks.quality_report_make import moment
 from headgate.checks.rule_aggregates import aggregate_words, limit_words
 from headgate.checks.rule_words import rule_words
-from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import names_of
+from headgate.compile.rules.verdicts import all_rules
 from headgate.expr.spark import to_spark
 from headgate.spec.durations import in_words
 from headgate.spec.ruleset import Aggregate, RuleTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -22,6 +23,14 @@ TABLE_PROPERTIES = {
 }
 # A piece is indented where it is laid out, so this leaves room in a line of 100.
 WIDTH = 88
+# Of a line in a rule set's SQL, and of a literal in it, which has an indent and a comma beside it.
+LONGEST_LINE, LONGEST_LITERAL = 140, 100
+_QUOTED = re.compile(r"--[^\n]*|`[^`]*`|'(?:\\.|[^'\\])*'", re.DOTALL)
+# Words that stand in one line with what follows them.
+_BOUND = re.compile(r"\b(AND|AS|BY|OR|TIMESTAMP_LTZ) ")
+_CHARACTER = re.compile(r"\\u[0-9A-F]{4}|\\U[0-9A-F]{8}|\\.|.", re.DOTALL)
+# What stands for a blank and the end of a line where no line may be broken.
+_FIX, _RELEASE = str.maketrans(" \n", "\0\1"), str.maketrans("\0\1", " \n")
 
 
 def job_name(kind: str, dataset: str) -> str:
@@ -78,6 +87,42 @@ def hanging(text: str, by: int = 2) -> str:
 
 def fits(text: str) -> bool:
     return "\n" not in text and len(text) <= WIDTH
+
+
+def fold_lines(sql: str) -> str:
+    """Break lines that are too long, at blanks outside of literals, quoted names and comments."""
+    fixed = _QUOTED.sub(lambda quoted: quoted[0].translate(_FIX), _BOUND.sub("\\1\0", sql))
+    return "\n".join(map(_fold_line, fixed.split("\n"))).translate(_RELEASE)
+
+
+def _fold_line(line: str) -> str:
+    if max(map(len, line.split("\1"))) <= LONGEST_LINE:
+        return line
+    indent = " " * (len(line) - len(line.lstrip(" ")) + 4)
+    return textwrap.fill(
+        line,
+        LONGEST_LINE,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def split_literals(sql: str) -> str:
+    """Write each long literal of an expression as several: Spark joins those that follow each other."""
+    return _QUOTED.sub(_split_literal, sql)
+
+
+def _split_literal(quoted: re.Match[str]) -> str:
+    if quoted[0][0] != "'" or len(quoted[0]) <= LONGEST_LITERAL:
+        return quoted[0]
+    pieces = [""]
+    for word in re.findall(r"[^ ]* ?", quoted[0][1:-1]):
+        for part in [word] if len(word) < WIDTH else _CHARACTER.findall(word):
+            if len(pieces[-1] + part) > LONGEST_LITERAL:
+                pieces.append("")
+            pieces[-1] += part
+    return " ".join(f"'{piece}'" for piece in pieces)
 
 
 def schema(fields: Iterable[str]) -> str:

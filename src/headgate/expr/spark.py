@@ -42,6 +42,15 @@ def to_spark(expr: Expr) -> str:
     return _render(expr)[0]
 
 
+def to_clauses(expr: Expr) -> list[str]:
+    """The operands of the outermost AND or OR, all but the first of them behind that word."""
+    if not isinstance(expr, And | Or):
+        return [to_spark(expr)]
+    word, least = ("AND", _NOT) if isinstance(expr, And) else ("OR", _AND)
+    first, *others = (_at(item, least) for item in expr.items)
+    return [first, *(f"{word} {item}" for item in others)]
+
+
 def _render(expr: Expr) -> tuple[str, int]:
     match expr:
         case Column():
@@ -51,10 +60,8 @@ def _render(expr: Expr) -> tuple[str, int]:
         case Literal():
             suffix = "L" if expr.type == BIGINT and expr.value is not None else ""
             return spark_literal(expr.value) + suffix, _WHOLE
-        case And():
-            return " AND ".join(_at(item, _NOT) for item in expr.items), _AND
-        case Or():
-            return " OR ".join(_at(item, _AND) for item in expr.items), _OR
+        case And() | Or():
+            return " ".join(to_clauses(expr)), _AND if isinstance(expr, And) else _OR
         case Not():
             return _negated(expr.item)
         case Arithmetic():

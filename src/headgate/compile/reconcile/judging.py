@@ -11,13 +11,12 @@ from headgate.compile.reconcile.decisions import Decision, decisions, settled_de
 from headgate.compile.reconcile.facts import DEADLINE, FACTS, fact_sql, placed
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.seen import declared_columns
-from headgate.compile.rules.masks import mask_columns, verdict_column
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.results import CLEAN, FAILED
 from headgate.compile.rules.source import Source, topic_literal, window_start
 from headgate.compile.rules.statement import case, nested, select
 from headgate.compile.rules.unique import TIME_OPTIONS
-from headgate.compile.rules.verdicts import PREFIX
+from headgate.compile.rules.verdicts import PREFIX, rule_verdict
 from headgate.expr.literals import spark_literal
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import And, Column, Expr, Not
@@ -77,16 +76,17 @@ class Judging:
         )
 
     def _ruled(self, states: str) -> str:
-        """With both sides as rules see them, and which rules hold."""
+        """With both sides as rules see them, and the verdict of the rules: NULL while the key waits."""
         rules = self.judged.rules
         sides = [f"{self._side(side, source)} AS {alias}" for side, alias, source in self._sides()]
         seen = select(["*", *sides], f"FROM {nested(self._told(states))}")
-        # Of a key that waits no rule speaks.
-        verdict = verdict_column(rules, unless=_IS_PENDING)
+        verdict = rule_verdict(rules)
         if not rules:
-            return select(["*", verdict, "_row.rollup AS _rollup"], f"FROM {nested(seen)}")
-        masks = select(["*", *mask_columns(rules)], f"FROM {nested(seen)}")
-        ruled = select(["*", verdict], f"FROM {nested(masks)}")
+            columns = ["*", f"{verdict} AS _verdict", "_row.rollup AS _rollup"]
+            return select(columns, f"FROM {nested(seen)}")
+        by_rules = select(["*", f"{verdict} AS _by_rules"], f"FROM {nested(seen)}")
+        settled = f"IF({_IS_PENDING}, NULL, _by_rules) AS _verdict"
+        ruled = select(["* EXCEPT (_by_rules)", settled], f"FROM {nested(by_rules)}")
         return select(["*", f"{render_rollup(rules)} AS _rollup"], f"FROM {nested(ruled)}")
 
     def _sides(self) -> list[tuple[str, str, Source]]:

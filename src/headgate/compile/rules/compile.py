@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from headgate import __version__
-from headgate.compile.fragments import comment
+from headgate.compile.fragments import comment, fold_lines
 from headgate.compile.reconcile.body import reconcile_body
 from headgate.compile.rules.aggregates import aggregate_statements
-from headgate.compile.rules.judged import all_rules, judged_statements, rules_view
+from headgate.compile.rules.judged import judged_statements, rules_view
 from headgate.compile.rules.letters import outcomes_statement, refuse_statement
 from headgate.compile.rules.metrics import metrics_statements
 from headgate.compile.rules.model import JudgedRule, JudgedTable
@@ -26,6 +26,7 @@ from headgate.compile.rules.source import Source, source_statements, sources_of
 from headgate.compile.rules.statement import statement
 from headgate.compile.rules.tables import table_statements
 from headgate.compile.rules.unique import has_key_table, keys_statement
+from headgate.compile.rules.verdicts import all_rules
 from headgate.spec.ruleset import RuleSet
 
 MARK = "-- step:"
@@ -87,7 +88,8 @@ def _without_comments(text: str) -> str:
 
 def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
     """The table's SQL file; `file` is the rule set's, for the header."""
-    names, body = names_of(judged.table), _body(judged, sources_of(judged))
+    names = names_of(judged.table)
+    body = [fold_lines(sql) for sql in _body(judged, sources_of(judged))]
     revision = revision_of(judged, (CLOCK, *body))
     parts = [_header(judged, file, revision), CLOCK, _revision(revision), *body]
     return CompiledRules(

@@ -1,36 +1,27 @@
-"""The judged rows: every rule's bit, and the verdict."""
+"""The judged rows: each with the verdict of the rules, or none."""
 
 from __future__ import annotations
 
 import textwrap
 
-from headgate.compile.fragments import lines
-from headgate.compile.rules.masks import mask_columns, verdict_column
+from headgate.compile.fragments import call, lines, split_literals
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.source import PLACE, Source
 from headgate.compile.rules.statement import nested, select, view
 from headgate.compile.rules.unique import unique_rules, unique_statements
-from headgate.compile.rules.verdicts import settled_rules, verdict_case, verdict_rules
+from headgate.compile.rules.verdicts import all_rules, rule_verdict, verdict_case
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.spec.ruleset import RuleTable
 
 ACTION, UPSERT = "action", "UPSERT"
 
 
-def all_rules(judged: JudgedTable) -> tuple[JudgedRule, ...]:
-    """The rules in their order, and behind them the verdicts where there are two sources."""
-    if judged.table.reconcile is not None:
-        return (*judged.rules, *settled_rules())
-    verdicts = verdict_rules() if judged.table.is_pair else ()
-    return (*judged.rules, *verdicts)
-
-
 def rules_view(judged: JudgedTable) -> str:
     """All that is said of a rule, as a table."""
     rows = [_row(at, rule) for at, rule in enumerate(all_rules(judged), 1)]
     names = "place, name, status, metric, severity, on_fail, reason"
-    words = "The rules in the order that decides: the first that holds gives a row its status."
+    words = "The rules in the order that decides: the first that matches gives a row its status."
     if not rows:
         nothing = "(0, '', '', '', '', '', '')"
         query = f"SELECT *\nFROM VALUES\n  {nothing}\nAS rules ({names})\nWHERE FALSE"
@@ -41,7 +32,7 @@ def rules_view(judged: JudgedTable) -> str:
 
 def _row(at: int, rule: JudgedRule) -> str:
     texts = (rule.name, rule.status, rule.metric, rule.severity, rule.on_fail, rule.reason)
-    return f"({at}, {', '.join(spark_literal(text) for text in texts)})"
+    return split_literals(f"({at}, {', '.join(spark_literal(text) for text in texts)})")
 
 
 def judged_statements(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
@@ -56,10 +47,9 @@ def _rows(judged: JudgedTable, source: Source, with_keys: bool) -> str:
     names = Names(judged.table.name)
     start = names.rows if with_keys else source.names.rows
     at = [] if with_keys else [f"{source.at()} AS _at"]
-    masks = select(["*", *at, *mask_columns(judged.rules)], f"FROM {start}")
-    words = "Which rules hold on each row, a bit each, and the verdict where one does."
-    query = select(["*", verdict_column(judged.rules)], f"FROM {nested(masks)}")
-    return view(names.judged, words, query)
+    verdict = f"{rule_verdict(judged.rules)} AS _verdict"
+    words = "The rows, each with the verdict of the rules that match it, or NULL."
+    return view(names.judged, words, select(["*", *at, verdict], f"FROM {start}"))
 
 
 def _newest(source: Source) -> str:
@@ -94,7 +84,7 @@ def _pairs(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
         f"IF({one} IS NULL, {cloud.at(cloud.declared.alias)}, {onprem.at(onprem.declared.alias)}) AS _at",
         *(f"IF({one} IS NULL, {second}.{name}, {first}.{name}) AS {name}" for name in PLACE),
         *(f"{_struct(source)} AS _{source.declared.alias}" for source in sources),
-        *mask_columns(judged.rules),
+        f"{rule_verdict(judged.rules)} AS _by_rules",
     ]
     pairs = select(
         columns,
@@ -103,10 +93,11 @@ def _pairs(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
         f"  ON {one} = {two}",
     )
     words = (
-        "Pairs of the newest rows of a key, and which rules hold on each, a bit each. A pair on which"
-        " no rule holds has the verdict of its hashes."
+        "Pairs of the newest rows of a key, each with the verdict of the rules that match it. A pair that"
+        " no rule matches has the verdict of its hashes."
     )
-    query = select(["*", verdict_column(judged.rules, verdict_case())], f"FROM {nested(pairs)}")
+    verdict = f"{call('coalesce', ['_by_rules', verdict_case()])} AS _verdict"
+    query = select(["* EXCEPT (_by_rules)", verdict], f"FROM {nested(pairs)}")
     return view(Names(judged.table.name).judged, words, query)
 
 

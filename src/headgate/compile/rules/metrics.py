@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.source import topic_literal
 from headgate.compile.rules.statement import nested, select, view
+from headgate.compile.rules.verdicts import all_rules
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.ruleset import SEVERITIES
 

@@ -1,15 +1,14 @@
-"""Row results: status, reason and all rules that held, with the row itself where one did."""
+"""Row results: status, reason and all rules that match, with the row itself where one does."""
 
 from __future__ import annotations
 
 from headgate.compile.fragments import call
 from headgate.compile.rules.judged import ACTION, action_of
-from headgate.compile.rules.masks import any_of
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.row_text import row_text
 from headgate.compile.rules.source import MASKED, PLACE, Source, window_start
-from headgate.compile.rules.statement import select, statement, view
+from headgate.compile.rules.statement import case, select, statement, view
 from headgate.expr.literals import spark_identifier, spark_literal
 
 OK = "OK"
@@ -63,9 +62,12 @@ def _shown(value: str, hidden: bool) -> str:
 
 
 def _outcome(rules: tuple[JudgedRule, ...]) -> str:
-    dead = any_of(rules, [rule for rule in rules if rule.on_fail == DEAD_LETTER])
-    middle = f" WHEN {dead} THEN '{DEAD_LETTER}'" if dead else ""
-    return f"CASE WHEN _verdict IS NULL THEN '{CLEAN}'{middle} ELSE '{FAILED}' END"
+    dead = [spark_literal(rule.name) for rule in rules if rule.on_fail == DEAD_LETTER]
+    if not dead:
+        return f"IF(_verdict IS NULL, '{CLEAN}', '{FAILED}')"
+    is_dead = call("arrays_overlap", ["_verdict.rules", call("array", dead)])
+    branches = [("_verdict IS NULL", f"'{CLEAN}'"), (is_dead, f"'{DEAD_LETTER}'")]
+    return case(branches, f"'{FAILED}'")
 
 
 def _hashes(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:

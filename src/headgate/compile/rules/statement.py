@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from headgate.compile.fragments import comment, fits
+from headgate.compile.fragments import branch, comment
 
 WIDTH = 96
 
@@ -36,11 +36,6 @@ def nested(query: str, alias: str = "") -> str:
 
 def case(branches: Sequence[tuple[str, str]], default: str = "") -> str:
     """A CASE with one branch a line."""
-    found = [_branch(condition, result) for condition, result in branches]
+    found = [textwrap.indent(branch(condition, result), "  ") for condition, result in branches]
     last = [f"  ELSE {default}"] if default else []
     return "\n".join(["CASE", *found, *last, "END"])
-
-
-def _branch(condition: str, result: str) -> str:
-    whole = f"  WHEN {condition} THEN {result}"
-    return whole if fits(whole) else f"  WHEN {condition}\n    THEN {result}"

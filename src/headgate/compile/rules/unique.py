@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from headgate.compile.fragments import call
-from headgate.compile.rules.masks import again
 from headgate.compile.rules.model import JudgedRule, JudgedTable, Unique
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.source import Source
@@ -76,7 +75,7 @@ def _in_table(judged: JudgedTable, at: int, unique: Unique) -> str:
     apart = f"{_key(at)}, IF({_key(at)} IS NULL, xxhash64({columns}), NULL)"
     before = f"lag({_MICROS}) OVER (PARTITION BY {apart} ORDER BY _at, {columns})"
     here = _within(_MICROS, before, unique)
-    return f"{_key(at)} IS NOT NULL AND {here} AS {again(at)}"
+    return f"{_key(at)} IS NOT NULL AND {here} AS {repeated_column(at)}"
 
 
 def _again(names: Names, start: str, at: int, rule: JudgedRule, unique: Unique) -> str:
@@ -92,7 +91,7 @@ def _again(names: Names, start: str, at: int, rule: JudgedRule, unique: Unique) 
     either = "\n    OR ".join(tests)
     return select(
         [f"here.* EXCEPT ({_OWN})",
-         f"{_key(at)} IS NOT NULL\n  AND (\n    {either}\n  ) AS {again(at)}"],
+         f"{_key(at)} IS NOT NULL\n  AND (\n    {either}\n  ) AS {repeated_column(at)}"],
         f"FROM {nested(_beside(start, at, unique), 'here')}",
         _join(names, at, rule, unique),
         "WHERE _side = 0",
@@ -189,6 +188,11 @@ def keys_statement(judged: JudgedTable) -> str:
     )
     words = "Remember the keys, for the batches to come."
     return statement("keys", words, f"INSERT INTO {names.keys_table} BY NAME\n{query}")
+
+
+def repeated_column(at: int) -> str:
+    """The column that says whether the key of a `unique` rule was met before."""
+    return f"_again_{at}"
 
 
 def _key(at: int) -> str:

@@ -1,13 +1,18 @@
-"""What is said of a pair on which no rule holds: the verdict, in the order in which it is tried."""
+"""Verdicts in SQL: of the rules that match a row, and of the hashes of a pair that no rule matches."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 
+from headgate.compile.fragments import comment, fits, lines, split_literals
 from headgate.compile.reconcile.decisions import statuses
-from headgate.compile.rules.model import JudgedRule
+from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.statement import case
+from headgate.compile.rules.unique import repeated_column
 from headgate.expr.literals import spark_literal
+from headgate.expr.spark import to_clauses, to_spark
 
 HASH = r"\\A[0-9a-f]{64}\\z"
 # Judged whole, a row on-prem without a hash counts as none, and nothing else counts deletes.
@@ -21,6 +26,37 @@ _CONDITIONS = {
     "MISMATCH": "_hash_onprem <> _hash_cloud",
 }
 PREFIX = "verdict_"
+_ARGUMENTS = comment("name, status, severity, reason, and the condition on which the rule matches")
+
+
+def all_rules(judged: JudgedTable) -> tuple[JudgedRule, ...]:
+    """The rules in their order, and behind them the verdicts where there are two sources."""
+    if judged.table.reconcile is not None:
+        return (*judged.rules, *settled_rules())
+    verdicts = verdict_rules() if judged.table.is_pair else ()
+    return (*judged.rules, *verdicts)
+
+
+def rule_verdict(rules: Sequence[JudgedRule]) -> str:
+    """The verdict on a row: of the first rule that matches, with the names of all that match; else NULL.
+
+    Only a call that is evaluated for every row stays in whole-stage code, whatever the number of rules: so
+    it must not stand in a branch of an IF or a CASE.
+    """
+    if not rules:
+        return "rule_verdict()"
+    arguments = lines(_render_rule(rule, at) for at, rule in enumerate(rules))
+    return f"rule_verdict(\n  {_ARGUMENTS}\n{textwrap.indent(arguments, '  ')}\n)"
+
+
+def _render_rule(rule: JudgedRule, at: int) -> str:
+    texts = map(spark_literal, (rule.name, rule.status, rule.severity, rule.reason))
+    if rule.condition is None:
+        condition = repeated_column(at)
+    else:
+        whole = to_spark(rule.condition)
+        condition = whole if fits(whole) else "\n  ".join(to_clauses(rule.condition))
+    return split_literals(f"{', '.join(texts)},\n  {condition}")
 
 
 def verdict_rules() -> tuple[JudgedRule, ...]:
@@ -41,7 +77,7 @@ def verdict_case() -> str:
 
 
 def _struct(rule: JudgedRule) -> str:
-    return "named_struct('status', {}, 'reason', {}, 'severity', {}, 'rules', array({}))".format(
+    return "named_struct(\n  'status', {}, 'reason', {},\n  'severity', {}, 'rules', array({})\n)".format(
         *map(spark_literal, (rule.status, rule.reason, rule.severity, rule.name))
     )
 

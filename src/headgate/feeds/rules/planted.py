@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.compile.rules.judged import all_rules
 from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.verdicts import all_rules
 from headgate.spec.rule_feed import Defect
 from headgate.spec.ruleset import SEVERITIES
 

@@ -1,5 +1,5 @@
 -- Data quality of business: topic topic1 and topic topic2, judged by 0 rules.
--- Compiled from rules/topic1.yml, revision b279d2a8f7ce, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 988dc1aa3826, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_business, SELECT * FROM dq_metrics_business.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT 'b279d2a8f7cec7dc898e859d494930af13b2b9229bdc64bfdc042350b7f73835';
+DEFAULT '988dc1aa38264273fbf63659354590bb96a2282e4f614ea5684a2320b7adb61b';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -27,12 +27,14 @@ CREATE NAMESPACE IF NOT EXISTS lake.dq;
 CREATE TABLE IF NOT EXISTS lake.dq.states_business (
   pk STRING,
   window_start TIMESTAMP,
-  onprem STRUCT<version: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING, hash_version: INT, action: STRING, read_at: TIMESTAMP, row: STRING>,
+  onprem STRUCT<version: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING, hash_version: INT, action: STRING, read_at: TIMESTAMP,
+      row: STRING>,
   onprem_first STRUCT<version: TIMESTAMP, read_at: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING>,
   onprem_least TIMESTAMP,
   onprem_end STRUCT<partition: INT, offset: BIGINT>,
   onprem_hashes STRUCT<greatest: BIGINT, least: BIGINT>,
-  cloud STRUCT<version: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING, hash_version: INT, action: STRING, read_at: TIMESTAMP, row: STRING>,
+  cloud STRUCT<version: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING, hash_version: INT, action: STRING, read_at: TIMESTAMP, row:
+      STRING>,
   cloud_first STRUCT<version: TIMESTAMP, read_at: TIMESTAMP, partition: INT, offset: BIGINT, hash: STRING>,
   cloud_least TIMESTAMP,
   cloud_end STRUCT<partition: INT, offset: BIGINT>,
@@ -220,7 +222,8 @@ SELECT
   hash_onprem,
   hash_version,
   event_ts,
-  from_json(CAST(kafka_value AS STRING), 'partitionColumns ARRAY<STRUCT<type: STRING, value: STRING>>').partitionColumns AS partitionColumns,
+  from_json(CAST(kafka_value AS STRING), 'partitionColumns ARRAY<STRUCT<type: STRING, value: STRING>>').partitionColumns
+      AS partitionColumns,
   kafka_topic,
   kafka_partition,
   kafka_offset,
@@ -306,7 +309,8 @@ CREATE OR REPLACE TEMPORARY VIEW dq_messages_business AS
 SELECT
   'onprem' AS side,
   IF(kafka_value IS NULL, CAST(kafka_key AS STRING), CAST(pk AS STRING)) AS pk,
-  IF(kafka_value IS NULL, kafka_timestamp, coalesce(IF(event_ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', event_ts, NULL), kafka_timestamp)) AS version,
+  IF(kafka_value IS NULL, kafka_timestamp, coalesce(IF(event_ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
+      AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', event_ts, NULL), kafka_timestamp)) AS version,
   kafka_partition AS partition,
   kafka_offset AS offset,
   hash_onprem AS hash,
@@ -324,7 +328,8 @@ UNION ALL
 SELECT
   'cloud' AS side,
   IF(kafka_value IS NULL, CAST(kafka_key AS STRING), CAST(pk AS STRING)) AS pk,
-  IF(kafka_value IS NULL, kafka_timestamp, coalesce(IF(cloud_ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', cloud_ts, NULL), kafka_timestamp)) AS version,
+  IF(kafka_value IS NULL, kafka_timestamp, coalesce(IF(cloud_ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
+      AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', cloud_ts, NULL), kafka_timestamp)) AS version,
   kafka_partition AS partition,
   kafka_offset AS offset,
   hash_cloud AS hash,
@@ -525,7 +530,8 @@ FROM (
       pk,
       max(window_start) AS window_start,
       max(onprem) AS onprem,
-      max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition, -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
+      max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition,
+          -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
       min(onprem_least) AS onprem_least,
       max(onprem_end) AS onprem_end,
       max(IF(onprem IS NULL, NULL, struct(onprem.version, coalesce(
@@ -543,7 +549,8 @@ FROM (
         )
       ) AS hash))) AS _onprem_lowest,
       max(cloud) AS cloud,
-      max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition, -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
+      max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition,
+          -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
       min(cloud_least) AS cloud_least,
       max(cloud_end) AS cloud_end,
       max(IF(cloud IS NULL, NULL, struct(cloud.version, coalesce(
@@ -566,16 +573,18 @@ FROM (
   )
 );
 
--- The rules in the order that decides: the first that holds gives a row its status.
+-- The rules in the order that decides: the first that matches gives a row its status.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_rules_business AS
 SELECT *
 FROM VALUES
   (1, 'verdict_match', 'MATCH', 'hash_match', 'INFO', 'keep', 'both sides have the row, and their hashes are equal'),
-  (2, 'verdict_late_match', 'LATE_MATCH', 'hash_match', 'INFO', 'keep', 'the hashes are equal; the sides came further apart than the window'),
+  (2, 'verdict_late_match', 'LATE_MATCH', 'hash_match', 'INFO', 'keep',
+      'the hashes are equal; the sides came further apart than the window'),
   (3, 'verdict_delete_event', 'DELETE_EVENT', 'delete_event', 'INFO', 'keep', 'the row is deleted, and no side still has it'),
   (4, 'verdict_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ'),
-  (5, 'verdict_late_mismatch', 'LATE_MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'the hashes differ, and the sides came further apart than the window'),
+  (5, 'verdict_late_mismatch', 'LATE_MISMATCH', 'hash_mismatch', 'ERROR', 'keep',
+      'the hashes differ, and the sides came further apart than the window'),
   (6, 'verdict_zombie', 'ZOMBIE', 'zombie', 'ERROR', 'keep', 'the row is deleted on one side and alive on the other'),
   (7, 'verdict_version_skew', 'VERSION_SKEW', 'version_skew', 'ERROR', 'keep', 'the sides hashed by different versions of the contract'),
   (8, 'verdict_invalid_hash', 'INVALID_HASH', 'invalid_hash', 'ERROR', 'keep', 'a hash is not 64 lower-case hexadecimal digits'),
@@ -642,7 +651,7 @@ SELECT
 FROM (
   SELECT
     *,
-    CAST(NULL AS STRUCT<status: STRING, reason: STRING, severity: STRING, rules: ARRAY<STRING>>) AS _verdict,
+    rule_verdict() AS _verdict,
     _row.rollup AS _rollup
   FROM (
     SELECT
@@ -681,27 +690,48 @@ FROM (
           array(
             NULL,
             named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'the row is deleted on both sides'),
-            named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'deleted on-prem; the cloud may follow until the deadline'),
-            named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'deleted on-prem, and still alive in the cloud'),
-            named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'deleted on-prem, and the cloud has no such row'),
-            named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'deleted in the cloud; on-prem may follow until the deadline'),
-            named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'deleted in the cloud, and on-prem has no such row'),
-            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'deleted in the cloud, alive on-prem; either may follow until the deadline'),
-            named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'deleted in the cloud, and still alive on-prem'),
-            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'on-prem may follow until the deadline'),
-            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the cloud may follow until the deadline'),
-            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the cloud was read before on-prem\'s newest version; it may be read again'),
-            named_struct('status', 'INVALID_HASH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
-            named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'the cloud was read and has no row, or no hash, for the key'),
-            named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'the cloud has said nothing of the key by its deadline'),
-            named_struct('status', 'MISSING_ONPREM', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'on-prem has said nothing of the key by its deadline'),
-            named_struct('status', 'VERSION_SKEW', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'the sides hashed by different versions of the contract'),
-            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes are equal; whether the sides had met before is looked up'),
-            named_struct('status', 'LATE_MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'the hashes are equal; the sides came further apart than the window'),
-            named_struct('status', 'MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'both sides have the row, and their hashes are equal'),
-            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes differ; the cloud is read once more before the deadline'),
-            named_struct('status', 'LATE_MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'the hashes differ, and the sides came further apart than the window'),
-            named_struct('status', 'MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'both sides have the row, and their hashes differ')
+            named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'deleted on-prem; the cloud may follow until the deadline'),
+            named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                'deleted on-prem, and still alive in the cloud'),
+            named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                'deleted on-prem, and the cloud has no such row'),
+            named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'deleted in the cloud; on-prem may follow until the deadline'),
+            named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                'deleted in the cloud, and on-prem has no such row'),
+            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'deleted in the cloud, alive on-prem; either may follow until the deadline'),
+            named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                'deleted in the cloud, and still alive on-prem'),
+            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'on-prem may follow until the deadline'),
+            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'the cloud may follow until the deadline'),
+            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'the cloud was read before on-prem\'s newest version; it may be read again'),
+            named_struct('status', 'INVALID_HASH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                'a hash is not 64 lower-case hexadecimal digits'),
+            named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason',
+                'the cloud was read and has no row, or no hash, for the key'),
+            named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason',
+                'the cloud has said nothing of the key by its deadline'),
+            named_struct('status', 'MISSING_ONPREM', 'severity', 'ERROR', 'rollup', 'missing', 'reason',
+                'on-prem has said nothing of the key by its deadline'),
+            named_struct('status', 'VERSION_SKEW', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                'the sides hashed by different versions of the contract'),
+            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'the hashes are equal; whether the sides had met before is looked up'),
+            named_struct('status', 'LATE_MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                'the hashes are equal; the sides came further apart than the window'),
+            named_struct('status', 'MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                'both sides have the row, and their hashes are equal'),
+            named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                'the hashes differ; the cloud is read once more before the deadline'),
+            named_struct('status', 'LATE_MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                'the hashes differ, and the sides came further apart than the window'),
+            named_struct('status', 'MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                'both sides have the row, and their hashes differ')
           ) AS _rows
         FROM (
           SELECT
@@ -746,7 +776,8 @@ FROM (
               coalesce(onprem.action = 'DELETE', FALSE) AS onprem_deleted,
               coalesce(cloud.action = 'DELETE', FALSE) AS cloud_deleted,
               cloud IS NOT NULL AND NOT coalesce(cloud.action = 'DELETE', FALSE) AND cloud.hash IS NULL AS cloud_absent,
-              onprem IS NOT NULL AND NOT coalesce(onprem.action = 'DELETE', FALSE) AND NOT coalesce(onprem.hash RLIKE '\\A[0-9a-f]{64}\\z', FALSE) AS onprem_invalid,
+              onprem IS NOT NULL AND NOT coalesce(onprem.action = 'DELETE', FALSE) AND NOT coalesce(onprem.hash RLIKE '\\A[0-9a-f]{64}\\z',
+                  FALSE) AS onprem_invalid,
               NOT coalesce(cloud.action = 'DELETE', FALSE) AND NOT coalesce(cloud.hash RLIKE '\\A[0-9a-f]{64}\\z', TRUE) AS cloud_invalid,
               onprem.hash AS hash_onprem,
               cloud.hash AS hash_cloud,
@@ -770,7 +801,8 @@ FROM (
               ) AS within_grace,
               coalesce(onprem_end.offset <> onprem.offset OR onprem_end.partition <> onprem.partition, FALSE)
                 OR coalesce(cloud_end.offset <> cloud.offset OR cloud_end.partition <> cloud.partition, FALSE) AS stale,
-              coalesce(onprem_hashes.greatest <> onprem_hashes.least, FALSE) OR coalesce(cloud_hashes.greatest <> cloud_hashes.least, FALSE) AS conflict,
+              coalesce(onprem_hashes.greatest <> onprem_hashes.least, FALSE) OR coalesce(cloud_hashes.greatest <> cloud_hashes.least, FALSE)
+                  AS conflict,
               greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS deadline
             FROM dq_states_business
           )
@@ -1142,7 +1174,7 @@ FROM (
   FROM (
     SELECT
       *,
-      CAST(NULL AS STRUCT<status: STRING, reason: STRING, severity: STRING, rules: ARRAY<STRING>>) AS _verdict,
+      rule_verdict() AS _verdict,
       _row.rollup AS _rollup
     FROM (
       SELECT
@@ -1181,27 +1213,48 @@ FROM (
             array(
               NULL,
               named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'the row is deleted on both sides'),
-              named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'deleted on-prem; the cloud may follow until the deadline'),
-              named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'deleted on-prem, and still alive in the cloud'),
-              named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'deleted on-prem, and the cloud has no such row'),
-              named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'deleted in the cloud; on-prem may follow until the deadline'),
-              named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'deleted in the cloud, and on-prem has no such row'),
-              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'deleted in the cloud, alive on-prem; either may follow until the deadline'),
-              named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'deleted in the cloud, and still alive on-prem'),
-              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'on-prem may follow until the deadline'),
-              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the cloud may follow until the deadline'),
-              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the cloud was read before on-prem\'s newest version; it may be read again'),
-              named_struct('status', 'INVALID_HASH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
-              named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'the cloud was read and has no row, or no hash, for the key'),
-              named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'the cloud has said nothing of the key by its deadline'),
-              named_struct('status', 'MISSING_ONPREM', 'severity', 'ERROR', 'rollup', 'missing', 'reason', 'on-prem has said nothing of the key by its deadline'),
-              named_struct('status', 'VERSION_SKEW', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'the sides hashed by different versions of the contract'),
-              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes are equal; whether the sides had met before is looked up'),
-              named_struct('status', 'LATE_MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'the hashes are equal; the sides came further apart than the window'),
-              named_struct('status', 'MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason', 'both sides have the row, and their hashes are equal'),
-              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason', 'the hashes differ; the cloud is read once more before the deadline'),
-              named_struct('status', 'LATE_MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'the hashes differ, and the sides came further apart than the window'),
-              named_struct('status', 'MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason', 'both sides have the row, and their hashes differ')
+              named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'deleted on-prem; the cloud may follow until the deadline'),
+              named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                  'deleted on-prem, and still alive in the cloud'),
+              named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                  'deleted on-prem, and the cloud has no such row'),
+              named_struct('status', 'DELETE_PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'deleted in the cloud; on-prem may follow until the deadline'),
+              named_struct('status', 'DELETE_EVENT', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                  'deleted in the cloud, and on-prem has no such row'),
+              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'deleted in the cloud, alive on-prem; either may follow until the deadline'),
+              named_struct('status', 'ZOMBIE', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                  'deleted in the cloud, and still alive on-prem'),
+              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'on-prem may follow until the deadline'),
+              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'the cloud may follow until the deadline'),
+              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'the cloud was read before on-prem\'s newest version; it may be read again'),
+              named_struct('status', 'INVALID_HASH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                  'a hash is not 64 lower-case hexadecimal digits'),
+              named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason',
+                  'the cloud was read and has no row, or no hash, for the key'),
+              named_struct('status', 'MISSING_CLOUD', 'severity', 'ERROR', 'rollup', 'missing', 'reason',
+                  'the cloud has said nothing of the key by its deadline'),
+              named_struct('status', 'MISSING_ONPREM', 'severity', 'ERROR', 'rollup', 'missing', 'reason',
+                  'on-prem has said nothing of the key by its deadline'),
+              named_struct('status', 'VERSION_SKEW', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                  'the sides hashed by different versions of the contract'),
+              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'the hashes are equal; whether the sides had met before is looked up'),
+              named_struct('status', 'LATE_MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                  'the hashes are equal; the sides came further apart than the window'),
+              named_struct('status', 'MATCH', 'severity', 'INFO', 'rollup', 'valid', 'reason',
+                  'both sides have the row, and their hashes are equal'),
+              named_struct('status', 'PENDING', 'severity', CAST(NULL AS STRING), 'rollup', 'pending', 'reason',
+                  'the hashes differ; the cloud is read once more before the deadline'),
+              named_struct('status', 'LATE_MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                  'the hashes differ, and the sides came further apart than the window'),
+              named_struct('status', 'MISMATCH', 'severity', 'ERROR', 'rollup', 'invalid', 'reason',
+                  'both sides have the row, and their hashes differ')
             ) AS _rows
           FROM (
             SELECT
@@ -1246,7 +1299,8 @@ FROM (
                 coalesce(onprem.action = 'DELETE', FALSE) AS onprem_deleted,
                 coalesce(cloud.action = 'DELETE', FALSE) AS cloud_deleted,
                 cloud IS NOT NULL AND NOT coalesce(cloud.action = 'DELETE', FALSE) AND cloud.hash IS NULL AS cloud_absent,
-                onprem IS NOT NULL AND NOT coalesce(onprem.action = 'DELETE', FALSE) AND NOT coalesce(onprem.hash RLIKE '\\A[0-9a-f]{64}\\z', FALSE) AS onprem_invalid,
+                onprem IS NOT NULL AND NOT coalesce(onprem.action = 'DELETE', FALSE) AND NOT coalesce(onprem.hash RLIKE
+                    '\\A[0-9a-f]{64}\\z', FALSE) AS onprem_invalid,
                 NOT coalesce(cloud.action = 'DELETE', FALSE) AND NOT coalesce(cloud.hash RLIKE '\\A[0-9a-f]{64}\\z', TRUE) AS cloud_invalid,
                 onprem.hash AS hash_onprem,
                 cloud.hash AS hash_cloud,
@@ -1270,7 +1324,8 @@ FROM (
                 ) AS within_grace,
                 coalesce(onprem_end.offset <> onprem.offset OR onprem_end.partition <> onprem.partition, FALSE)
                   OR coalesce(cloud_end.offset <> cloud.offset OR cloud_end.partition <> cloud.partition, FALSE) AS stale,
-                coalesce(onprem_hashes.greatest <> onprem_hashes.least, FALSE) OR coalesce(cloud_hashes.greatest <> cloud_hashes.least, FALSE) AS conflict,
+                coalesce(onprem_hashes.greatest <> onprem_hashes.least, FALSE) OR coalesce(cloud_hashes.greatest <> cloud_hashes.least,
+                    FALSE) AS conflict,
                 greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 900 SECONDS AS deadline
               FROM (
                 SELECT
@@ -1326,7 +1381,8 @@ FROM (
                       pk,
                       max(window_start) AS window_start,
                       max(onprem) AS onprem,
-                      max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition, -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
+                      max(struct(onprem_first.version, -unix_micros(onprem_first.read_at) AS _micros, -onprem_first.partition AS _partition,
+                          -onprem_first.offset AS _offset, onprem_first.hash)) FILTER (WHERE onprem_first IS NOT NULL) AS _onprem_first,
                       min(onprem_least) AS onprem_least,
                       max(onprem_end) AS onprem_end,
                       max(IF(onprem IS NULL, NULL, struct(onprem.version, coalesce(
@@ -1344,7 +1400,8 @@ FROM (
                         )
                       ) AS hash))) AS _onprem_lowest,
                       max(cloud) AS cloud,
-                      max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition, -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
+                      max(struct(cloud_first.version, -unix_micros(cloud_first.read_at) AS _micros, -cloud_first.partition AS _partition,
+                          -cloud_first.offset AS _offset, cloud_first.hash)) FILTER (WHERE cloud_first IS NOT NULL) AS _cloud_first,
                       min(cloud_least) AS cloud_least,
                       max(cloud_end) AS cloud_end,
                       max(IF(cloud IS NULL, NULL, struct(cloud.version, coalesce(

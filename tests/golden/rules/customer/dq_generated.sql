@@ -1,5 +1,5 @@
 -- Data quality of customer: topic onprem.customer.events and topic cloud.customer.hash, judged by 5 rules.
--- Compiled from rules.yaml, revision 303dc87b505c, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision d40918a6b32f, by Headgate 0.1.0.
 -- Then: SELECT * FROM dq_results_customer, SELECT * FROM dq_metrics_customer.
 -- Run alone, it reads everything there is, and appends to the tables.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
@@ -18,7 +18,7 @@ DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
 -- The revision that judges; the engine sets it to that of the batch.
 -- step: revision
 DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT '303dc87b505c804debc11b5661ac7fb01e7e4dbb45138322e27164577448736f';
+DEFAULT 'd40918a6b32f0f0c9e5c0ca4b50b3645639b3184355bcf1c1c30b4124af4d641';
 
 -- The tables; their columns do not depend on the rules, so that new rules change none.
 -- step: table
@@ -236,7 +236,7 @@ SELECT
 FROM cloud_customer_hash_read
 WHERE _reason_code IS NULL;
 
--- The rules in the order that decides: the first that holds gives a row its status.
+-- The rules in the order that decides: the first that matches gives a row its status.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_rules_customer AS
 SELECT *
@@ -260,7 +260,8 @@ SELECT * EXCEPT (_nth)
 FROM (
   SELECT
     *,
-    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
+        AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
   FROM onprem_customer_events
 )
 WHERE _nth = 1;
@@ -272,42 +273,42 @@ SELECT * EXCEPT (_nth)
 FROM (
   SELECT
     *,
-    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
+    row_number() OVER (PARTITION BY customer_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
+        AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
   FROM cloud_customer_hash
 )
 WHERE _nth = 1;
 
--- Pairs of the newest rows of a key, and which rules hold on each, a bit each. A pair on which no
--- rule holds has the verdict of its hashes.
+-- Pairs of the newest rows of a key, each with the verdict of the rules that match it. A pair that
+-- no rule matches has the verdict of its hashes.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_judged_customer AS
 SELECT
-  *,
-  IF(
-    _held_0 = 0,
+  * EXCEPT (_by_rules),
+  coalesce(
+    _by_rules,
     CASE
-      WHEN _action = 'DELETE'
-        THEN named_struct('status', 'DELETE_EVENT', 'reason', 'the row is deleted, and no side still has it', 'severity', 'INFO', 'rules', array('verdict_delete_event'))
-      WHEN NOT _hash_onprem RLIKE '\\A[0-9a-f]{64}\\z' OR NOT _hash_cloud RLIKE '\\A[0-9a-f]{64}\\z'
-        THEN named_struct('status', 'INVALID_HASH', 'reason', 'a hash is not 64 lower-case hexadecimal digits', 'severity', 'ERROR', 'rules', array('verdict_invalid_hash'))
-      WHEN _hash_cloud IS NULL
-        THEN named_struct('status', 'MISSING_CLOUD', 'reason', 'the cloud has no row, or no hash, for the key', 'severity', 'ERROR', 'rules', array('verdict_missing_cloud'))
-      WHEN _hash_onprem IS NULL
-        THEN named_struct('status', 'MISSING_ONPREM', 'reason', 'on-prem has no row, or no hash, for the key', 'severity', 'ERROR', 'rules', array('verdict_missing_onprem'))
-      WHEN _hash_onprem <> _hash_cloud
-        THEN named_struct('status', 'MISMATCH', 'reason', 'both sides have the row, and their hashes differ', 'severity', 'ERROR', 'rules', array('verdict_mismatch'))
-    END,
-    rule_verdict(
-      array(
-        named_struct('name', 'delete_event', 'status', 'DELETE_EVENT', 'severity', 'INFO', 'reason', 'the row was deleted on-prem'),
-        named_struct('name', 'missing_onprem', 'status', 'MISSING_ONPREM', 'severity', 'WARN', 'reason', 'the cloud has a row that is not on-prem'),
-        named_struct('name', 'missing_cloud', 'status', 'MISSING_CLOUD', 'severity', 'ERROR', 'reason', 'the cloud has no row, or no hash, for the key'),
-        named_struct('name', 'invalid_hash', 'status', 'INVALID_HASH', 'severity', 'ERROR', 'reason', 'a hash is not 64 lower-case hexadecimal digits'),
-        named_struct('name', 'hash_mismatch', 'status', 'MISMATCH', 'severity', 'ERROR', 'reason', 'both sides have the row, and their hashes differ')
-      ),
-      16,
-      array(_held_0)
-    )
+      WHEN _action = 'DELETE' THEN named_struct(
+        'status', 'DELETE_EVENT', 'reason', 'the row is deleted, and no side still has it',
+        'severity', 'INFO', 'rules', array('verdict_delete_event')
+      )
+      WHEN NOT _hash_onprem RLIKE '\\A[0-9a-f]{64}\\z' OR NOT _hash_cloud RLIKE '\\A[0-9a-f]{64}\\z' THEN named_struct(
+        'status', 'INVALID_HASH', 'reason', 'a hash is not 64 lower-case hexadecimal digits',
+        'severity', 'ERROR', 'rules', array('verdict_invalid_hash')
+      )
+      WHEN _hash_cloud IS NULL THEN named_struct(
+        'status', 'MISSING_CLOUD', 'reason', 'the cloud has no row, or no hash, for the key',
+        'severity', 'ERROR', 'rules', array('verdict_missing_cloud')
+      )
+      WHEN _hash_onprem IS NULL THEN named_struct(
+        'status', 'MISSING_ONPREM', 'reason', 'on-prem has no row, or no hash, for the key',
+        'severity', 'ERROR', 'rules', array('verdict_missing_onprem')
+      )
+      WHEN _hash_onprem <> _hash_cloud THEN named_struct(
+        'status', 'MISMATCH', 'reason', 'both sides have the row, and their hashes differ',
+        'severity', 'ERROR', 'rules', array('verdict_mismatch')
+      )
+    END
   ) AS _verdict
 FROM (
   SELECT
@@ -315,21 +316,29 @@ FROM (
     IF(t1.customer_id IS NULL, NULL, coalesce(CAST(t1.action AS STRING), 'UPSERT')) AS _action,
     t1.hash_onprem AS _hash_onprem,
     t2.hash_cloud AS _hash_cloud,
-    IF(t1.customer_id IS NULL, coalesce(IF(t2.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t2.ts, NULL), t2.kafka_timestamp), coalesce(IF(t1.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t1.ts, NULL), t1.kafka_timestamp)) AS _at,
+    IF(t1.customer_id IS NULL, coalesce(IF(t2.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
+        AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t2.ts, NULL), t2.kafka_timestamp), coalesce(IF(t1.ts BETWEEN
+        TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t1.ts, NULL), t1.kafka_timestamp)) AS _at,
     IF(t1.customer_id IS NULL, t2.kafka_topic, t1.kafka_topic) AS kafka_topic,
     IF(t1.customer_id IS NULL, t2.kafka_partition, t1.kafka_partition) AS kafka_partition,
     IF(t1.customer_id IS NULL, t2.kafka_offset, t1.kafka_offset) AS kafka_offset,
     IF(t1.customer_id IS NULL, t2.kafka_timestamp, t1.kafka_timestamp) AS kafka_timestamp,
     struct(t1.customer_id AS customer_id, t1.action AS action, t1.hash_onprem AS hash_onprem, t1.ts AS ts) AS _t1,
     struct(t2.customer_id AS customer_id, t2.hash_cloud AS hash_cloud, t2.ts AS ts) AS _t2,
-    IF(t1.action = 'DELETE', 1L, 0L)  -- delete_event
-    | IF(t1.customer_id IS NULL, 2L, 0L)  -- missing_onprem
-    | IF(t1.customer_id IS NOT NULL AND t2.hash_cloud IS NULL, 4L, 0L)  -- missing_cloud
-    | IF(  -- invalid_hash
-        NOT regexp_like(t1.hash_onprem, '^[0-9a-f]{64}\\z') OR NOT regexp_like(t2.hash_cloud, '^[0-9a-f]{64}\\z'),
-        8L, 0L)
-    | IF(t1.hash_onprem <> t2.hash_cloud, 16L, 0L)  -- hash_mismatch
-    AS _held_0
+    rule_verdict(
+      -- name, status, severity, reason, and the condition on which the rule matches
+      'delete_event', 'DELETE_EVENT', 'INFO', 'the row was deleted on-prem',
+        t1.action = 'DELETE',
+      'missing_onprem', 'MISSING_ONPREM', 'WARN', 'the cloud has a row that is not on-prem',
+        t1.customer_id IS NULL,
+      'missing_cloud', 'MISSING_CLOUD', 'ERROR', 'the cloud has no row, or no hash, for the key',
+        t1.customer_id IS NOT NULL AND t2.hash_cloud IS NULL,
+      'invalid_hash', 'INVALID_HASH', 'ERROR', 'a hash is not 64 lower-case hexadecimal digits',
+        NOT regexp_like(t1.hash_onprem, '^[0-9a-f]{64}\\z')
+        OR NOT regexp_like(t2.hash_cloud, '^[0-9a-f]{64}\\z'),
+      'hash_mismatch', 'MISMATCH', 'ERROR', 'both sides have the row, and their hashes differ',
+        t1.hash_onprem <> t2.hash_cloud
+    ) AS _by_rules
   FROM onprem_customer_events_newest AS t1
   FULL OUTER JOIN cloud_customer_hash_newest AS t2
     ON t1.customer_id = t2.customer_id
@@ -345,7 +354,7 @@ SELECT
   coalesce(_verdict.reason, 'OK') AS dq_reason,
   _verdict.severity AS dq_severity,
   _verdict.rules AS dq_rules,
-  CASE WHEN _verdict IS NULL THEN 'clean' ELSE 'failed' END AS dq_outcome,
+  IF(_verdict IS NULL, 'clean', 'failed') AS dq_outcome,
   _hash_onprem AS hash_onprem,
   _hash_cloud AS hash_cloud,
   _at AS event_time,

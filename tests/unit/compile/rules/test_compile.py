@@ -1,4 +1,4 @@
-"""What the compiled file says: bits in the rules' order, one pass, verdicts only where a rule held."""
+"""What the compiled file says: the rules in their order, one pass, rows as text only where a rule matches."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.rule_tables import LAKE, compile_script, compile_shipped, load_rule_table
+from tests.support.rule_tables import (
+    LAKE,
+    compile_script,
+    compile_shipped,
+    load_rule_table,
+    shipped_table,
+)
 
 from headgate.compile.rules import compile as compile_module
 from headgate.compile.rules.compile import compile_table
-from headgate.compile.rules.masks import BITS, mask_columns
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.tables import PARTIALS, RESULTS
+from headgate.compile.rules.verdicts import rule_verdict
 
+SHIPPED = ("business", "customer", "orders", "taxi")
 STEPS = ("clock", "revision", "source", "table", "view", "accept", "partials", "refuse", "reading")
 
 
@@ -39,26 +46,52 @@ def test_every_step_that_the_engine_asks_for_is_there(name: str, tmp_path: Path)
         assert "\nSELECT" in found.one(step)
 
 
-def test_a_bit_stands_for_a_rule_in_the_order_that_decides(tmp_path: Path) -> None:
-    judged = many(tmp_path, BITS + 2)
-    first, second, _ = mask_columns(judged.rules)
-    terms = re.findall(r"IF\(amount = (\d+), (\d+)L, 0L\)  -- (\w+)", first)
-    assert terms == [(str(n), str(1 << n), f"rule_{n}") for n in range(BITS)]
-    assert re.findall(r"(\d+)L, 0L\)  -- (\w+)", second) == [("1", "rule_16"), ("2", "rule_17")]
+def test_each_rule_stands_once_with_its_condition_in_the_order_that_decides(tmp_path: Path) -> None:
+    query = body(many(tmp_path, 100), "dq_judged_things")
+    rules = re.findall(r"'rule_(\d+)', .*,\n +amount = (\d+)\b", query)
+    assert rules == [(str(n), str(n)) for n in range(100)]
+    assert query.count("amount = ") == 100
 
 
-def test_conditions_of_several_masks_stand_twice(tmp_path: Path) -> None:
-    *masks, union = mask_columns(many(tmp_path, 100).rules)
-    assert len(masks) == 7
-    terms = re.findall(r"IF\(.*", "\n".join(masks))
-    assert re.findall(r"IF\(.*", union) == terms
-    assert len(terms) == 100
+def test_a_rule_is_two_lines() -> None:
+    rules = shipped_table("customer").rules
+    assert (
+        rule_verdict(rules[:1] + rules[-1:])
+        == """rule_verdict(
+  -- name, status, severity, reason, and the condition on which the rule matches
+  'delete_event', 'DELETE_EVENT', 'INFO', 'the row was deleted on-prem',
+    t1.action = 'DELETE',
+  'hash_mismatch', 'MISMATCH', 'ERROR', 'both sides have the row, and their hashes differ',
+    t1.hash_onprem <> t2.hash_cloud
+)"""
+    )
 
 
-def test_a_condition_of_few_rules_stands_in_the_file_once(tmp_path: Path) -> None:
-    text = compile_table(many(tmp_path, BITS), "rules.yml").text
-    assert text.count("amount = 12,") == 1
-    assert "_any" not in text
+def test_a_long_condition_is_broken_before_its_connectives(tmp_path: Path) -> None:
+    condition = "name = 'the first one' AND amount > 5 OR name IN ('a', 'b') AND (amount < 3 OR id = 'x' AND amount = 8)"
+    judged = load_rule_table(tmp_path, f'{{name: long, when: "{condition}"}}')
+    assert rule_verdict(judged.rules).endswith(
+        """
+    name = 'the first one' AND amount > 5
+    OR name IN ('a', 'b') AND (amount < 3 OR id = 'x' AND amount = 8)
+)"""
+    )
+
+
+def test_no_line_is_longer_than_140_characters(tmp_path: Path) -> None:
+    words = "it's a reason with many words, " * 20
+    values = ", ".join(f"'{n:030}'" for n in range(30))
+    rules = f"""{{name: long, when: "name = '{"y" * 500}'", description: "{words}"}}
+    {{name: listed, when: "name IN ({values})"}}
+    {{name: once, type: unique, fields: [name, amount], horizon: 2 HOURS}}"""
+    tables = [load_rule_table(tmp_path, rules), *map(shipped_table, SHIPPED)]
+    for table in tables:
+        lines = compile_script(table).text.splitlines()
+        assert [line for line in lines if len(line) > 140] == []
+
+
+def test_without_rules_there_is_no_verdict() -> None:
+    assert rule_verdict([]) == "rule_verdict()"
 
 
 def test_results_have_the_columns_of_their_table(tmp_path: Path) -> None:
@@ -86,7 +119,7 @@ def test_only_rules_that_say_so_make_dead_letters(tmp_path: Path) -> None:
     rules = """{name: kept, when: "amount < 0"}
     {name: sent, when: "amount > 9", on_fail: dead_letter}"""
     query = body(load_rule_table(tmp_path, rules), "dq_results_things")
-    assert "WHEN _held_0 & 2L <> 0 THEN 'dead_letter'" in query
+    assert "WHEN arrays_overlap(_verdict.rules, array('sent')) THEN 'dead_letter'" in query
     kept = load_rule_table(tmp_path, '{name: kept, when: "amount < 0"}')
     assert "dead_letter'" not in body(kept, "dq_results_things")
     assert "dq_committed" not in compile_script(kept).one("refuse")
