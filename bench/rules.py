@@ -20,7 +20,7 @@ from bench.timing import best_cpu, measure_cost, measure_in_turns, report_progre
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.rules.model import JudgedTable
-from headgate.compile.script import Script, parse_script
+from headgate.compile.script import Script, parse_rule_script
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.expr.spark import to_spark
 from headgate.jobs.registry import JOBS
@@ -189,7 +189,7 @@ class CompiledRules:
 
     def write_results(self, spark: SparkSession) -> None:
         """Create the views as a batch does, and write the row results."""
-        for step in ("clock", "revision", "view"):
+        for step in ("clock", "view"):
             for statement in self.script.named(step):
                 spark.sql(statement)
         write_noop(spark, f"SELECT * FROM {RESULTS}")
@@ -205,7 +205,9 @@ class CompiledRules:
 
 def compile_rules(file: Path) -> CompiledRules:
     table = load_judged(file, {}).tables[0]
-    return CompiledRules(table, parse_script(file.name, compile_table(table, file.name).text))
+    sources = (f"{source.table}_source" for source in table.table.sources.values())
+    text = compile_table(table, file.name).text
+    return CompiledRules(table, parse_rule_script(file.name, text, sources))
 
 
 def write_noop(spark: SparkSession, query: str) -> None:

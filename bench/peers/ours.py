@@ -11,7 +11,7 @@ from rule_task import Rule, Task, measure_peer
 
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import judged
-from headgate.compile.script import parse_script
+from headgate.compile.script import parse_rule_script
 from headgate.spec.declared import Declared
 from headgate.spec.ruleset import RuleSet
 
@@ -42,10 +42,10 @@ def rule_of(rule: Rule) -> dict[str, Any]:
 
 def rows(session: SparkSession, task: Task, source: DataFrame) -> DataFrame:
     compiled = compile_table(judged(declared(task))[0], "peers")
-    script = parse_script(compiled.file, compiled.text)
+    script = parse_rule_script(compiled.file, compiled.text, ["rows_source"])
     session.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
     source.createOrReplaceTempView("rows_source")
-    for step in ("clock", "revision", "view"):
+    for step in ("clock", "view"):
         for statement in script.named(step):
             session.sql(statement)
     return session.table(f"dq_results_{TABLE}")

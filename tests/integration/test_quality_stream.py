@@ -22,9 +22,8 @@ from tests.support.quality_job import (
 from tests.support.streams import Stream
 
 from headgate.checks.job_view import view
-from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.rules_deploy import deploy, plan_deployment
-from headgate.jobs.rules_revision import dq_table
+from headgate.jobs.rules_revision import dq_table, running_mark
 from headgate.store.ops import utc_now
 
 LARGE = """

@@ -68,6 +68,12 @@ class ReconcileRun:
         found = pipeline.select("reason_code", "headgate.dead_letters", f"job = '{self.pair.job}'")
         return sorted(code for (code,) in found)
 
+    def history(self, key: str) -> list[tuple[str, str | None]]:
+        """Each verdict on a key, and what settled it."""
+        columns = "processing_time, dq_status, settled_by"
+        rows = self.pair.pipeline.select(columns, f"dq.results_{NAME}", f"pk = '{key}'")
+        return [(status, settled_by) for _, status, settled_by in sorted(rows)]
+
     def audit_messages(self, key: str) -> list[dict[str, Any]]:
         """What the audit topic has of a key."""
         return [json.loads(r.value or b"") for r in self.audit if r.key == key.encode()]
@@ -192,12 +198,14 @@ def test_s1_104_134_bad_hashes_are_counted_under_both_names(reconcile_run: Recon
 
 def test_s1_106_107_a_row_that_is_not_found_is_missing_at_once(reconcile_run: ReconcileRun) -> None:
     assert reconcile_run.status("absent") == "MISSING_CLOUD"
-    assert reconcile_run.total("dq_missing_cloud_total") == 2
+    # With the two that the end of the first run's input found alone.
+    assert reconcile_run.total("dq_missing_cloud_total") == 3
 
 
 def test_s1_113_114_a_mismatch_is_told_and_counted(reconcile_run: ReconcileRun) -> None:
     assert reconcile_run.status("differs") == "MISMATCH"
-    assert reconcile_run.total("dq_hash_mismatch_total") == 1
+    # With the one that was provisional when the first run's input ended.
+    assert reconcile_run.total("dq_hash_mismatch_total") == 2
     (told,) = reconcile_run.audit_messages("differs")
     assert (told["status"], told["onprem_hash"], told["cloud_hash"]) == (
         "MISMATCH",
@@ -213,8 +221,18 @@ def test_s1_115_116_a_match_is_counted_and_not_told(reconcile_run: ReconcileRun)
 
 
 def test_s1_117_what_comes_first_waits_for_the_other(reconcile_run: ReconcileRun) -> None:
-    assert reconcile_run.first["waiting"] == reconcile_run.first["provisional"] == "PENDING"
-    assert reconcile_run.first["silent"] == "MISSING_CLOUD"
+    """A run settles at the end of its input what still waits; the run after it corrects that."""
+    assert reconcile_run.first["waiting"] == reconcile_run.first["silent"] == "MISSING_CLOUD"
+    assert reconcile_run.first["provisional"] == "MISMATCH"
+    assert reconcile_run.history("waiting") == [
+        ("PENDING", None),
+        ("MISSING_CLOUD", "end_of_input"),
+        ("MATCH", "records"),
+    ]
+    assert reconcile_run.history("silent") == [
+        ("MISSING_CLOUD", "deadline"),
+        ("LATE_MATCH", "records"),
+    ]
 
 
 def test_s1_118_it_is_reconciled_when_the_other_side_arrives(reconcile_run: ReconcileRun) -> None:

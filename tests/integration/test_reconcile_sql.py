@@ -17,14 +17,14 @@ from tests.support.reconcile_messages import (
     states_of,
 )
 from tests.support.reconcile_sql import VIEWS, run_script, set_batch_time
+from tests.support.rule_tables import script_of
 
 from headgate.compile.dataset import PLACEHOLDERS
-from headgate.compile.reconcile.merging import merged_query
 from headgate.compile.reconcile.state import SIDES
 from headgate.compile.reconcile.verdict import Limits, Verdict, judge
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import load_judged
-from headgate.compile.script import Script, parse_script
+from headgate.compile.script import Script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 ANSI = "spark.sql.ansi.enabled"
 LIMITS = Limits()
-# The same states, as if each were one window's.
-PART = (
-    "SELECT *, FALSE AS whole, TRUE AS changed, session.batch_time AS judged_at, 'batch' AS origin"
-    f" FROM ({merged_query('dq_batch_states_business')})"
-)
+# The states of all messages, as a batch or a sweep binds them: of a window or whole, amid the input or at its end.
+BOUND = "SELECT * EXCEPT (whole, ended), {whole} AS whole, {ended} AS ended FROM dq_states_business"
 COLUMNS = (
     "pk verdict provisional settled rollup dq_reason deadline onprem_version cloud_version"
     " onprem_read_at cloud_read_at hash_onprem hash_cloud within_grace late stale conflict id"
@@ -46,7 +43,7 @@ COLUMNS = (
 @pytest.fixture(scope="module")
 def script() -> Script:
     judged = load_judged(ROOT / "rules" / "topic1.yml", PLACEHOLDERS).tables[0]
-    return parse_script("business", compile_table(judged, "rules/topic1.yml").text)
+    return script_of(compile_table(judged, "rules/topic1.yml"), judged)
 
 
 @pytest.fixture(scope="module")
@@ -155,15 +152,18 @@ def test_sql_and_python_say_the_same_of_random_keys(
     run_script(session, script, messages, START)
     times = [START + timedelta(minutes=minutes) for minutes in (15, 240)]
     seen: Counter[str] = Counter()
-    for whole in (True, False):
+    run = script.view("dq_states_business")
+    for whole, ended in ((True, False), (True, True), (False, False)):
         for at in times:
             set_batch_time(session, at)
-            if not whole:
-                session.sql(PART).createOrReplaceTempView("dq_states_business")
+            session.sql(run)
+            bound = session.sql(BOUND.format(whole=whole, ended=ended))
+            bound.createOrReplaceTempView("dq_states_business")
             states = states_of(messages, at)
             expected = {
-                pk: told(judge(state, at, LIMITS, whole=whole)) for pk, state in states.items()
+                pk: told(judge(state, at, LIMITS, whole=whole, ended=ended))
+                for pk, state in states.items()
             }
-            assert found_in(session, "dq_verdicts_business") == expected
+            assert found_in(session, "dq_results_business") == expected
             seen.update(row[1] for row in expected.values() if whole)
     assert len(seen) == 12, f"not every status was met: {seen}"

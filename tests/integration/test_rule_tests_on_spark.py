@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.rule_tables import run_views
 
-from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.rows import row_values
 from headgate.compile.rules.testing import completed
 from headgate.compile.rules.twin import RowVerdict, judge_row
-from headgate.compile.script import parse_script
+from headgate.compile.rules.verdicts import PREFIX
 from headgate.spec.rule_tests import RuleTests, load_tests, rule_tests_beside
 
 if TYPE_CHECKING:
@@ -83,15 +83,20 @@ def by_spark(
             if not table.is_pair or side in row
         ]
         put(session, source.table, sent)
-    script = parse_script("tests.sql", compile_table(judged, "tests.yml").text)
-    for step in ("clock", "revision", "view"):
-        for statement in script.named(step):
-            session.sql(statement)
+    run_views(session, judged)
     session.sql(f"SET VARIABLE batch_time = TIMESTAMP_LTZ '{now.isoformat(' ')}'")
     by = "pk" if table.is_pair else "CAST(kafka_offset AS STRING)"
     columns = f"{by}, dq_status, dq_reason, dq_rules, dq_severity"
     found = session.sql(f"SELECT {columns} FROM dq_results_{table.name}").collect()
-    return {key: (status, why, tuple(held or ()), grave) for key, status, why, held, grave in found}
+    return {
+        key: (
+            status,
+            why,
+            tuple(name for name in rules or () if not name.startswith(PREFIX)),
+            severity,
+        )
+        for key, status, why, rules, severity in found
+    }
 
 
 def by_twin(judged: JudgedTable, row: Given, now: datetime) -> RowVerdict:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.reconcile_messages import RECORD, START
-from tests.support.rule_tables import ROOT, compile_script, shipped_table
+from tests.support.rule_tables import ROOT, run_views, shipped_table
 
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.expr.parse import parse_condition
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 # Methods that are larger are neither compiled by HotSpot nor used by Spark (hugeMethodLimit).
 LARGEST = 8_000
-RUN = {"clock", "revision", "view", "timed view", "states view", "bound states", "verdict view"}
 SHIPPED = [name for file in rule_files(ROOT) for name in tables_in(file)]
 # A text column of each kind of table: one source, a pair, a reconciled pair.
 TEXTS = {"taxi": "store_and_fwd_flag", "customer": "t1.action", "business": "t1.event_id"}
@@ -54,24 +52,20 @@ def with_rules(name: str, count: int, condition: str) -> JudgedTable:
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
+def session(spark: SparkSession) -> SparkSession:
     """A session whose plans show their stages before they run."""
     found = spark.newSession()
     found.conf.set("spark.sql.adaptive.enabled", "false")
-    yield found
-    found.sql("DROP TABLE IF EXISTS lake.dq.keys_taxi")
+    return found
 
 
 def create_views(session: SparkSession, table: JudgedTable) -> str:
     """All views of the compiled table over one record; the name of its results."""
     record = (b"k", b"{}", "topic", 0, 0, START, None)
-    script = compile_script(table)
-    for step in script.steps:
-        if step.name == "source":
-            view = re.findall(r"VIEW (\w+)", step.sql)[0]
-            session.createDataFrame([record], RECORD).createOrReplaceTempView(view)
-        elif step.name in RUN or "keys_taxi" in step.sql.partition("(")[0]:
-            session.sql(step.sql)
+    for source in table.table.sources.values():
+        bound = session.createDataFrame([record], RECORD)
+        bound.createOrReplaceTempView(f"{source.table}_source")
+    run_views(session, table)
     return f"dq_results_{table.table.name}"
 
 

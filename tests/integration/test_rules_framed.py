@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import TypeAdapter
+from tests.support.rule_tables import run_views
 
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import judged
-from headgate.compile.script import parse_script
+from headgate.compile.rules.model import JudgedTable
 from headgate.feeds.registry.frame import framed
 from headgate.spec.declared import Declared
 from headgate.spec.ruleset import RuleSet
@@ -34,13 +35,17 @@ VALUES = {
 }
 
 
-def script(*, framed_values: bool) -> str:
+def framed_table(*, framed_values: bool) -> JudgedTable:
     columns = {"id": "STRING", "amount": "DOUBLE"}
     source = {"topic": "t", "table": "framed_events", "columns": columns, "framed": framed_values}
     table = {"name": "framed", "pk": "id", "sources": {"onprem": source}, "rules": [RULE]}
     rules = TypeAdapter(RuleSet).validate_python({"version": 2, "tables": [table]})
     (found,) = judged(Declared(rules, "framed.yml", {}))
-    return compile_table(found, "framed.yml").text
+    return found
+
+
+def script(*, framed_values: bool) -> str:
+    return compile_table(framed_table(framed_values=framed_values), "framed.yml").text
 
 
 @pytest.mark.parametrize("ansi", [True, False])
@@ -56,10 +61,7 @@ def test_each_value_is_a_row_or_a_dead_letter_with_its_reason(
         " headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
     )
     session.createDataFrame(records, shape).createOrReplaceTempView("framed_events_source")
-    compiled = parse_script("framed.sql", script(framed_values=True))
-    for step in ("clock", "revision", "view"):
-        for statement in compiled.named(step):
-            session.sql(statement)
+    run_views(session, framed_table(framed_values=True))
     found = session.sql("SELECT kafka_value, _reason_code FROM framed_events_read").collect()
     assert {bytes(row[0]): row[1] for row in found} == VALUES
     rows = session.sql("SELECT pk, dq_status FROM dq_results_framed ORDER BY pk").collect()

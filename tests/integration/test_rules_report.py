@@ -258,14 +258,12 @@ tables:
          emit: {dq_status: MISSING_CLOUD, severity: ERROR}}
       - {name: differs, when: "{hash_onprem} <> {hash_cloud}", emit: {dq_status: MISMATCH, severity: ERROR}}
 """
-PAIRS = {"MATCH": 1, "MISMATCH": 1, "DELETE_EVENT": 1, "MISSING_CLOUD": 1, "MISSING_ONPREM": 1}
 
 
 def send_pairs(pipeline: Pipeline) -> None:
     """Keys a to e, one of each status; a comes twice, and one record of the cloud is none."""
     bootstrap, cloud = str(pipeline.settings.bootstrap_servers), f"{pipeline.topic}-cloud"
-    for name in (cloud, f"{cloud}-dlq"):
-        create_topic(bootstrap, name, 2, 1_048_588)
+    create_topic(bootstrap, cloud, 2, 1_048_588)
     folder = pipeline.settings.root / "rules"
     folder.mkdir()
     (folder / "pair.yml").write_text(PAIR % {"name": pipeline.name, "topic": pipeline.topic})
@@ -283,30 +281,16 @@ def _side(field: str, key: str, digit: str, second: int, **more: str) -> Produce
     return ProducerRecord(json.dumps(value).encode(), key.encode())
 
 
-@pytest.mark.slow
-def test_a_pair_is_reported_by_its_keys_and_verdicts(pipeline: Pipeline) -> None:
-    """Two runs: the tables are written anew, so the first one's rows are gone and it says so."""
+def test_revisions_of_a_pair_are_compared_over_its_topics_and_its_report_is_another(
+    pipeline: Pipeline,
+) -> None:
     send_pairs(pipeline)
-    pipeline.process("quality")
-    report = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
-    assert report.adds_up, report.sums
-    assert (report.read, report.judged, report.clean) == (9, 5, 1)
-    assert {line.status: line.rows for line in report.statuses} == PAIRS
-    counts = {rule.name: (rule.n, rule.held) for rule in report.rules if rule.held}
-    assert counts["verdict_missing_onprem"] == (1, 1)
-    assert not report.notes
-    assert {row.key for row in report.sample.rows} == {"b", "c", "d", "e"}
-
-    pipeline.process("quality")
-    first = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name, run=1))
-    assert (first.judged, first.clean, first.sample.rows) == (5, 1, ())
-    assert "written the tables anew" in first.notes[0]
-    newest = quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
-    assert [point.rows for point in newest.trend.points] == [5, 5]
-
     table = _declared(pipeline, "pair")
     topics = {"onprem": pipeline.topic, "cloud": f"{pipeline.topic}-cloud"}
     rows = rows_of_topics(pipeline.settings.need("bootstrap_servers"), table.table, topics, 100)
     found = row_changes(table, replace(table, rules=()), rows.rows, utc_now())
     assert (found.rows, rows.unreadable) == (5, 1)
     assert found.changed == 0, "each rule says what the verdict says"
+    with pytest.raises(UsageError, match="has two sources") as refused:
+        quality_report(pipeline.settings, pipeline.store, Wanted(pipeline.name))
+    assert refused.value.fix == f"headgate reconcile report {pipeline.name}"

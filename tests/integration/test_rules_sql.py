@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import TypeAdapter
 from tests.support.random_rules import COLUMNS, RandomRule, random_rows, random_rules
+from tests.support.rule_tables import compile_script
 
-from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import judged
 from headgate.compile.rules.model import JudgedTable
-from headgate.compile.script import parse_script
 from headgate.errors import DeclarationError
 from headgate.spec.declared import Declared
 from headgate.spec.ruleset import RuleSet
@@ -66,12 +65,14 @@ def accepted(asked: list[RandomRule]) -> tuple[JudgedTable, list[RandomRule], li
 
 
 def by_compiled_sql(spark: SparkSession, table: JudgedTable, rows: Path) -> Counts:
-    script = parse_script("drawn.sql", compile_table(table, "drawn.yml").text)
+    script = compile_script(table)
     spark.read.parquet(str(rows)).createOrReplaceTempView("drawn_source")
-    for step in ("clock", "revision", "view", "partial view"):
+    for step in ("clock", "view", "partial view"):
         for statement in script.named(step):
             spark.sql(statement)
-    counted = "SELECT kind, name, severity, sum(n), sum(held) FROM dq_partials_drawn GROUP BY ALL"
+    counted = (
+        "SELECT kind, name, severity, sum(n), sum(matched) FROM dq_partials_drawn GROUP BY ALL"
+    )
     held: Counter[str] = Counter()
     given: Counter[str] = Counter()
     for kind, name, _, n, times in spark.sql(counted).collect():

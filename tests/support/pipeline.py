@@ -258,13 +258,15 @@ class InjectedFaultError(Exception):
     """Raised by `fail_at` to abort a batch."""
 
 
-def fail_at(point: Point) -> Interruption:
-    """A fault that aborts the batch at this point."""
+def fail_at(point: Point, time: int = 1) -> Interruption:
+    """A fault that aborts the batch at this point, when it comes there for the first time or a later one."""
 
     def act() -> None:
-        raise InjectedFaultError(point)
+        if fault.hits >= time:
+            raise InjectedFaultError(point)
 
-    return Interruption(point, act)
+    fault = Interruption(point, act)
+    return fault
 
 
 @dataclass(frozen=True)

@@ -165,11 +165,11 @@ class ExpectedResults:
 
 
 class QualityJob:
-    """The quality job of a pipeline, with readers of its tables, views and ledger."""
+    """The job of a pipeline's rule table, with readers of its tables, views and ledger."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, kind: str = "quality") -> None:
         self.pipeline = pipeline
-        self.job = f"quality-{pipeline.name}"
+        self.job = f"{kind}-{pipeline.name}"
 
     def sql(self, statement: str) -> list[Any]:
         return self.pipeline.session.sql(statement.replace("{t}", self.pipeline.name)).collect()

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 VIEWS: dict[Side, str] = {"onprem": "topic1_onprem_source", "cloud": "topic2_cloud_source"}
-MADE = ("view", "timed view", "states view", "bound states", "verdict view", "partial view")
+MADE = ("view",)
 
 
 def run_script(
     session: SparkSession, script: Script, messages: Sequence[Message], at: datetime
 ) -> None:
     """Create all views of the script over these messages, with this batch time."""
-    for step in (*script.named("clock"), *script.named("revision")):
+    for step in script.named("clock"):
         session.sql(step)
     set_batch_time(session, at)
     for side in SIDES:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.rules.compile import CompiledRules, compile_table
 from headgate.compile.rules.judge import judged, judged_table
 from headgate.compile.rules.model import JudgedTable
-from headgate.compile.script import Script, parse_script
+from headgate.compile.script import Script, parse_rule_script
 from headgate.spec.rules_loader import find_table, load_rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = """
@@ -56,5 +60,22 @@ def compile_shipped(name: str) -> CompiledRules:
 
 
 def compile_script(judged: JudgedTable) -> Script:
-    """The compiled SQL of a table, as steps."""
-    return parse_script("dq_generated.sql", compile_table(judged, "rules.yml").text)
+    """The compiled SQL of a table, as the steps that its job runs."""
+    return script_of(compile_table(judged, "rules.yml"), judged)
+
+
+def run_views(session: SparkSession, judged: JudgedTable) -> Script:
+    """Run what people read of a compiled table; its sources must be bound in the session before."""
+    sources = (f"{source.table}_source" for source in judged.table.sources.values())
+    compiled = compile_table(judged, "rules.yml")
+    script = parse_rule_script(compiled.file, compiled.text, sources)
+    for step in script.steps:
+        if step.name != "source":
+            session.sql(step.sql)
+    return script
+
+
+def script_of(compiled: CompiledRules, judged: JudgedTable) -> Script:
+    """Both files of a compiled table, as the steps that its job runs."""
+    sources = (f"{source.table}_source" for source in judged.table.sources.values())
+    return parse_rule_script(compiled.file, f"{compiled.text}\n{compiled.engine}", sources)

@@ -49,7 +49,8 @@ class Stream:
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Wait until the condition holds; fail at once if the stream ends before."""
         assert wait_until(lambda: condition() or not self.is_alive, SECONDS)
-        assert self.error is None
+        if self.error is not None:
+            raise self.error
         assert condition()
 
     def wait_until_read(self, records: int) -> None:

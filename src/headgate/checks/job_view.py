@@ -11,7 +11,7 @@ from headgate.store.model import LedgerRow, Mark, Range, Run, RunState
 LAST = 10
 WINDOW = timedelta(minutes=1)
 # The outcomes that became rows of the job's table.
-WRITTEN = ("accepted", "kept", "newest", "routed")
+WRITTEN = ("accepted", "kept", "routed")
 TRIGGERED = ("bronze", "quality", "reconcile", "router")
 JUDGED = ("quality", "reconcile", "router", "replay")
 # Above 1 a stream falls behind its trigger; for three batches on end, that is no accident.

@@ -182,8 +182,8 @@ def _declared_topic(settings: Settings, subject: str, kind: str) -> str:
         rules = declared_rules(settings, subject)
         if not rules.follows_a_topic:
             raise UsageError(
-                f"{job_name(kind, subject)} judges its sources as a whole, so it has no lag",
-                fix=f"headgate job run {job_name(kind, subject)} judges all that is there now",
+                f"{job_name(kind, subject)} judges a snapshot of a table, so it has no lag",
+                fix=f"headgate job run {job_name(kind, subject)} judges the current one",
             )
         return rules.topic_of(rules.first, settings)
     from headgate.checks.evidence import declared

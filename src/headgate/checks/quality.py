@@ -10,17 +10,19 @@ from headgate.checks.text_columns import counted
 from headgate.feeds.rules.planted import Planted
 from headgate.metrics.windows import instant
 
-Kind = Literal["status", "outcome", "rule", "metric", "total", "window"]
+Kind = Literal["status", "outcome", "counter", "rule", "metric", "total", "window"]
 TITLES: Mapping[Kind, str] = {
     "status": "rows by status",
     "outcome": "records by outcome",
-    "rule": "rows on which each rule holds",
+    "counter": "records counted beside that",
+    "rule": "rows that each rule matches",
     "metric": "metrics",
     "total": "metrics by severity",
     "window": "rows by window",
 }
 Counts = Mapping[str, int]
 PLACES = ("results", "ledger", "metrics view", "dq.metrics", "HTTP", "DogStatsD", "Prometheus")
+ALL_WINDOWS = "all windows"
 # More lines than that are shown as their sum, as long as every one of them holds.
 FEW = 8
 
@@ -80,11 +82,19 @@ def expected(planted: Sequence[Planted]) -> dict[Kind, Counts]:
     return {
         "status": _sum(p.statuses for p in planted),
         "outcome": _sum(p.outcomes for p in planted),
-        "rule": _sum({r.rule: r.held for r in p.rules} for p in planted),
+        "counter": _sum(p.counters for p in planted),
+        "rule": _sum({r.rule: r.matched for r in p.rules} for p in planted),
         "metric": _sum(p.metrics for p in planted),
         "total": _sum(p.severities for p in planted),
-        "window": _sum({instant(w.window_start): w.rows for w in p.windows} for p in planted),
+        "window": _sum(map(_windows, planted)),
     }
+
+
+def _windows(planted: Planted) -> Counts:
+    """Rows by window; keys of a pair are in the windows of their arrival, so only their sum is known."""
+    if not planted.windows:
+        return {ALL_WINDOWS: planted.results}
+    return {instant(window.window_start): window.rows for window in planted.windows}
 
 
 def _sum(counts: Iterable[Counts]) -> dict[str, int]:
@@ -130,11 +140,11 @@ def shortened(lines: Sequence[Line]) -> list[Line]:
     """The lines themselves where they are few; else those that differ, and the sum of the others."""
     if len(lines) <= FEW:
         return list(lines)
-    held = [line for line in lines if line.holds]
+    equal = [line for line in lines if line.holds]
     places = lines[0].found
-    sums = {place: sum(line.found[place] for line in held) for place in places}
-    name = f"{len(held)} together" if len(held) < len(lines) else f"all {len(held)} together"
-    total = Line(lines[0].kind, name, sum(line.planted for line in held), sums)
+    sums = {place: sum(line.found[place] for line in equal) for place in places}
+    name = f"{len(equal)} together" if len(equal) < len(lines) else f"all {len(equal)} together"
+    total = Line(lines[0].kind, name, sum(line.planted for line in equal), sums)
     return [total, *(line for line in lines if not line.holds)]
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.checks.quality import Counts, Found
-from headgate.metrics.names import ROWS, SEVERITY_TOTALS, namespaced, prometheus
+from headgate.checks.quality import ALL_WINDOWS, Counts, Found
+from headgate.metrics.names import COUNTED, HELD, ROWS, SEVERITY_TOTALS, namespaced, prometheus
 
 Message = Mapping[str, Any]  # JSON has no closed shape
 _SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>[^}]*)\} (?P<value>[0-9.e+]+)")
@@ -18,12 +18,13 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True)
 class Named:
-    """A rule table as its metrics name it."""
+    """A rule table as its metrics name it; the windows of a pair are those of arrival."""
 
     job: str
     table_name: str
     namespace: str
     metrics: tuple[str, ...]
+    is_pair: bool = False
 
     def found(self, place: str, counts: Counts) -> tuple[Found, Found]:
         """Counts by namespaced name, as metrics and as totals by severity."""
@@ -47,6 +48,8 @@ def of_messages(place: str, named: Named, messages: Iterable[Message]) -> tuple[
     for message in last.values():
         total.update({k: v for k, v in message.items() if isinstance(v, int)})
     windows = {start: int(message[ROWS.name]) for start, message in last.items()}
+    if named.is_pair:
+        windows = {ALL_WINDOWS: sum(windows.values())}
     return (*named.found(place, total), Found(place, "window", windows))
 
 
@@ -71,16 +74,16 @@ def _counters(datagrams: Iterable[str]) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def of_exposition(place: str, named: Named, text: str) -> tuple[Found, ...]:
-    """The text that Prometheus scrapes."""
+    """The text that Prometheus scrapes; what counts records beside verdicts is left out."""
     names = {prometheus(metric): namespaced(named.namespace, metric) for metric in named.metrics}
     total: Counter[str] = Counter()
-    held: Counter[str] = Counter()
+    matched: Counter[str] = Counter()
     for sample in _SAMPLE.finditer(text):
         labels = dict(_LABEL.findall(sample["labels"]))
-        if labels.get("table") != named.table_name:
+        if labels.get("table") != named.table_name or labels.get("rule", "").startswith(COUNTED):
             continue
         n = round(float(sample["value"]))
         total[names.get(sample["name"], sample["name"])] += n
-        if sample["name"] == "dq_rule_held_total":
-            held[labels["rule"]] += n
-    return (*named.found(place, total), Found(place, "rule", held))
+        if sample["name"] == HELD.name:
+            matched[labels["rule"]] += n
+    return (*named.found(place, total), Found(place, "rule", matched))

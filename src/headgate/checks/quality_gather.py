@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -17,17 +18,20 @@ from headgate.checks.quality_found import (
     of_exposition,
     of_messages,
 )
+from headgate.compile.fragments import job_name
 from headgate.compile.rules.model import JudgedTable
+from headgate.compile.rules.names import names_of
 from headgate.compile.rules.verdicts import all_rules
 from headgate.engine.topic_reader import Stretch, committed_records
 from headgate.engine.topics import Topics
 from headgate.expr.literals import spark_identifier
-from headgate.feeds.rules.planted import Planted
-from headgate.metrics.names import SEVERITY_TOTALS, namespaced
+from headgate.feeds.rules.planted import DUPLICATES, Planted
+from headgate.metrics.names import COUNTED, SEVERITY_TOTALS, namespaced
 from headgate.settings import Settings
 from headgate.store.ops import OpsStore
 
 SECONDS = 30.0
+SWEEP = "sweep"
 # Runs a query on the engine; its rows by column.
 Ask = Callable[[str], Sequence[Mapping[str, object]]]
 
@@ -60,12 +64,12 @@ class Gathering:
     def _found(self, table: JudgedTable) -> Iterator[Found]:
         results, named = f"dq_results_{table.table.name}", named_of(table)
         statuses = f"SELECT dq_status AS name, count(*) AS n FROM {results} GROUP BY dq_status"
-        held = f"SELECT explode(dq_rules) AS name FROM {results}"
-        rules = f"SELECT name, count(*) AS n FROM ({held}) GROUP BY name"
+        matched = f"SELECT explode(dq_rules) AS name FROM {results}"
+        rules = f"SELECT name, count(*) AS n FROM ({matched}) GROUP BY name"
         yield Found("results", "status", self._counted(statuses))
         yield Found("results", "rule", self._counted(rules))
         yield from named.found("metrics view", self._view(table.table.name, named))
-        yield from self._ledger(named)
+        yield from self._ledger(table, named)
         yield from of_messages("dq.metrics", named, self._records)
         yield from of_messages("HTTP", named, self._posted)
         yield from of_datagrams("DogStatsD", named, self._sinks.datagrams)
@@ -82,16 +86,22 @@ class Gathering:
         (row,) = self._ask(f"SELECT {sums} FROM dq_metrics_{name}")
         return {column: int(str(row[column] or 0)) for column in columns}
 
-    def _ledger(self, named: Named) -> Iterator[Found]:
-        outcomes: dict[str, int] = {}
+    def _ledger(self, table: JudgedTable, named: Named) -> Iterator[Found]:
+        """What its batches have settled; of a pair its sweeps settle verdicts too."""
+        outcomes: Counter[str] = Counter()
         for row in self._store.ledger(named.job):
-            if row.range.starts_anew:
-                outcomes = {}
-            for outcome, n in row.outcomes.items():
-                outcomes[outcome] = outcomes.get(outcome, 0) + n
+            outcomes.update(row.outcomes)
         yield Found("ledger", "outcome", outcomes)
-        counts = self._store.rule_counts(named.job)
-        yield Found("ledger", "rule", {count.rule: count.held for count in counts})
+        jobs = [named.job, *([job_name(SWEEP, table.table.name)] if named.is_pair else [])]
+        settled = [count for job in jobs for count in self._store.rule_counts(job)]
+        counts = [count for count in settled if not count.rule.startswith(COUNTED)]
+        matched: Counter[str] = Counter()
+        for count in counts:
+            matched[count.rule] += count.held
+        yield Found("ledger", "rule", matched)
+        if named.is_pair:
+            again = sum(count.n for count in settled if count.rule == f"{COUNTED}{DUPLICATES}")
+            yield Found("ledger", "counter", {DUPLICATES: again})
         summed = {f"{named.namespace}.{metric}": 0 for metric in named.metrics}
         severities = dict.fromkeys((metric.name for metric in SEVERITY_TOTALS.values()), 0)
         for count in counts:
@@ -103,10 +113,11 @@ class Gathering:
 def named_of(table: JudgedTable) -> Named:
     side = next(iter(table.table.sources))
     return Named(
-        job=f"quality-{table.table.name}",
+        job=names_of(table.table).job,
         table_name=f"{table.table.name}_{side}",
         namespace=table.rule_set.metrics.namespace,
         metrics=tuple(dict.fromkeys(rule.metric for rule in all_rules(table))),
+        is_pair=table.table.is_pair,
     )
 
 

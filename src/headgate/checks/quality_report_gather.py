@@ -35,14 +35,14 @@ from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedTable
-from headgate.compile.rules.verdicts import all_rules
-from headgate.errors import HeadgateError, OperationError
+from headgate.compile.rules.names import QUALITY
+from headgate.errors import HeadgateError, OperationError, UsageError
 from headgate.jobs.rules_revision import RulesRevision, fetch
 from headgate.metrics.windows import restored
 from headgate.settings import Settings
 from headgate.spec.declared import Declared
 from headgate.spec.rules_loader import find_table, load_rules
-from headgate.spec.ruleset import SEVERITIES
+from headgate.spec.ruleset import SEVERITIES, RuleTable
 from headgate.store.model import LedgerRow, Run
 from headgate.store.ops import OpsStore, utc_now
 
@@ -65,14 +65,22 @@ class Wanted:
 
 def quality_report(settings: Settings, store: OpsStore, wanted: Wanted) -> QualityReport:
     """The report of one run of a table's quality job."""
-    job = job_name("quality", wanted.table)
+    declared_now = _declared_now(settings, wanted.table)
+    if declared_now is not None and declared_now.is_pair:
+        raise UsageError(
+            f"{wanted.table} has two sources, so it has no report of a quality job",
+            fix=f"headgate reconcile report {wanted.table}",
+        )
+    job = job_name(QUALITY, wanted.table)
     rows = store.newest_batches(job, MOST_BATCHES)
     run = _run(store, job, rows, wanted)
     batches = tuple(row for row in rows if row.run <= run.number)
     own = [row for row in batches if row.run == run.number]
     revision = fetch(store, own[-1].revisions[-1] if own else run.revision)
     judged = judged_revision(revision)
-    hidden = sensitive_columns(judged.table) | _hidden_now(settings, wanted.table)
+    hidden = sensitive_columns(judged.table)
+    if declared_now is not None:  # a column may be tagged after the run that wrote it down
+        hidden |= sensitive_columns(declared_now)
     with Lake.open(settings) as lake:
         found = _Found(lake, revision, judged, own, hidden, replaced=_replaced(revision, rows, run))
         windows = found.windows()
@@ -96,13 +104,13 @@ def judged_revision(revision: RulesRevision) -> JudgedTable:
     return judged_table(Declared(rule_set, revision.file, {}), rule_set.table(revision.name))
 
 
-def _hidden_now(settings: Settings, table: str) -> frozenset[str]:
-    """What is called sensitive today: a column may be tagged after the run that wrote it down."""
+def _declared_now(settings: Settings, table: str) -> RuleTable | None:
+    """The table as it is declared today; None where it is not, or not soundly."""
     try:
         declared = load_rules(find_table(settings.root, table), PLACEHOLDERS)
     except HeadgateError:
-        return frozenset()
-    return sensitive_columns(declared.value.table(table))
+        return None
+    return declared.value.table(table)
 
 
 def _run(store: OpsStore, job: str, rows: Sequence[LedgerRow], wanted: Wanted) -> Run:
@@ -175,7 +183,7 @@ class _Found:
         counted = f"SELECT count(*) FROM {scan} WHERE dq_outcome <> 'clean' AND {where}"
         failing = cast("int", self._lake.query(counted)[0][0])
         rows = [failed_row(row) for row in self._lake.query(sample_sql(scan, where, wanted.seed))]
-        words = {rule.name: rule_words(rule) for rule in all_rules(self._judged)}
+        words = {rule.name: rule_words(rule) for rule in self._judged.rules}
         chosen = stratified(rows, tuple(words), wanted.rows)
         table, hidden = self._judged.table, self._hidden
         shown = tuple(shown_row(row, table, words, hidden) for row in chosen)

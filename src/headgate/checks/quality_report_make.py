@@ -22,7 +22,6 @@ from headgate.checks.quality_report_ranges import range_words, source_names
 from headgate.checks.report_sums import Sum
 from headgate.checks.rule_words import rule_words
 from headgate.compile.rules.model import JudgedRule, JudgedTable
-from headgate.compile.rules.verdicts import all_rules
 from headgate.spec.ruleset import SEVERITIES
 from headgate.store.model import LedgerRow, RuleCount, Run
 
@@ -46,7 +45,7 @@ class Evidence:
     """What is known of a run.
 
     `batches` are those of its job up to its end, oldest first; `counts` stand by ledger row, and so
-    does how many rows each batch `judged`: of a pair those are no records.
+    does how many rows each batch `judged`.
     """
 
     run: Run
@@ -90,7 +89,7 @@ def make_report(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Q
     points = _points(evidence)
     rows = mine.rows
     outcomes = _outcomes(own)
-    clean = rows - _failed(mine, evidence.statuses)
+    clean = rows - sum(mine.n.values())
     return QualityReport(
         header=_header(judged, evidence, made_at),
         read=sum(row.read for row in own),
@@ -100,12 +99,12 @@ def make_report(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Q
         sums=_sums(own, mine, evidence.statuses),
         severities=_severities(judged.rules, mine),
         statuses=_statuses(evidence.statuses, rows),
-        rules=rule_lines(all_rules(judged), mine, points),
+        rules=rule_lines(judged.rules, mine, points),
         trend=Trend(_kind(evidence), tuple(_point(tally) for tally in points)),
         windows=evidence.windows,
         verdicts=evidence.verdicts,
         sample=evidence.sample,
-        notes=(*evidence.notes, *_unknown(all_rules(judged), mine)),
+        notes=(*evidence.notes, *_unknown(judged.rules, mine)),
     )
 
 
@@ -187,12 +186,6 @@ def _outcomes(rows: Iterable[LedgerRow]) -> dict[str, int]:
         for name, n in row.outcomes.items():
             sums[name] = sums.get(name, 0) + n
     return sums
-
-
-def _failed(mine: _Tally, statuses: Sequence[StatusCount]) -> int:
-    """By rules, and in a pair by a verdict that no rule gave."""
-    by_verdict = sum(s.rows for s in statuses if s.outcome == "failed" and s.severity is None)
-    return sum(mine.n.values()) + by_verdict
 
 
 def _sums(

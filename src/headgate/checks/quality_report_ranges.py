@@ -23,16 +23,14 @@ def range_words(ranges: Sequence[Range]) -> tuple[str, ...]:
 
 def source_names(ranges: Sequence[Range]) -> tuple[str, ...]:
     """The topics and tables that were read, as they are really called."""
-    listed = [range_.source.partition(":")[2].split(",") for range_ in ranges]
-    return tuple(dict.fromkeys(name for names in listed for name in names if name))
+    names = (range_.source.partition(":")[2] for range_ in ranges)
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _spans(range_: Range) -> Iterator[tuple[tuple[str, str], int, int]]:
-    """Each piece with its source; of sources judged as a whole the key says which side it is."""
     name = range_.source.partition(":")[2] or range_.source
-    for key, end in range_.end.items():
-        side, _, part = key.rpartition(":")
-        yield (side or name, part), range_.start.get(key, 0), end
+    for part, end in range_.end.items():
+        yield (name, part), range_.start.get(part, 0), end
 
 
 def _words(source: str, part: str, start: int, end: int) -> str:

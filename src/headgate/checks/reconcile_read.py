@@ -174,23 +174,24 @@ def _current(lake: Lake, table: str) -> str:
     return f"SELECT * FROM (SELECT *, {NEWEST} AS _nth FROM {scan}) WHERE _nth = 1"
 
 
+def reconciled_tables(settings: Settings, tables: Sequence[str]) -> tuple[str, ...]:
+    """Those of the pairs that have verdicts."""
+    with Lake.open(settings) as lake:
+        return tuple(table for table in tables if _is_reconciled(lake, table))
+
+
 def refuse_unless_reconciled(lake: Lake, table: str) -> None:
-    """Raise where the pair has no verdicts; a quality job's results have no states beside them."""
-    results, states = results_table(table), states_table(table)
-    if lake.exists(results) and lake.exists(states):
-        return
-    if lake.exists(results):
+    """Raise where the pair has no verdicts yet."""
+    if not _is_reconciled(lake, table):
         raise UnavailableError(
             f"nothing of {table} is reconciled yet",
-            why=f"{results} holds what quality-{table} has judged; the results of a pair are other rows",
-            fix=f"headgate rules report {table}; to reconcile its topics, declare them under another"
-            " name",
+            why=f"the table {results_table(table)} does not exist",
+            fix=f"headgate job run reconcile-{table}",
         )
-    raise UnavailableError(
-        f"nothing of {table} is judged yet",
-        why=f"the table {results} is not there",
-        fix=f"headgate job run reconcile-{table}",
-    )
+
+
+def _is_reconciled(lake: Lake, table: str) -> bool:
+    return lake.exists(results_table(table)) and lake.exists(states_table(table))
 
 
 def flags_sql(states: str, window: timedelta) -> str:
@@ -219,8 +220,8 @@ def _merged_side(side: str) -> tuple[str, ...]:
         greatest("newest", place=place.format(side)),
         greatest("first", arrival=f"-epoch_us({side}_first.read_at)"),
         f"max({place.format(f'{side}_end')}) FILTER (WHERE {side} IS NOT NULL) AS {side}_end",
-        greatest("greatest", said=f"{side}_hashes.greatest"),
-        greatest("lowest", said=f"~{side}_hashes.least"),
+        greatest("greatest", said=f"{side}_greatest.content"),
+        greatest("lowest", said=f"~{side}_least.content"),
     )
 
 

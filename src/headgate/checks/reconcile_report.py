@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.checks.report_sums import Sum
+from headgate.plurals import count_of
+from headgate.spec.ruleset import SEVERITIES, Severity
 
 SCHEMA_VERSION = 1
 
@@ -215,3 +217,13 @@ class ReconcileReport:
 
     def rollup(self, name: str) -> RollupLine:
         return next(line for line in self.rollups if line.rollup == name)
+
+
+def broken_statuses(report: ReconcileReport, level: Severity) -> tuple[str, ...]:
+    """A line for each status of severity `level` or above that a key has now."""
+    severities = SEVERITIES[: SEVERITIES.index(level) + 1]
+    return tuple(
+        f"{line.severity} {line.status}: {count_of(line.keys, 'key')}"
+        for line in report.statuses
+        if line.keys and line.severity in severities
+    )

@@ -180,9 +180,9 @@ class _Changes:
     def flags(self) -> dict[str, int]:
         """As the view `dq_results_<table>` has them: by all that was read, told again or not."""
         merged = flags_sql(self._lake.scan_sql(self._states), self._wanted.reconcile.window)
-        ((stale, conflict, late),) = self._query(
-            f"SELECT count_if(stale), count_if(conflict), count_if(late)\nFROM ({merged})"
-        )
+        # Of no keys at all, DuckDB counts NULL.
+        counts = (f"coalesce(count_if({flag}), 0)" for flag in ("stale", "conflict", "late"))
+        ((stale, conflict, late),) = self._query(f"SELECT {', '.join(counts)}\nFROM ({merged})")
         return {
             "an older version came after a newer one": cast("int", stale),
             "one version said two things": cast("int", conflict),
@@ -217,7 +217,7 @@ class _Changes:
     def objective(self, target: float) -> Objective:
         """Settled keys of which both sides were heard, or the delete was confirmed, in time."""
         ((settled, within),) = self._query(
-            f"SELECT count(*), count_if(within_grace)\nFROM {self._newest}\nWHERE settled"
+            f"SELECT count(*), coalesce(count_if(within_grace), 0)\nFROM {self._newest}\nWHERE settled"
         )
         return Objective(target, cast("int", settled), cast("int", within))
 

@@ -166,9 +166,7 @@ def _states(lake: Lake, table: str, pk: str) -> list[State]:
     if not lake.exists(name):
         return []
     columns = ", ".join(_columns(side) for side in SIDES)
-    rows = lake.query(
-        f"SELECT records, {columns} FROM {lake.scan_sql(name)} WHERE pk = {quoted(pk)}"
-    )
+    rows = lake.query(f"SELECT {columns} FROM {lake.scan_sql(name)} WHERE pk = {quoted(pk)}")
     return [_state(pk, row) for row in rows]
 
 
@@ -178,16 +176,16 @@ def _columns(side: Side) -> str:
     return (
         f"epoch_us({s}.version), {s}.partition, {s}.offset, {s}.hash, {s}.hash_version, {s}.action,"
         f" epoch_us({s}.read_at), {s}.row, epoch_us({f}.read_at), {f}.partition, {f}.offset, {f}.hash,"
-        f" epoch_us({s}_least), {s}_end.partition, {s}_end.offset"
+        f" {s}_end.partition, {s}_end.offset"
     )
 
 
-_WIDTH = 15
+_WIDTH = 14
 
 
 def _state(pk: str, row: tuple[Any, ...]) -> State:
-    sides = [_side(row[1 + at * _WIDTH : 1 + (at + 1) * _WIDTH]) for at in range(len(SIDES))]
-    return State(pk, sides[0], sides[1], int(row[0]))
+    sides = [_side(row[at * _WIDTH : (at + 1) * _WIDTH]) for at in range(len(SIDES))]
+    return State(pk, *sides)
 
 
 def _side(row: tuple[Any, ...]) -> SideState | None:
@@ -196,7 +194,7 @@ def _side(row: tuple[Any, ...]) -> SideState | None:
         return None
     newest = Reading(version, *row[1:6], read_at=sure(row[6]), row=cast("str | None", row[7]))
     first = First(version, sure(row[8]), *row[9:12])
-    return SideState(newest, first, sure(row[12]), (int(row[13]), int(row[14])))
+    return SideState(newest, first, (int(row[12]), int(row[13])))
 
 
 def story_text(story: Story, limits: Limits) -> str:

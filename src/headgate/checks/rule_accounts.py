@@ -16,7 +16,7 @@ from headgate.checks.history import history_line
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
-from headgate.store.model import ACTIVE, SNAPSHOT, Intent, LedgerRow
+from headgate.store.model import ACTIVE, Intent, LedgerRow
 
 if TYPE_CHECKING:
     from headgate.checks.lake import Lake
@@ -50,11 +50,11 @@ class RuleEvidence:
 
     @property
     def rows(self) -> tuple[LedgerRow, ...]:
-        """The batches that still count: a job that judges all anew has only its last one."""
+        """The batches that still count: of evaluations of snapshots only the last."""
         return since_rebuild(self.ledger)
 
     @property
-    def as_a_whole(self) -> bool:
+    def is_of_snapshot(self) -> bool:
         return bool(self.rows) and self.rows[-1].range.starts_anew
 
     def outcomes(self) -> Mapping[str, int]:
@@ -88,7 +88,7 @@ def account(evidence: RuleEvidence) -> RuleAccount:
     tables = {role: table for role, table in found.items() if table is not None}
     lines = (
         _records(evidence),
-        *((_whole_letters(evidence),) if evidence.as_a_whole else _topic_lines(evidence)),
+        *((_snapshot_letters(evidence),) if evidence.is_of_snapshot else _topic_lines(evidence)),
         _partials(evidence),
         _rules(evidence),
         _open(evidence),
@@ -111,16 +111,14 @@ def _refused(outcomes: Mapping[str, int]) -> int:
     return outcomes.get("refused", 0) + outcomes.get("dead_letter", 0)
 
 
-def _whole_letters(evidence: RuleEvidence) -> Line:
-    """An evaluation sees all records again, and writes letters only of those that have none.
+def _snapshot_letters(evidence: RuleEvidence) -> Line:
+    """An evaluation sees all rows again, and writes letters only of those that have none.
 
-    So each writes at most as many as it refused, and none of the last one's may be without. Rows of
-    a table have no place of their own: those that are alike share one letter.
+    So each writes at most as many as it refused. Rows of a table that are alike share one letter, so
+    all that the last one refused may have a single one.
     """
-    last = evidence.rows[-1]
-    wanted = _refused(last.outcomes)
-    by_place = not any(key.rpartition(":")[2] == SNAPSHOT for key in last.range.end)
-    least = wanted if by_place else min(wanted, 1)
+    wanted = _refused(evidence.rows[-1].outcomes)
+    least = min(wanted, 1)
     over = [
         f"{found:,} of the batch of {row.batch_time:%Y-%m-%d %H:%M:%S}, which refused {most:,}"
         for row in evidence.ledger

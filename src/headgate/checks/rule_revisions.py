@@ -13,6 +13,7 @@ from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import job_name
 from headgate.compile.rules.judge import judged_table, load_judged
 from headgate.compile.rules.model import JudgedTable
+from headgate.compile.rules.names import QUALITY, RECONCILE
 from headgate.errors import DeclarationError, UsageError
 from headgate.jobs.rules_revision import RulesRevision, deployed, fetch
 from headgate.spec.declared import Declared
@@ -82,11 +83,11 @@ class Finder:
         return _stored(start[:12], fetch(self.store, found[0]))
 
     def _hashes(self, table: str) -> Iterable[str]:
-        job = job_name("quality", table)
-        yield from (
-            hash_ for row in self.store.newest_batches(job, _KEPT) for hash_ in row.revisions
-        )
-        yield from (run.revision for run in self.store.runs(job))
+        for job in (job_name(kind, table) for kind in (QUALITY, RECONCILE)):
+            yield from (
+                hash_ for row in self.store.newest_batches(job, _KEPT) for hash_ in row.revisions
+            )
+            yield from (run.revision for run in self.store.runs(job))
         yield from filter(None, [deployed(self.store, table)])
 
     def _of_git(self, name: str) -> Revision:

@@ -69,9 +69,10 @@ class QualityDemo:
 def command(rows: int, seed: int, keep_running: bool) -> None:
     """Plant defects, judge the rows, and find every single one again.
 
-    Every table of rules/feed/ is fed. Those with two sources are judged as a whole, those with one
-    as a stream, with a burst that is late. Then all counts in results, metrics, ledger, dq.metrics,
-    DogStatsD, HTTP and Prometheus are held against what was planted: exit code 5 if one differs.
+    Every table of rules/feed/ is fed. Those with two sources are reconciled to the end of their
+    topics, those with one are judged as a stream, with a burst that is late. Then all counts in
+    results, metrics, ledger, dq.metrics, DogStatsD, HTTP and Prometheus are compared with what was
+    planted: exit code 5 if one differs.
 
     Everything stands in .headgate/demo-quality, which is emptied first.
 
@@ -156,7 +157,7 @@ def tables_of(root: Path) -> tuple[JudgedTable, ...]:
 
 
 def judge_all(walk: QualityWalk, tables: tuple[JudgedTable, ...], rows: int, seed: int) -> None:
-    """The streams first: while their windows wait to be closed, the pairs are judged."""
+    """The streams first: while their windows wait to be closed, the pairs are reconciled."""
     from headgate.cli.job_report import open_store
 
     streams = [table for table in tables if not table.table.is_pair]
@@ -166,7 +167,7 @@ def judge_all(walk: QualityWalk, tables: tuple[JudgedTable, ...], rows: int, see
             stream(walk, table, store, bursts(settings, table, rows // BURSTS, seed))
         for table in (table for table in tables if table.table.is_pair):
             walk.feed(table, rows, seed)
-            walk.judge(table)
+            walk.reconcile(table)
         walk.closed(store)
         for table in streams:
             walk.stop(table)

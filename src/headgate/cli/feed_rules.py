@@ -56,7 +56,7 @@ def feed_rules(
 
     rules/feed/<table>.yml declares the rows and the defects. Which row has which defect depends on
     the seed alone; another seed makes other rows with other keys. Topics are made when they are
-    not there. The counts say what the quality job must find once both sides are sent.
+    not there. The counts say what the job must find once both sides are sent.
 
     \b
     Examples:
@@ -193,6 +193,7 @@ def words(fed: Fed, side: str, *, dry_run: bool) -> str:
     lines += ["", "To be found again"]
     lines += [f"  {status:<{width}}  {n:>7,}" for status, n in p.statuses.items()]
     others = {"refused": p.refused, "tombstones": p.tombstones, "dead letters": p.dead_letters}
+    others |= p.counters
     lines += [f"  {name:<{width}}  {n:>7,}" for name, n in others.items() if n]
     return "\n".join(lines)
 

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 LEVELS = ("error", "warn")
-FAIL_ON = "Exit 5 when a rule of this severity or above matched a row."
+FAIL_ON = "Exit 5 when a rule, or a verdict on a key, of this severity or above was found."

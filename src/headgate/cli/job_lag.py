@@ -25,7 +25,7 @@ def lag(job: str) -> None:
     Examples:
       headgate job lag
       headgate job lag bronze-orders
-      headgate job lag quality-orders
+      headgate job lag reconcile-orders
       headgate job lag reconcile-business
       headgate -o json job lag
     """

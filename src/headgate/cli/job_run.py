@@ -35,7 +35,8 @@ def run_job(job: str, full: bool, first: str | None, last: str | None, fail_on: 
       headgate job run silver --full
       headgate job run silver --from 2024-01-03 --to 2024-01-05
       headgate job run bronze-orders
-      headgate job run quality-customer --fail-on error
+      headgate job run quality-payments
+      headgate job run reconcile-customer --fail-on error
     """
     from headgate.cli.active import active_dataset
     from headgate.engine.lease import active_engine
@@ -58,8 +59,10 @@ def run_job(job: str, full: bool, first: str | None, last: str | None, fail_on: 
 def _check_gate(job: str, fail_on: str | None) -> None:
     from headgate.errors import UsageError
 
-    if fail_on and not job.startswith("quality-"):
-        raise UsageError(f"--fail-on is for quality jobs, and {job} judges by no rules")
+    if fail_on and not job.startswith(("quality-", "reconcile-")):
+        raise UsageError(
+            f"--fail-on is for quality and reconcile jobs, and {job} judges by no rules"
+        )
 
 
 def _backfill(
@@ -78,6 +81,7 @@ def _backfill(
 
 def finish(settings: Settings, store: OpsStore, asked: Run, *, fail_on: str | None = None) -> Run:
     """Wait for the run and say how it ended; its failure, or what its rules found, is raised."""
+    from headgate.cli.reconcile_report import report_after_run
     from headgate.jobs.requests import raise_unless_finished
 
     ended = carried_out(settings, store, asked)
@@ -86,6 +90,8 @@ def finish(settings: Settings, store: OpsStore, asked: Run, *, fail_on: str | No
     console.data(report(ended), text="")
     if ended.kind == "quality":
         report_quality(settings, store, ended, fail_on)
+    if ended.kind == "reconcile":
+        report_after_run(ended.subject, fail_on)
     return ended
 
 

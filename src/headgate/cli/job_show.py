@@ -102,7 +102,7 @@ def show(job: str) -> None:
     Examples:
       headgate job show bronze
       headgate -o json job show silver-orders
-      headgate job show quality-orders
+      headgate job show reconcile-orders
       headgate job show router-raw-event-headers
     """
     from headgate.checks.job_view import view
@@ -168,7 +168,7 @@ def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dat
 
 def _judging(store: OpsStore, seen: JobView, kind: str) -> tuple[str, int | None]:
     """By which revision a rule table's job judges now, and how many keys its rules have in memory."""
-    from headgate.jobs.quality_marks import running_mark
+    from headgate.jobs.rules_revision import running_mark
     from headgate.metrics.gauges import kept
     from headgate.metrics.names import UNIQUE_KEYS
 

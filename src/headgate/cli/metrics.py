@@ -27,7 +27,7 @@ def group() -> None:
     Examples:
       headgate metrics list
       headgate metrics show dq_
-      headgate metrics windows quality-orders
+      headgate metrics windows reconcile-orders
       headgate metrics send --sink http
     """
 
@@ -138,8 +138,8 @@ def _rows(family: Family) -> Iterator[dict[str, object]]:
 def windows(job: str | None, limit: int) -> None:
     """Print windows with their sums, and which sinks have sent them.
 
-    A closed window whose sums changed has a sequence above 1, and is late if rows came to it; where
-    all is judged anew, none is. `sent` names the sequence that each sink has sent.
+    A closed window whose sums changed has a sequence above 1, and is late if rows came to it; of a
+    table, which is judged anew each time, none is. `sent` names the sequence that each sink has sent.
     """
     with _store() as store:
         found = store.windows(job, limit)

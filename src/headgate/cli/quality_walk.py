@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headgate.checks.quality_gather import Gathering, Sinks
     from headgate.compile.rules.model import JudgedTable
     from headgate.feeds.rules.planted import Planted
+    from headgate.spec.ruleset import RuleTable
     from headgate.store.ops import OpsStore
 
 NAME_WIDTH = 18
@@ -69,10 +70,10 @@ class QualityWalk(Walk):
             if late:
                 step.words += ", for windows that are closed"
 
-    def judge(self, table: JudgedTable) -> None:
-        """A bounded run, waited for."""
-        job = f"quality-{table.table.name}"
-        with self._steps.step(f"judge {table.table.name}") as step:
+    def reconcile(self, table: JudgedTable) -> None:
+        """Both topics to their end, waited for."""
+        job = f"reconcile-{table.table.name}"
+        with self._steps.step(f"reconcile {table.table.name}") as step:
             step.words = reported(JobRun, "job", "run", job).outcome
 
     def start(self, table: JudgedTable) -> None:
@@ -130,14 +131,15 @@ class QualityWalk(Walk):
     def report(self, tables: tuple[JudgedTable, ...], folder: Path) -> tuple[str, ...]:
         """A page for each table."""
         with self._steps.step("report") as step:
-            pages = tuple(
-                reported(
-                    Report, "rules", "report", t.table.name, "--out", str(folder / t.table.name)
-                ).html
-                for t in tables
-            )
+            pages = tuple(page_of(table.table, folder) for table in tables)
             step.words = f"{len(pages)} pages with counts, trend and failing rows"
         return pages
+
+
+def page_of(table: RuleTable, folder: Path) -> str:
+    """The page that was written: of a pair what its keys are now, else what the run found."""
+    kind = "reconcile" if table.is_pair else "rules"
+    return reported(Report, kind, "report", table.name, "--out", str(folder / table.name)).html
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The declared pairs that are reconciled as streams, for the verbs that read what was found."""
+"""The declared tables with two sources, for the commands that read what their reconciliation found."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def pair_limits(settings: Settings, table: str) -> Limits:
 
 
 def declared_pair(settings: Settings, table: str) -> RuleTable:
-    """The table's declaration; one that is no reconciled pair is refused."""
+    """The table's declaration; raises UsageError where it has one source."""
     from headgate.errors import UsageError
     from headgate.jobs.rules_revision import declared_table
 
     found = declared_table(settings.root, table).table
     if found.reconcile is None:
         raise UsageError(
-            f"`{table}` is not reconciled as a stream",
-            why="it has no section `reconcile`",
-            fix=f"add `reconcile: {{}}` to the table, or ask: headgate rules report {table}",
+            f"`{table}` is not reconciled",
+            why="it has one source",
+            fix=f"headgate rules report {table}",
         )
     return found
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.cli.gate import FAIL_ON, LEVELS
 from headgate.errors import DifferenceError, UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from headgate.checks.report_page import ReportFiles
     from headgate.compile.rules.model import JudgedTable
     from headgate.settings import Settings
+
+REPAIRS = 100
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,18 @@ class Written:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where to; default: build/reports/reconcile/TABLE.",
 )
-@click.option("--repairs", type=click.IntRange(0, 10_000), default=100, show_default=True)
+@click.option("--repairs", type=click.IntRange(0, 10_000), default=REPAIRS, show_default=True)
 @click.option("--open", "shown", is_flag=True, help="Open the page in a browser.")
-def command(table: str, folder: Path | None, repairs: int, shown: bool) -> None:
+@click.option("--fail-on", type=click.Choice(LEVELS), help=FAIL_ON)
+def command(
+    table: str, folder: Path | None, repairs: int, shown: bool, fail_on: str | None
+) -> None:
     """Write what the reconciliation of a table has found so far.
 
     A page (HTML, in one file) and the same as JSON: keys by status over time, why hashes differ,
     what to send again, what waits, dead letters, and what changed since the report before in the
-    same folder. Values of sensitive columns are masked. Exit code 5 when the counts do not add up.
+    same folder. Values of sensitive columns are masked. Exit code 5 when the counts do not add up,
+    or when --fail-on says so.
 
     \b
     Examples:
@@ -73,6 +80,38 @@ def command(table: str, folder: Path | None, repairs: int, shown: bool) -> None:
             why="\n".join(wrong),
             fix="headgate certify --all says which batch; a batch may be under way",
         )
+    if fail_on is not None:
+        refuse_broken_statuses(report, fail_on)
+
+
+def refuse_broken_statuses(report: ReconcileReport, level: str) -> None:
+    """Raise when a key has a status of this severity or above."""
+    from headgate.checks.reconcile_report import broken_statuses
+
+    sentences = broken_statuses(report, "WARN" if level == "warn" else "ERROR")
+    if sentences:
+        table = report.header.table
+        raise DifferenceError(
+            f"keys of {table} have a status of severity {level} or above",
+            why="\n".join(sentences),
+            fix=f"headgate reconcile report {table} lists them",
+        )
+
+
+def report_after_run(table: str, fail_on: str | None) -> None:
+    """Write the report after a batch run; without `fail_on` the run is done without it too."""
+    from headgate.errors import HeadgateError
+
+    try:
+        report, files = made(table, None, REPAIRS)
+    except HeadgateError as error:
+        if fail_on is not None:
+            raise
+        console.warn(f"there is no report of {table}: {error.what}")
+        return
+    console.say(f"report: {files.html}")
+    if fail_on is not None:
+        refuse_broken_statuses(report, fail_on)
 
 
 def made(table: str, folder: Path | None, repairs: int) -> tuple[ReconcileReport, ReportFiles]:
@@ -90,8 +129,8 @@ def made(table: str, folder: Path | None, repairs: int) -> tuple[ReconcileReport
     reconcile = judged.table.reconcile
     if reconcile is None:
         raise UsageError(
-            f"{table} is not reconciled as a stream",
-            why="its rule set has no `reconcile`",
+            f"{table} is not reconciled",
+            why="it has one source",
             fix=f"headgate rules report {table}",
         )
     where = folder or report_folder(settings, KIND, table)

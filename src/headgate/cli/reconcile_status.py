@@ -36,7 +36,7 @@ class Shown:
 def command(table: str | None) -> None:
     """Count the keys of a pair by status, say what waits, and whether enough are in time.
 
-    Without TABLE all pairs are shown. A key that is overdue waits for the next sweep of its job.
+    Without TABLE all pairs with verdicts are shown. A key that is overdue waits for the next sweep of its job.
 
     \b
     Examples:
@@ -44,13 +44,14 @@ def command(table: str | None) -> None:
       headgate reconcile status business
       headgate -o json reconcile status business
     """
+    from headgate.checks.reconcile_read import reconciled_tables
     from headgate.cli.reconcile_pairs import pairs_of
     from headgate.settings import load_settings
 
     settings = load_settings()
-    tables = (table,) if table else pairs_of(settings)
+    tables = (table,) if table else reconciled_tables(settings, pairs_of(settings))
     found = [_shown(settings, name) for name in tables]
-    text = "\n\n".join(_text(one) for one in found) or "no rule set declares a reconciled pair"
+    text = "\n\n".join(_text(one) for one in found) or "no pair is reconciled yet"
     console.data({"tables": found}, text=text)
 
 

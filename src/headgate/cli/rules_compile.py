@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,19 +26,24 @@ class CompiledText:
     revision: str
     rules: int
     sql: str
+    # What the job does with the views of `sql`.
+    engine: str
 
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--table", metavar="TABLE", help="This table alone.")
 @click.option(
-    "--write", is_flag=True, help="Write build/sql/rules/<table>/dq_generated.sql instead."
+    "--write",
+    is_flag=True,
+    help="Write dq_generated.sql and engine.sql to build/sql/rules/<table>/.",
 )
 def command(file: Path | None, table: str | None, write: bool) -> None:
     """Compile rule sets to Spark SQL and print it: from the source to results and metrics.
 
-    The printed file runs in a plain spark-sql, and it is what the quality job runs. Without FILE
-    all rule sets are compiled, or the one that has TABLE.
+    The printed file holds temporary views alone: it runs in a plain spark-sql and changes nothing,
+    and a job judges its batches by the same views. Without FILE all rule sets are compiled, or the
+    one that has TABLE.
 
     \b
     Examples:
@@ -58,7 +64,8 @@ def command(file: Path | None, table: str | None, write: bool) -> None:
         console.data(found, text="\n".join(text.sql for text in found).rstrip("\n"))
         return
     for text in found:
-        console.done(f"written: {_written(settings, text)}")
+        for path in _written(settings, text):
+            console.done(f"written: {path}")
 
 
 def _files(settings: Settings, file: Path | None, table: str | None) -> tuple[Path, ...]:
@@ -76,7 +83,7 @@ def compiled_texts(settings: Settings, path: Path) -> tuple[CompiledText, ...]:
     """The SQL of each table in the file; what a person should know of the file is said aside."""
     from headgate.cli.dataset_check import below
     from headgate.compile.rules.compile import compile_table
-    from headgate.compile.rules.names import FILE
+    from headgate.compile.rules.names import ENGINE_FILE, FILE
 
     judged = _judged(path)
     for note in judged.notes:
@@ -85,7 +92,11 @@ def compiled_texts(settings: Settings, path: Path) -> tuple[CompiledText, ...]:
     made = [(compile_table(table, file), len(table.rules)) for table in judged.tables]
     return tuple(
         CompiledText(
-            c.name, c.revision, rules, _rendered(settings, f"{c.name}/{FILE}", c.text, path)
+            c.name,
+            c.revision,
+            rules,
+            _rendered(settings, f"{c.name}/{FILE}", c.text, path),
+            _rendered(settings, f"{c.name}/{ENGINE_FILE}", c.engine, path),
         )
         for c, rules in made
     )
@@ -107,10 +118,11 @@ def _rendered(settings: Settings, file: str, text: str, path: Path) -> str:
     return Template(file, text).render({**values, "BOOTSTRAP_SERVERS": broker})
 
 
-def _written(settings: Settings, text: CompiledText) -> Path:
-    from headgate.compile.rules.names import FILE
+def _written(settings: Settings, text: CompiledText) -> Iterator[Path]:
+    from headgate.compile.rules.names import ENGINE_FILE, FILE
     from headgate.profile import write_atomically
 
-    path = settings.build_dir / "sql" / "rules" / text.table / FILE
-    write_atomically(path, text.sql.encode())
-    return path
+    folder = settings.build_dir / "sql" / "rules" / text.table
+    for name, sql in ((FILE, text.sql), (ENGINE_FILE, text.engine)):
+        write_atomically(folder / name, sql.encode())
+        yield folder / name

@@ -63,9 +63,7 @@ def _listed(settings: Settings, path: Path) -> Iterator[Listed]:
 
 
 def _kind(table: RuleTable) -> str:
-    if not table.is_pair:
-        return "quality"
-    return "reconciliation, as a stream" if table.reconcile else "reconciliation"
+    return "reconciliation" if table.is_pair else "quality"
 
 
 def _row(judged: JudgedTable, file: str) -> Listed:

@@ -62,10 +62,10 @@ def command(
 
     \b
     Examples:
-      headgate rules report orders
-      headgate rules report orders --run 3 --out /tmp/reports
-      headgate rules report orders --fail-on error
-      headgate -o json rules report orders
+      headgate rules report payments
+      headgate rules report payments --run 3 --out /tmp/reports
+      headgate rules report payments --fail-on error
+      headgate -o json rules report payments
     """
     from headgate.checks.quality_report_files import make_and_write
     from headgate.checks.quality_report_gather import SEED, Wanted

@@ -46,7 +46,7 @@ def rule_specs(table: RuleTable, partitions: int | None, letters: int) -> list[T
     specs: list[TopicSpec] = []
     for side, source in table.sources.items():
         if source.topic:
-            wide = side == "cloud" and table.reconcile is not None
+            wide = side == "cloud" and table.is_pair
             share = partitions or (CLOUD_PARTITIONS if wide else PARTITIONS)
             specs += [
                 _spec(source.topic, share, TOPIC_DAYS),

@@ -25,9 +25,12 @@ TABLE_PROPERTIES = {
 WIDTH = 88
 # Of a line in a rule set's SQL, and of a literal in it, which has an indent and a comma beside it.
 LONGEST_LINE, LONGEST_LITERAL = 140, 100
-_QUOTED = re.compile(r"--[^\n]*|`[^`]*`|'(?:\\.|[^'\\])*'", re.DOTALL)
-# Words that stand in one line with what follows them.
-_BOUND = re.compile(r"\b(AND|AS|BY|OR|TIMESTAMP_LTZ) ")
+# Of a line with several columns, before it is indented.
+LONGEST_FILLED = 128
+# Text in which no word is SQL: comments, names in backticks, literals.
+QUOTED = re.compile(r"--[^\n]*|`[^`]*`|'(?:\\.|[^'\\])*'", re.DOTALL)
+# What stands in one line with what follows it.
+_BOUND = re.compile(r"(\b(?:AND|AS|BY|INTERVAL|IS|NOT|OR|THEN|TIMESTAMP_LTZ)|\bDECIMAL\(\d+,) ")
 _CHARACTER = re.compile(r"\\u[0-9A-F]{4}|\\U[0-9A-F]{8}|\\.|.", re.DOTALL)
 # What stands for a blank and the end of a line where no line may be broken.
 _FIX, _RELEASE = str.maketrans(" \n", "\0\1"), str.maketrans("\0\1", " \n")
@@ -56,6 +59,20 @@ def view_stem(dataset: str) -> str:
 def lines(items: Iterable[str]) -> str:
     """One item a line."""
     return ",\n".join(items)
+
+
+def filled(columns: Sequence[str], least: int = LONGEST_FILLED, width: int = LONGEST_FILLED) -> str:
+    """Several columns a line, as many as it takes; one of `least` characters or more has its own line."""
+    rows: list[str] = []
+    is_open = False
+    for column in columns:
+        is_short = "\n" not in column and len(column) < least
+        if is_open and is_short and len(f"{rows[-1]}, {column}") <= width:
+            rows[-1] += f", {column}"
+        else:
+            rows.append(column)
+        is_open = is_short
+    return ",\n".join(rows)
 
 
 def call(function: str, arguments: Sequence[str]) -> str:
@@ -91,7 +108,7 @@ def fits(text: str) -> bool:
 
 def fold_lines(sql: str) -> str:
     """Break lines that are too long, at blanks outside of literals, quoted names and comments."""
-    fixed = _QUOTED.sub(lambda quoted: quoted[0].translate(_FIX), _BOUND.sub("\\1\0", sql))
+    fixed = QUOTED.sub(lambda quoted: quoted[0].translate(_FIX), _BOUND.sub("\\1\0", sql))
     return "\n".join(map(_fold_line, fixed.split("\n"))).translate(_RELEASE)
 
 
@@ -110,7 +127,7 @@ def _fold_line(line: str) -> str:
 
 def split_literals(sql: str) -> str:
     """Write each long literal of an expression as several: Spark joins those that follow each other."""
-    return _QUOTED.sub(_split_literal, sql)
+    return QUOTED.sub(_split_literal, sql)
 
 
 def _split_literal(quoted: re.Match[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from headgate.errors import DeclarationError, Fault
 
@@ -33,6 +34,10 @@ class Script:
     def named(self, name: str) -> tuple[str, ...]:
         return tuple(step.sql for step in self.steps if step.name == name)
 
+    def view(self, name: str) -> str:
+        """The statement that makes this temporary view."""
+        return next(step.sql for step in self.steps if f"TEMPORARY VIEW {name} AS" in step.sql)
+
     def one(self, name: str) -> str:
         """The one statement of that step; a file that lacks or repeats it is refused."""
         found = self.named(name)
@@ -55,6 +60,23 @@ def parse_script(file: str, text: str) -> Script:
         if body.strip():
             steps.append(Step(name, body.strip(), line))
     return Script(file, text, tuple(steps))
+
+
+def parse_rule_script(file: str, text: str, sources: Iterable[str]) -> Script:
+    """Cut the SQL of a rule table into steps; what people read of it has no marks.
+
+    A job binds the views of its `sources` to records of its own, so their statements are steps apart.
+    """
+    own = tuple(f"CREATE OR REPLACE TEMPORARY VIEW {source}" for source in sources)
+
+    def kind(step: Step) -> str:
+        if step.sql.startswith("DECLARE "):
+            return "clock"
+        head = step.sql.partition("\n")[0].removesuffix(" AS")
+        return "source" if head in own else step.name
+
+    script = parse_script(file, text)
+    return replace(script, steps=tuple(replace(step, name=kind(step)) for step in script.steps))
 
 
 def _statements(text: str) -> list[tuple[str, int]]:

@@ -7,7 +7,9 @@ import textwrap
 from headgate.compile.casts import tried
 from headgate.compile.fragments import (
     TABLE_PROPERTIES,
+    WIDTH,
     call,
+    filled,
     fits,
     hanging,
     lines,
@@ -141,7 +143,7 @@ def key_list(dataset: Dataset) -> str:
     """The key as it stands after PARTITION BY."""
     names = key_names(dataset)
     whole = ", ".join(names)
-    return f" {whole}" if fits(whole) else "\n" + textwrap.indent(lines(names), "  ")
+    return f" {whole}" if fits(whole) else "\n" + textwrap.indent(filled(names, width=WIDTH), "  ")
 
 
 def partition_column(dataset: Dataset) -> str:

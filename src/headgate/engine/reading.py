@@ -94,7 +94,7 @@ class LagWatch:
                     yield JobLag(run.job, name, left(topic, settled.get(name)))
 
     def _settled(self, run: Run) -> dict[str, Range]:
-        """By topic, how far the job is settled; what is judged as a whole has no lag."""
+        """By topic, how far the job is settled; a table has no lag."""
         found = self._store.settled_range(run.job)
         own = {} if found is None or found.is_table else topic_ranges(found)
         return {range_.source.removeprefix(TOPIC_SOURCE): range_ for range_ in own.values()}

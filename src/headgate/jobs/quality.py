@@ -1,4 +1,4 @@
-"""Quality: the rows of a rule table judged by its rules, on a topic batch by batch, or as a whole."""
+"""Quality: the rows of one source judged by rules, a topic batch by batch, a table by its snapshot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headgate.engine.followed import Followed
 from headgate.engine.statements import create
 from headgate.engine.stream import Pace
 from headgate.engine.topics import Topics
-from headgate.jobs.quality_bounded import WholeRun
+from headgate.jobs.quality_snapshot import SnapshotRun
 from headgate.jobs.quality_target import QualityTarget
 from headgate.jobs.quality_topic import QualityRun, with_keys
 from headgate.jobs.reading import DLQ_TOPIC, MOST, TOPIC, trigger_of
@@ -19,18 +19,17 @@ from headgate.store.model import Progress
 
 
 def run_quality(context: RunContext) -> None:
-    """Judge the topic to its end, or for ever; two sources, or a table, once and as a whole."""
+    """Judge the topic to its end, or for ever; or the current snapshot of the table once."""
     # A session of its own: while a batch is staged, every commit of its session is.
     context = replace(context, session=context.session.newSession())
     revisions = Revisions(context.store, context.settings)
     rules = revisions.of(context.run.revision)
-    script = revisions.script(context.run.revision)
-    create(context.session, script.named("table"))
+    create(context.session, rules.tables())
     target = with_keys(context, quality_target(context, rules, revisions))
     if not rules.follows_a_topic:
-        WholeRun(context, target).evaluate()
+        SnapshotRun(context, target).evaluate()
         return
-    name = context.run.options.get(TOPIC) or _topic(context, rules)
+    name = context.run.options.get(TOPIC) or rules.topic_of(rules.first, context.settings)
     topic = Followed.one(Topics(target.bootstrap).found(name))
     if context.run.options.get("form") == REPAIR:
         done = repair_topic(context, target, topic)
@@ -43,25 +42,20 @@ def run_quality(context: RunContext) -> None:
 def quality_target(
     context: RunContext, rules: RulesRevision, revisions: Revisions
 ) -> QualityTarget:
-    """Where this run reads and writes."""
+    """Where this run writes; a table has neither a broker nor a topic for its dead letters."""
     settings, run = context.settings, context.run
-    topics = any(source.topic for source in rules.sources)
+    dlq_topic, bootstrap = "", ""
+    if rules.follows_a_topic:
+        dlq_topic = run.options.get(DLQ_TOPIC) or rules.dlq_topic_of(rules.first, settings)
+        bootstrap = str(settings.need("bootstrap_servers"))
     return QualityTarget(
         job=run.job,
         table=rules.results,
-        dlq_topic=run.options.get(DLQ_TOPIC) or _dlq_topic(context, rules),
-        bootstrap=str(settings.need("bootstrap_servers")) if topics else "",
+        dlq_topic=dlq_topic,
+        bootstrap=bootstrap,
         name=rules.name,
         revisions=revisions,
     )
-
-
-def _topic(context: RunContext, rules: RulesRevision) -> str:
-    return rules.topic_of(rules.first, context.settings)
-
-
-def _dlq_topic(context: RunContext, rules: RulesRevision) -> str:
-    return rules.dlq_topic_of(rules.first, context.settings) if rules.first.topic else ""
 
 
 def pace_of(context: RunContext) -> Pace:

@@ -56,7 +56,7 @@ class QualityBatch:
         # Of rows that are kept in memory Spark may report no observation.
         records = self._frame if reads_again(rules) else self._counter.observed()
         self._bind(intent, script, rules, records)
-        with kept(self._session, rules if reads_again(rules) else None):
+        with kept(self._session, rules):
             staged = self._judge(intent, script, rules)
             outcomes = self._outcomes(intent, staged, rules)
             partials = stage(self._partials, intent, script.one("partials"), outcomes)
@@ -131,19 +131,20 @@ def reads_again(rules: RulesRevision) -> bool:
 
 
 @contextmanager
-def kept(session: SparkSession, rules: RulesRevision | None) -> Generator[None]:
-    """The records of these rules' topics as they were parsed, kept while they are read again."""
-    topics = [source for source in rules.sources if source.topic] if rules else []
-    frames = [session.table(SourceNames(source.view).read).persist() for source in topics]
+def kept(session: SparkSession, rules: RulesRevision) -> Generator[None]:
+    """The records as they were parsed, kept in memory where they are read more than once."""
+    if not reads_again(rules):
+        yield
+        return
+    frame = session.table(SourceNames(rules.first.view).read).persist()
     try:
         yield
     finally:
-        for frame in frames:
-            frame.unpersist()
+        frame.unpersist()
 
 
 def may_die(rules: RulesRevision) -> bool:
-    """Whether any rule makes dead letters of the rows on which it holds."""
+    """Whether any rule makes dead letters of the rows that it matches."""
     return bool(rules.with_on_fail(DEAD_LETTER))
 
 

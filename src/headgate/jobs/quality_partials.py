@@ -94,7 +94,7 @@ class Partials:
 
 _OF_BATCH = """
 SELECT name, metric, severity, CAST(NULL AS BIGINT) AS start, CAST(NULL AS BIGINT) AS newest,
-  sum(n) AS n, sum(held) AS held
+  sum(n) AS n, sum(matched) AS matched
 FROM {table}
 WHERE {at} AND kind = 'rule'
 GROUP BY name, metric, severity
@@ -119,7 +119,7 @@ WHERE {at}"""
 
 
 def _counts(row: Row) -> tuple[int, int]:
-    return int(row["n"] or 0), int(row["held"] or 0)
+    return int(row["n"] or 0), int(row["matched"] or 0)
 
 
 def _sums(rows: Sequence[Row], verdicts: Sequence[AggregateVerdict]) -> WindowSums:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS, job_name
+from headgate.compile.rules.names import QUALITY
 from headgate.engine.iceberg import Committed, ManagedTable
 from headgate.engine.protocol import Result
 from headgate.errors import BatchRefusedError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ACCEPTED, DEAD_LETTER, REFUSED, TOMBSTONE = "accepted", "dead_letter", "refused", "tombstone"
-NEWEST, SUPERSEDED = "newest", "superseded"
 
 
 @dataclass(frozen=True)
@@ -88,5 +88,5 @@ def table_target(
 ) -> QualityTarget:
     """The target of a rule table's job as its tables tell it, without topics."""
     keys = session.catalog.tableExists(dq_table("keys", name))
-    job, table = job_name("quality", name), dq_table("results", name)
+    job, table = job_name(QUALITY, name), dq_table("results", name)
     return QualityTarget(job, table, "", "", name, Revisions(store, settings), keys)

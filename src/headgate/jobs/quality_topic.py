@@ -15,19 +15,19 @@ from headgate.engine.stream import Pace
 from headgate.errors import OperationError
 from headgate.jobs.quality_batch import QualityBatch
 from headgate.jobs.quality_keys import SeenKeys
-from headgate.jobs.quality_marks import running_mark
 from headgate.jobs.quality_target import QualityTarget
 from headgate.jobs.quality_windows import emitter_of
-from headgate.jobs.rules_revision import STOP, RuleRevision, RulesRevision, deployed
+from headgate.jobs.rules_revision import STOP, RuleRevision, RulesRevision, deployed, running_mark
 from headgate.jobs.topic_run import TopicRun
 from headgate.store.model import LedgerRow, Range, Run, RunState
+from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class StoppedByRuleError(OperationError):
-    """A rule with `on_fail: stop` held: the batch is written and settled, and no next one begins."""
+    """A rule with `on_fail: stop` matched: the batch is written and settled, and no next one begins."""
 
     code = "HG-1004"
 
@@ -56,8 +56,8 @@ class QualityRun(TopicRun):
         wanted = deployed(store, run.subject) or run.revision
         if wanted == self._revision:
             return
-        script = self._quality.revisions.script(wanted)
-        create(self._context.session, (*script.named("table"), *script.named("reading")))
+        rules, script = self._quality.revisions.of(wanted), self._quality.revisions.script(wanted)
+        create(self._context.session, (*rules.tables(), *rules.permanent_views(script)))
         self._revision = wanted
         self._target = self._quality = with_keys(self._context, self._quality)
         self._emitter = emitter_of(self._context, self.rules)
@@ -87,10 +87,15 @@ class QualityRun(TopicRun):
             self._stop_if_asked(row)
 
     def follow(self, topic: Followed) -> None:
-        """Batch or stream; the end of a batch run closes all windows, as silence does."""
         super().follow(topic)
-        ended = self._context.run.mode == "batch" and not self._context.stop.is_set()
-        self._emitter.close_due(everything=ended)
+        if self._context.run.mode == "batch" and not self._context.stop.is_set():
+            self.end()
+        else:
+            self._emitter.close_due()
+
+    def end(self) -> None:
+        """A batch run has read all there was: that closes all windows, as silence does."""
+        self._emitter.close_due(everything=True)
 
     def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
         """Behind a stop that was told; one that a kill kept from being told comes first."""
@@ -103,8 +108,7 @@ class QualityRun(TopicRun):
 
     def _stop_if_asked(self, row: LedgerRow) -> None:
         rules = self._quality.revisions.of(row.revisions[0])
-        found = self._context.store.newest_rule_counts(row.job, 1).get(row.id or 0, ())
-        stop_if_held(row.job, rules, {count.rule: count.held for count in found})
+        stop_if_matched(row.job, rules, count_matched(self._context.store, row))
 
 
 def was_told(row: LedgerRow, failed: Iterable[Run]) -> bool:
@@ -120,16 +124,22 @@ def was_told(row: LedgerRow, failed: Iterable[Run]) -> bool:
     )
 
 
-def stopping(rules: RulesRevision, held: Mapping[str, int]) -> list[RuleRevision]:
-    """The rules with `on_fail: stop` that held."""
-    return [rule for rule in rules.with_on_fail(STOP) if held.get(rule.name)]
+def stopping(rules: RulesRevision, matched: Mapping[str, int]) -> list[RuleRevision]:
+    """The rules with `on_fail: stop` that matched a row."""
+    return [rule for rule in rules.with_on_fail(STOP) if matched.get(rule.name)]
 
 
-def stop_if_held(job: str, rules: RulesRevision, held: Mapping[str, int]) -> None:
-    """Raise when a rule that stops the job held on a row of the batch that is settled now."""
-    found = stopping(rules, held)
+def count_matched(store: OpsStore, newest: LedgerRow) -> Mapping[str, int]:
+    """The rows that each rule matched in the newest batch of a job."""
+    counts = store.newest_rule_counts(newest.job, 1).get(newest.id or 0, ())
+    return {count.rule: count.held for count in counts}
+
+
+def stop_if_matched(job: str, rules: RulesRevision, matched: Mapping[str, int]) -> None:
+    """Raise when a rule that stops the job matched a row of the batch that is settled now."""
+    found = stopping(rules, matched)
     if found:
-        told = ", ".join(f"{rule.name} on {held[rule.name]:,} rows" for rule in found)
+        told = ", ".join(f"{rule.name} on {matched[rule.name]:,} rows" for rule in found)
         raise StoppedByRuleError(
             f"{job} was stopped by a rule: {told}",
             why=f"{found[0].reason}; on_fail is stop, the batch is written and accounted for",

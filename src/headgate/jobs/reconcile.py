@@ -38,10 +38,9 @@ def run_reconcile(context: RunContext) -> None:
         context.session.conf.set(name, value)
     revisions = Revisions(context.store, context.settings)
     rules = revisions.of(context.run.revision)
-    create(context.session, revisions.script(context.run.revision).named("table"))
+    create(context.session, rules.tables())
     target = reconcile_target(context, rules, revisions)
     fit_columns(ManagedTable(context.session, target.states), STATES)
-    # A quality job that has judged nothing leaves a table of results without the columns of a pair.
     fit_columns(ManagedTable(context.session, target.table), CHANGES)
     topic = _followed(context, rules)
     if context.run.options.get("form") == REPAIR:
@@ -59,8 +58,8 @@ def reconcile_target(
     settings = context.settings
     if rules.limits is None:
         raise OperationError(
-            f"{rules.name} has no reconcile section",
-            fix=f"headgate job run quality-{rules.name}, or declare `reconcile:` under it",
+            f"{rules.name} has one source, and nothing to be reconciled with",
+            fix=f"headgate job run quality-{rules.name}",
         )
     letters = {rules.topic_of(s, settings): rules.dlq_topic_of(s, settings) for s in rules.sources}
     shape = revisions.script(rules.hash).one(AGGREGATED)

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.steady import steady
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.script import Script
 from headgate.engine.dead_letters import send_dead_letters
@@ -20,7 +21,6 @@ from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import Snapshot, session_id
 from headgate.engine.protocol import BatchProtocol, Result
 from headgate.engine.reach import Reached, topic_reached
-from headgate.engine.statements import sql
 from headgate.engine.stream import read_ranges
 from headgate.errors import OperationError
 from headgate.expr.literals import spark_literal
@@ -45,7 +45,6 @@ from headgate.jobs.reconcile_states import (
     one_of,
     only_changes,
     spread_of,
-    view_of,
     window_of,
 )
 from headgate.jobs.reconcile_target import ReconcileTarget
@@ -160,7 +159,8 @@ class ReconcileBatch:
         late, records = writing.late(moment)
         if not records:
             return kept
-        both = kept.states.select(*STATE).unionByName(late.select(*STATE))
+        columns = (*STATE, "records")
+        both = kept.states.select(*columns).unionByName(late.select(*columns))
         return replace(self._kept(writing, both, moment), hint=hint, late=records)
 
     def _as_published(self, writing: Writing) -> Kept | None:
@@ -176,7 +176,8 @@ class ReconcileBatch:
         return Kept(states, None, moment, late=late)
 
     def _kept(self, writing: Writing, states: DataFrame, moment: Moment | None = None) -> Kept:
-        states.createOrReplaceTempView(writing.rules.names.batch_states)
+        kept = states.withColumn("batch_time", F.expr(steady("session.batch_time")))
+        kept.createOrReplaceTempView(writing.rules.names.window_states)
         counters = moment.counters if moment is not None else None
         staged = stage(
             self._states, writing.intent, writing.script.one("states"), counters=counters
@@ -226,18 +227,16 @@ class ReconcileBatch:
         late = is_late(writing.limits, kept.moment.dropped_by if kept.moment else 0)
         judged = judged_states(kept.states, intent.range, late, straddling)
         seen = Observation()
-        judged = judged.observe(seen, *_observed(intent))
+        judged = judged.observe(seen, *_observed(intent)).where("changed")
         judged.createOrReplaceTempView(names.states)
+        results = self._session.table(names.results)
         if straddling is not None:
             keys, at = straddling.keys(kept.states), spark_literal(intent.batch_time)
-            told = last_told(self._session.table(self._target.table), keys, at)
-            verdicts = only_changes(self._session.table(names.verdicts), told)
-            verdicts.createOrReplaceTempView(names.verdicts)
-        try:
-            staged = stage(self._results, intent, writing.script.one("accept"))
-        finally:
-            if straddling is not None:  # later batches read the view of the file again
-                sql(self._session, view_of(writing.script, names.verdicts))
+            results = only_changes(
+                results, last_told(self._session.table(self._target.table), keys, at)
+            )
+        results.createOrReplaceTempView(names.changes)
+        staged = stage(self._results, intent, writing.script.one("accept"))
         found = seen.get
         return staged, Seen(*(int(found.get(name) or 0) for name in Seen._fields))
 
@@ -285,7 +284,7 @@ class Writing:
         bound = f"{BOUND}{self.intent.job}"
         made_for = f"{self.intent.revisions[0]} {session_id(self.session)}"
         if self.session.conf.get(bound, "") != made_for:
-            bind_views(self.session, self.script)
+            bind_views(self.session, self.script, self.rules.names)
             self.session.conf.set(bound, made_for)
         set_clock(self.session, self.intent)
         closed = closed_before(self.protocol, self.session, self.rules, self.intent)
@@ -295,7 +294,7 @@ class Writing:
 
     def states(self) -> DataFrame:
         """The states of these records alone."""
-        return batch_states(self.session, self.script, self.rules.names)
+        return batch_states(self.session, self.script, self.rules.names, self.limits)
 
     def late(self, moment: Moment) -> tuple[DataFrame, int]:
         """The states of records that the stream has dropped, and how many records these are."""

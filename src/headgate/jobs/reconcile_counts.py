@@ -127,7 +127,7 @@ class Records:
         for side in SIDES:
             for place in (f"s.{side}_first", f"s.{side}"):
                 before = f"NOT {inside(place, side, self.range)}"
-                same = f"{place}.version = m.version AND {place}.hash <=> m.hash"
+                same = f"s.{side}.version = m.version AND {place}.hash <=> m.hash"
                 parts.append(f"(m.side = '{side}' AND {same} AND {before})")
         return " OR ".join(parts)
 

@@ -19,6 +19,8 @@ GOAL, GOAL_BATCHES, BEGUN, DONE, ALL, AT = (
 )  # fmt: skip
 # What a sweep leaves out, since it was looked at in vain: it must be known when the sweep is done again.
 SINCE, SINCE_BATCHES = "since", "since_batches"
+# How often the input of a run has ended: what still waits is settled then.
+ENDED = "ended"
 Ends = Mapping[str, int]
 
 
@@ -27,7 +29,8 @@ class Look:
     """What one sweep looks at, in microseconds: deadlines since, batches since, and until when.
 
     Of the keys it takes those whose number, divided by `of`, leaves `portion`. It knows what was written
-    until `at`: in a round that is later than what it looks at.
+    until `at`: in a round that is later than what it looks at. Where the input has `ended`, it looks at
+    every key that still waits.
     """
 
     since: int
@@ -36,6 +39,7 @@ class Look:
     at: int
     portion: int = 0
     of: int = 1
+    ended: bool = False
 
     @property
     def own(self) -> str:
@@ -46,6 +50,11 @@ class Look:
 def single_ends(reached: Ends, now: Ends, since: Ends) -> dict[str, int]:
     """The end of a sweep that takes all keys, behind what was looked at in vain."""
     return {**reached, **now, SINCE: since[UNTIL], SINCE_BATCHES: since[BATCHES]}
+
+
+def ended_ends(reached: Ends, now: Ends) -> dict[str, int]:
+    """The end of a sweep that settles every key that still waits, since no more records come."""
+    return {**single_ends(reached, now, now), ENDED: reached.get(ENDED, 0) + 1}
 
 
 def is_amid_round(reached: Ends) -> bool:
@@ -74,6 +83,7 @@ def look_of(range_: Range) -> Look:
     if end.get(DONE, 0) == start.get(DONE, 0):
         # Those of an earlier sweep, which a round has handed on, are no later than this one's start.
         since, batches = max(since, end.get(SINCE, 0)), max(batches, end.get(SINCE_BATCHES, 0))
-        return Look(since, batches, end[UNTIL], end[UNTIL])
+        ended = end.get(ENDED, 0) > start.get(ENDED, 0)
+        return Look(since, batches, end[UNTIL], end[UNTIL], ended=ended)
     portion = end[DONE] - 1 - end[BEGUN]
     return Look(since, batches, end[GOAL], end[AT], portion, end[ALL] - end[BEGUN])

@@ -59,14 +59,13 @@ class ReconcileRun(QualityRun):
     def follow(self, topic: Followed) -> None:
         super().follow(topic)
         self._tell_state()
-        if self._context.run.mode == "batch" and not self._context.stop.is_set():
-            with ExitStack() as each:  # what one cannot tell keeps no other from telling
-                each.callback(self._close_windows)  # after the last sweep has counted into them
-                for hook in reversed(self._hooks):
-                    each.callback(hook.ended)
 
-    def _close_windows(self) -> None:
-        self._emitter.close_due(everything=True)
+    def end(self) -> None:
+        """Keys that still wait are settled, then windows are closed: each is told once."""
+        with ExitStack() as each:  # what one cannot tell keeps no other from telling
+            each.callback(super().end)
+            for hook in reversed(self._hooks):
+                each.callback(hook.ended)
 
     def tick(self) -> None:
         super().tick()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.compile.reconcile.facts import conflict
@@ -13,7 +14,7 @@ from headgate.compile.reconcile.merging import merged_query
 from headgate.compile.reconcile.steady import listed, now, steady
 from headgate.compile.reconcile.tables import SIDES, STATE
 from headgate.compile.rules.names import Names
-from headgate.compile.script import Script, Step
+from headgate.compile.script import Script
 from headgate.engine.followed import own_offsets
 from headgate.engine.statements import sql
 from headgate.expr.literals import spark_literal
@@ -40,9 +41,7 @@ MERGED = "dq_merged"
 LAST = "processing_time, onprem_version, cloud_version, settled"
 # What makes a row another verdict than the one told before: `id` is of the status and both versions.
 VERDICT = ("id", "verdict", "hash_onprem", "hash_cloud")
-CLOCK = ("clock", "revision")
-VIEWS = ("view", "verdict view")
-TIMED, AGGREGATED, BOUND = "timed view", "states view", "bound states"
+AGGREGATED, CLOCK_AND_VIEWS = "states view", ("clock", "view")
 
 
 def streaming_states(
@@ -55,7 +54,7 @@ def streaming_states(
     """
     from pyspark.sql import functions as F
 
-    for statement in _until(script, TIMED):
+    for statement in _until(script, names.timed):
         sql(session, statement)
     messages = session.table(names.messages)
     timed = messages.withColumn("seen_at", F.expr(f"least(read_at, {now()})"))
@@ -66,10 +65,9 @@ def streaming_states(
         F.expr("coalesce(min(unix_micros(seen_at)), 9223372036854775807L)").alias("earliest"),
         F.expr("coalesce(max(unix_micros(seen_at)), 0L)").alias("latest"),
     )
-    watermarked = counted.withWatermark("seen_at", _interval(limits.wait))
-    watermarked.createOrReplaceTempView(names.timed)
-    sql(session, script.one(AGGREGATED))
-    states = session.table(names.batch_states)
+    states = _window_states(
+        session, script, names, limits, counted.withWatermark("seen_at", _interval(limits.wait))
+    )
     return states.observe(
         STATES_HINT,
         F.expr(f"count_if({OLD} OR ({ODD}))").alias("doubtful"),
@@ -77,29 +75,52 @@ def streaming_states(
     )
 
 
-def batch_states(session: SparkSession, script: Script, names: Names) -> DataFrame:
+def batch_states(session: SparkSession, script: Script, names: Names, limits: Limits) -> DataFrame:
     """The states of these records alone; the sources are bound to a batch."""
-    sql(session, script.one(TIMED))
+    sql(session, script.view(names.timed))
+    return _window_states(session, script, names, limits, session.table(names.timed))
+
+
+def _window_states(
+    session: SparkSession, script: Script, names: Names, limits: Limits, timed: DataFrame
+) -> DataFrame:
+    """The aggregation of the file over these messages.
+
+    Messages of one key are brought together before they become states: a state is several times as
+    wide, and rows that are together already are sorted once less.
+    """
+    from pyspark.sql import functions as F
+
+    window = F.window("seen_at", _interval(limits.horizon)).alias("window")
+    together = timed.select("*", window).repartition("pk", "window")
+    together.createOrReplaceTempView(names.timed)
+    sql(session, script.view(names.message_states))
     sql(session, script.one(AGGREGATED))
-    return session.table(names.batch_states)
+    return session.table(names.window_states)
 
 
-def bind_views(session: SparkSession, script: Script) -> None:
-    """Every view of the file, whatever the views that they read are bound to."""
+def bind_views(session: SparkSession, script: Script, names: Names) -> None:
+    """The clock and every view of the file, whatever the views that they read are bound to.
+
+    A view keeps the schema that it was made with: so those on the states are made over the table of states,
+    whose fields may all be NULL, and not over those of messages.
+    """
+    states = script.view(names.states)
     for step in script.steps:
-        if step.name in (*CLOCK, *VIEWS, TIMED, AGGREGATED, BOUND):
+        if step.sql == states:
+            bound = session.table(names.states_table).limit(0)
+            _told(bound, Range("", "", {}, {}), "FALSE", whole=False).createOrReplaceTempView(
+                names.states
+            )
+        elif step.name in CLOCK_AND_VIEWS:
             sql(session, step.sql)
 
 
 def _until(script: Script, name: str) -> list[str]:
-    """What stands before a step: its clock and its views."""
-    wanted: list[Step] = []
-    for step in script.steps:
-        if step.name == name:
-            break
-        if step.name in (*CLOCK, *VIEWS):
-            wanted.append(step)
-    return [step.sql for step in wanted]
+    """The clock and the views that stand before the one of this name."""
+    last = script.view(name)
+    before = takewhile(lambda step: step.sql != last, script.steps)
+    return [step.sql for step in before if step.name in CLOCK_AND_VIEWS]
 
 
 class Spread(NamedTuple):
@@ -193,7 +214,7 @@ def last_told(results: DataFrame, keys: DataFrame, until: str) -> DataFrame:
 
 
 def only_changes(verdicts: DataFrame, told: DataFrame) -> DataFrame:
-    """The verdicts, `changed` only where they differ from what was last told of their key.
+    """The verdicts that differ from what was last told of their key.
 
     A duplicate may come from before the first arrival that was known, or repeat what stands of a
     version in conflict: its state is another then, its verdict may be the same.
@@ -201,9 +222,8 @@ def only_changes(verdicts: DataFrame, told: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     same = " AND ".join(f"_told.{name} <=> {name}" for name in VERDICT)
-    columns = [F.col(name) for name in verdicts.columns if name != "changed"]
-    is_change = F.expr(f"changed AND NOT coalesce(_told IS NOT NULL AND {same}, FALSE)")
-    return verdicts.join(told, "pk", "left").select(*columns, is_change.alias("changed"))
+    is_same = F.expr(f"coalesce(_told IS NOT NULL AND {same}, FALSE)")
+    return verdicts.join(told, "pk", "left").where(~is_same).select(*verdicts.columns)
 
 
 def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFrame:
@@ -212,6 +232,7 @@ def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFr
     return states.select(
         *STATE,
         F.expr(str(whole)).alias("whole"),
+        F.lit(False).alias("ended"),
         F.expr(changed(range_)).alias("changed"),
         F.expr(steady("session.batch_time")).alias("judged_at"),
         F.expr(f"IF({late}, 'late', 'batch')").alias("origin"),
@@ -272,11 +293,6 @@ def bind_sources(frames: Mapping[str, DataFrame], views: Mapping[str, str]) -> N
     """The records of each side under the name that the file reads."""
     for side, frame in frames.items():
         frame.createOrReplaceTempView(views[side])
-
-
-def view_of(script: Script, name: str) -> str:
-    """The statement that makes this view."""
-    return next(step.sql for step in script.steps if f"VIEW {name} AS" in step.sql)
 
 
 def _interval(length: timedelta) -> str:

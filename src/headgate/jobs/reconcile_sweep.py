@@ -21,6 +21,7 @@ from headgate.jobs.reconcile_portions import (
     BATCHES,
     UNTIL,
     Look,
+    ended_ends,
     is_amid_round,
     look_of,
     next_ends,
@@ -81,8 +82,14 @@ class Sweep:
         """A batch says nothing that a look at the tables would not."""
 
     def ended(self) -> None:
+        """The end of a batch run: no record can settle what still waits, so its input's end does."""
         while self.sweep() is not None and is_amid_round(self._last()):
             self._context.still_mine()
+        last, now = self._last(), self._ends()
+        look = Look(0, 0, now[UNTIL], now[UNTIL], ended=True)
+        rules = self._target.revisions.of(self._revision())
+        if self._results.exists() and count_candidates(self._session, self._target, rules, look):
+            self._carried_out(self._range(last, ended_ends(last, now)))
 
     def sweep(self) -> LedgerRow | None:
         """Judge what is due now, or a portion of it; None when nothing was."""

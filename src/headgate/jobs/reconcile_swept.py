@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.merging import JUDGED_NOW, merged_query
+from headgate.compile.reconcile.merging import merged_query
+from headgate.compile.reconcile.steady import steady
 from headgate.compile.script import Script
 from headgate.engine.faults import Point
 from headgate.engine.iceberg import ManagedTable
@@ -20,7 +21,7 @@ from headgate.errors import OperationError
 from headgate.jobs.binding import set_clock
 from headgate.jobs.quality_batch import bind_committed, closed_before, set_batch
 from headgate.jobs.reconcile_portions import Look
-from headgate.jobs.reconcile_states import LAST, view_of
+from headgate.jobs.reconcile_states import LAST
 from headgate.jobs.reconcile_target import ReconcileTarget
 from headgate.jobs.refusals import publish_once, stage
 from headgate.jobs.rules_revision import RulesRevision
@@ -44,6 +45,8 @@ def count_candidates(
 
     A key is due when its deadline has passed, or was past when it was written.
     """
+    if look.ended:
+        return sql(session, _candidates(session, target, rules, look)).count()
     due, waiting = _waiting(session, target, look)
     if due or not waiting:
         return waiting if due else 0
@@ -75,6 +78,12 @@ def _candidates(
 ) -> str:
     until = look.until
     written = f"processing_time <= timestamp_micros({until}L)"
+    if look.ended:
+        return f"""SELECT pk
+FROM {target.table}
+WHERE {written}
+GROUP BY pk
+HAVING NOT max_by(settled, struct({LAST}))"""
     due, passed, fresh = _tests(look)
     waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written} AND {look.own}"
     keys = f"{waiting} AND (({due} AND {passed}) OR ({fresh} AND {LATE}))"
@@ -146,7 +155,7 @@ class SweepWork:
         script = self._target.revisions.script(intent.revisions[0])
         self._bind(intent, script, rules)
         with self._changed(intent, script, rules) as changed:
-            changed.createOrReplaceTempView(rules.names.verdicts)
+            changed.createOrReplaceTempView(rules.names.changes)
             results = stage(self._results, intent, script.one("accept"))
         bind_committed(self._session, script, rules, self._results.appended(results))
         outcomes = {SWEPT: results.added}
@@ -157,11 +166,9 @@ class SweepWork:
         return self._protocol.published(self, intent, lambda: self._results.publish(results))
 
     def _bind(self, intent: Intent, script: Script, rules: RulesRevision) -> None:
-        """The clock and the rules of the file; its sources are not asked."""
-        for step in ("clock", "revision"):
-            for statement in script.named(step):
-                sql(self._session, statement)
-        sql(self._session, view_of(script, rules.names.rules))
+        """The clock of the file; its sources are not asked."""
+        for statement in script.named("clock"):
+            sql(self._session, statement)
         set_clock(self._session, intent)
         set_batch(
             self._session, intent, closed_before(self._protocol, self._session, rules, intent)
@@ -179,11 +186,15 @@ class SweepWork:
             f"(SELECT states.* FROM {self._target.states} AS states LEFT SEMI JOIN {CANDIDATES}"
             f" ON states.pk = {CANDIDATES}.pk WHERE batch_time <= timestamp_micros({until}L))"
         )
-        about = ", ".join(JUDGED_NOW)
-        merged = f"SELECT *, {about}, 'sweep' AS origin FROM ({merged_query(own)})"
-        sql(self._session, merged).createOrReplaceTempView(rules.names.states)
-        sql(self._session, view_of(script, rules.names.verdicts))
-        judged = self._session.table(rules.names.verdicts).persist()
+        ended = str(self._look.ended).upper()
+        now = steady("session.batch_time")
+        about = f"TRUE AS whole, {ended} AS ended, {now} AS judged_at, 'sweep' AS origin"
+        merged = sql(self._session, f"SELECT *, {about} FROM ({merged_query(own)})")
+        merged.createOrReplaceTempView(rules.names.states)
+        names = rules.names
+        for view in (names.facts, names.decided, names.verdicts, names.results):
+            sql(self._session, script.view(view))
+        judged = self._session.table(names.results).persist()
         try:
             yield judged.join(self._last_told(), ["pk", "id"], "left_anti")
         finally:
@@ -195,10 +206,11 @@ class SweepWork:
         Only the last counts: a verdict that comes back at the same versions is told again.
         """
         due, passed, fresh = _tests(self._look)
+        looked_at = "TRUE" if self._look.ended else f"(({due} AND {passed}) OR {fresh})"
         (row,) = sql(
             self._session,
             f"SELECT unix_micros(min(processing_time)) AS least FROM {self._target.table}"
-            f" WHERE NOT settled AND (({due} AND {passed}) OR {fresh})",
+            f" WHERE NOT settled AND {looked_at}",
         ).collect()
         return sql(
             self._session,

@@ -91,11 +91,12 @@ def need_engine(store: OpsStore) -> None:
 def need_broker(settings: Settings, job: str) -> None:
     """Raise before Spark is started for a job whose broker is away: it could only fail."""
     kind, subject = split_job(settings, job)
-    if kind == QUALITY:
-        sources = rules_revision.declared_rules(settings, subject).sources
-        if all(source.topic is None for source in sources):
+    if kind in OF_RULES:
+        declared = rules_revision.declared_rules(settings, subject)
+        refuse_other_kind(declared, kind)
+        if not declared.follows_a_topic:
             return
-    elif kind not in ("bronze", RECONCILE, ROUTER, REPLAY):
+    elif kind not in ("bronze", ROUTER, REPLAY):
         return
     if not settings.bootstrap_servers and settings.broker == "embedded":
         raise UnavailableError(
@@ -170,9 +171,8 @@ def _rules_spec(
     elif mode == "streaming":
         raise UsageError(
             f"{job} is no stream",
-            why="only the rows of one topic are judged as they come; two sources or a table are"
-            " judged as a whole",
-            fix=f"headgate job run {job}{_or_reconcile(declared)}",
+            why="a table is judged by its snapshot; only the records of topics are judged as they come",
+            fix=f"headgate job run {job}",
         )
     revision = rules_revision.keep(store, declared)
     return JobSpec(job, kind, table, mode, revision, {**options, **reads})
@@ -191,42 +191,28 @@ def _filters_spec(
 
 
 def refuse_other_kind(declared: RulesRevision, kind: str) -> None:
-    """A pair with a reconcile section is reconciled as its topics go on; everything else is judged."""
+    """Raise where a table is asked for by the wrong kind: two sources are reconciled, one is judged."""
     if declared.kind != kind:
-        has = "has a" if declared.kind == RECONCILE else "has no"
+        sources = "two sources" if declared.kind == RECONCILE else "one source"
         job = job_name(declared.kind, declared.name)
         raise UsageError(
-            f"{declared.name} {has} reconcile section",
-            why=f"its job is {job}",
-            fix=f"headgate job run {job}{_or_reconcile(declared)}",
+            f"there is no job {job_name(kind, declared.name)}",
+            why=f"the table {declared.name} has {sources}, so its job is {job}",
+            fix=f"headgate job run {job}",
         )
 
 
-def _or_reconcile(declared: RulesRevision) -> str:
-    """The line that makes a pair of topics a stream of verdicts; nothing where there is no such pair."""
-    topics = [source for source in declared.sources if source.topic is not None]
-    if declared.kind == RECONCILE or len(topics) != 2:
-        return ""
-    return (
-        f"; to reconcile both topics as a stream, add this line under `- name: {declared.name}` in the"
-        " rule set: `reconcile: {window: 10 MINUTES, grace: 5 MINUTES, horizon: 1 HOUR}`,"
-        f" then: headgate job start {job_name(RECONCILE, declared.name)}"
-    )
-
-
 def refuse_results_of_other_kind(store: OpsStore, kind: str, table: str) -> None:
-    """Raise where the table was judged by the other kind of job: its results are rows of another form."""
+    """Raise where the table once had another number of sources: its results are rows of another form."""
     (other,) = (each for each in OF_RULES if each != kind)
     job = job_name(other, table)
-    if not store.newest_batches(job, 1):
-        return
-    raise UsageError(
-        f"lake.dq.results_{table} holds what {job} has judged",
-        why="a quality job and a reconcile job keep results of different form under the name of their"
-        " table, and the ledger accounts for those that are there",
-        fix=f"give it another name in the rule set, as `name: {table}_{kind}`, with the same topics;"
-        f" then: headgate job run {kind}-{table}_{kind}",
-    )
+    if store.newest_batches(job, 1):
+        raise UsageError(
+            f"lake.dq.results_{table} holds the results of {job}",
+            why="the results of one source and those of two have different columns, and the ledger"
+            " accounts for those that are there",
+            fix=f"declare the table under another name, for example `name: {table}_{kind}`",
+        )
 
 
 def _spec(

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from headgate.compile.fragments import job_name
 from headgate.errors import ConflictError, UnavailableError
 from headgate.jobs import rules_revision
-from headgate.jobs.quality_marks import running_mark
-from headgate.jobs.rules_revision import RulesRevision
+from headgate.jobs.rules_revision import RulesRevision, running_mark
 from headgate.jobs.rules_width import refuse_other_width
 from headgate.settings import Settings
 from headgate.store.canonical import canonical
@@ -112,7 +111,7 @@ def _fixed(rules: RulesRevision) -> Mapping[str, str]:
     where = (f"{s.side} {s.topic or s.iceberg}" for s in rules.sources)
     fixed = {"sources": ", ".join(where), "window": str(rules.window)}
     if rules.limits is None:
-        return {**fixed, "times": "none", "columns": "any"}
+        return fixed
     # The state of a pair is made by a query that goes on as it began.
     (table,) = rules.declared["tables"]
     times = " ".join(str(value) for value in vars(rules.limits).values())

@@ -1,4 +1,4 @@
-"""The revision that a quality job runs: one table of a rule set and its SQL, as kept in the ops store."""
+"""The revision that the job of a rule table runs: its declaration and its SQL, as kept in the ops store."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import table_name
 from headgate.compile.reconcile.limits import Limits, limits_of
+from headgate.compile.reconcile.tables import reconcile_tables
 from headgate.compile.render import Template
 from headgate.compile.rules.compile import CompiledRules, compile_table, declaration_of
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import QUALITY, RECONCILE, Names
-from headgate.compile.script import Script, parse_script
+from headgate.compile.rules.reading import quality_views, reconcile_views
+from headgate.compile.rules.tables import table_statements
+from headgate.compile.script import Script, parse_rule_script
 from headgate.errors import OperationError, SettingsError
 from headgate.jobs.declaration import render_values
 from headgate.settings import Settings
@@ -67,7 +70,7 @@ class RuleRevision(BaseModel):
 
 
 class RulesRevision(BaseModel):
-    """All that the quality job of a table needs; nothing of it is read from disk later."""
+    """All that the job of a rule table needs; nothing of it is read from disk later."""
 
     model_config = _FROZEN
 
@@ -76,6 +79,10 @@ class RulesRevision(BaseModel):
     name: str
     file: str
     template: str
+    # What the job does with the views of the file; as `engine.sql` it stands beside it.
+    engine: str
+    # A view of pairs under a name that the declaration asks for.
+    pairs_view: str | None = None
     sources: tuple[SourceRevision, ...]
     rules: tuple[RuleRevision, ...]
     aggregates: tuple[Aggregate, ...]
@@ -84,7 +91,7 @@ class RulesRevision(BaseModel):
     env: str
     # The rule set as it was declared, for whoever compares two revisions.
     declared: dict[str, Any]
-    # How long the sides of a reconciled pair wait for each other; the SQL has them in its text.
+    # How long the two sides of a pair wait for each other; None where there is one source.
     limits: Limits | None = None
 
     @property
@@ -98,9 +105,8 @@ class RulesRevision(BaseModel):
 
     @property
     def follows_a_topic(self) -> bool:
-        """Whether batches of its topics are judged one by one; otherwise all is judged anew."""
-        alone = len(self.sources) == 1 and self.sources[0].topic is not None
-        return alone or self.limits is not None
+        """Whether its topic, or two of them, is judged batch by batch; a table is by its snapshot."""
+        return self.first.topic is not None
 
     @property
     def first(self) -> SourceRevision:
@@ -133,9 +139,26 @@ class RulesRevision(BaseModel):
         return tuple(rule for rule in self.rules if rule.on_fail == wanted)
 
     def script(self, settings: Settings) -> Script:
-        """The SQL file as it runs: rendered with the settings, cut into steps."""
-        values = render_values(settings, self.name)
-        return parse_script(self.file, Template(self.file, self.template).render(values))
+        """The SQL as it runs: rendered with the settings, cut into steps.
+
+        The file for readers has no marks: a job binds the views of its sources, and runs all others.
+        """
+        text = Template(self.file, f"{self.template}\n{self.engine}").render(
+            render_values(settings, self.name)
+        )
+        return parse_rule_script(self.file, text, (source.bound for source in self.sources))
+
+    def tables(self) -> list[str]:
+        """The statements that make the tables of the job."""
+        if self.limits is not None:
+            return reconcile_tables(self.names)
+        return table_statements(self.names, has_keys=self.keys is not None)
+
+    def permanent_views(self, script: Script) -> list[str]:
+        """The statements that make the permanent views over the tables of the job."""
+        if self.limits is not None:
+            return reconcile_views(self.names, script, self.pairs_view)
+        return quality_views(self.names, script)
 
     def topic_of(self, source: SourceRevision, settings: Settings) -> str:
         return self._rendered("topic", source.topic or "", settings)
@@ -197,6 +220,8 @@ def revision_from(judged: JudgedTable, compiled: CompiledRules) -> RulesRevision
         name=table.name,
         file=compiled.file,
         template=compiled.text,
+        engine=compiled.engine,
+        pairs_view=table.reconcile.view if table.reconcile else None,
         sources=tuple(_source(side, source) for side, source in table.sources.items()),
         rules=tuple(_rule(rule) for rule in compiled.rules),
         aggregates=judged.aggregates,
@@ -267,6 +292,11 @@ class Revisions:
 def deployed_mark(table: str) -> str:
     """The mark that says which revision is wanted of a table's job."""
     return f"rules-deployed:{table}"
+
+
+def running_mark(job: str) -> str:
+    """The mark that names the revision by which the job judges now."""
+    return f"rules-running:{job}"
 
 
 def deployed(store: OpsStore, table: str) -> str | None:

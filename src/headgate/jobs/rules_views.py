@@ -34,7 +34,9 @@ def views_of(session: SparkSession, store: OpsStore, settings: Settings) -> View
 
     def statements(name: str) -> Sequence[str]:
         found = store.read_mark(name)
-        script = revisions.script(found.value) if found else None
-        return (*script.named("table"), *script.named("reading")) if script else ()
+        if found is None:
+            return ()
+        rules = revisions.of(found.value)
+        return (*rules.tables(), *rules.permanent_views(revisions.script(found.value)))
 
     return Views(session, deployed, statements)

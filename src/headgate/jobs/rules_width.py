@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from headgate.compile.fragments import job_name
 from headgate.errors import ConflictError
-from headgate.jobs.quality_marks import running_mark
-from headgate.jobs.rules_revision import RulesRevision, deployed, fetch
+from headgate.jobs.rules_revision import RulesRevision, deployed, fetch, running_mark
 from headgate.store.ops import OpsStore
 
 
@@ -13,7 +12,7 @@ def refuse_other_width(store: OpsStore, declared: RulesRevision) -> None:
     """Refuse windows of another width than those that the job has counted.
 
     A window's sums are those of its partials, found by its start alone: with two widths, windows that
-    begin together would be added up. What is judged as a whole is counted anew each time.
+    begin together would be added up. A snapshot is counted anew each time.
     """
     job = job_name(declared.kind, declared.name)
     known = _known(store, job, declared.name)

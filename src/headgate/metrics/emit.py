@@ -35,7 +35,7 @@ class Emitter:
         keep_dimensions(store, shape)
 
     def close_due(self, *, everything: bool = False) -> int:
-        """Close what is due, or everything at the end of a bounded run; how many have a record.
+        """Close what is due, or everything at the end of a batch run; how many have a record.
 
         Without a window that is due this reads a few indexed rows and asks for no sums.
         """

@@ -78,7 +78,7 @@ class Slo:
 
 @dataclass(frozen=True, config=_STRICT)
 class Reconcile:
-    """Two sources as a stream of verdicts; `reconcile: {}` takes all defaults."""
+    """How the keys of two sources are reconciled, as a batch or as a stream."""
 
     window: Annotated[
         Duration,

@@ -67,7 +67,7 @@ class Expect:
     status: Annotated[
         Text | None, Field(description="Its dq_status; none when no row is left.")
     ] = None
-    rules: Annotated[tuple[Text, ...], Field(description="The rules that hold, in order.")] = ()
+    rules: Annotated[tuple[Text, ...], Field(description="The rules that match, in order.")] = ()
     dead_letter: Annotated[StrictBool, Field(description="A rule makes it a dead letter.")] = False
     refused: Annotated[int, Field(ge=0, description="Messages that are no rows.")] = 0
     tombstones: Annotated[int, Field(ge=0)] = 0

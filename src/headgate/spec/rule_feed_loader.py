@@ -113,4 +113,4 @@ def _expect_faults(pointer: str, defect: Defect) -> _Found:
     if expect.status is None and not (expect.refused or expect.tombstones):
         yield f"{pointer}.expect", "nothing is expected", "Write `status`, `refused`, `tombstones`."
     if expect.status is None and expect.rules:
-        yield f"{pointer}.expect", "rules hold on rows only", "Write the row's `status` too."
+        yield f"{pointer}.expect", "rules match rows only", "Write the row's `status` too."

@@ -52,7 +52,7 @@ class Expected:
 
     status: Annotated[Text, Field(description="The row's dq_status.")]
     rules: Annotated[
-        tuple[Text, ...] | None, Field(description="The names of all rules that hold, in order.")
+        tuple[Text, ...] | None, Field(description="The names of all rules that match, in order.")
     ] = None
     reason: Annotated[StrictStr | None, Field(description="The row's dq_reason.")] = None
     severity: Annotated[Severity | None, Field(description="Of the rule that gave the status.")] = (

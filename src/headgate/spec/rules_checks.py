@@ -14,7 +14,7 @@ from headgate.spec.ruleset import Aggregate, Emit, Rule, RuleSet, RuleTable
 _STATUS = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 _NAMESPACE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 # The views of a source end so.
-_ENDINGS = ("source", "parsed", "read", "newest", "refused")
+_ENDINGS = ("source", "read")
 _VERDICTS = "verdict_"
 _SINK = "sink_"
 
@@ -121,13 +121,13 @@ def _source_tables(rule_set: RuleSet) -> Found:
 
 
 def _clean_statuses(place: str, rule_set: RuleSet, table: RuleTable) -> Found:
-    """A row that a rule finds bad must not look like one on which none holds."""
+    """A row that a rule finds bad must not look like one that no rule matches."""
     clean = "MATCH" if table.is_pair else "VALID"
     for pointer, rules in (("rules", rule_set.rules), (f"{place}.rules", table.rules)):
         for at, rule in enumerate(rules):
             emit = rule.emit
             if emit is not None and emit.dq_status == clean and emit.severity != "INFO":
-                what = f"{clean} is the status of rows on which no rule holds"
+                what = f"{clean} is the status of rows that no rule matches"
                 fix = "Use another, or severity: INFO."
                 yield f"{pointer}[{at}].emit.dq_status", what, fix
 

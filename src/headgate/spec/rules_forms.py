@@ -108,7 +108,7 @@ def _either(keys: tuple[str, ...]) -> str:
 
 def _null_words(rule: Rule) -> tuple[str, str]:
     if rule.type == "required":
-        return "it could never hold: `required` asks for NULL alone", "Leave null_handling out."
+        return "it could never match: `required` asks for NULL alone", "Leave null_handling out."
     return "it changes nothing here", "Leave it out, and say IS NULL where you mean it."
 
 

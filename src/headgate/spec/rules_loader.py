@@ -14,7 +14,7 @@ from headgate.spec.refusal import suggestion
 from headgate.spec.rules_aside import is_within, mended, unreadable_parts
 from headgate.spec.rules_checks import faults_of
 from headgate.spec.rules_old import converted
-from headgate.spec.rules_reconcile import contract_faults
+from headgate.spec.rules_reconcile import contract_faults, with_default_times
 from headgate.spec.rules_values import fill_values
 from headgate.spec.ruleset import RuleSet
 
@@ -127,6 +127,7 @@ def _checked(document: Document, notes: tuple[str, ...], root: Path) -> Reading:
         rule_set = validate(RuleSet, mended(document, aside))
     if rule_set is None:
         return Reading(None, _sorted(document))
+    rule_set = with_default_times(rule_set)
     for pointer, what, fix in (*faults_of(rule_set), *contract_faults(rule_set, root)):
         if not is_within(pointer, aside):
             document.add(pointer, what, fix)

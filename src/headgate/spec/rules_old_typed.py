@@ -47,7 +47,7 @@ def _rule(moving: Moving, at: int, rule: dict[str, Plain]) -> dict[str, Plain]:
         found["name"] = re.sub(r"[^a-z0-9_]+", "_", name.lower())
     if rule.get("type") == "schema_registry":
         fix = "Write type: schema, which asks for the declared columns."
-        moving.refuse(f"{old}.type", "schema_registry never held, so nobody can rely on it", fix)
+        moving.refuse(f"{old}.type", "schema_registry never matched, so nobody can rely on it", fix)
         found = {"name": found.get("name", f"rule_{at}"), "type": "schema"}
     if isinstance(kind := found.get("type"), str):
         found["type"] = _TYPES.get(kind, kind)

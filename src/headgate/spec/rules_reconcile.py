@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from headgate.errors import DeclarationError
 from headgate.profile import is_file
 from headgate.spec.durations import in_words
 from headgate.spec.hash_contract_loader import contract_files, load_contract
-from headgate.spec.reconcile import Reconcile, WholeRows
+from headgate.spec.reconcile import HORIZON, Reconcile, WholeRows
 from headgate.spec.refusal import suggestion
 from headgate.spec.rules_sources import IDENTIFIER, IDENTIFIER_FIX, TOPIC, TOPIC_FIX, Found
 from headgate.spec.ruleset import Rule, RuleSet, RuleTable
@@ -20,6 +21,23 @@ _WAITING = ("PENDING", "DELETE_PENDING")
 _STORES = ("iceberg", "parquet", "cassandra")
 # Verdicts know a hash by its 64 digits.
 RECONCILED = "SHA-256"
+
+
+def with_default_times(rule_set: RuleSet) -> RuleSet:
+    """Every table with two sources has a `reconcile` section: one that is left out has the set's times."""
+    tables = (
+        replace(table, reconcile=_default_section(rule_set, table))
+        if table.is_pair and table.reconcile is None
+        else table
+        for table in rule_set.tables
+    )
+    return replace(rule_set, tables=tuple(tables))
+
+
+def _default_section(rule_set: RuleSet, table: RuleTable) -> Reconcile:
+    window = rule_set.metrics.window
+    grace = max(source.watermark for source in table.sources.values())
+    return Reconcile(window=window, grace=grace, horizon=max(HORIZON, window + grace))
 
 
 def reconcile_faults(rule_set: RuleSet) -> Found:
@@ -48,8 +66,9 @@ def _sources(place: str, table: RuleTable) -> Found:
         yield place, "one source has nothing to be reconciled with", "Add the source `cloud`."
     for side, source in table.sources.items():
         if source.topic is None:
-            what = f"the source `{side}` is a table, and a stream of verdicts follows two topics"
-            yield place, what, "Leave `reconcile` out: two tables are judged whole."
+            what = f"the source `{side}` is a table, and two sources are reconciled by their topics"
+            fix = "Compare two tables with `headgate reconcile tables`."
+            yield f"{place.removesuffix('.reconcile')}.sources.{side}.iceberg", what, fix
         for name in source.sensitive:
             pointer = f"{place.removesuffix('.reconcile')}.sources.{side}.columns.{name}"
             what = f"`{name}` is sensitive, and states, audit and reports show what a side says"
@@ -135,7 +154,9 @@ def _rules(place: str, rules: tuple[Rule, ...]) -> Found:
         if rule.on_fail not in (None, "keep"):
             yield f"{place}[{at}].on_fail", *_KEEP
         if rule.emit is not None and rule.emit.dq_status in _WAITING:
-            what = f"{rule.emit.dq_status} is the status of keys that wait, on which no rule holds"
+            what = (
+                f"{rule.emit.dq_status} is the status of keys that wait, and no rule judges those"
+            )
             yield f"{place}[{at}].emit.dq_status", what, "Use another."
 
 
@@ -162,7 +183,7 @@ def _asked(place: str, table: RuleTable) -> Iterator[tuple[str, str]]:
 
 
 def _compiled_sources(rule_set: RuleSet) -> Iterator[str]:
-    endings = ("", "_source", "_parsed", "_read", "_newest", "_refused")
+    endings = ("", "_source", "_read")
     for table in rule_set.tables:
         for source in table.sources.values():
             yield from (f"{source.table}{ending}".lower() for ending in endings)

@@ -1,4 +1,4 @@
-"""A rule set: what must hold of the rows of one source, or of two sources joined by key."""
+"""A rule set: what must hold of the rows of one source, or of the keys of two."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class HashFields:
 
 @dataclass(frozen=True, config=_STRICT)
 class Emit:
-    """What a rule says of a row on which it holds."""
+    """What a rule says of a row that it matches."""
 
     dq_status: Annotated[Text, Field(description="The row's status, in capitals.")]
     metric: Annotated[Text | None, Field(description="Counts its rows; default: the name.")] = None
@@ -190,12 +190,14 @@ class RuleTable:
     hash: HashFields | None = None
     reconcile: Annotated[
         Reconcile | None,
-        Field(description="Two sources as a stream of verdicts; without it they are judged whole."),
+        Field(
+            description="Times, contract, audit and repair of two sources; left out, keys wait for metrics.window."
+        ),
     ] = None
     rules: tuple[Rule, ...] = ()
     aggregates: tuple[Aggregate, ...] = ()
     on_fail: Annotated[
-        OnFail, Field(description="What becomes of a row on which an ERROR rule holds.")
+        OnFail, Field(description="What becomes of a row that an ERROR rule matches.")
     ] = "keep"
 
     @property
@@ -238,6 +240,3 @@ class RuleSet:
 
     def rules_of(self, table: RuleTable) -> tuple[Rule, ...]:
         return (*self.rules, *table.rules)
-
-    def aggregates_of(self, table: RuleTable) -> tuple[Aggregate, ...]:
-        return (*self.aggregates, *table.aggregates)

@@ -12,8 +12,6 @@ TOPIC_SOURCE = "kafka:"
 # Two topics that one query reads; keys are `<side>:<partition>`.
 PAIR_SOURCE = "pair:"
 TABLE_SOURCE = "table:"
-# Several sources, or one, that are read to their end and judged as a whole.
-WHOLE_SOURCE = "whole:"
 SNAPSHOT = "snapshot"
 # The batch id of records that expired unread, and that a person decided to go on without.
 ACCEPTED_GAP = -1
@@ -46,9 +44,8 @@ class Range:
 
     A topic is `kafka:<topic>` with partition numbers as keys; a pair of topics is
     `pair:<topic>,<topic>` with keys as `<side>:<partition>`; a table is `table:<name>` with the one key
-    `snapshot`. Sources that are judged as a whole are `whole:<name>,<name>`, with keys as
-    `<side>:<partition>` or `<side>:snapshot`, and have no start. `source_id` tells a recreated topic
-    or table from the old one. A key that `start` lacks means from the beginning.
+    `snapshot`. `source_id` tells a recreated topic or table from the old one. A key that `start` lacks
+    means from the beginning; a table whose range has no start at all is read anew.
     """
 
     source: str
@@ -59,7 +56,7 @@ class Range:
     @property
     def is_table(self) -> bool:
         """Whether it has no offsets that a later range could go on from."""
-        return self.source.startswith((TABLE_SOURCE, WHOLE_SOURCE))
+        return self.source.startswith(TABLE_SOURCE)
 
     @property
     def is_pair(self) -> bool:

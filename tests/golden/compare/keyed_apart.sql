@@ -47,7 +47,8 @@ SELECT /*+ SHUFFLE_HASH(r) */
   l.dq_present AS on_onprem,
   r.dq_present AS in_cloud,
   IF((l.amount <=> r.amount OR coalesce(try_subtract(l.amount, r.amount) BETWEEN -0.01 AND 0.01, FALSE)), 0L, 1L)
-    | IF((l.`at` <=> r.`at` OR coalesce(l.`at` BETWEEN r.`at` - INTERVAL '0 00:00:05.000000' DAY TO SECOND AND r.`at` + INTERVAL '0 00:00:05.000000' DAY TO SECOND, FALSE)), 0L, 2L)
+    | IF((l.`at` <=> r.`at` OR coalesce(l.`at` BETWEEN r.`at` - INTERVAL '0 00:00:05.000000' DAY TO SECOND AND r.`at` +
+        INTERVAL '0 00:00:05.000000' DAY TO SECOND, FALSE)), 0L, 2L)
     | IF(l.note <=> r.note, 0L, 4L) AS dq_differing_1
 FROM (SELECT * FROM dq_compare_onprem AS s LEFT ANTI JOIN dq_compare_repeated AS k ON s.id <=> k.id) AS l
 FULL OUTER JOIN (SELECT * FROM dq_compare_cloud AS s LEFT ANTI JOIN dq_compare_repeated AS k ON s.id <=> k.id) AS r

@@ -30,7 +30,12 @@ SELECT
 FROM (
   SELECT
     sha2(concat(IF(id IS NULL, 'n', 'i'), coalesce(CAST(id AS STRING), ''), ';'), 256) AS key_hash,
-    sha2(concat(IF(amount IS NULL, 'n', 'd'), coalesce(element_at(transform(array(IF(abs(amount) < 1BD, CAST(CAST(CAST(amount AS DECIMAL(5, 4)) * 10000BD AS DECIMAL(38, 0)) AS STRING), replace(CAST(amount AS STRING), '.', ''))), digits -> IF(digits = '0', '0e0', concat(trim(TRAILING '0' FROM digits), 'e', length(digits) - length(trim(TRAILING '0' FROM digits)) - 4))), 1), ''), ';', IF(`at` IS NULL, 'n', 't'), coalesce(CAST(unix_micros(`at`) AS STRING), ''), ';', IF(id IS NULL, 'n', 'i'), coalesce(CAST(id AS STRING), ''), ';', IF(note IS NULL, 'n;', 's'), coalesce(CAST(octet_length(note) AS STRING), ''), IF(note IS NULL, '', ':'), coalesce(note, '')), 256) AS row_hash
+    sha2(concat(IF(amount IS NULL, 'n', 'd'), coalesce(element_at(transform(array(IF(abs(amount) < 1BD, CAST(CAST(CAST(amount
+        AS DECIMAL(5, 4)) * 10000BD AS DECIMAL(38, 0)) AS STRING), replace(CAST(amount AS STRING), '.', ''))), digits -> IF(digits = '0',
+        '0e0', concat(trim(TRAILING '0' FROM digits), 'e', length(digits) - length(trim(TRAILING '0' FROM digits)) - 4))), 1), ''), ';',
+        IF(`at` IS NULL, 'n', 't'), coalesce(CAST(unix_micros(`at`) AS STRING), ''), ';', IF(id IS NULL, 'n', 'i'), coalesce(CAST(id
+        AS STRING), ''), ';', IF(note IS NULL, 'n;', 's'), coalesce(CAST(octet_length(note) AS STRING), ''), IF(note IS NULL, '', ':'),
+        coalesce(note, '')), 256) AS row_hash
   FROM dq_compare_cloud
 )
 GROUP BY 1;

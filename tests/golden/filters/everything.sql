@@ -29,7 +29,9 @@ FROM `raw-event-headers`
 WHERE __op IN ('c', 'r')
   AND event_type = 'a'
   AND try_cast(`value of header_data.amount` AS DOUBLE) > 1.5D
-  AND try_cast(CASE WHEN regexp_like(created_date, '^ *[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?)? *\\z') THEN created_date END AS TIMESTAMP_LTZ) < TIMESTAMP_LTZ '2025-01-31 12:30:00Z'
+  AND try_cast(CASE WHEN regexp_like(created_date,
+      '^ *[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?)? *\\z')
+      THEN created_date END AS TIMESTAMP_LTZ) < TIMESTAMP_LTZ '2025-01-31 12:30:00Z'
   AND `header_data.a[0].b` >= 'm'
   AND __ts_ms <= 1700000000000L
   AND try_cast(`value of header_data.paid` AS BOOLEAN) = TRUE

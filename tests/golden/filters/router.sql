@@ -49,8 +49,10 @@ SELECT *
 FROM router_read
 LATERAL VIEW inline(array(struct(try_parse_json(header_data) AS _header))) header
 LATERAL VIEW inline(array(struct(
-  IF(schema_of_variant(try_variant_get(_header, '$.a[0].b', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.a[0].b', 'string'), NULL) AS _path_0,
-  IF(schema_of_variant(try_variant_get(_header, '$.dealerId', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.dealerId', 'string'), NULL) AS _path_1,
+  IF(schema_of_variant(try_variant_get(_header, '$.a[0].b', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$',
+      try_variant_get(_header, '$.a[0].b', 'string'), NULL) AS _path_0,
+  IF(schema_of_variant(try_variant_get(_header, '$.dealerId', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$',
+      try_variant_get(_header, '$.dealerId', 'string'), NULL) AS _path_1,
   try_variant_get(_header, '$.amount', 'string') AS _path_2,
   try_variant_get(_header, '$.carId', 'string') AS _path_3,
   try_variant_get(_header, '$.paid', 'string') AS _path_4,
@@ -91,7 +93,11 @@ FROM (
 WHERE filter IS NOT NULL
   AND CASE
   WHEN question = 0
-    THEN try_cast(_path_2 AS DOUBLE) > 1.5D AND try_cast(CASE WHEN regexp_like(created_date, '^ *[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?)? *\\z') THEN created_date END AS TIMESTAMP_LTZ) < TIMESTAMP_LTZ '2025-01-31 12:30:00Z' AND _path_0 >= 'm' AND __ts_ms <= 1700000000000L AND try_cast(_path_4 AS BOOLEAN) = TRUE AND (__op IN ('c', 'u') OR NOT (id NOT IN ('x')) OR id BETWEEN 'a' AND 'b') AND regexp_like(event_name, '^Car') AND _path_5 IS NULL AND _path_3 IS NOT NULL
+    THEN try_cast(_path_2 AS DOUBLE) > 1.5D AND try_cast(CASE WHEN regexp_like(created_date,
+        '^ *[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?)? *\\z')
+        THEN created_date END AS TIMESTAMP_LTZ) < TIMESTAMP_LTZ '2025-01-31 12:30:00Z' AND _path_0 >= 'm' AND __ts_ms <= 1700000000000L
+        AND try_cast(_path_4 AS BOOLEAN) = TRUE AND (__op IN ('c', 'u') OR NOT (id NOT IN ('x')) OR id BETWEEN 'a' AND 'b')
+        AND regexp_like(event_name, '^Car') AND _path_5 IS NULL AND _path_3 IS NOT NULL
   ELSE TRUE
 END;
 
@@ -101,9 +107,11 @@ SELECT
   offset,
   timestamp,
   filter,
-  element_at(array('filtered-service-events-dealer-001', 'filtered-service-events-dealer-002', 'filtered-service-events-dealer-003', 'filtered-service-events-dealer-001'), filter + 1) AS topic,
+  element_at(array('filtered-service-events-dealer-001', 'filtered-service-events-dealer-002', 'filtered-service-events-dealer-003',
+      'filtered-service-events-dealer-001'), filter + 1) AS topic,
   CAST(id AS BINARY) AS key,
-  CAST(to_json(struct(id, event_name, event_type, created_date, saved_date, header_data, __op, __table), map('ignoreNullFields', 'false')) AS BINARY) AS value
+  CAST(to_json(struct(id, event_name, event_type, created_date, saved_date, header_data, __op, __table), map('ignoreNullFields', 'false'))
+      AS BINARY) AS value
 FROM router_matched;
 
 -- [0, ["c", "DEALER-001", "CarServiceDone"], 0, null]

@@ -54,7 +54,8 @@ SELECT *
 FROM router_read
 LATERAL VIEW inline(array(struct(try_parse_json(header_data) AS _header))) header
 LATERAL VIEW inline(array(struct(
-  IF(schema_of_variant(try_variant_get(_header, '$.dealerId', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$', try_variant_get(_header, '$.dealerId', 'string'), NULL) AS `header_data.dealerId`
+  IF(schema_of_variant(try_variant_get(_header, '$.dealerId', 'variant')) RLIKE '^(STRING|BOOLEAN|BIGINT|DECIMAL\\(.*)$',
+      try_variant_get(_header, '$.dealerId', 'string'), NULL) AS `header_data.dealerId`
 ))) paths
 WHERE reason_code IS NULL;
 

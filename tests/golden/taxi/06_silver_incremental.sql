@@ -3,7 +3,7 @@
 -- Run alone, it compares all of bronze with silver and changes what is behind.
 -- The ledger does not know of what is run by hand: try it on a copy of the tables.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/taxi/06_silver_incremental.sql
--- Digest 2d28e262afe7: while it fits, the manifest rules; once edited, this file is what runs.
+-- Digest 53b1308a4d2c: while it fits, the manifest rules; once edited, this file is what runs.
 
 -- The engine binds this view to one snapshot of bronze.
 -- step: source
@@ -162,23 +162,13 @@ FROM (
     *,
     count(*) OVER (
       PARTITION BY
-        vendor_id,
-        pickup_datetime,
-        dropoff_datetime,
-        pickup_location_id,
-        dropoff_location_id,
-        fare_amount,
-        total_amount
+        vendor_id, pickup_datetime, dropoff_datetime, pickup_location_id, dropoff_location_id,
+        fare_amount, total_amount
     ) AS _rows,
     row_number() OVER (
       PARTITION BY
-        vendor_id,
-        pickup_datetime,
-        dropoff_datetime,
-        pickup_location_id,
-        dropoff_location_id,
-        fare_amount,
-        total_amount
+        vendor_id, pickup_datetime, dropoff_datetime, pickup_location_id, dropoff_location_id,
+        fare_amount, total_amount
       ORDER BY kafka_timestamp DESC, kafka_partition DESC, kafka_offset DESC
     ) AS _rank
   FROM taxi_clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from headgate.checks.quality import Comparison, Found, compared, text
+from headgate.checks.quality import ALL_WINDOWS, Comparison, Found, compared, text
 from headgate.feeds.rules.planted import Planted, RuleCount
 
 PLANTED = Planted(
@@ -21,6 +21,7 @@ PLANTED = Planted(
     refused=2,
     tombstones=0,
     outcomes={"accepted": 95, "dead_letter": 3, "refused": 2, "tombstone": 0},
+    counters={},
     statuses={"INVALID": 8, "VALID": 90},
     rules=(RuleCount("a", "a", "ERROR", 5, 7), RuleCount("b", "b", "WARN", 3, 3)),
     metrics={"dq.a": 5, "dq.b": 3},
@@ -66,6 +67,18 @@ def test_a_status_that_nobody_planted_is_a_difference() -> None:
 def test_a_planted_status_that_a_place_does_not_name_is_a_difference() -> None:
     only = [Found("results", "status", {"VALID": 90})]
     assert not compared("things", [PLANTED], only).holds
+
+
+def test_the_windows_of_a_pair_are_compared_by_their_sum_and_duplicates_are_counted() -> None:
+    pair = replace(PLANTED, counters={"duplicates": 3})
+    found = (
+        *ALL_FOUND,
+        Found("ledger", "counter", {"duplicates": 3}),
+        Found("topic", "window", {ALL_WINDOWS: 98}),
+    )
+    assert compared("things", [pair], found).holds
+    twice = [replace(f, counts={"duplicates": 6}) if f.kind == "counter" else f for f in found]
+    assert not compared("things", [pair], twice).holds
 
 
 def test_several_feeds_add_up() -> None:

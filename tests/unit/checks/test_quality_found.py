@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from headgate.checks.quality import ALL_WINDOWS
 from headgate.checks.quality_found import Named, of_datagrams, of_exposition, of_messages
 
-CUSTOMER = Named("quality-customer", "customer_onprem", "dq.cassandra", ("mismatch", "gone_total"))
+CUSTOMER = Named("quality-taxi", "customer_onprem", "dq.cassandra", ("mismatch", "gone_total"))
 TAGS = "env:prod,dc:onprem,table:customer_onprem,topic:t"
 
 
-def window(start: str, sequence: int, mismatches: int, job: str = "quality-customer") -> Any:
+def window(start: str, sequence: int, mismatches: int, job: str = "quality-taxi") -> Any:
     return {
         "record": "window",
         "job": job,
@@ -38,6 +40,12 @@ def test_a_window_said_again_counts_once_and_as_it_was_said_last() -> None:
     assert totals.counts == {"ERROR": 9, "WARN": 0, "INFO": 0}
 
 
+def test_the_windows_of_a_pair_are_those_of_arrival_so_their_sum_counts() -> None:
+    pair = replace(CUSTOMER, is_pair=True)
+    *_, windows = of_messages("topic", pair, [window("a", 1, 3), window("b", 1, 4)])
+    assert windows.counts == {ALL_WINDOWS: 70}
+
+
 def test_datagrams_add_up_and_those_of_others_do_not_count() -> None:
     datagrams = [
         f"dq.cassandra.mismatch:3|c|#{TAGS}\ndq_error_total:3|c|#{TAGS}",
@@ -58,6 +66,7 @@ dq_mismatch_total{{{labels},rule="a"}} 3
 dq_mismatch_total{{{labels},rule="b"}} 2
 dq_mismatch_total{{table="orders_onprem",rule="b"}} 9
 dq_gone_total{{{labels},rule="c"}} 1.0
+dq_gone_total{{{labels},rule="counted_deletes"}} 8
 dq_error_total{{{labels}}} 6
 dq_rule_held_total{{{labels},rule="a",severity="ERROR"}} 4
 """

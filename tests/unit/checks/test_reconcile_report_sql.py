@@ -150,7 +150,7 @@ def test_the_value_of_one_dead_letter_does_not_speak_for_the_others(
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ((), "nothing of pair is judged yet"),
+        ((), "nothing of pair is reconciled yet"),
         (("dq.results_pair",), "nothing of pair is reconciled yet"),
         (("dq.results_pair", "dq.states_pair"), ""),
     ],
@@ -221,7 +221,8 @@ PLACE = 'STRUCT("partition" INT, "offset" BIGINT)'
 SIDE = (
     '{s} STRUCT(version TIMESTAMPTZ, "partition" INT, "offset" BIGINT),'
     " {s}_first STRUCT(read_at TIMESTAMPTZ), {s}_end " + PLACE + ","
-    " {s}_hashes STRUCT(greatest BIGINT, least BIGINT)"
+    " {s}_greatest STRUCT(version TIMESTAMPTZ, content BIGINT),"
+    " {s}_least STRUCT(version_desc BIGINT, content BIGINT)"
 )
 STATES = f"CREATE TABLE states (pk TEXT, {', '.join(SIDE.format(s=side) for side in SIDES)})"
 # As numbers, in the order in which the state compares them.
@@ -241,11 +242,12 @@ def random_state(rng: Random, pk: str) -> State:
 
 def columns_of(side: SideState | None) -> list[object]:
     if side is None:
-        return [None] * 4
+        return [None] * 5
     newest, first, said = side.newest, side.first, [SAID[one] for one in side.told]
     return [
         {"version": newest.version, "partition": newest.partition, "offset": newest.offset},
         {"read_at": first.read_at},
         {"partition": side.end[0], "offset": side.end[1]},
-        {"greatest": max(said), "least": min(said)},
+        {"version": newest.version, "content": max(said)},
+        {"version_desc": -int(newest.version.timestamp() * 1_000_000), "content": min(said)},
     ]

@@ -21,7 +21,7 @@ from headgate.compile.reconcile.verdict import judge
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
 LATER = datetime(2026, 1, 11, 12, tzinfo=UTC)
 READ = Reading(AT, 0, 1, "a" * 64, 2, None, read_at=AT, row=None)
-STATE = State("k", SideState(READ, First(AT, AT, 0, 1, "a" * 64), AT, (0, 1)), None, 1)
+STATE = State("k", SideState(READ, First(AT, AT, 0, 1, "a" * 64), (0, 1)))
 
 
 def test_what_a_terminal_would_obey_is_written_as_an_escape() -> None:

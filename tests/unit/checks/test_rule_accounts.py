@@ -96,53 +96,48 @@ def test_what_waits_on_the_topic_is_told_and_no_failure() -> None:
     assert told.detail == "2 records are not judged yet"
 
 
-def test_sources_judged_as_a_whole_have_only_their_last_evaluation() -> None:
-    whole = Range("whole:a,b", "i,j", {}, {"onprem:0": 3, "cloud:0": 2})
-    ledger = (batch(whole, newest=2), batch(whole, newest=4, superseded=1))
-    evidence = replace(TOPIC, ledger=ledger, results=table(2), rows_counted=2, letters=0)
+TABLE = Range("table:silver.a", "i", {}, {"snapshot": 3})
+
+
+def test_of_evaluations_of_a_snapshot_only_the_last_counts() -> None:
+    ledger = (batch(TABLE, accepted=2), batch(TABLE, accepted=4, refused=1))
+    evidence = replace(TOPIC, ledger=ledger, results=table(4), rows_counted=4, letters=1)
     assert account(evidence).holds
     (records,) = [line for line in account(evidence).lines if line.name == "records"]
-    assert records.words == "read 5 = newest 4 + superseded 1"
-
-
-PAIR = Range("whole:a,b", "i,j", {}, {"onprem:0": 3, "cloud:0": 2})
-TABLE = Range("whole:a", "i", {}, {"onprem:snapshot": 3})
+    assert records.words == "read 5 = accepted 4 + refused 1"
 
 
 def at(second: int) -> datetime:
     return TIME + timedelta(seconds=second)
 
 
-def evaluated(range_: Range, *refused: int) -> RuleEvidence:
+def evaluated(*refused: int) -> RuleEvidence:
     """Evaluations a second apart, each of which refused so many."""
-    made = [batch(range_, newest=2, refused=n // 2, dead_letter=n - n // 2) for n in refused]
+    made = [batch(TABLE, accepted=2, refused=n // 2, dead_letter=n - n // 2) for n in refused]
     ledger = tuple(replace(row, batch_time=at(second)) for second, row in enumerate(made))
     return replace(TOPIC, ledger=ledger)
 
 
 @pytest.mark.parametrize(
-    ("range_", "refused", "written", "holds"),
+    ("refused", "written", "holds"),
     [
-        (PAIR, (2,), {0: 2}, True),
-        (PAIR, (2,), {0: 4}, False),
-        (PAIR, (2,), {0: 1}, False),
-        (PAIR, (2, 2), {0: 2}, True),
-        (PAIR, (2, 2), {0: 3}, False),
-        (PAIR, (2, 3), {0: 2, 1: 1}, True),
-        (PAIR, (2, 3), {0: 2}, False),
-        (PAIR, (1, 3), {0: 2, 1: 1}, False),
-        (PAIR, (2, 0), {0: 2}, True),
-        (PAIR, (2,), {-1: 2}, True),
-        (TABLE, (1, 2), {0: 1}, True),
-        (TABLE, (2,), {0: 4}, False),
-        (TABLE, (2,), {}, False),
-        (PAIR, (0,), {}, True),
+        ((2,), {0: 2}, True),
+        ((2,), {0: 1}, True),
+        ((2,), {0: 4}, False),
+        ((2,), {}, False),
+        ((2, 2), {0: 2}, True),
+        ((2, 2), {0: 3}, False),
+        ((2, 3), {0: 2, 1: 1}, True),
+        ((1, 3), {0: 2, 1: 1}, False),
+        ((2, 0), {0: 2}, True),
+        ((2,), {-1: 2}, True),
+        ((0,), {}, True),
     ],
 )
 def test_letters_of_an_evaluation_are_held_against_what_it_refused(
-    range_: Range, refused: tuple[int, ...], written: dict[int, int], holds: bool
+    refused: tuple[int, ...], written: dict[int, int], holds: bool
 ) -> None:
     letters = {at(second): n for second, n in written.items()}
-    made = evaluated(range_, *refused)
+    made = evaluated(*refused)
     found = replace(made, letters=sum(letters.values()), letters_at=letters)
     assert failing(found) == (set() if holds else {"dead letters"})

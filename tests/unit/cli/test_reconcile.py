@@ -45,10 +45,11 @@ def test_its_facts_are_shown_in_words() -> None:
     assert "the cloud was read, and has no row or no hash" in text
 
 
-def test_a_table_that_is_judged_whole_has_no_history() -> None:
-    result = run("history", "customer", "C-1")
+def test_a_table_with_one_source_has_no_history() -> None:
+    result = run("history", "taxi", "C-1")
     assert isinstance(result.exception, UsageError)
-    assert "is not reconciled as a stream" in str(result.exception)
+    assert "`taxi` is not reconciled" in str(result.exception)
+    assert result.exception.fix == "headgate rules report taxi"
 
 
 def test_an_unknown_table_is_refused_with_those_there_are() -> None:
@@ -59,7 +60,7 @@ def test_an_unknown_table_is_refused_with_those_there_are() -> None:
 
 def test_pairs_are_found_with_their_limits() -> None:
     settings = load_settings()
-    assert pairs_of(settings) == ("business",)
+    assert sorted(pairs_of(settings)) == ["business", "customer", "orders"]
     assert pair_limits(settings, "business") == Limits()
 
 

@@ -93,8 +93,8 @@ def test_a_topic_made_again_is_not_settled_at_all(store: OpsStore) -> None:
 
 def test_what_follows_no_topic_has_no_lag(store: OpsStore) -> None:
     asked(store, "silver-orders")
-    asked(store, "quality-whole")
+    asked(store, "quality-table")
     asked(store, "bronze-gone", topic="gone")
-    settle(store, "quality-whole", Range("whole:a,b", "x", {}, {"a:0": 9}), 9)
+    settle(store, "quality-table", Range("table:a.b", "x", {}, {"snapshot": 9}), 9)
     settle(store, "silver-orders", Range("table:bronze.orders", "x", {}, {"snapshot": 9}), 9)
     assert lags(store) == ()

@@ -39,9 +39,10 @@ defects:
   - {name: garbled, share: 0.01, cloud: {garble: true},
      expect: {status: MISSING_CLOUD, rules: [missing], refused: 1}}
   - {name: keyless, share: 0.01, onprem: {remove: [id]}, cloud: {drop: true}, expect: {refused: 1}}
-  - {name: gone, share: 0.01, onprem: {tombstone: true}, cloud: {drop: true}, expect: {tombstones: 1}}
+  - {name: gone, share: 0.01, onprem: {tombstone: true}, cloud: {drop: true},
+     expect: {status: DELETE_EVENT, tombstones: 1}}
   - {name: twice, share: 0.02, cloud: {repeat: true}, expect: {status: MATCH}}
-  - {name: superseded, share: 0.02, onprem: {older_first: true}, expect: {status: MATCH}}
+  - {name: older, share: 0.02, onprem: {older_first: true}, expect: {status: MATCH}}
   - {name: late, share: 0.02, onprem: {late: 2 MINUTES}, cloud: {late: 2 MINUTES},
      expect: {status: MATCH}}
   - {name: no_hash, share: 0.01, cloud: {set: {hash_cloud: nonsense}}, expect: {status: INVALID_HASH}}
@@ -55,6 +56,7 @@ defects:
   - {name: twice, share: 0.05, onprem: {repeat: true}, expect: {status: QUARANTINE, rules: [again]}}
   - {name: wrong_type, share: 0.02, onprem: {set: {price: dear}}, expect: {refused: 1}}
   - {name: surprise, share: 0.02, onprem: {add: {extra: 1}}, expect: {status: VALID}}
+  - {name: late, share: 0.02, onprem: {late: 2 MINUTES}, expect: {status: VALID}}
 """
 THINGS = """\
 columns:
@@ -142,13 +144,14 @@ def test_what_was_planted_is_what_a_count_of_the_messages_finds(tmp_path: Path) 
     assert planted.statuses == recounted(found)
     assert planted.refused == unreadable(found)
     assert planted.tombstones == sum(v is None for _, v in found["onprem"] + found["cloud"]) == 10
-    assert planted.results == sum(planted.statuses.values()) == 1000 - 20
+    assert planted.results == sum(planted.statuses.values()) == 1000 - 10
     assert planted.outcomes == {
-        "newest": sum(len(rows) for rows in found.values()) - 40 - 20 - 10,
-        "superseded": 40,
+        "accepted": sum(len(rows) for rows in found.values()) - 20 - 10,
         "refused": 20,
         "tombstone": 10,
     }
+    assert planted.counters == {"duplicates": 20}
+    assert planted.windows == ()
     assert [(d.name, d.rows) for d in planted.defects][:3] == [
         ("changed", 100),
         ("lost", 50),
@@ -162,7 +165,8 @@ def recounted(found: dict[str, list[tuple[bytes | None, bytes | None]]]) -> dict
         side: {row["id"]: row for row in sorted(values(rows), key=lambda r: r["ts"]) if "id" in row}
         for side, rows in found.items()
     }
-    counts: Counter[str] = Counter()
+    gone = sum(value is None for rows in found.values() for _, value in rows)
+    counts: Counter[str] = Counter({"DELETE_EVENT": gone} if gone else {})
     for key in newest["onprem"].keys() | newest["cloud"].keys():
         left = newest["onprem"].get(key, {}).get("hash_onprem")
         right = newest["cloud"].get(key, {}).get("hash_cloud")
@@ -180,18 +184,26 @@ def unreadable(found: dict[str, list[tuple[bytes | None, bytes | None]]]) -> int
     return len(messages) - sum("id" in row for row in values(messages))
 
 
-def test_every_window_is_known_and_late_rows_stand_in_an_earlier_one(tmp_path: Path) -> None:
-    planted = feeding(tmp_path, PAIR).planted()
+def test_every_window_of_one_source_is_known_and_late_rows_stand_in_an_earlier_one(
+    tmp_path: Path,
+) -> None:
+    planted = feeding(tmp_path, ONE).planted()
     width = timedelta(seconds=10)
     late = [w for w in planted.windows if w.window_start < START]
     assert sum(window.rows for window in late) == 20
     assert sum(window.rows for window in planted.windows) == planted.results
-    assert sum(w.metrics["dq.mismatch"] for w in planted.windows) == planted.metrics["dq.mismatch"]
-    metrics = {name: count for name, count in planted.metrics.items() if count}
-    # Hashes that are none are what the pair's own verdict counts.
-    assert metrics == {"dq.mismatch": 100, "dq.missing": 60, "dq.invalid_hash": 10}
-    assert planted.severities == {"ERROR": 110, "WARN": 60, "INFO": 0}
+    negative = "dq.price_negative"
+    assert sum(w.metrics[negative] for w in planted.windows) == planted.metrics[negative] == 100
     assert all(window_of(w.window_start, width) == w.window_start for w in planted.windows)
+
+
+def test_what_no_rule_matches_is_counted_by_the_verdicts_of_the_pair(tmp_path: Path) -> None:
+    planted = feeding(tmp_path, PAIR).planted()
+    metrics = {name: count for name, count in planted.metrics.items() if count}
+    of_rules = {"dq.mismatch": 100, "dq.missing": 60}
+    of_verdicts = {"dq.invalid_hash": 10, "dq.hash_match": 810, "dq.delete_event": 10}
+    assert metrics == of_rules | of_verdicts
+    assert planted.severities == {"ERROR": 110, "WARN": 60, "INFO": 820}
 
 
 def test_a_share_of_ones_own_is_planted_exactly(tmp_path: Path) -> None:
@@ -209,7 +221,7 @@ def test_few_rows_never_have_more_defects_than_rows(tmp_path: Path, rows: int) -
 
 
 def test_rows_of_a_dataset_get_event_times_of_now_and_keep_their_form(tmp_path: Path) -> None:
-    feed = feeding(tmp_path, ONE)
+    feed = feeding(tmp_path, ONE, late=0)
     rows = values(sent(feed)["onprem"])
     assert all(row["at"].startswith("2024-01-01T00:00:") for row in rows)
     assert all(row["until"].startswith("2024-01-01T00:01:") for row in rows)
@@ -224,11 +236,11 @@ def test_a_copy_in_one_source_is_a_row_of_its_own_and_comes_last(tmp_path: Path)
     assert planted.statuses == {"INVALID": 100, "QUARANTINE": 50, "VALID": 880}
     assert (planted.results, planted.refused, planted.dead_letters) == (1030, 20, 100)
     assert planted.outcomes["accepted"] == 930
-    assert held(planted) == {"price_negative": (100, 100), "again": (50, 50)}
+    assert matched(planted) == {"price_negative": (100, 100), "again": (50, 50)}
 
 
-def held(planted: Planted) -> dict[str, tuple[int, int]]:
-    return {rule.rule: (rule.n, rule.held) for rule in planted.rules}
+def matched(planted: Planted) -> dict[str, tuple[int, int]]:
+    return {rule.rule: (rule.n, rule.matched) for rule in planted.rules}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +252,7 @@ def held(planted: Planted) -> dict[str, tuple[int, int]]:
         ("rules: [mismatch]", "rules: [mismatsh]", "Did you mean `mismatch`?"),
         ("{status: MISMATCH,", "{status: MATCH,", "`mismatch` gives MISMATCH, not MATCH"),
         ("share: 0.1,", "share: 1,", "the shares sum to"),
-        ("{tombstones: 1}", "{}", "nothing is expected"),
+        ("{refused: 1}", "{}", "nothing is expected"),
         ("name: lost", "name: changed", "`changed` is used twice"),
     ],
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from headgate.cli.rules_compile import compiled_texts
 from headgate.errors import ConflictError, UsageError
-from headgate.jobs.requests import ask_for, full_name
+from headgate.jobs.requests import ask_for, full_name, need_broker
 from headgate.jobs.rules_deploy import deploy, plan_deployment
 from headgate.jobs.rules_revision import declared_rules, deployed, fetch
 from headgate.settings import Settings
@@ -57,9 +57,10 @@ def test_an_unknown_table_is_told_with_those_there_are(settings: Settings, store
         ask_for(settings, store, "quality-onee", "batch", {})
 
 
-def test_what_is_judged_as_a_whole_is_no_stream(settings: Settings, store: OpsStore) -> None:
-    with pytest.raises(UsageError, match="quality-stored is no stream"):
+def test_the_evaluation_of_a_snapshot_is_no_stream(settings: Settings, store: OpsStore) -> None:
+    with pytest.raises(UsageError, match="quality-stored is no stream") as refused:
         ask_for(settings, store, "quality-stored", "streaming", {})
+    assert refused.value.fix == "headgate job run quality-stored"
     assert ask_for(settings, store, "quality-stored", "batch", {}).subject == "stored"
 
 
@@ -73,37 +74,50 @@ tables:
       cloud: {topic: b, table: b, columns: {id: STRING, hash_cloud: STRING, at: TIMESTAMP(3)}, event_time: at}
     hash: {onprem_field: hash_onprem, cloud_field: hash_cloud}
 """
-LINE = "reconcile: {window: 10 MINUTES, grace: 5 MINUTES, horizon: 1 HOUR}"
 
 
-@pytest.mark.parametrize("job", ["quality-pair", "reconcile-pair"])
-def test_both_jobs_of_a_pair_name_the_line_that_makes_it_a_stream(
-    settings: Settings, store: OpsStore, job: str
+@pytest.mark.parametrize(
+    ("asked", "named"), [("quality-pair", "reconcile-pair"), ("reconcile-one", "quality-one")]
+)
+def test_a_table_has_one_job_which_is_named_where_the_other_is_asked_for(
+    settings: Settings, store: OpsStore, asked: str, named: str
+) -> None:
+    (settings.root / "rules" / "pair.yml").write_text(PAIR)
+    for refuse in (
+        lambda: ask_for(settings, store, asked, "batch", {}),
+        lambda: ask_for(settings, store, asked, "streaming", {}),
+        lambda: need_broker(settings, asked),
+    ):
+        with pytest.raises(UsageError, match=f"there is no job {asked}") as refused:
+            refuse()
+        assert refused.value.fix == f"headgate job run {named}"
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_a_pair_is_reconciled_without_a_section_in_both_modes(
+    settings: Settings, store: OpsStore, mode: str
+) -> None:
+    (settings.root / "rules" / "pair.yml").write_text(PAIR)
+    run = ask_for(settings, store, "reconcile-pair", mode, {})
+    assert (run.mode, run.options["topic_onprem"], run.options["topic_cloud"]) == (mode, "a", "b")
+    limits = fetch(store, run.revision).limits
+    assert limits is not None
+    assert (limits.window, limits.grace) == (timedelta(seconds=10), timedelta(seconds=5))
+
+
+def test_results_of_one_source_are_not_added_to_by_a_pair(
+    settings: Settings, store: OpsStore
 ) -> None:
     file = settings.root / "rules" / "pair.yml"
-    file.write_text(PAIR)
-    with pytest.raises(UsageError) as refused:
-        ask_for(settings, store, job, "streaming", {})
-    assert f"add this line under `- name: pair` in the rule set: `{LINE}`" in refused.value.fix
-    file.write_text(f"{PAIR}    {LINE}\n")
-    assert ask_for(settings, store, "reconcile-pair", "streaming", {}).mode == "streaming"
-
-
-@pytest.mark.parametrize("first", ["quality", "reconcile"])
-def test_results_of_the_other_kind_of_job_are_not_added_to(
-    settings: Settings, store: OpsStore, first: str
-) -> None:
-    file = settings.root / "rules" / "pair.yml"
-    file.write_text(PAIR if first == "quality" else f"{PAIR}    {LINE}\n")
-    run = ask_for(settings, store, f"{first}-pair", "batch", {})
-    second = "reconcile" if first == "quality" else "quality"
-    file.write_text(PAIR if second == "quality" else f"{PAIR}    {LINE}\n")
+    file.write_text(RULES.replace("name: one", "name: pair", 1).replace("stored", "other") % 0)
+    run = ask_for(settings, store, "quality-pair", "batch", {})
     settle(store, run)
-    with pytest.raises(UsageError, match=f"results_pair holds what {first}-pair has judged") as no:
-        ask_for(settings, store, f"{second}-pair", "batch", {})
-    assert f"name: pair_{second}" in no.value.fix
-    file.write_text(file.read_text().replace("name: pair\n", f"name: pair_{second}\n"))
-    assert ask_for(settings, store, f"{second}-pair_{second}", "batch", {}).state.value
+    file.write_text(PAIR)
+    with pytest.raises(UsageError, match="results_pair holds the results of quality-pair") as no:
+        ask_for(settings, store, "reconcile-pair", "batch", {})
+    assert "name: pair_reconcile" in no.value.fix
+    file.write_text(PAIR.replace("name: pair\n", "name: pair_reconcile\n"))
+    assert ask_for(settings, store, "reconcile-pair_reconcile", "batch", {}).state.value
 
 
 def settle(store: OpsStore, run: Run) -> None:
@@ -136,9 +150,8 @@ def test_a_revision_has_one_name_in_the_file_the_store_and_the_batch(
     kept = fetch(store, run.revision)
     (text,) = [t for t in compiled_texts(settings, settings.root / FILE) if t.table == "one"]
     assert {kept.hash, planned.revision, text.revision} == {run.revision}
-    for sql in (kept.template, text.sql):
+    for sql in (kept.template, kept.engine, text.sql):
         assert f"Compiled from {FILE}, revision {run.revision[:12]}," in sql
-        assert f"batch_revision STRING\nDEFAULT '{run.revision}'" in sql
 
 
 def test_another_table_of_the_file_changes_no_revision(settings: Settings) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from headgate.errors import ConflictError
 from headgate.jobs.quality_keys import kept_for
-from headgate.jobs.quality_letters import new_letters
-from headgate.jobs.quality_topic import StoppedByRuleError, stop_if_held, was_told
+from headgate.jobs.quality_snapshot import new_dead_letters
+from headgate.jobs.quality_topic import StoppedByRuleError, stop_if_matched, was_told
 from headgate.jobs.rules_deploy import changes, refuse_other_source
 from headgate.jobs.rules_revision import RuleRevision, RulesRevision, SourceRevision
 from headgate.store.model import LedgerRow, Range, Run, RunState
@@ -38,30 +38,28 @@ def revision(
 ) -> RulesRevision:
     table = {"name": "x", "rules": [{"name": r.name, "on_fail": r.on_fail} for r in rules]}
     return RulesRevision(
-        name="x", file="f", template="", sources=sources or (source(),), rules=rules,
+        name="x", file="f", template="", engine="", sources=sources or (source(),), rules=rules,
         aggregates=(), window=timedelta(seconds=10), namespace="dq", env="test",
         declared={"version": 2, "tables": [table], **declared},
     )  # fmt: skip
 
 
-def test_a_rule_that_held_and_stops_is_told_with_its_rows_and_the_way_on() -> None:
+def test_a_rule_that_matched_and_stops_is_told_with_its_rows_and_the_way_on() -> None:
     rules = revision(rule("a"), rule("b", "stop"))
-    stop_if_held("quality-x", rules, {"a": 3, "b": 0})
+    stop_if_matched("quality-x", rules, {"a": 3, "b": 0})
     with pytest.raises(StoppedByRuleError, match="b on 1,000 rows") as error:
-        stop_if_held("quality-x", rules, {"b": 1_000})
+        stop_if_matched("quality-x", rules, {"b": 1_000})
     assert "job start quality-x" in error.value.fix
     assert not error.value.retryable
 
 
-def test_only_one_topic_is_followed_and_has_keys() -> None:
+def test_a_topic_is_followed_and_has_keys_and_a_table_is_judged_by_its_snapshot() -> None:
     hour = timedelta(hours=1)
     assert revision(rule("u", horizon=hour)).keys == "lake.dq.keys_x"
     assert revision(rule("a")).keys is None
-    pair = (source(), source("c", "cloud"))
     table = (source(None, iceberg="silver.x"),)
-    for sources in (pair, table):
-        assert not revision(rule("u", horizon=hour), sources=sources).follows_a_topic
-        assert revision(rule("u", horizon=hour), sources=sources).keys is None
+    assert not revision(rule("u", horizon=hour), sources=table).follows_a_topic
+    assert revision(rule("u", horizon=hour), sources=table).keys is None
 
 
 def test_a_dead_letter_topic_has_the_name_of_its_topic_unless_it_has_its_own() -> None:
@@ -94,7 +92,7 @@ def test_a_stream_cannot_change_its_topic_while_it_runs() -> None:
 
 
 def test_a_letter_of_an_earlier_evaluation_is_not_written_again() -> None:
-    found = new_letters(
+    found = new_dead_letters(
         "INSERT INTO lake.headgate.dead_letters BY NAME\nSELECT a\nFROM b", "quality-x"
     )
     assert found.startswith("INSERT INTO lake.headgate.dead_letters BY NAME\nSELECT found.*")

@@ -73,7 +73,7 @@ def test_before_the_first_window_any_width_will_do(store: OpsStore, tmp_path: Pa
     assert ask_for(settings, store, JOB, "batch", {}).number == 2
 
 
-def test_what_is_judged_as_a_whole_may_change_its_width(store: OpsStore, tmp_path: Path) -> None:
+def test_evaluations_of_snapshots_may_change_their_width(store: OpsStore, tmp_path: Path) -> None:
     settings = declare(tmp_path, "10 SECONDS", "iceberg")
     run_once(settings, store)
     declare(tmp_path, "1 MINUTE", "iceberg")

@@ -295,7 +295,7 @@ def test_what_is_no_rule_set_at_all(faults: Faults, tmp_path: Path) -> None:
         ("{name: a}", "neither", "a condition"),
         ("{name: a, type: required}", "lacks `fields` or `field`", "Add"),
         ("{name: a, type: required, field: total, fields: [total]}", "field", "Keep one"),
-        ("{name: a, type: required, field: total, null_handling: skip}", "never hold", "Leave"),
+        ("{name: a, type: required, field: total, null_handling: skip}", "never match", "Leave"),
         ("{name: a, type: range, field: total}", "lacks `min` or `max`", "Add"),
         ("{name: a, type: range, min: 1}", "lacks `field`", "Add"),
         ("{name: a, type: range, field: total, min: 5, max: 1}", "below min", "Swap"),

@@ -149,7 +149,7 @@ def test_a_field_that_stands_in_sql_alone_must_be_declared(faults: Faults) -> No
     [
         ("pk: id\n", "", "`pk` is missing", "Add pk:"),
         ("topic: sensors.raw\n", "", "`topic` is missing", "Add topic:"),
-        ("type: required", "type: schema_registry", "never held", "type: schema"),
+        ("type: required", "type: schema_registry", "never matched", "type: schema"),
         ("type: required", "type: requird", "`requird`", "`required`"),
         ("    values: [a, b]", "    url: http://x/list", "fetched", "values_file"),
         ("topic:", "tpoic:", "no key `tpoic`", "topic"),

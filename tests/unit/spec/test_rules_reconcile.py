@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from headgate.errors import DeclarationError
-from headgate.spec.reconcile import Reconcile
+from headgate.spec.reconcile import HORIZON, Reconcile
 from headgate.spec.rules_loader import load_rules
+from headgate.spec.ruleset import RuleSet
 
 ROOT = Path(__file__).parents[3]
 
@@ -89,8 +91,26 @@ CASES = {
     "a table instead of a topic": (
         "topic: topic2",
         "iceberg: a.topic2",
-        "the source `cloud` is a table, and a stream of verdicts follows two topics",
-        "Leave `reconcile` out",
+        "the source `cloud` is a table, and two sources are reconciled by their topics",
+        "Compare two tables with `headgate reconcile tables`.",
+    ),
+    "a sensitive action": (
+        "          action: STRING",
+        "          action: {type: STRING, sensitive: true}",
+        "`action` is sensitive, and states, audit and reports show what a side says",
+        "Leave the column out",
+    ),
+    "a sensitive hash": (
+        "          hash_onprem: STRING",
+        "          hash_onprem: {type: STRING, sensitive: true}",
+        "`hash_onprem` is sensitive, and states, audit and reports show what a side says",
+        "Leave the column out",
+    ),
+    "a sensitive key of the other side": (
+        "columns: {pk: STRING,",
+        "columns: {pk: {type: STRING, sensitive: true},",
+        "`pk` is sensitive, and states, audit and reports show what a side says",
+        "Leave the column out",
     ),
     "a sensitive column": (
         "          event_id: STRING",
@@ -167,3 +187,66 @@ def test_a_contract_whose_hashes_have_not_64_digits_is_refused(rules: Path, algo
     (fault,) = refused.value.faults
     assert f"hashes by {algorithm}, so no hash would be valid" in fault.what
     assert "algorithm: SHA-256" in fault.fix
+
+
+DOCUMENTS = (ROOT / "rules.yaml").read_text(encoding="utf-8")
+
+
+def without_section(folder: Path, text: str) -> RuleSet:
+    """A rule file whose pairs say nothing of times."""
+    assert "reconcile:" not in text
+    path = folder / "rules.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_rules(path, {}).value
+
+
+def test_the_documents_own_pairs_wait_a_window_and_a_watermark(tmp_path: Path) -> None:
+    for table in without_section(tmp_path, DOCUMENTS).tables:
+        assert table.reconcile is not None
+        assert table.reconcile.window == timedelta(seconds=10)
+        assert table.reconcile.grace == timedelta(seconds=5)
+        assert table.reconcile.horizon == HORIZON
+
+
+def test_the_greatest_watermark_of_both_sides_is_the_grace(tmp_path: Path) -> None:
+    text = DOCUMENTS.replace("watermark: 5 SECONDS", "watermark: 7 MINUTES", 1)
+    customer, orders = without_section(tmp_path, text).tables
+    assert (customer.reconcile or Reconcile()).grace == timedelta(minutes=7)
+    assert (orders.reconcile or Reconcile()).grace == timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("window", ["10 SECONDS", "59 MINUTES", "1 HOUR", "2 DAYS"])
+def test_the_horizon_is_no_shorter_than_window_and_grace(tmp_path: Path, window: str) -> None:
+    text = DOCUMENTS.replace("window: 10 SECONDS", f"window: {window}")
+    for table in without_section(tmp_path, text).tables:
+        assert table.reconcile is not None
+        wait = table.reconcile.window + table.reconcile.grace
+        assert table.reconcile.horizon == max(HORIZON, wait)
+
+
+def test_a_section_that_is_written_keeps_its_times_and_one_source_has_none() -> None:
+    (business,) = load_rules(ROOT / "rules" / "topic1.yml", {}).value.tables
+    assert business.reconcile is not None
+    assert business.reconcile.window == timedelta(minutes=10)
+    (taxi,) = load_rules(ROOT / "rules" / "taxi.yml", {"TOPIC": "trips"}).value.tables
+    assert taxi.reconcile is None
+
+
+def test_a_pair_over_a_table_is_refused_without_a_section_too(tmp_path: Path) -> None:
+    text = DOCUMENTS.replace("topic: cloud.customer.hash", "iceberg: cloud.customer")
+    with pytest.raises(DeclarationError) as refused:
+        without_section(tmp_path, text)
+    (fault,) = refused.value.faults
+    assert fault.field == "tables[0].sources.cloud.iceberg"
+    assert fault.line == line(text, "iceberg: cloud.customer")
+    assert "`headgate reconcile tables`" in fault.fix
+
+
+def test_a_rule_of_such_a_pair_makes_no_dead_letter(tmp_path: Path) -> None:
+    emit = "emit: {dq_status: DELETE_EVENT"
+    text = DOCUMENTS.replace(emit, f"on_fail: dead_letter\n    {emit}")
+    with pytest.raises(DeclarationError) as refused:
+        without_section(tmp_path, text)
+    assert {fault.what for fault in refused.value.faults} == {
+        "a verdict is kept, whatever rules say of it"
+    }

@@ -20,7 +20,7 @@ from headgate.compile.compare.sides import (
     sides,
     zone,
 )
-from headgate.compile.fragments import call
+from headgate.compile.fragments import call, fold_lines
 from headgate.compile.rules.statement import case, select, statement, view
 from headgate.expr.literals import spark_identifier, spark_literal
 
@@ -86,7 +86,7 @@ def keyed_sql(
     named = ", ".join(column.name for column in plan.key)
     parts = [head(plan, f"by {named}"), zone(), *_partitions(partitions), *sides(plan)]
     made = [_pairs(plan, join, repeated), _verdicts(plan), _kept(plan), *_answers(plan)]
-    return "\n\n".join([*parts, *made])
+    return fold_lines("\n\n".join([*parts, *made]))
 
 
 def partitions_for(plan: Plan, rows: int) -> int:
@@ -155,7 +155,7 @@ def _pairs(plan: Plan, join: str, repeated: bool) -> str:
         f"  ON {' AND '.join(f'l.{key} <=> r.{key}' for key in keys)}",
     )
     words = "Both sides beside each other; a bit is set for each column that differs."
-    return view(PAIRS, words, query.replace("SELECT", f"SELECT /*+ {join}(r) */", 1))
+    return view(PAIRS, words, query.replace("SELECT", f"SELECT /*+ {join}(r) */", 1), "view")
 
 
 def _rows(side: str, keys: Sequence[str], repeated: bool) -> str:
@@ -168,7 +168,7 @@ def _rows(side: str, keys: Sequence[str], repeated: bool) -> str:
 
 def _verdicts(plan: Plan) -> str:
     query = select(["*", f"{status_case(keyed_bits(plan))} AS {STATUS}"], f"FROM {PAIRS}")
-    return view(VERDICTS, "The status of each pair.", query)
+    return view(VERDICTS, "The status of each pair.", query, "view")
 
 
 def _readable(plan: Plan) -> list[str]:

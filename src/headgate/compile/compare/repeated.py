@@ -17,7 +17,7 @@ from headgate.compile.compare.keyed import (
 )
 from headgate.compile.compare.model import MATCH, SIDES, Plan
 from headgate.compile.compare.sides import PRESENT, REPEATED, VIEW, head, readable, sides, zone
-from headgate.compile.fragments import call
+from headgate.compile.fragments import call, fold_lines
 from headgate.compile.rules.statement import nested, select, statement, view
 from headgate.expr.literals import spark_identifier, spark_literal
 
@@ -41,13 +41,14 @@ def repeated_keys_sql(plan: Plan) -> str:
         "Keys that stand more than once on a side.",
         f"CACHE TABLE {REPEATED} AS\n{found}",
     )
-    return "\n\n".join([head(plan, "keys that repeat"), zone(), *sides(plan), cached])
+    return fold_lines("\n\n".join([head(plan, "keys that repeat"), zone(), *sides(plan), cached]))
 
 
 def repeated_sql(plan: Plan) -> str:
     """The script that judges them, once they are found."""
     parts = [*(_together(plan, side) for side in SIDES), _kept(plan), *_answers(plan)]
-    return "\n\n".join([head(plan, "keys that repeat, all rows of a key together"), *parts])
+    title = head(plan, "keys that repeat, all rows of a key together")
+    return fold_lines("\n\n".join([title, *parts]))
 
 
 def repeated_samples_sql(plan: Plan, limit: int) -> str:
@@ -80,7 +81,7 @@ def _together(plan: Plan, side: str) -> str:
         f"  ON {on}",
         f"GROUP BY {', '.join(f's.{key}' for key in keys)}",
     )
-    return view(f"{VIEW.format(side)}_together", f"All rows of a key, {side}.", query)
+    return view(f"{VIEW.format(side)}_together", f"All rows of a key, {side}.", query, "view")
 
 
 def _kept(plan: Plan) -> str:

@@ -39,7 +39,7 @@ def side_view(plan: Plan, side: str) -> str:
     table = plan.table(side)
     words = f"The rows of {table.name}, in the types that are compared."
     query = select([*columns, f"TRUE AS {PRESENT}"], f"FROM {table.source}")
-    return view(VIEW.format(side), words, query)
+    return view(VIEW.format(side), words, query, "view")
 
 
 def equal(column: Compared) -> str:

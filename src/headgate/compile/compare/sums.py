@@ -14,6 +14,7 @@ from decimal import Decimal
 from headgate.compile.compare.model import Compared, Plan
 from headgate.compile.compare.sides import VIEW, head, side_view, zone
 from headgate.compile.compare.types import hash_type
+from headgate.compile.fragments import fold_lines
 from headgate.compile.rules.statement import nested, select, statement
 from headgate.errors import UsageError
 from headgate.hashing.spark import row_hash_sql
@@ -63,7 +64,7 @@ def sums_sql(plan: Plan, side: str, segments: int = SEGMENTS) -> str:
     words = f"Number and sums of the hashes of {table.name}'s rows, by segment."
     title = head(plan, f"sums of row hashes in {segments:,} segments, {side}")
     made = [side_view(plan, side), statement("sums", words, query)]
-    return "\n\n".join([title, zone(), *made])
+    return fold_lines("\n\n".join([title, zone(), *made]))
 
 
 def fetch_sql(plan: Plan, side: str, wanted: Collection[int], segments: int = SEGMENTS) -> str:
@@ -71,7 +72,7 @@ def fetch_sql(plan: Plan, side: str, wanted: Collection[int], segments: int = SE
     listed = ", ".join(str(segment) for segment in sorted(wanted))
     key = _hash(plan, plan.key or plan.columns, side)
     where = _segment(segments).replace(KEY_HASH, key)
-    return select(["*"], f"FROM {VIEW.format(side)}", f"WHERE {where} IN ({listed})")
+    return fold_lines(select(["*"], f"FROM {VIEW.format(side)}", f"WHERE {where} IN ({listed})"))
 
 
 def _hashed(plan: Plan, side: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.compile.compare.model import SIDES, Plan
 from headgate.compile.compare.sides import VIEW, head, readable, sides, zone
-from headgate.compile.fragments import call
+from headgate.compile.fragments import call, fold_lines
 from headgate.compile.rules.statement import nested, select, statement
 from headgate.expr.literals import spark_identifier, spark_literal
 
@@ -15,7 +15,7 @@ ROW, ONPREM_ROWS, CLOUD_ROWS, BOTH = "dq_row", "onprem_rows", "cloud_rows", "dq_
 def unkeyed_sql(plan: Plan) -> str:
     """The whole script: how often each row stands on either side."""
     parts = [head(plan, "as multisets of rows"), zone(), *sides(plan)]
-    return "\n\n".join([*parts, _kept(plan), _counts()])
+    return fold_lines("\n\n".join([*parts, _kept(plan), _counts()]))
 
 
 def unkeyed_samples_sql(plan: Plan, limit: int) -> str:

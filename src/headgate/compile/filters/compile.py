@@ -7,7 +7,7 @@ import hashlib
 from headgate import __version__
 from headgate.compile.filters.model import CompiledFilter
 from headgate.compile.filters.reading import path_column, paths_of, with_columns
-from headgate.compile.fragments import comment
+from headgate.compile.fragments import comment, fold_lines
 from headgate.errors import DeclarationError, Fault
 from headgate.expr import build
 from headgate.expr.json_conditions import ConditionsError, conditions_of, ops_of
@@ -30,7 +30,7 @@ def compile_filter(declared: Filter, file: str = BODY) -> CompiledFilter:
         raise DeclarationError(faults) from None
     condition = build.conjunction([ops_of(declared), own])
     revision = revision_of(declared)
-    statements = (_sink(declared), _insert(declared, named(condition)))
+    statements = (_sink(declared), fold_lines(_insert(declared, named(condition))))
     sql = "\n\n".join([_header(declared, revision), *statements]) + "\n"
     return CompiledFilter(
         id=declared.id,

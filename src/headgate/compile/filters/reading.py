@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.compile.bronze import ADDED_COLUMNS
+from headgate.compile.fragments import fold_lines
 from headgate.compile.rules.statement import indented
 from headgate.expr.json_conditions import TEXT, VALUE
 from headgate.expr.literals import spark_identifier
@@ -110,4 +111,4 @@ def _path_value(node: Function) -> str:
 
 def view(name: str, query: str) -> str:
     """The statement that gives a query a name."""
-    return f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query}"
+    return fold_lines(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query}")

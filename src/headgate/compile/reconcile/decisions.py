@@ -64,6 +64,11 @@ class Decision:
     severity: Severity | None
 
     @property
+    def name(self) -> str:
+        """As `rule_verdict` lists it."""
+        return str(self.place)
+
+    @property
     def settled(self) -> bool:
         return self.rollup != WAITING
 

@@ -1,8 +1,9 @@
 """The facts that the decision table asks for: each in words, in Python and in SQL, side by side.
 
-The SQL is over one row of a view of states: `onprem`, `onprem_first`, `onprem_end`, `onprem_hashes` and the same of
-the cloud, as the table of states has them, and `whole`, which says whether nothing of the key can
-stand elsewhere. No fact but a hash is ever NULL. A test holds the two forms against each other.
+The SQL is over one row of a view of states: `onprem`, `onprem_first`, `onprem_end`, `onprem_greatest`,
+`onprem_least` and the same of the cloud, as the table of states has them; `whole`, which says whether nothing
+of the key can stand elsewhere, and `ended`, whether its input has ended. No fact but a hash is ever NULL. A test
+compares the two forms.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Known:
     at: datetime
     limits: Limits
     whole: bool = True
+    ended: bool = False
 
     @property
     def deadline(self) -> datetime:
@@ -59,6 +61,8 @@ def interval(length: timedelta) -> str:
 
 
 DEADLINE = "greatest(onprem_first.read_at, cloud_first.read_at) + {wait}"
+# How far apart the first arrivals of both newest versions are; NULL where one side is missing.
+_APART = "abs(onprem_first.read_at - cloud_first.read_at)"
 
 
 def fact_sql(fact: Fact, limits: Limits, at: str) -> str:
@@ -121,7 +125,7 @@ def _is_within(known: Known) -> bool:
 
 
 def _is_due(known: Known) -> bool:
-    return known.whole and known.at >= known.deadline
+    return known.whole and (known.ended or known.at >= known.deadline)
 
 
 def _is_stale(side: SideState | None) -> bool:
@@ -154,7 +158,7 @@ def _deleted_sql(side: str) -> str:
 
 def conflict(side: str) -> str:
     """Whether the newest version of one side has said several things, as SQL over a state."""
-    return f"coalesce({side}_hashes.greatest <> {side}_hashes.least, FALSE)"
+    return f"coalesce({side}_greatest.content <> {side}_least.content, FALSE)"
 
 
 FACTS: tuple[Fact, ...] = (
@@ -221,19 +225,13 @@ FACTS: tuple[Fact, ...] = (
         "cloud_older",
         "the cloud's newest version is older than on-prem's, in whole milliseconds",
         _is_older,
-        "coalesce(\n"
-        "  date_trunc('MILLISECOND', cloud.version) < date_trunc('MILLISECOND', onprem.version),\n"
-        "  FALSE\n)",
+        "coalesce(unix_millis(cloud.version) < unix_millis(onprem.version), FALSE)",
     ),
     Fact(
         "late",
         "the first arrivals of both newest versions lie further apart than the window",
         _is_late,
-        "coalesce(\n"
-        "  greatest(onprem_first.read_at, cloud_first.read_at)\n"
-        "    > least(onprem_first.read_at, cloud_first.read_at) + {window}\n"
-        "    AND onprem IS NOT NULL AND cloud IS NOT NULL,\n"
-        "  FALSE\n)",
+        f"coalesce({_APART} > {{window}}, FALSE)",
     ),
     Fact(
         "whole",
@@ -243,26 +241,23 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact(
         "due",
-        "the key is whole, and its deadline is reached: the later first arrival, plus window and grace",
+        "the key is whole, and its deadline is reached (the later first arrival, plus window and grace)"
+        " or its input has ended",
         _is_due,
-        f"whole AND {{at}} >= {DEADLINE}",
+        f"whole AND (ended OR {{at}} >= {DEADLINE})",
     ),
     Fact(
         "within_grace",
         "both sides were heard, no further apart than window and grace; or on-prem has deleted the row",
         _is_within,
-        "onprem_deleted_ OR coalesce(\n"
-        "  greatest(onprem_first.read_at, cloud_first.read_at)\n"
-        "    <= least(onprem_first.read_at, cloud_first.read_at) + {wait}\n"
-        "    AND onprem IS NOT NULL AND cloud IS NOT NULL,\n"
-        "  FALSE\n)".replace("onprem_deleted_", _deleted_sql("onprem")),
+        f"{_deleted_sql('onprem')} OR coalesce({_APART} <= {{wait}}, FALSE)",
     ),
     Fact(
         "stale",
         "a side's newest offset is not its newest version",
         _either(_is_stale),
-        "coalesce(onprem_end.offset <> onprem.offset OR onprem_end.partition <> onprem.partition, FALSE)\n"
-        "  OR coalesce(cloud_end.offset <> cloud.offset OR cloud_end.partition <> cloud.partition, FALSE)",
+        "coalesce(onprem_end <> struct(onprem.partition, onprem.offset), FALSE)\n"
+        "  OR coalesce(cloud_end <> struct(cloud.partition, cloud.offset), FALSE)",
     ),
     Fact(
         "conflict",

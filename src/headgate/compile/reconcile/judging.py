@@ -1,93 +1,127 @@
-"""States → verdicts in SQL: the facts, the decision table, and the rules of the set on what is settled."""
+"""States → verdicts in SQL: the facts, the decision table, and the rules of the set on what is settled.
+
+The views stand one on the other, each with one thought. A batch, a sweep, the permanent views and whoever
+runs the file by hand bind other states below them, so that the text stands once.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from headgate.compile.fragments import call
+from headgate.compile.fragments import call, filled
 from headgate.compile.reconcile.decisions import Decision, decisions, settled_decisions, statuses
 from headgate.compile.reconcile.facts import DEADLINE, FACTS, fact_sql, placed
 from headgate.compile.reconcile.limits import Limits
+from headgate.compile.reconcile.messages import other_columns
 from headgate.compile.reconcile.seen import declared_columns
 from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.compile.rules.names import RECONCILE, Names
 from headgate.compile.rules.results import CLEAN, FAILED
 from headgate.compile.rules.source import Source, topic_literal, window_start
-from headgate.compile.rules.statement import case, nested, select
+from headgate.compile.rules.statement import case, select, view
 from headgate.compile.rules.unique import TIME_OPTIONS
 from headgate.compile.rules.verdicts import PREFIX, rule_verdict
-from headgate.expr.literals import spark_literal
-from headgate.expr.spark import to_spark
+from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.expr.tree import And, Column, Expr, Not
 from headgate.spec.types import BOOLEAN
 
-_WAITS = Not(Column("due", BOOLEAN))
+_AT = "judged_at"
+_NOT_DUE = Not(Column("due", BOOLEAN))
 _ARRIVED = "greatest(onprem_first.read_at, cloud_first.read_at)"
-PENDING = "pending"
-_IS_PENDING = f"_row.rollup = '{PENDING}'"
-_BY_TABLE = f"array(concat('{PREFIX}', lower(_row.status)))"
-_RULES = f"coalesce(_verdict.rules, IF({_IS_PENDING}, NULL, {_BY_TABLE}))"
-_OUTCOME = (
-    f"CASE WHEN _rollup = '{PENDING}' THEN '{PENDING}'"
-    f" WHEN _rollup = 'valid' THEN '{CLEAN}' ELSE '{FAILED}' END"
-)
+_STATUS = "coalesce(_rule.status, _row.status)"
+_PLAIN = 30  # a column shorter than this may share its line
+PENDING = tuple(name for name, status in statuses().items() if status.rollup == "pending")
 
 
 @dataclass(frozen=True)
-class Judging:
-    """How states are judged: `at` is the time, `revision` the name of what judges."""
+class VerdictViews:
+    """The views that lead from the states of a pair to its results."""
 
     judged: JudgedTable
     sources: dict[str, Source]
     limits: Limits
-    at: str = "judged_at"
-    revision: str = "session.batch_revision"
 
-    def query(self, states: str) -> str:
-        """Every state of the view as a row of results, with both sides, and `changed` as it came."""
-        columns = [name if sql == name else f"{sql} AS {name}" for name, sql in self._columns()]
-        sides = [alias for _, alias, _ in self._sides()]
-        return select([*columns, *sides, "changed"], f"FROM {nested(self._ruled(states))}")
+    @property
+    def names(self) -> Names:
+        return Names(self.judged.table.name, RECONCILE)
 
-    def _decided(self, states: str) -> str:
-        """The facts, and by them the rows of the table: while the key waits, and once it is due."""
-        told = [(fact.name, fact_sql(fact, self.limits, self.at)) for fact in FACTS]
-        facts = [f"{sql} AS {name}" for name, sql in told if sql != name]
-        deadline = f"{placed(DEADLINE, self.limits, self.at)} AS deadline"
-        known = select(["*", *facts, deadline], f"FROM {states}")
-        before = case([(to_spark(when), str(place)) for place, when in _while_open()])
-        after = case([(to_spark(row.condition), str(row.place)) for row in settled_decisions()])
-        return select(["*", f"{before} AS _open", f"{after} AS _final"], f"FROM {nested(known)}")
+    def statements(self) -> list[str]:
+        names, rules = self.names, self.judged.rules
+        found = [
+            view(
+                names.facts,
+                "What rules and decision table ask of a key.",
+                self._facts(),
+            ),
+            view(
+                names.decided,
+                ("The rules, in the order that decides: the first that matches a settled key gives its status,"
+                 " and all that match are listed. Then the decision table" if rules else "The decision table")
+                + ", whose first row that matches is the verdict where no rule speaks:"
+                " _open while the key may still wait for a side, _final once it is due.",
+                self._decided(),
+            ),
+            view(
+                names.verdicts,
+                "Which of these speaks: the table's row of now, and the rule's verdict unless the key waits.",
+                self._verdicts(),
+            ),
+            view(names.results, "Every key with its verdict.", self._results()),
+        ]  # fmt: skip
+        if self._view_name:
+            words = "Each key with both hashes and its status."
+            found.append(view(spark_identifier(self._view_name), words, self._pairs()))
+        return found
 
-    def _told(self, states: str) -> str:
-        """What is said of those rows. What waited belongs to its deadline, else to its arrival."""
-        listed = textwrap.indent(",\n".join(_said(row) for row in decisions()), "  ")
-        rows = f"array(\n  NULL,\n{listed}\n)"
-        found = select(["*", f"{rows} AS _rows"], f"FROM {nested(self._decided(states))}")
-        return select(
-            [
-                "* EXCEPT (_rows)",
-                "get(_rows, IF(due, _final, _open)) AS _row",
-                f"IF(due AND get(_rows, _open).rollup = '{PENDING}', deadline, {_ARRIVED}) AS _at",
-                "get(_rows, _final).status AS _final_status",
-            ],
-            f"FROM {nested(found)}",
-        )
+    @property
+    def _view_name(self) -> str | None:
+        """Another name for the view of pairs that the declaration asks for, as the documents have it."""
+        declared = self.judged.table.reconcile
+        return declared.view if declared else None
 
-    def _ruled(self, states: str) -> str:
-        """With both sides as rules see them, and the verdict of the rules: NULL while the key waits."""
-        rules = self.judged.rules
+    def _facts(self) -> str:
+        facts = [(fact.name, fact_sql(fact, self.limits, _AT)) for fact in FACTS]
+        columns = [f"{sql} AS {name}" for name, sql in facts if sql != name]
         sides = [f"{self._side(side, source)} AS {alias}" for side, alias, source in self._sides()]
-        seen = select(["*", *sides], f"FROM {nested(self._told(states))}")
-        verdict = rule_verdict(rules)
-        if not rules:
-            columns = ["*", f"{verdict} AS _verdict", "_row.rollup AS _rollup"]
-            return select(columns, f"FROM {nested(seen)}")
-        by_rules = select(["*", f"{verdict} AS _by_rules"], f"FROM {nested(seen)}")
-        settled = f"IF({_IS_PENDING}, NULL, _by_rules) AS _verdict"
-        ruled = select(["* EXCEPT (_by_rules)", settled], f"FROM {nested(by_rules)}")
-        return select(["*", f"{render_rollup(rules)} AS _rollup"], f"FROM {nested(ruled)}")
+        deadline = f"{placed(DEADLINE, self.limits, _AT)} AS deadline"
+        return select(["*", *sides, *columns, deadline], f"FROM {self.names.states}")
+
+    def _decided(self) -> str:
+        columns = [
+            f"{rule_verdict(self.judged.rules)} AS _rule",
+            f"{rule_verdict(rows_while_open())} AS _open",
+            f"{rule_verdict(settled_decisions())} AS _final",
+        ]
+        return select(["*", *columns], f"FROM {self.names.facts}")
+
+    def _verdicts(self) -> str:
+        """What waited belongs to the time of its deadline, everything else to that of its arrival."""
+        waits = f"_open.status IN ({', '.join(map(spark_literal, PENDING))})"
+        columns = [
+            "* EXCEPT (_rule)",
+            "IF(due, _final, _open) AS _row",
+            f"IF(NOT due AND {waits}, NULL, _rule) AS _rule",
+            f"NOT due AND {waits} AS is_pending",
+            f"due AND {waits} AS has_waited",
+            f"IF(due AND {waits} AND {_AT} >= deadline, deadline, {_ARRIVED}) AS _at",
+        ]
+        return select(columns, f"FROM {self.names.decided}")
+
+    def _results(self) -> str:
+        columns = self._columns().items()
+        listed = [name if sql == name else f"{sql} AS {name}" for name, sql in columns]
+        return f"SELECT\n{textwrap.indent(filled(listed, least=_PLAIN), '  ')}\nFROM {self.names.verdicts}"
+
+    def _pairs(self) -> str:
+        """One row for each key, with what else the on-prem message says."""
+        table, source = self.judged.table, self.sources["onprem"]
+        others = other_columns(table, "onprem", source)
+        columns = [spark_column(name, source.declared.alias) for name in others]
+        key = spark_identifier(table.pk)
+        columns += ["pk" if key == "pk" else f"pk AS {key}", "hash_onprem", "hash_cloud"]
+        return select([*columns, f"{_STATUS} AS dq_status"], f"FROM {self.names.verdicts}")
 
     def _sides(self) -> list[tuple[str, str, Source]]:
         return [(side, source.declared.alias, source) for side, source in self.sources.items()]
@@ -95,32 +129,34 @@ class Judging:
     def _side(self, side: str, source: Source) -> str:
         """The declared columns of one side; NULL where it has said nothing."""
         columns = declared_columns(self.judged.table, side, source)
-        pairs = [f"{spark_literal(name)}, {sql}" for name, sql in columns.items()]
-        return call("IF", [f"{side} IS NULL", "NULL", call("named_struct", pairs)])
+        fields = filled([f"{sql} AS {spark_identifier(name)}" for name, sql in columns.items()])
+        return f"IF({side} IS NULL, NULL, struct(\n{textwrap.indent(fields, '  ')}\n))"
 
-    def _columns(self) -> list[tuple[str, str]]:
-        found = {
+    def _columns(self) -> dict[str, str]:
+        rollup = render_rollup(self.judged.rules)
+        by_table = f"array(concat('{PREFIX}', lower(_row.status)))"
+        return {
             "pk": "pk",
             "action": "onprem.action",
-            "dq_status": "coalesce(_verdict.status, _row.status)",
-            "dq_reason": "coalesce(_verdict.reason, _row.reason)",
-            "dq_severity": "coalesce(_verdict.severity, _row.severity)",
-            "dq_rules": _RULES,
-            "dq_outcome": _OUTCOME,
+            "dq_status": _STATUS,
+            "dq_reason": "coalesce(_rule.reason, _row.reason)",
+            "dq_severity": "coalesce(_rule.severity, _row.severity)",
+            "dq_rules": f"IF(is_pending, NULL, coalesce(_rule.rules, {by_table}))",
+            "rollup": rollup,
+            "dq_outcome": f"decode(rollup, 'pending', 'pending', 'valid', '{CLEAN}', '{FAILED}')",
             "hash_onprem": "hash_onprem",
             "hash_cloud": "hash_cloud",
             "event_time": "_at",
             "window_start": window_start("_at", self.judged.rule_set.metrics.window),
             "row": self._row(),
-            "revision": self.revision,
-            "processing_time": self.at,
+            "processing_time": _AT,
             **self._place(),
             "id": _id(self.judged.table.name),
             "verdict": "_row.status",
-            "provisional": f"IF({_IS_PENDING}, _final_status, NULL)",
-            "rollup": "_rollup",
-            "settled": f"_row.rollup <> '{PENDING}'",
-            "within_grace": f"IF({_IS_PENDING}, NULL, within_grace)",
+            "provisional": "IF(is_pending, _final.status, NULL)",
+            "settled": "NOT is_pending",
+            "settled_by": _SETTLED_BY,
+            "within_grace": "IF(is_pending, NULL, within_grace)",
             "late": "late",
             "stale": "stale",
             "conflict": "conflict",
@@ -131,13 +167,12 @@ class Judging:
             "deadline": "deadline",
             "origin": "origin",
         }
-        return list(found.items())
 
     def _row(self) -> str:
         """Both sides as text, where something is wrong with them."""
         pairs = [f"{spark_literal(alias)}, {alias}" for _, alias, _ in self._sides()]
         text = f"to_json({call('named_struct', pairs)}, {TIME_OPTIONS})"
-        return call("IF", [f"_rollup IN ('{PENDING}', 'valid')", "NULL", text])
+        return call("IF", ["rollup IN ('pending', 'valid')", "NULL", text])
 
     def _place(self) -> dict[str, str]:
         """Of the newest record on-prem, or of the only one."""
@@ -146,42 +181,43 @@ class Judging:
         return {
             "kafka_topic": f"IF(onprem IS NULL, {cloud}, {onprem})",
             **{
-                f"kafka_{name}": f"IF(onprem IS NULL, cloud.{field}, onprem.{field})"
+                f"kafka_{name}": f"coalesce(onprem, cloud).{field}"
                 for name, field in fields.items()
             },
         }
 
 
+_SETTLED_BY = case(
+    [
+        ("is_pending", "NULL"),
+        ("NOT has_waited", "'records'"),
+        (f"{_AT} >= deadline", "'deadline'"),
+    ],
+    "'end_of_input'",
+)
+
+
 def _id(table: str) -> str:
     """As `change_id` makes it."""
-    return (
-        "sha2(\n  concat_ws(\n    '\\n',\n    coalesce(_verdict.status, _row.status),\n"
-        "    coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'),\n"
-        "    coalesce(CAST(unix_micros(cloud.version) AS STRING), '-'),\n"
-        f"    {spark_literal(table)},\n    pk\n  ),\n  256\n)"
+    versions = ", ".join(
+        f"coalesce(CAST(unix_micros({side}.version) AS STRING), '-')"
+        for side in ("onprem", "cloud")
     )
+    text = f"concat_ws('\\n', dq_status, {versions}, {spark_literal(table)}, pk)"
+    return f"sha2({text}, 256)"
 
 
-def _while_open() -> list[tuple[int, Expr]]:
+def rows_while_open() -> list[Decision]:
     """The rows as they are before the deadline, without those that another then forestalls."""
-    found: list[tuple[int, Expr]] = []
+    found: list[Decision] = []
     before: list[set[Expr]] = []
     for row in decisions():
         whole = row.condition.items if isinstance(row.condition, And) else (row.condition,)
-        items = tuple(item for item in whole if item != _WAITS)
+        items = tuple(item for item in whole if item != _NOT_DUE)
         if not any(other <= set(items) for other in before):
-            found.append((row.place, items[0] if len(items) == 1 else And(items)))
+            found.append(replace(row, condition=items[0] if len(items) == 1 else And(items)))
         before.append(set(items))
     return found
-
-
-def _said(row: Decision) -> str:
-    fields = {"status": row.status, "severity": row.severity, "rollup": row.rollup}
-    listed = [
-        f"'{name}', {'CAST(NULL AS STRING)' if value is None else spark_literal(value)}"
-        for name, value in {**fields, "reason": row.reason}.items()
-    ]
-    return f"named_struct({', '.join(listed)})"
 
 
 def render_rollup(rules: Sequence[JudgedRule]) -> str:
@@ -190,10 +226,19 @@ def render_rollup(rules: Sequence[JudgedRule]) -> str:
     Else the key keeps the roll-up of its verdict: a warning does not make a missing row valid.
     """
     known = statuses()
-    branches = {
-        f"_verdict.status = {spark_literal(rule.status)}": f"'{known[rule.status].rollup}'"
-        for rule in rules
-        if rule.status in known
+    own = dict.fromkeys(rule.status for rule in rules if rule.status not in known)
+    listed = ", ".join(map(spark_literal, own))
+    status = f"IF(_rule.status IN ({listed}), _row.status, dq_status)" if own else "dq_status"
+    groups = {
+        rollup: [name for name, status in known.items() if status.rollup == rollup]
+        for rollup in ("valid", "missing", "pending")
     }
-    branches["_verdict.severity = 'ERROR'"] = "'invalid'"
-    return case(list(branches.items()), "_row.rollup")
+    branches = [
+        (f"{status} IN ({', '.join(map(spark_literal, names))})", f"'{rollup}'")
+        for rollup, names in groups.items()
+    ]
+    if own:
+        branches.insert(
+            0, (f"_rule.status IN ({listed}) AND _rule.severity = 'ERROR'", "'invalid'")
+        )
+    return case(branches, "'invalid'")

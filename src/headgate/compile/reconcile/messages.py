@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import call
 from headgate.compile.reconcile.state import DELETE, UPSERT
-from headgate.compile.reconcile.steady import steady
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.source import Source
 from headgate.compile.rules.statement import select, view
 from headgate.compile.rules.unique import TIME_OPTIONS
-from headgate.expr.literals import spark_identifier, spark_literal
+from headgate.expr.literals import spark_identifier
 from headgate.spec.ruleset import RuleTable
 
 _GONE = "kafka_value IS NULL"
@@ -45,26 +43,22 @@ def message_statements(table: RuleTable, names: Names, sources: dict[str, Source
             names.timed,
             timed,
             select(
-                ["*", f"least(read_at, {steady('session.batch_time')}) AS seen_at"],
-                f"FROM {names.messages}",
+                ["*", "least(read_at, session.batch_time) AS seen_at"], f"FROM {names.messages}"
             ),
-            step="timed view",
         ),
     ]
 
 
 def _side(table: RuleTable, side: str, source: Source) -> str:
     key = f"CAST({spark_identifier(table.pk)} AS STRING)"
+    hash_ = spark_identifier(hash_field(table, side))
     return select(
         [
             f"'{side}' AS side",
             f"IF({_GONE}, CAST(kafka_key AS STRING), {key}) AS pk",
             f"IF({_GONE}, kafka_timestamp, {source.at()}) AS version",
-            "kafka_partition AS partition",
-            "kafka_offset AS offset",
-            f"{spark_identifier(hash_field(table, side))} AS hash",
-            f"{_hash_version(table, source)} AS hash_version",
-            f"IF({_GONE}, '{DELETE}', {_action(source)}) AS action",
+            f"kafka_partition AS partition, kafka_offset AS offset, {hash_} AS hash, {_hash_version(table, source)}",
+            f"{_action(source)} AS action",
             "kafka_timestamp AS read_at",
             f"{_row(other_columns(table, side, source), source)} AS row",
         ],
@@ -75,18 +69,22 @@ def _side(table: RuleTable, side: str, source: Source) -> str:
 
 def _hash_version(table: RuleTable, source: Source) -> str:
     name = table.reconcile.hash_version if table.reconcile else None
-    return spark_identifier(name) if name in source.types else "CAST(NULL AS INT)"
+    if name not in source.types:
+        return "CAST(NULL AS INT) AS hash_version"
+    column = spark_identifier(name)
+    return column if column == "hash_version" else f"{column} AS hash_version"
 
 
 def _action(source: Source) -> str:
+    """A tombstone is a delete; on-prem a message that names no action is an upsert."""
     if source.action is None:
-        return "CAST(NULL AS STRING)"
-    return f"coalesce({spark_identifier(source.action)}, '{UPSERT}')"
+        return f"IF({_GONE}, '{DELETE}', NULL)"
+    return f"IF({_GONE}, '{DELETE}', coalesce({spark_identifier(source.action)}, '{UPSERT}'))"
 
 
 def _row(others: tuple[str, ...], source: Source) -> str:
     """What else the message says, for rules and for whoever looks at it."""
     if not others:
         return "CAST(NULL AS STRING)"
-    pairs = [f"{spark_literal(name)}, {spark_identifier(name)}" for name in others]
-    return call("IF", [_GONE, "NULL", f"to_json({call('named_struct', pairs)}, {TIME_OPTIONS})"])
+    columns = ", ".join(map(spark_identifier, others))
+    return f"IF({_GONE}, NULL,\n  to_json(struct({columns}), {TIME_OPTIONS}))"

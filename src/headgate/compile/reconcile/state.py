@@ -72,7 +72,6 @@ class SideState:
 
     newest: Reading
     first: First
-    least: datetime
     end: tuple[int, int]
     hashes: tuple[Said, ...] = ()
 
@@ -85,12 +84,11 @@ class SideState:
 
 @dataclass(frozen=True)
 class State:
-    """A key as far as it is known; `records` of the fullest part, since parts may overlap."""
+    """A key as far as it is known."""
 
     pk: str
     onprem: SideState | None = None
     cloud: SideState | None = None
-    records: int = 0
 
     def side(self, side: Side) -> SideState | None:
         return self.onprem if side == "onprem" else self.cloud
@@ -100,8 +98,8 @@ def of_message(side: Side, pk: str, reading: Reading) -> State:
     """The state of a key of which one message is known."""
     first = First(reading.version, reading.read_at, reading.partition, reading.offset, reading.hash)
     place = reading.partition, reading.offset
-    found = SideState(reading, first, reading.read_at, place, (reading.said,))
-    return State(pk, found if side == "onprem" else None, found if side == "cloud" else None, 1)
+    found = SideState(reading, first, place, (reading.said,))
+    return State(pk, found if side == "onprem" else None, found if side == "cloud" else None)
 
 
 def merge(one: State, other: State) -> State:
@@ -110,7 +108,6 @@ def merge(one: State, other: State) -> State:
         one.pk,
         _merge_side(one.onprem, other.onprem),
         _merge_side(one.cloud, other.cloud),
-        max(one.records, other.records),
     )
 
 
@@ -125,7 +122,6 @@ def _merge_side(one: SideState | None, other: SideState | None) -> SideState | N
     return SideState(
         newest=max(one.newest, other.newest, key=lambda reading: reading.rank),
         first=other.first if other.first.comes_before(one.first) else one.first,
-        least=min(one.least, other.least),
         end=max(one.end, other.end),
         hashes=_merge_hashes(one, other),
     )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import CATALOG, TABLE_PROPERTIES, dead_letter_table
-from headgate.compile.rules.names import NAMESPACE, Names
-from headgate.compile.rules.tables import PARTIALS, RESULTS, table_statement
+from headgate.compile.fragments import TABLE_PROPERTIES
+from headgate.compile.rules.names import Names
+from headgate.compile.rules.tables import (
+    NAMESPACE_STATEMENT,
+    PARTIALS,
+    RESULTS,
+    dead_letter_tables,
+    table_statement,
+)
 
-READING = {
+NEWEST = {
     "version": "TIMESTAMP",
     "partition": "INT",
     "offset": "BIGINT",
@@ -16,16 +22,18 @@ READING = {
     "read_at": "TIMESTAMP",
     "row": "STRING",
 }
+# Its least is the first arrival of the newest version: so the version stands there turned round.
 FIRST = {
-    "version": "TIMESTAMP",
+    "version_desc": "BIGINT",
     "read_at": "TIMESTAMP",
     "partition": "INT",
     "offset": "BIGINT",
     "hash": "STRING",
 }
 END = {"partition": "INT", "offset": "BIGINT"}
-# The ends of what the newest version's hashes are as numbers: unequal where it came with several.
-HASHES = {"greatest": "BIGINT", "least": "BIGINT"}
+# The ends of what the newest version has said: unequal where it has said several things.
+GREATEST = {"version": "TIMESTAMP", "content": "BIGINT"}
+LEAST = {"version_desc": "BIGINT", "content": "BIGINT"}
 SIDES = ("onprem", "cloud")
 # Keys, hashes and times are another in every row: a dictionary of them only costs. One of statuses or
 # actions stays far below this size.
@@ -38,11 +46,11 @@ def _struct(fields: dict[str, str]) -> str:
 
 def _side(side: str) -> dict[str, str]:
     return {
-        side: _struct(READING),
+        side: _struct(NEWEST),
         f"{side}_first": _struct(FIRST),
-        f"{side}_least": "TIMESTAMP",
         f"{side}_end": _struct(END),
-        f"{side}_hashes": _struct(HASHES),
+        f"{side}_greatest": _struct(GREATEST),
+        f"{side}_least": _struct(LEAST),
     }
 
 
@@ -52,9 +60,8 @@ STATE = {
     "window_start": "TIMESTAMP",
     **_side("onprem"),
     **_side("cloud"),
-    "records": "BIGINT",
 }
-STATES = {**STATE, "batch_time": "TIMESTAMP"}
+STATES = {**STATE, "records": "BIGINT", "batch_time": "TIMESTAMP"}
 CHANGES = {
     **RESULTS,
     "id": "STRING",
@@ -62,6 +69,7 @@ CHANGES = {
     "provisional": "STRING",
     "rollup": "STRING",
     "settled": "BOOLEAN",
+    "settled_by": "STRING",
     "within_grace": "BOOLEAN",
     "late": "BOOLEAN",
     "stale": "BOOLEAN",
@@ -76,12 +84,12 @@ CHANGES = {
 
 
 def reconcile_tables(names: Names) -> list[str]:
+    """The statements that make the tables of a pair; their columns do not depend on the rules."""
     own = {**TABLE_PROPERTIES, **ROWS_APART}
     return [
-        "-- The tables; their columns do not depend on the rules, so that new rules change none.\n"
-        f"-- step: table\nCREATE NAMESPACE IF NOT EXISTS {CATALOG}.{NAMESPACE};",
+        NAMESPACE_STATEMENT,
         table_statement(names.states_table, STATES, own),
         table_statement(names.results_table, CHANGES, own),
         table_statement(names.partials_table, PARTIALS),
-        dead_letter_table(),
+        *dead_letter_tables(),
     ]

@@ -46,13 +46,15 @@ class Verdict:
         return change_id(table, self.pk, self.onprem_version, self.cloud_version, self.status)
 
 
-def judge(state: State, at: datetime, limits: Limits, whole: bool = True) -> Verdict:
+def judge(
+    state: State, at: datetime, limits: Limits, whole: bool = True, ended: bool = False
+) -> Verdict:
     """The verdict on a state at a time.
 
     A state that is not `whole` is one window's: what it lacks may stand in another, so that it is
-    never due for anything.
+    never due for anything. One whose input has `ended` waits for nothing more.
     """
-    known = Known(state, at, limits, whole)
+    known = Known(state, at, limits, whole, ended)
     facts = facts_of(known)
     row = decided(facts)
     final = next(other for other in settled_decisions() if other.holds(facts))

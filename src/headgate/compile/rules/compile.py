@@ -1,4 +1,8 @@
-"""A judged rule table → `dq_generated.sql`. Pure: the same rule set gives the same bytes."""
+"""A judged rule table → `dq_generated.sql` and `engine.sql`. Pure: the same rule set gives the same bytes.
+
+`dq_generated.sql` is what people read: views alone, from the sources to results and metrics. `engine.sql` is
+what a job does with them: it keeps results, adds up windows and writes dead letters.
+"""
 
 from __future__ import annotations
 
@@ -12,48 +16,46 @@ from pydantic import TypeAdapter
 
 from headgate import __version__
 from headgate.compile.fragments import comment, fold_lines
-from headgate.compile.reconcile.body import reconcile_body
+from headgate.compile.reconcile.body import reconcile_sections
 from headgate.compile.rules.aggregates import aggregate_statements
-from headgate.compile.rules.judged import judged_statements, rules_view
+from headgate.compile.rules.judged import judged_statements
 from headgate.compile.rules.letters import outcomes_statement, refuse_statement
 from headgate.compile.rules.metrics import metrics_statements
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import FILE, Names, names_of
 from headgate.compile.rules.partials import partials_statements
-from headgate.compile.rules.reading import reading_statements
-from headgate.compile.rules.results import accept_statement, results_statement
-from headgate.compile.rules.source import Source, source_statements, sources_of
-from headgate.compile.rules.statement import statement
-from headgate.compile.rules.tables import table_statements
-from headgate.compile.rules.unique import has_key_table, keys_statement
+from headgate.compile.rules.results import results_statement
+from headgate.compile.rules.source import source_statements, sources_of
+from headgate.compile.rules.statement import Section, Sections, statement, view
+from headgate.compile.rules.unique import has_key_table, keys_statements
 from headgate.compile.rules.verdicts import all_rules
-from headgate.spec.ruleset import RuleSet
+from headgate.spec.ruleset import RuleSet, RuleSource
 
 MARK = "-- step:"
 _RULE_SET = TypeAdapter(RuleSet)
-CLOCK = """-- Every "now" of this file; the engine sets it to the time of the batch.
+CLOCK = """-- Every "now" of this file; a job sets it to the time of its batch.
+DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();"""
+# What a job tells its statements of a batch: the revision that judges, the offsets, which windows are closed.
+ENGINE_CLOCK = """-- Of the batch: the revision that judges it, its offsets as JSON, and up to when windows are closed.
 -- step: clock
-DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
-
--- Where the records come from, as JSON; the engine sets it.
-DECLARE OR REPLACE VARIABLE batch_range STRING DEFAULT NULL;
-
--- Windows that end by then are closed: what still counts into them is late. The engine sets it.
-DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;"""
+DECLARE OR REPLACE VARIABLE batch_revision STRING;
+DECLARE OR REPLACE VARIABLE batch_range STRING;
+DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP;"""
 
 
 @dataclass(frozen=True)
 class CompiledRules:
     """The SQL of one rule table, with what its reader must know of it.
 
-    `text` has placeholders like `${BOOTSTRAP_SERVERS}`; `rules` are all that can give a status,
-    the verdicts of a pair among them.
+    `text` and `engine` have placeholders like `${BOOTSTRAP_SERVERS}`; `rules` are all that can give a
+    status, the verdicts of a pair among them.
     """
 
     name: str
     revision: str
     file: str
     text: str
+    engine: str
     rules: tuple[JudgedRule, ...]
     names: Names
     has_keys: bool
@@ -64,8 +66,8 @@ def declaration_of(judged: JudgedTable) -> dict[str, Any]:
     plain: dict[str, Any] = _RULE_SET.dump_python(
         judged.rule_set, mode="json", exclude_defaults=True
     )
-    own = [found for found in plain["tables"] if found["name"] == judged.table.name]
-    return {**plain, "tables": own}
+    tables = [table for table in plain["tables"] if table["name"] == judged.table.name]
+    return {**plain, "tables": tables}
 
 
 def revision_of(judged: JudgedTable, statements: Sequence[str]) -> str:
@@ -87,69 +89,113 @@ def _without_comments(text: str) -> str:
 
 
 def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
-    """The table's SQL file; `file` is the rule set's, for the header."""
+    """The table's SQL files; `file` is the rule set's, for the header."""
     names = names_of(judged.table)
-    body = [fold_lines(sql) for sql in _body(judged, sources_of(judged))]
-    revision = revision_of(judged, (CLOCK, *body))
-    parts = [_header(judged, file, revision), CLOCK, _revision(revision), *body]
+    sections = reconcile_sections(judged) if judged.table.is_pair else _quality_sections(judged)
+    views = [replace_folded(section) for section in sections.views]
+    engine = [fold_lines(sql) for sql in sections.engine]
+    statements = [sql for section in views for sql in section.statements]
+    revision = revision_of(judged, (CLOCK, *statements, *engine))
     return CompiledRules(
         name=judged.table.name,
         revision=revision,
         file=FILE,
-        text="\n\n".join(parts) + "\n",
+        text=_text(judged, file, revision, views),
+        engine="\n\n".join([_engine_header(judged, file, revision), ENGINE_CLOCK, *engine]) + "\n",
         rules=all_rules(judged),
         names=names,
         has_keys=has_key_table(judged),
     )
 
 
-def _body(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
-    if judged.table.reconcile is not None:
-        return reconcile_body(judged)
-    return _quality_body(judged, sources)
+def replace_folded(section: Section) -> Section:
+    return Section(section.title, [fold_lines(sql) for sql in section.statements])
 
 
-def _quality_body(judged: JudgedTable, sources: tuple[Source, ...]) -> list[str]:
-    """Declarations first, then views, then what writes: a person reads it in the order of the data."""
-    reads = [part for source in sources for part in source_statements(source)]
-    writes = [accept_statement(judged), *partials_statements(judged)]
-    if has_key_table(judged):
-        writes.append(keys_statement(judged))
-    if judged.table.is_pair or judged.table.first.topic is None:
-        writes.append(outcomes_statement(judged, sources))
-    return [
-        *table_statements(judged),
-        *reads,
-        rules_view(judged),
-        *judged_statements(judged, sources),
-        results_statement(judged, sources),
-        *metrics_statements(judged),
-        *aggregate_statements(judged, sources[0]),
-        *writes,
-        refuse_statement(judged, sources),
-        *reading_statements(judged),
+def _quality_sections(judged: JudgedTable) -> Sections:
+    """From the source to results and metrics, in the order of the data."""
+    names = names_of(judged.table)
+    (source,) = sources_of(judged)
+    aggregates = aggregate_statements(judged, source)
+    views = [
+        Section(f"the rows of {_said(source.declared)}", source_statements(source)),
+        Section(f"the rules ({len(judged.rules)})", judged_statements(judged, source)),
+        Section(f"{names.results}: every row with its result", [results_statement(judged, source)]),
+        Section(f"{names.metrics}: metrics of each window", metrics_statements(judged, names)),
     ]
-
-
-def _revision(revision: str) -> str:
-    words = "The revision that judges; the engine sets it to that of the batch."
-    declared = f"DECLARE OR REPLACE VARIABLE batch_revision STRING\nDEFAULT '{revision}'"
-    return statement("revision", words, declared)
-
-
-def _header(judged: JudgedTable, file: str, revision: str) -> str:
-    table = judged.table
-    read = " and ".join(
-        f"topic {source.topic}" if source.topic else f"table {source.iceberg}"
-        for source in table.sources.values()
+    words = "Every row, clean or not, is kept with its result."
+    accept = f"""INSERT INTO {names.results_table} BY NAME
+SELECT *, session.batch_revision AS revision FROM {names.results}"""
+    committed = view(
+        names.committed,
+        "The results to be counted; the engine binds this view to those that it has staged.",
+        f"SELECT * FROM {names.results}",
+        step="view",
     )
-    count = f"{len(judged.rules)} rule{'' if len(judged.rules) == 1 else 's'}"
+    engine = [
+        *(keys_statements(judged) if has_key_table(judged) else []),
+        statement("accept", words, accept),
+        committed,
+        *aggregates,
+        *partials_statements(judged, names, names.aggregate_partials if aggregates else ""),
+        *([outcomes_statement(judged, source)] if source.declared.topic is None else []),
+        refuse_statement(judged, source),
+    ]
+    return Sections(views, engine)
+
+
+def _text(judged: JudgedTable, file: str, revision: str, views: Sequence[Section]) -> str:
+    """The file, with a table of contents that names the line of each section."""
+    lines = (
+        _header(judged, file, revision, [(0, section.title) for section in views]).count("\n") + 1
+    )
+    line = lines + CLOCK.count("\n") + 4
+    contents: list[tuple[int, str]] = []
+    for section in views:
+        contents.append((line, section.title))
+        line += sum(sql.count("\n") + 2 for sql in section.statements)
+    body = [sql for section in views for sql in section.statements]
+    return "\n\n".join([_header(judged, file, revision, contents), CLOCK, *body]) + "\n"
+
+
+def _said(source: RuleSource) -> str:
+    return f"topic {source.topic}" if source.topic else f"table {source.iceberg}"
+
+
+def _judges(judged: JudgedTable) -> str:
+    count = len(judged.rules)
+    rules = f"{count or 'no'} rule{'' if count == 1 else 's'}"
+    if not judged.table.is_pair:
+        return rules
+    return f"{rules} and the decision table" if count else "the decision table"
+
+
+def _title(judged: JudgedTable) -> str:
+    kind = "Reconciliation" if judged.table.is_pair else "Data quality"
+    sources = " and ".join(map(_said, judged.table.sources.values()))
+    return f"{kind} of {judged.table.name}: {sources}, judged by {_judges(judged)}."
+
+
+def _header(
+    judged: JudgedTable, file: str, revision: str, contents: Sequence[tuple[int, str]]
+) -> str:
+    name = judged.table.name
     words = (
-        f"Data quality of {table.name}: {read}, judged by {count}.",
+        _title(judged),
         f"Compiled from {file}, revision {revision[:12]}, by Headgate {__version__}.",
-        f"Then: SELECT * FROM dq_results_{table.name}, SELECT * FROM dq_metrics_{table.name}.",
-        "Run alone, it reads everything there is, and appends to the tables.",
-        "The ledger does not know of what is run by hand: try it on a copy of the tables.",
-        f"  spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/{table.name}/{FILE}",
+        "",
+        *(f"  line {line:>3}  {title}" for line, title in contents),
+        "",
+        "Temporary views alone: the file changes no table, however often it is run.",
+        f"  spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/{name}/{FILE}",
+        f"Then: SELECT * FROM dq_results_{name}; SELECT * FROM dq_metrics_{name};",
     )
-    return "\n".join(comment(word) for word in words)
+    return "\n".join(comment(word).rstrip() for word in words)
+
+
+def _engine_header(judged: JudgedTable, file: str, revision: str) -> str:
+    words = (
+        f"What the job of {judged.table.name} does with the views of {FILE}; it makes the tables itself.",
+        f"Compiled from {file}, revision {revision[:12]}, by Headgate {__version__}.",
+    )
+    return "\n".join(map(comment, words))

@@ -130,7 +130,7 @@ def _misfit(table: RuleTable, rule: Rule) -> str:
     if rule.type == "schema" and (table.is_pair or table.first.topic is None):
         return "looks at the JSON of one topic, and this table has another form"
     if rule.type == "unique" and table.is_pair:
-        return "is for one source: of two, the newest row of each key is joined"
+        return "is for one source: of two, versions of a key are merged"
     return ""
 
 

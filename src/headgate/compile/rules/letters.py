@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
-from headgate.compile.fragments import DEAD_LETTERS
+import textwrap
+
+from headgate.compile.fragments import DEAD_LETTERS, filled, hanging
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.results import DEAD_LETTER
-from headgate.compile.rules.row_text import source_text
+from headgate.compile.rules.row_text import row_text
 from headgate.compile.rules.source import (
+    BYTES,
     MISSING_KEY,
     MISSING_KEY_WORDS,
     PLACE,
     Source,
-    letter_columns,
+    dead_letters_query,
     unlike_words,
 )
-from headgate.compile.rules.statement import case, nested, select, statement
+from headgate.compile.rules.statement import nested, statement
 
-_LETTER = ("kafka_key", "kafka_value", "kafka_headers")
 _CODE, _IS_DEAD = "concat('dq_', get(dq_rules, 0))", f"dq_outcome = '{DEAD_LETTER}'"
 _HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 
-def refuse_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
+def refuse_statement(judged: JudgedTable, source: Source) -> str:
     names = Names(judged.table.name)
-    queries = [_unreadable(source, names.job) for source in sources]
+    queries = [_unreadable(source, names.job)]
     if any(rule.on_fail == DEAD_LETTER for rule in judged.rules):
-        queries += _by_rule(sources, names)
-    words = "What could not be judged, and what a rule refuses, with the original bytes."
+        queries.append(_by_rule(source, names))
+    return insert_dead_letters(queries)
+
+
+def insert_dead_letters(queries: list[str]) -> str:
+    words = "What could not be read, or a rule refuses: the original bytes, and why."
     query = "\nUNION ALL\n".join(queries)
     return statement("refuse", words, f"INSERT INTO {DEAD_LETTERS} BY NAME\n{query}")
 
 
 def _unreadable(source: Source, job: str) -> str:
     if source.declared.topic is not None:
-        return letter_columns(source, job)
-    reasons = [(f"_reason_code = '{MISSING_KEY}'", f"'{MISSING_KEY_WORDS}'")]
-    return select(
-        _letter(job, "_reason_code", case(reasons, unlike_words(source)), source_text(source)),
-        f"FROM {source.names.read}",
-        "WHERE _reason_code IS NOT NULL",
-    )
+        return dead_letters_query(source, job)
+    reason = f"decode(_reason_code, '{MISSING_KEY}', '{MISSING_KEY_WORDS}', {unlike_words(source)})"
+    columns = _row_letter(job, "_reason_code", hanging(reason), hanging(row_text(source)))
+    return f"{_select(columns)}\nFROM {source.names.read}\nWHERE _reason_code IS NOT NULL"
 
 
-def _letter(job: str, code: str, reason: str, value: str) -> list[str]:
+def _row_letter(job: str, code: str, reason: str, value: str) -> list[str]:
     """A row of a table has no bytes of its own: its JSON stands for them, masked as in results."""
     return [
         f"'{job}' AS job",
@@ -61,79 +64,45 @@ def _letter(job: str, code: str, reason: str, value: str) -> list[str]:
     ]
 
 
-def _by_rule(sources: tuple[Source, ...], names: Names) -> list[str]:
+def _by_rule(source: Source, names: Names) -> str:
     """One letter for each: the record at the result's place, or where it has none, the row as JSON.
 
     By the results as they were staged: judged again, a part of a batch could come out otherwise.
     """
-    topics = {source.declared.topic: source for source in sources if source.declared.topic}
-    found = [_record(source, names) for source in topics.values()]
-    if any(source.declared.topic is None for source in sources):
-        letter = _letter(names.job, _CODE, "dq_reason", "row")
-        dead = f"WHERE {_IS_DEAD} AND kafka_offset IS NULL"
-        found.append(select(letter, f"FROM {names.committed}", dead))
-    return found
-
-
-def _record(source: Source, names: Names) -> str:
-    return select(
-        [
-            f"'{names.job}' AS job",
-            "session.batch_revision AS revision",
-            f"{_CODE} AS reason_code",
-            "dq_reason AS reason",
-            *(f"record.{name}" for name in (*PLACE, *_LETTER)),
-            "session.batch_time AS refused_at",
-        ],
-        f"FROM {source.names.read} AS record",
-        f"JOIN {nested(_dead(names), 'dead')}",
-        *(
-            f"  {'ON' if at == 0 else 'AND'} record.{name} = dead.{name}"
-            for at, name in enumerate(PLACE[:3])
-        ),
-    )
-
-
-def _dead(names: Names) -> str:
-    columns = ["dq_rules", "dq_reason", *PLACE[:3]]
-    return select(columns, f"FROM {names.committed}", f"WHERE {_IS_DEAD}")
-
-
-def outcomes_statement(judged: JudgedTable, sources: tuple[Source, ...]) -> str:
-    """What became of every record, where all is judged as a whole."""
-    names = Names(judged.table.name)
-    counts = [_count for source in sources for _count in _counts(judged, source)]
-    counts.append(_dead_count(judged, names))
-    query = "\nUNION ALL\n".join(counts)
-    words = "What became of every record: each has one outcome."
-    whole = f"SELECT\n  outcome,\n  sum(n) AS n\nFROM {nested(query)}\nGROUP BY outcome"
-    return statement("outcomes", words, whole)
-
-
-def _counts(judged: JudgedTable, source: Source) -> list[str]:
-    views = source.names
-    bad = [_counted("refused", views.read, "WHERE _reason_code IS NOT NULL")]
-    if source.declared.topic is not None:
-        bad.append(_counted("tombstone", views.bound, "WHERE value IS NULL"))
-    if not judged.table.is_pair:
-        return [*bad, _counted("accepted", views.rows)]
-    older = f"count(*) - (SELECT count(*) FROM {views.newest})"
-    return [
-        *bad,
-        _counted("newest", views.newest),
-        f"SELECT 'superseded' AS outcome, {older} AS n FROM {views.rows}",
+    if source.declared.topic is None:
+        letter = _select(_row_letter(names.job, _CODE, "dq_reason", "row"))
+        return f"{letter}\nFROM {names.committed}\nWHERE {_IS_DEAD}"
+    place = PLACE[:3]
+    columns = [
+        f"'{names.job}' AS job",
+        "session.batch_revision AS revision",
+        f"{_CODE} AS reason_code",
+        "dq_reason AS reason",
+        *place,
+        "record.kafka_timestamp",
+        *BYTES,
+        "session.batch_time AS refused_at",
     ]
+    join = f"JOIN {names.committed} USING ({', '.join(place)})"
+    return f"{_select(columns)}\nFROM {source.names.read} AS record\n{join}\nWHERE {_IS_DEAD}"
 
 
-def _counted(outcome: str, start: str, where: str = "") -> str:
-    return f"SELECT '{outcome}' AS outcome, count(*) AS n FROM {start} {where}".rstrip()
+def _select(columns: list[str]) -> str:
+    return f"SELECT\n{textwrap.indent(filled(columns), '  ')}"
 
 
-def _dead_count(judged: JudgedTable, names: Names) -> str:
-    """A dead letter is no accepted record; of a pair it is the on-prem record, or the only one."""
-    kept = "newest" if judged.table.is_pair else "accepted"
-    dead = f"FROM {names.committed} WHERE dq_outcome = '{DEAD_LETTER}'"
-    return (
-        f"SELECT '{DEAD_LETTER}' AS outcome, count(*) AS n {dead}\n"
-        f"UNION ALL\nSELECT '{kept}' AS outcome, -count(*) AS n {dead}"
+def outcomes_statement(judged: JudgedTable, source: Source) -> str:
+    """What became of every row of a snapshot."""
+    names = Names(judged.table.name)
+    dead = f"FROM {names.committed} WHERE {_IS_DEAD}"
+    counts = (
+        f"SELECT 'refused' AS outcome, count(*) AS n FROM {source.names.read} WHERE _reason_code IS NOT NULL",
+        f"SELECT 'accepted' AS outcome, count(*) AS n FROM {source.names.rows}",
+        f"SELECT '{DEAD_LETTER}' AS outcome, count(*) AS n {dead}",
+        f"SELECT 'accepted' AS outcome, -count(*) AS n {dead}",
+    )
+    query = "\nUNION ALL\n".join(counts)
+    words = "What became of every row: each has one outcome."
+    return statement(
+        "outcomes", words, f"SELECT outcome, sum(n) AS n\nFROM {nested(query)}\nGROUP BY outcome"
     )

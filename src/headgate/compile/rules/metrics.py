@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.source import topic_literal
-from headgate.compile.rules.statement import nested, select, view
+from headgate.compile.rules.statement import select, view
 from headgate.compile.rules.verdicts import all_rules
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.ruleset import SEVERITIES
@@ -31,45 +31,46 @@ def metric_names(judged: JudgedTable) -> tuple[str, ...]:
 
 
 def metric_columns(judged: JudgedTable) -> list[str]:
-    """Sums over rows with `metric`, `severity` and `n`."""
+    """Sums over counts with `name`, `severity` and `n`: of the rules of a metric, and of a severity."""
     namespace = judged.rule_set.metrics.namespace
-    metrics = [
-        f"{_sum('metric', name)} AS {spark_identifier(f'{namespace}.{name}')}"
+    rules = {
+        name: [r.name for r in all_rules(judged) if r.metric == name]
         for name in metric_names(judged)
+    }
+    metrics = [
+        f"{_sum('name', names)} AS {spark_identifier(f'{namespace}.{name}')}"
+        for name, names in rules.items()
     ]
-    return [*metrics, *(f"{_sum('severity', s)} AS {name}" for s, name in TOTALS.items())]
+    return [*metrics, *(f"{_sum('severity', [s])} AS {name}" for s, name in TOTALS.items())]
 
 
-def _sum(column: str, value: str) -> str:
-    return f"sum(IF({column} = {spark_literal(value)}, n, 0L))"
+def _sum(column: str, values: list[str]) -> str:
+    listed = ", ".join(map(spark_literal, values))
+    test = f"= {listed}" if len(values) == 1 else f"IN ({listed})"
+    return f"sum(IF({column} {test}, n, 0L))"
 
 
-def metrics_statements(judged: JudgedTable) -> list[str]:
-    names = Names(judged.table.name)
+def metrics_statements(judged: JudgedTable, names: Names) -> list[str]:
     counted = select(
-        ["window_start", "get(dq_rules, 0) AS name", "count(*) AS n"],
+        ["window_start", "get(dq_rules, 0) AS name", "dq_severity AS severity", "count(*) AS n"],
         f"FROM {names.results}",
-        *(["WHERE settled"] if judged.table.reconcile else []),
-        "GROUP BY window_start, get(dq_rules, 0)",
+        *(["WHERE settled"] if judged.table.is_pair else []),
+        "GROUP BY ALL",
     )
-    told = [f"{literal} AS {name}" for name, literal in dimensions(judged).items()]
     query = select(
-        ["window_start", *told, *metric_columns(judged)],
-        f"FROM {nested(counted, 'counted')}",
-        f"LEFT JOIN {names.rules} ON {names.rules}.name = counted.name",
+        [
+            "window_start",
+            *(f"{literal} AS {name}" for name, literal in dimensions(judged).items()),
+            *metric_columns(judged),
+        ],
+        f"FROM {names.counts}",
         "GROUP BY window_start",
     )
     words = (
-        "Metrics of each window: a row counts for the rule that gave its status, once, so that"
-        " clean rows and metrics add up to all rows."
+        "How many rows of each window got their status by which rule: each row counts once, so clean rows and"
+        " metrics add up to all rows."
     )
-    return [view(names.metrics, words, query), _sink(names)]
-
-
-def _sink(names: Names) -> str:
-    words = (
-        "Each window as the JSON record that goes to the topic of metrics; no column is left out."
-    )
-    return view(
-        names.metrics_sink, words, f"SELECT to_json(struct(*)) AS value\nFROM {names.metrics}"
-    )
+    return [
+        view(names.counts, words, counted),
+        view(names.metrics, "The metrics of each window.", query),
+    ]

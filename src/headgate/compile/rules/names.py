@@ -8,7 +8,7 @@ from headgate.compile.fragments import job_name, table_name
 from headgate.expr.literals import spark_identifier
 from headgate.spec.ruleset import RuleTable
 
-FILE = "dq_generated.sql"
+FILE, ENGINE_FILE = "dq_generated.sql", "engine.sql"
 NAMESPACE = "dq"
 QUALITY, RECONCILE = "quality", "reconcile"
 # Where permanent views stand: what any client of the driver sees.
@@ -27,12 +27,12 @@ class Names:
         return job_name(self.kind, self.table)
 
     @property
-    def rules(self) -> str:
-        return self._view("rules")
-
-    @property
     def keyed(self) -> str:
         return self._view("keyed")
+
+    @property
+    def known_keys(self) -> str:
+        return self._view("known_keys")
 
     @property
     def rows(self) -> str:
@@ -47,12 +47,12 @@ class Names:
         return self._view("results")
 
     @property
-    def metrics(self) -> str:
-        return self._view("metrics")
+    def counts(self) -> str:
+        return self._view("counts")
 
     @property
-    def metrics_sink(self) -> str:
-        return self._view("metrics_sink")
+    def metrics(self) -> str:
+        return self._view("metrics")
 
     @property
     def committed(self) -> str:
@@ -77,19 +77,37 @@ class Names:
     @property
     def timed(self) -> str:
         """The messages with the time that decides in which window their state is kept."""
-        return f"{self.messages}_timed"
+        return self._view("timed")
 
     @property
-    def batch_states(self) -> str:
-        return self._view("batch_states")
+    def message_states(self) -> str:
+        return self._view("message_states")
+
+    @property
+    def window_states(self) -> str:
+        """The states of the streaming query, which the engine keeps in its table."""
+        return self._view("window_states")
 
     @property
     def states(self) -> str:
         return self._view("states")
 
     @property
+    def facts(self) -> str:
+        return self._view("facts")
+
+    @property
+    def decided(self) -> str:
+        return self._view("decided")
+
+    @property
     def verdicts(self) -> str:
         return self._view("verdicts")
+
+    @property
+    def changes(self) -> str:
+        """The results of a batch that change a verdict; the engine binds this view."""
+        return self._view("changes")
 
     @property
     def audit(self) -> str:
@@ -120,8 +138,8 @@ class Names:
 
 
 def names_of(table: RuleTable) -> Names:
-    """With the kind of job that the declaration asks for."""
-    return Names(table.name, RECONCILE if table.reconcile is not None else QUALITY)
+    """With the kind of job that judges the table."""
+    return Names(table.name, RECONCILE if table.is_pair else QUALITY)
 
 
 @dataclass(frozen=True)
@@ -142,10 +160,6 @@ class SourceNames:
     @property
     def rows(self) -> str:
         return self._view("")
-
-    @property
-    def newest(self) -> str:
-        return self._view("_newest")
 
     def _view(self, ending: str) -> str:
         return spark_identifier(f"{self.table}{ending}")

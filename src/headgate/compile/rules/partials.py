@@ -2,54 +2,61 @@
 
 from __future__ import annotations
 
-from headgate.compile.rules.aggregates import PARTIALS, partials_tail
+import textwrap
+
+from headgate.compile.fragments import filled
 from headgate.compile.rules.metrics import dimensions
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import Names
-from headgate.compile.rules.statement import nested, select, statement, view
+from headgate.compile.rules.statement import nested, statement, view
+from headgate.compile.rules.verdicts import all_rules
+from headgate.expr.literals import spark_literal
 
-# One row stands for all rules and for each that held; the first place is the row itself.
-_HELD = "posexplode(concat(array(CAST(NULL AS STRING)), coalesce(dq_rules, array())))"
+# One row stands for all rules and for each that matched; the first place is the row itself.
+_MATCHED = "posexplode(concat(array(string(NULL)), coalesce(dq_rules, array())))"
 
 
-def partials_statements(judged: JudgedTable, results: str = "") -> list[str]:
-    """What `results` add to windows: those of the view of results, or what else is to be counted."""
-    names = Names(judged.table.name)
-    words = "The results to be counted; the engine binds this view to those that it has staged."
+def partials_statements(judged: JudgedTable, names: Names, more: str = "") -> list[str]:
+    """What the committed results add to their windows, and `more` partials beside them."""
+    seconds = int(judged.rule_set.metrics.window.total_seconds())
+    words = (
+        "What the committed results add to each window: its rows, and for each rule the rows whose status it"
+        " gave (n) and those that it matched (matched)."
+    )
+    query = " UNION ALL ".join(f"SELECT * FROM {name}" for name in (names.partials, more) if name)
+    closed = f"timestamp_seconds(unix_seconds(window_start) + {seconds}) <= session.closed_before"
+    columns = [
+        "*",
+        *(f"{literal} AS {name}" for name, literal in dimensions(judged).items()),
+        f"coalesce({closed}, FALSE) AS late",
+        "session.batch_revision AS revision",
+        "session.batch_range AS range",
+        "session.batch_time AS batch_time",
+    ]
+    insert = f"""INSERT INTO {names.partials_table} BY NAME
+SELECT
+{textwrap.indent(filled(columns), "  ")}
+FROM ({query})"""
     return [
-        view(names.committed, words, results or f"SELECT *\nFROM {names.results}"),
-        _partials(judged, names),
-        _insert(judged, names),
+        view(names.partials, words, _partials(judged, names), step="partial view"),
+        statement("partials", "The sums of a window are those of its partials.", insert),
     ]
 
 
 def _partials(judged: JudgedTable, names: Names) -> str:
-    counted = select(
-        ["window_start", "rule", "count_if(place <= 1) AS n", "count(*) AS held",
-         "max(event_time) AS newest"],
-        f"FROM {names.committed}",
-        f"LATERAL VIEW {_HELD} held AS place, rule",
-        *(["WHERE settled"] if judged.table.reconcile else []),
-        "GROUP BY window_start, rule",
-    )  # fmt: skip
-    told = [f"{literal} AS {name}" for name, literal in dimensions(judged).items()]
-    query = select(
-        ["window_start", *told, "IF(rule IS NULL, 'rows', 'rule') AS kind",
-         "coalesce(rule, 'rows') AS name", "metric", "severity", "CAST(NULL AS STRING) AS grp",
-         "n", "held", "CAST(NULL AS DOUBLE) AS total", "CAST(NULL AS BIGINT) AS nulls",
-         "CAST(NULL AS BINARY) AS sketch", "newest", *partials_tail(judged)],
-        f"FROM {nested(counted)}",
-        f"LEFT JOIN {names.rules} ON {names.rules}.name = rule",
-    )  # fmt: skip
-    words = (
-        "What the results add to each window: its rows, and for each rule the rows whose status it"
-        " gave (n) and those on which it held (held)."
-    )
-    return view(names.partials, words, query, step="partial view")
-
-
-def _insert(judged: JudgedTable, names: Names) -> str:
-    views = [names.partials, *([names.aggregate_partials] if judged.aggregates else [])]
-    query = "\nUNION ALL\n".join(f"{select(PARTIALS, f'FROM {name}')}" for name in views)
-    words = "The sums of a window are those of its partials: nothing is read back and changed."
-    return statement("partials", words, f"INSERT INTO {names.partials_table} BY NAME\n{query}")
+    rules = [
+        f"({', '.join(map(spark_literal, (rule.name, rule.metric, rule.severity)))})"
+        for rule in all_rules(judged)
+    ]
+    known = f"VALUES\n{textwrap.indent(filled(rules), '  ')}\nAS known (name, metric, severity) ON known.name = rule"
+    if not rules:
+        known = "(SELECT '' AS name, '' AS metric, '' AS severity) AS known ON known.name = rule"
+    counted = f"""SELECT window_start, rule, count_if(place <= 1) AS n, count(*) AS matched, max(event_time) AS newest
+FROM {names.committed}
+LATERAL VIEW {_MATCHED} found AS place, rule
+{"WHERE settled" + chr(10) if judged.table.is_pair else ""}GROUP BY window_start, rule"""
+    return f"""SELECT
+  window_start, IF(rule IS NULL, 'rows', 'rule') AS kind, coalesce(rule, 'rows') AS name, metric, severity,
+  string(NULL) AS grp, n, matched, double(NULL) AS total, bigint(NULL) AS nulls, binary(NULL) AS sketch, newest
+FROM {nested(counted, "counted")}
+LEFT JOIN {known}"""

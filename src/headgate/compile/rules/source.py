@@ -9,16 +9,16 @@ from datetime import timedelta
 
 from headgate.compile import bronze, drift
 from headgate.compile.casts import tried_of_any
-from headgate.compile.fragments import branch, call, hanging, table_name
+from headgate.compile.fragments import branch, call, filled, hanging, table_name
 from headgate.compile.rules.key_path import read_path, root_schema
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import SourceNames
 from headgate.compile.rules.sound import TIMES
-from headgate.compile.rules.statement import case, nested, select, statement, view
+from headgate.compile.rules.statement import nested, select, statement, view
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.expr.tree import columns_of
 from headgate.spec.dataset import Column
-from headgate.spec.ruleset import RuleSource, RuleTable
+from headgate.spec.ruleset import RuleSource
 from headgate.spec.types import STRING, SqlType
 
 MISSING_KEY = "dq_missing_pk"
@@ -27,9 +27,8 @@ UNKNOWN_ACTION_WORDS = "the action is none of those there are"
 WRONG_TYPE = "wrong_type"
 MISSING_KEY_WORDS = "the record has no key"
 MASKED = "***"
-_FIRST = "TIMESTAMP_LTZ '0001-01-01 00:00:00Z'"
-_LAST = "TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z'"
 PLACE = ("kafka_topic", "kafka_partition", "kafka_offset", "kafka_timestamp")
+BYTES = ("kafka_key", "kafka_value", "kafka_headers")
 _PLACE_TYPES = dict(zip(PLACE, ("STRING", "INT", "BIGINT", "TIMESTAMP"), strict=True))
 _READ_AS_TEXT = ("DATE", "TIMESTAMP_LTZ", "TIMESTAMP")
 _PLAIN_TOPIC = re.compile(r"(?:[A-Za-z0-9._-]|\$\{[A-Z_]+\})+")
@@ -91,7 +90,7 @@ class Source:
         if self.declared.event_time is None:
             return came
         said = spark_column(self.declared.event_time, source)
-        return f"coalesce(IF({said} BETWEEN {_FIRST} AND {_LAST}, {said}, NULL), {came})"
+        return f"IF(year({said}) BETWEEN 1 AND 9999, {said}, {came})"
 
     @property
     def hides_time(self) -> bool:
@@ -107,25 +106,10 @@ def sources_of(judged: JudgedTable) -> tuple[Source, ...]:
             pk=judged.table.pk,
             types=_types(judged, source, f"{source.alias}." if pair else ""),
             tells_fields=bool(used & {drift.EXTRA, drift.MISSING}),
-            hidden=_hidden(judged.table, source),
+            hidden=frozenset(source.sensitive),
         )
         for source in judged.table.sources.values()
     )
-
-
-def _hidden(table: RuleTable, source: RuleSource) -> frozenset[str]:
-    """What is sensitive; the key and the row's hash of a pair if they are so on either side.
-
-    Both sides have the same key, and of a match the same hash: one would tell the other.
-    """
-    found, sides = set(source.sensitive), tuple(table.sources.values())
-    if any(table.pk in side.sensitive for side in sides):
-        found.add(table.pk)
-    if table.hash is not None and table.is_pair:
-        hashes = (table.hash.onprem_field, table.hash.cloud_field)
-        if any(name in side.sensitive for name, side in zip(hashes, sides, strict=True)):
-            found.add(hashes[sides.index(source)])
-    return frozenset(found)
 
 
 def _types(judged: JudgedTable, source: RuleSource, prefix: str) -> dict[str, SqlType]:
@@ -164,28 +148,24 @@ def source_statements(source: Source) -> list[str]:
 
 
 def _bound_topic(source: Source) -> str:
-    words = "The engine binds this view to the records of one batch."
+    words = "All records of the topic; a job binds this view to those of one batch."
     topic = topic_literal(source.declared.topic or "")
     return statement(
-        "source",
+        "",
         words,
         f"""CREATE OR REPLACE TEMPORARY VIEW {source.names.bound}
 USING kafka
 OPTIONS (
-  'kafka.bootstrap.servers' '${{BOOTSTRAP_SERVERS}}',
-  'kafka.isolation.level' 'read_committed',
-  'subscribe' {topic},
-  'startingOffsets' 'earliest',
-  'endingOffsets' 'latest',
-  'includeHeaders' 'true'
+  'kafka.bootstrap.servers' '${{BOOTSTRAP_SERVERS}}', 'subscribe' {topic}, 'includeHeaders' 'true',
+  'startingOffsets' 'earliest', 'endingOffsets' 'latest', 'kafka.isolation.level' 'read_committed'
 )""",
     )
 
 
 def _bound_table(source: Source) -> str:
-    words = "The engine binds this view to one snapshot of the table."
+    words = "All rows of the table; a job binds this view to one snapshot of it."
     query = f"SELECT *\nFROM {table_name(source.declared.iceberg or '')}"
-    return view(source.names.bound, words, query, step="source")
+    return view(source.names.bound, words, query)
 
 
 def _table_read(source: Source) -> str:
@@ -229,13 +209,8 @@ def _table_rows(source: Source) -> str:
 def _read(source: Source) -> str:
     records = select(
         [
-            "topic AS kafka_topic",
-            "partition AS kafka_partition",
-            "offset AS kafka_offset",
-            "timestamp AS kafka_timestamp",
-            "key AS kafka_key",
-            "value AS kafka_value",
-            "headers AS kafka_headers",
+            "topic AS kafka_topic, partition AS kafka_partition, offset AS kafka_offset",
+            "timestamp AS kafka_timestamp, key AS kafka_key, value AS kafka_value, headers AS kafka_headers",
             f"{bronze.read_record(source.records, more=_read_options(source))} AS record",
         ],
         f"FROM {source.names.bound}",
@@ -290,15 +265,13 @@ def _tombstones(source: Source) -> list[str]:
 
 
 def _rows(source: Source) -> str:
-    columns = [spark_identifier(name) for name in source.types]
-    if source.tells_fields:
-        columns += [drift.EXTRA, drift.MISSING]
+    drifted = [] if source.tells_fields else [drift.EXTRA, drift.MISSING]
+    unused = ", ".join(("_reason_code", "_reason", "_drift", *drifted, *BYTES))
+    columns = [f"* EXCEPT ({unused})"]
     if source.root is not None:
         columns.append(_root_value(source))
     alive = " AND kafka_value IS NOT NULL" if source.reads_tombstones else ""
-    query = select(
-        [*columns, *PLACE], f"FROM {source.names.read}", f"WHERE _reason_code IS NULL{alive}"
-    )
+    query = select(columns, f"FROM {source.names.read}", f"WHERE _reason_code IS NULL{alive}")
     return view(source.names.rows, "The rows that the rules see.", query)
 
 
@@ -319,24 +292,22 @@ def _named(source: Source) -> list[str]:
     return [view(spark_identifier(source.declared.pk_view), "The rows with their key.", query)]
 
 
-def letter_columns(source: Source, job: str) -> str:
+def dead_letters_query(source: Source, job: str) -> str:
     """The dead letters of this source's unreadable records."""
     own = {MISSING_KEY: MISSING_KEY_WORDS}
     if source.action is not None:
         own[UNKNOWN_ACTION] = UNKNOWN_ACTION_WORDS
-    branches = [(f"_reason_code = '{code}'", f"'{words}'") for code, words in own.items()]
-    return select(
-        [
-            f"'{job}' AS job",
-            "session.batch_revision AS revision",
-            "_reason_code AS reason_code",
-            f"{case(branches, '_reason')} AS reason",
-            *PLACE,
-            "kafka_key",
-            "kafka_value",
-            "kafka_headers",
-            "session.batch_time AS refused_at",
-        ],
-        f"FROM {source.names.read}",
-        "WHERE _reason_code IS NOT NULL",
-    )
+    words = ", ".join(f"'{code}', '{text}'" for code, text in own.items())
+    columns = [
+        f"'{job}' AS job",
+        "session.batch_revision AS revision",
+        "_reason_code AS reason_code",
+        f"decode(_reason_code, {words}, _reason) AS reason",
+        *PLACE,
+        *BYTES,
+        "session.batch_time AS refused_at",
+    ]
+    return f"""SELECT
+{textwrap.indent(filled(columns), "  ")}
+FROM {source.names.read}
+WHERE _reason_code IS NOT NULL"""

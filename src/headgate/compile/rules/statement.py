@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from headgate.compile.fragments import branch, comment
 
 WIDTH = 96
 
 
+class Section(NamedTuple):
+    """Statements that belong together, under a title for the table of contents."""
+
+    title: str
+    statements: Sequence[str]
+
+
+class Sections(NamedTuple):
+    """The views of a rule table, and what its job does with them."""
+
+    views: Sequence[Section]
+    engine: Sequence[str]
+
+
 def statement(step: str, words: str, sql: str) -> str:
-    """One statement under its mark; `words` say why it is there."""
+    """One statement under its mark, or without one; `words` say why it is there."""
     said = "".join(f"{comment(line)}\n" for line in textwrap.wrap(words, WIDTH))
-    return f"{said}-- step: {step}\n{sql};"
+    mark = f"-- step: {step}\n" if step else ""
+    return f"{said}{mark}{sql};"
 
 
-def view(name: str, words: str, query: str, step: str = "view") -> str:
+def view(name: str, words: str, query: str, step: str = "") -> str:
     return statement(step, words, f"CREATE OR REPLACE TEMPORARY VIEW {name} AS\n{query}")
 
 

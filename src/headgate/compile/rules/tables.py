@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from itertools import starmap
 
 from headgate.compile.fragments import CATALOG, TABLE_PROPERTIES, dead_letter_table, properties
-from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import NAMESPACE, Names
-from headgate.compile.rules.unique import has_key_table
+
+NAMESPACE_STATEMENT = f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.{NAMESPACE}"
 
 RESULTS = {
     "pk": "STRING",
@@ -42,7 +43,7 @@ PARTIALS = {
     "severity": "STRING",
     "grp": "STRING",
     "n": "BIGINT",
-    "held": "BIGINT",
+    "matched": "BIGINT",
     "total": "DOUBLE",
     "nulls": "BIGINT",
     "sketch": "BINARY",
@@ -62,17 +63,12 @@ KEYS = {
 }
 
 
-def table_statements(judged: JudgedTable) -> list[str]:
-    names = Names(judged.table.name)
-    found = [
-        "-- The tables; their columns do not depend on the rules, so that new rules change none.\n"
-        f"-- step: table\nCREATE NAMESPACE IF NOT EXISTS {CATALOG}.{NAMESPACE};",
-        table_statement(names.results_table, RESULTS),
-        table_statement(names.partials_table, PARTIALS),
-    ]
-    if has_key_table(judged):
-        found.append(table_statement(names.keys_table, KEYS))
-    return [*found, dead_letter_table()]
+def table_statements(names: Names, *, has_keys: bool = False) -> list[str]:
+    """The statements that make the tables of a quality job; their columns do not depend on the rules."""
+    tables = {names.results_table: RESULTS, names.partials_table: PARTIALS}
+    if has_keys:
+        tables[names.keys_table] = KEYS
+    return [NAMESPACE_STATEMENT, *starmap(table_statement, tables.items()), *dead_letter_tables()]
 
 
 def table_statement(
@@ -83,5 +79,10 @@ def table_statement(
     given = textwrap.indent(properties(values), "  ")
     return (
         f"CREATE TABLE IF NOT EXISTS {name} (\n{listed}\n)\nUSING iceberg\n"
-        f"TBLPROPERTIES (\n{given}\n);"
+        f"TBLPROPERTIES (\n{given}\n)"
     )
+
+
+def dead_letter_tables() -> list[str]:
+    """The statements that make the dead-letter table and its namespace, each for itself."""
+    return [statement.rstrip(";") for statement in dead_letter_table().split(";\n\n")]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from headgate.compile.reconcile.pair import pair_verdict_when_due, said_row
-from headgate.compile.rules.model import CLEAN, MATCH, JudgedRule, JudgedTable
+from headgate.compile.rules.model import CLEAN, JudgedRule, JudgedTable
 from headgate.compile.rules.results import OK
-from headgate.compile.rules.verdicts import verdict_rules
 from headgate.expr.twin import Value, evaluate
 from headgate.spec.ruleset import OnFail, Severity
-
-HASH = re.compile(r"[0-9a-f]{64}")
-DELETE = "DELETE"
 
 
 @dataclass(frozen=True)
 class RowVerdict:
-    """What is said of a row; `rules` are the names of all that hold, in order."""
+    """What is said of a row; `rules` are the names of all that match, in order."""
 
     status: str
     reason: str
@@ -59,18 +54,18 @@ def judge_row(
 ) -> RowVerdict:
     """What the table's rules say of a row, whose values stand under the keys of `judged.types`.
 
-    Of two sources the row is the pair; a side without a row has no values. `unique` rules hold
+    Of two sources the row is the pair; a side without a row has no values. `unique` rules match
     only where `seen` remembers the rows before.
     """
-    if judged.table.reconcile is not None:
+    if judged.table.is_pair:
         row = said_row(judged.table, row)
-    holding = [rule for rule in judged.rules if _holds(judged, rule, row, batch_time, seen)]
-    if holding:
-        first = holding[0]
+    matching = [rule for rule in judged.rules if _matches(judged, rule, row, batch_time, seen)]
+    if matching:
+        first = matching[0]
         return RowVerdict(
             first.status,
             first.reason,
-            tuple(rule.name for rule in holding),
+            tuple(rule.name for rule in matching),
             first.metric,
             first.severity,
             first.on_fail,
@@ -79,15 +74,11 @@ def judge_row(
 
 
 def _unruled(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime) -> RowVerdict:
-    """What is said of a row on which no rule holds; of a stream's pair, once it is due."""
-    if judged.table.reconcile is not None:
-        found = pair_verdict_when_due(judged.table, row, batch_time)
-        return RowVerdict(found.status, found.reason, (), found.metric, found.severity)
-    status = pair_verdict(judged, row) if judged.table.is_pair else CLEAN
-    for verdict in verdict_rules():
-        if verdict.status == status:
-            return RowVerdict(status, verdict.reason, (), verdict.metric, verdict.severity)
-    return RowVerdict(status, OK)
+    """What is said of a row that no rule matches; of a pair, once it is due."""
+    if not judged.table.is_pair:
+        return RowVerdict(CLEAN, OK)
+    found = pair_verdict_when_due(judged.table, row, batch_time)
+    return RowVerdict(found.status, found.reason, (), found.metric, found.severity)
 
 
 def judge_rows(
@@ -106,27 +97,7 @@ def _time(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime) -
     return time if isinstance(time, datetime) else batch_time
 
 
-def pair_verdict(judged: JudgedTable, row: Mapping[str, Value]) -> str:
-    """The verdict on a settled pair on which no rule holds."""
-    table = judged.table
-    onprem, cloud = table.sources["onprem"].alias, table.sources["cloud"].alias
-    here, there = (row.get(f"{alias}.{table.pk}") is not None for alias in (onprem, cloud))
-    ours = theirs = None
-    if table.hash is not None:
-        ours = row.get(f"{onprem}.{table.hash.onprem_field}")
-        theirs = row.get(f"{cloud}.{table.hash.cloud_field}")
-    if row.get(f"{onprem}.action") == DELETE:
-        return "DELETE_EVENT"
-    if any(value is not None and not HASH.fullmatch(str(value)) for value in (ours, theirs)):
-        return "INVALID_HASH"
-    if not there or theirs is None:
-        return "MISSING_CLOUD"
-    if not here or ours is None:
-        return "MISSING_ONPREM"
-    return MATCH if ours == theirs else "MISMATCH"
-
-
-def _holds(
+def _matches(
     judged: JudgedTable,
     rule: JudgedRule,
     row: Mapping[str, Value],

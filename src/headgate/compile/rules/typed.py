@@ -1,4 +1,4 @@
-"""Typed rules as conditions: each holds on the rows that are bad.
+"""Typed rules as conditions: each matches the rows that are bad.
 
 How NULL is treated is the rule's `null_handling`: under `fail` a NULL in a field is bad too, else it
 is not; only `required` asks for NULL itself.
@@ -127,7 +127,7 @@ def _freshness(low: Lowering) -> Expr | None:
         return None
     age = low.rule.max_age_seconds or MAX_AGE_SECONDS
     if age >= MOST_AGE_SECONDS:
-        what, fix = f"it could never hold: no time is {age} seconds ago", "Write a smaller number."
+        what, fix = f"it could never match: no time is {age} seconds ago", "Write a smaller number."
         low.faults.append(("max_age_seconds", ExprFault(what, "", fix, None)))
         return None
     late = low.attempt("field", lambda: _older(low.columns, column, age))

@@ -34,7 +34,7 @@ def unique_rules(judged: JudgedTable) -> list[Placed]:
 
 
 def has_key_table(judged: JudgedTable) -> bool:
-    """Only a stream has earlier batches; a table or a pair is judged as a whole."""
+    """Only a topic has earlier batches; a table is judged by its snapshot."""
     return bool(unique_rules(judged)) and judged.table.first.topic is not None
 
 
@@ -44,7 +44,18 @@ def unique_statements(judged: JudgedTable, source: Source) -> list[str]:
     keys = [f"{key_of(unique.fields, source)} AS {_key(at)}" for at, _, unique in rules]
     keyed = select(["*", f"{source.at()} AS _at", *keys], f"FROM {source.names.rows}")
     words = "The keys that must not come twice, exactly as their values are; with a NULL there is no key."
-    return [view(names.keyed, words, keyed), _met(judged, names, rules)]
+    known = [_known_keys(names)] if has_key_table(judged) else []
+    return [*known, view(names.keyed, words, keyed), _met(judged, names, rules)]
+
+
+def _known_keys(names: Names) -> str:
+    words = "Keys of earlier batches: none here. A job binds this view to its table of keys."
+    columns = (
+        "CAST(NULL AS STRING) AS rule",
+        "CAST(NULL AS STRING) AS key",
+        "CAST(NULL AS TIMESTAMP) AS event_time",
+    )
+    return view(names.known_keys, words, f"SELECT {', '.join(columns)}\nWHERE FALSE")
 
 
 def key_of(fields: Sequence[str], source: Source) -> str:
@@ -146,8 +157,8 @@ def _join(names: Names, at: int, rule: JudgedRule, unique: Unique) -> str:
     stretch = _stretch("micros", unique)
     times = select(
         ["key", "unix_micros(event_time) AS micros"],
-        f"FROM {names.keys_table}",
-        f"WHERE rule = {spark_literal(rule.name)} AND batch_time <> session.batch_time",
+        f"FROM {names.known_keys}",
+        f"WHERE rule = {spark_literal(rule.name)}",
     )
     stretches = select(
         [
@@ -166,28 +177,23 @@ def _join(names: Names, at: int, rule: JudgedRule, unique: Unique) -> str:
     return f"LEFT JOIN {nested(seen, f'_seen_{at}')}\n  ON _seen_{at}.key = here._apart"
 
 
-def keys_statement(judged: JudgedTable) -> str:
-    """The keys of this batch, for the batches to come."""
+def keys_statements(judged: JudgedTable) -> list[str]:
+    """The keys of earlier batches for this one, and the keys of this batch for those to come."""
     names, rules = Names(judged.table.name), unique_rules(judged)
-    told = [
+    known = f"""SELECT rule, key, event_time FROM {names.keys_table} WHERE batch_time <> session.batch_time"""
+    pairs = [
         f"named_struct('rule', {spark_literal(rule.name)}, 'key', {_key(at)})"
         for at, rule, _ in rules
     ]
-    query = select(
-        [
-            "rule",
-            "key",
-            "_at AS event_time",
-            "kafka_partition",
-            "kafka_offset",
-            "session.batch_time AS batch_time",
-        ],
-        f"FROM {names.keyed}",
-        f"LATERAL VIEW inline({call('array', told)}) keys AS rule, key",
-        "WHERE key IS NOT NULL",
-    )
-    words = "Remember the keys, for the batches to come."
-    return statement("keys", words, f"INSERT INTO {names.keys_table} BY NAME\n{query}")
+    keep = f"""INSERT INTO {names.keys_table} BY NAME
+SELECT rule, key, _at AS event_time, kafka_partition, kafka_offset, session.batch_time AS batch_time
+FROM {names.keyed}
+LATERAL VIEW inline({call("array", pairs)}) keys AS rule, key
+WHERE key IS NOT NULL"""
+    return [
+        view(names.known_keys, "The keys of earlier batches.", known, step="view"),
+        statement("keys", "The keys of this batch, for those to come.", keep),
+    ]
 
 
 def repeated_column(at: int) -> str:

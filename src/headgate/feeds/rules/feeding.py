@@ -14,6 +14,7 @@ import numpy as np
 from headgate.compile.rules.model import JudgedTable
 from headgate.feeds.rules.messages import Message, SideMessages
 from headgate.feeds.rules.planted import (
+    DUPLICATES,
     Judged,
     Planted,
     PlantedDefect,
@@ -74,7 +75,7 @@ class Feeding:
 
     def planted(self) -> Planted:
         """What is planted and must be found again."""
-        windows = self._windows()
+        windows, is_pair = self._windows(), self._table.table.is_pair
         judged, tally = summed(windows.values()), Tally(self._table)
         told = zip(self._feed.defects, self._counts, strict=True)
         return Planted(
@@ -85,16 +86,19 @@ class Feeding:
             messages=self._sent(),
             defects=tuple(PlantedDefect(d.name, n, expected_words(d)) for d, n in told),
             results=judged.total(),
-            clean=judged[Judged(self._table.clean_status)],
+            clean=sum(n for one, n in judged.items() if one.status == self._table.clean_status),
             dead_letters=_dead(judged),
             refused=self._expected("refused"),
             tombstones=self._expected("tombstones"),
             outcomes=self._outcomes(judged),
+            counters=self._counters(),
             statuses=tally.statuses(judged),
             rules=tally.rules(judged),
             metrics=tally.metrics(judged),
             severities=tally.severities(judged),
-            windows=tuple(tally.window(start, windows[start]) for start in sorted(windows)),
+            windows=()
+            if is_pair
+            else tuple(tally.window(start, windows[start]) for start in sorted(windows)),
         )
 
     def _messages(
@@ -136,18 +140,27 @@ class Feeding:
         }
 
     def _outcomes(self, judged: Counter[Judged]) -> dict[str, int]:
-        """What must become of the messages; of a pair, the newest on each side counts."""
+        """What must become of the messages; a pair accepts every one that it can read."""
         bad = {
             "refused": self._expected("refused"),
             "tombstone": self._expected("tombstones"),
         }
+        if self._table.table.is_pair:
+            return {"accepted": sum(self._sent().values()) - sum(bad.values()), **bad}
+        dead = _dead(judged)
+        return {"accepted": judged.total() - dead, "dead_letter": dead, **bad}
+
+    def _counters(self) -> dict[str, int]:
+        """What a pair's job counts of messages, by their offsets."""
         if not self._table.table.is_pair:
-            dead = _dead(judged)
-            return {"accepted": judged.total() - dead, "dead_letter": dead, **bad}
-        sides = self._table.table.sources
-        older = sum(n * max(0, times(d, s) - 1) for d, n in self._roles_counted() for s in sides)
-        newest = sum(self._sent().values()) - older - sum(bad.values())
-        return {"newest": newest, "superseded": older, **bad}
+            return {}
+        changes = (
+            (change, n)
+            for defect, n in self._roles_counted()
+            if defect
+            for change in defect.changes
+        )
+        return {DUPLICATES: sum(n for change, n in changes if change.repeat)}
 
     def _roles_counted(self) -> list[tuple[Defect | None, int]]:
         sound = self._order.rows - sum(self._counts)

@@ -12,10 +12,13 @@ from headgate.compile.rules.verdicts import all_rules
 from headgate.spec.rule_feed import Defect
 from headgate.spec.ruleset import SEVERITIES
 
+# Messages of a pair that say again what another has said.
+DUPLICATES = "duplicates"
+
 
 @dataclass(frozen=True)
 class Judged:
-    """How one row must be judged: its status and the rules that hold, in order."""
+    """How one row or key must be judged: its status and the rules that match, in order."""
 
     status: str
     rules: tuple[str, ...] = ()
@@ -33,13 +36,13 @@ class PlantedDefect:
 
 @dataclass(frozen=True)
 class RuleCount:
-    """Rows whose status the rule gives (`n`), and rows on which it holds at all."""
+    """Rows whose status the rule gives (`n`), and all rows that it matches."""
 
     rule: str
     metric: str
     severity: str
     n: int
-    held: int
+    matched: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,11 @@ class WindowCount:
 
 @dataclass(frozen=True)
 class Planted:
-    """One feed: what was sent, and every count that must be found again."""
+    """One feed: what was sent, and every count that must be found again.
+
+    `counters` are of records that a pair's job counts beside their outcomes. The windows of a pair are
+    those of the records' arrival, which nobody plants: there are none here.
+    """
 
     table: str
     rows: int
@@ -68,6 +75,7 @@ class Planted:
     refused: int
     tombstones: int
     outcomes: Mapping[str, int]
+    counters: Mapping[str, int]
     statuses: Mapping[str, int]
     rules: tuple[RuleCount, ...]
     metrics: Mapping[str, int]
@@ -80,7 +88,7 @@ Windows = Mapping[datetime, Mapping[Judged, int]]
 
 def judgements(defect: Defect | None, table: JudgedTable) -> tuple[Judged, ...]:
     """The result rows that one planted row makes; a copy in one source is a row of its own."""
-    sound = Judged(table.clean_status)
+    sound = Judged(table.clean_status, _verdict(table.clean_status, table))
     if defect is None:
         return (sound,)
     expect = defect.expect
@@ -93,7 +101,7 @@ def judgements(defect: Defect | None, table: JudgedTable) -> tuple[Judged, ...]:
 
 
 def _verdict(status: str, table: JudgedTable) -> tuple[str, ...]:
-    """What is said of a pair on which no rule holds counts as a rule too."""
+    """The verdict on a pair that no rule matches counts as a rule too."""
     verdicts = all_rules(table)[len(table.rules) :]
     return tuple(rule.name for rule in verdicts if rule.status == status)
 
@@ -115,12 +123,12 @@ class Tally:
         """Every declared rule, and the verdicts that were given."""
         counted = [self._rule(rule, judged) for rule in self._rules]
         declared = len(self._table.rules)
-        return tuple(one for at, one in enumerate(counted) if at < declared or one.held)
+        return tuple(one for at, one in enumerate(counted) if at < declared or one.matched)
 
     def _rule(self, rule: JudgedRule, judged: Mapping[Judged, int]) -> RuleCount:
         n = sum(count for one, count in judged.items() if one.rules[:1] == (rule.name,))
-        held = sum(count for one, count in judged.items() if rule.name in one.rules)
-        return RuleCount(rule.name, rule.metric, rule.severity, n, held)
+        matched = sum(count for one, count in judged.items() if rule.name in one.rules)
+        return RuleCount(rule.name, rule.metric, rule.severity, n, matched)
 
     def metrics(self, judged: Mapping[Judged, int]) -> dict[str, int]:
         """Every metric of the table, 0 where nothing was planted."""

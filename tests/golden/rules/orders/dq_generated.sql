@@ -1,150 +1,48 @@
--- Data quality of orders: topic onprem.orders.events and topic cloud.orders.hash, judged by 5 rules.
--- Compiled from rules.yaml, revision e34d8970befa, by Headgate 0.1.0.
--- Then: SELECT * FROM dq_results_orders, SELECT * FROM dq_metrics_orders.
--- Run alone, it reads everything there is, and appends to the tables.
--- The ledger does not know of what is run by hand: try it on a copy of the tables.
+-- Reconciliation of orders: topic onprem.orders.events and topic cloud.orders.hash, judged by 5 rules and the decision table.
+-- Compiled from rules.yaml, revision 4d1f1d977033, by Headgate 0.1.0.
+--
+--   line  19  the records of topic onprem.orders.events
+--   line  67  the records of topic cloud.orders.hash
+--   line 112  messages of both sides, and the state of each key
+--   line 190  what rules and decision table ask of a key
+--   line 223  the rules (5) and the decision table
+--   line 298  dq_results_orders: every key with its verdict
+--   line 357  dq_metrics_orders: metrics of each window
+--
+-- Temporary views alone: the file changes no table, however often it is run.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/orders/dq_generated.sql
+-- Then: SELECT * FROM dq_results_orders; SELECT * FROM dq_metrics_orders;
 
--- Every "now" of this file; the engine sets it to the time of the batch.
--- step: clock
+-- Every "now" of this file; a job sets it to the time of its batch.
 DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
 
--- Where the records come from, as JSON; the engine sets it.
-DECLARE OR REPLACE VARIABLE batch_range STRING DEFAULT NULL;
-
--- Windows that end by then are closed: what still counts into them is late. The engine sets it.
-DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP DEFAULT NULL;
-
--- The revision that judges; the engine sets it to that of the batch.
--- step: revision
-DECLARE OR REPLACE VARIABLE batch_revision STRING
-DEFAULT 'e34d8970befafa09c9988028a1e3559ca7877e648d19c320dc77b05f9860b6c2';
-
--- The tables; their columns do not depend on the rules, so that new rules change none.
--- step: table
-CREATE NAMESPACE IF NOT EXISTS lake.dq;
-
-CREATE TABLE IF NOT EXISTS lake.dq.results_orders (
-  pk STRING,
-  action STRING,
-  dq_status STRING,
-  dq_reason STRING,
-  dq_severity STRING,
-  dq_rules ARRAY<STRING>,
-  dq_outcome STRING,
-  hash_onprem STRING,
-  hash_cloud STRING,
-  event_time TIMESTAMP,
-  window_start TIMESTAMP,
-  row STRING,
-  revision STRING,
-  processing_time TIMESTAMP,
-  kafka_topic STRING,
-  kafka_partition INT,
-  kafka_offset BIGINT,
-  kafka_timestamp TIMESTAMP
-)
-USING iceberg
-TBLPROPERTIES (
-  'format-version' = '2',
-  'write.format.default' = 'parquet',
-  'write.parquet.compression-codec' = 'snappy',
-  'write.wap.enabled' = 'true',
-  'write.metadata.delete-after-commit.enabled' = 'true',
-  'write.metadata.previous-versions-max' = '50'
-);
-
-CREATE TABLE IF NOT EXISTS lake.dq.partials_orders (
-  window_start TIMESTAMP,
-  env STRING,
-  dc STRING,
-  table_name STRING,
-  topic_name STRING,
-  kind STRING,
-  name STRING,
-  metric STRING,
-  severity STRING,
-  grp STRING,
-  n BIGINT,
-  held BIGINT,
-  total DOUBLE,
-  nulls BIGINT,
-  sketch BINARY,
-  newest TIMESTAMP,
-  late BOOLEAN,
-  revision STRING,
-  range STRING,
-  batch_time TIMESTAMP
-)
-USING iceberg
-TBLPROPERTIES (
-  'format-version' = '2',
-  'write.format.default' = 'parquet',
-  'write.parquet.compression-codec' = 'snappy',
-  'write.wap.enabled' = 'true',
-  'write.metadata.delete-after-commit.enabled' = 'true',
-  'write.metadata.previous-versions-max' = '50'
-);
-
-CREATE NAMESPACE IF NOT EXISTS lake.headgate;
-
-CREATE TABLE IF NOT EXISTS lake.headgate.dead_letters (
-  job STRING,
-  revision STRING,
-  reason_code STRING,
-  reason STRING,
-  kafka_topic STRING,
-  kafka_partition INT,
-  kafka_offset BIGINT,
-  kafka_timestamp TIMESTAMP,
-  kafka_key BINARY,
-  kafka_value BINARY,
-  kafka_headers ARRAY<STRUCT<key: STRING, value: BINARY>>,
-  refused_at TIMESTAMP
-)
-USING iceberg
-TBLPROPERTIES (
-  'format-version' = '2',
-  'write.format.default' = 'parquet',
-  'write.parquet.compression-codec' = 'snappy',
-  'write.wap.enabled' = 'true',
-  'write.metadata.delete-after-commit.enabled' = 'true',
-  'write.metadata.previous-versions-max' = '50'
-);
-
--- The engine binds this view to the records of one batch.
--- step: source
+-- All records of the topic; a job binds this view to those of one batch.
 CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_source
 USING kafka
 OPTIONS (
-  'kafka.bootstrap.servers' '127.0.0.1:9092',
-  'kafka.isolation.level' 'read_committed',
-  'subscribe' 'onprem.orders.events',
-  'startingOffsets' 'earliest',
-  'endingOffsets' 'latest',
-  'includeHeaders' 'true'
+  'kafka.bootstrap.servers' '127.0.0.1:9092', 'subscribe' 'onprem.orders.events', 'includeHeaders' 'true',
+  'startingOffsets' 'earliest', 'endingOffsets' 'latest', 'kafka.isolation.level' 'read_committed'
 );
 
 -- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
--- fields: it is counted, not judged.
--- step: view
+-- fields: it is the delete of its key.
 CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_read AS
 SELECT
   * EXCEPT (record),
   record.* EXCEPT (_reason_code),
   CASE
+    WHEN kafka_value IS NULL AND (kafka_key IS NULL OR NOT is_valid_utf8(CAST(kafka_key AS STRING)))
+      THEN 'dq_missing_pk'
+    WHEN kafka_value IS NULL THEN NULL
     WHEN record._reason_code IS NOT NULL THEN record._reason_code
     WHEN record.order_id IS NULL THEN 'dq_missing_pk'
+    WHEN record.action NOT IN ('CREATE', 'UPDATE', 'UPSERT', 'DELETE')
+      THEN 'dq_unknown_action'
   END AS _reason_code
 FROM (
   SELECT
-    topic AS kafka_topic,
-    partition AS kafka_partition,
-    offset AS kafka_offset,
-    timestamp AS kafka_timestamp,
-    key AS kafka_key,
-    value AS kafka_value,
-    headers AS kafka_headers,
+    topic AS kafka_topic, partition AS kafka_partition, offset AS kafka_offset,
+    timestamp AS kafka_timestamp, key AS kafka_key, value AS kafka_value, headers AS kafka_headers,
     strict_json(
       value,
       'order_id STRING,
@@ -157,57 +55,40 @@ FROM (
       )
     ) AS record
   FROM onprem_orders_events_source
-  WHERE value IS NOT NULL
 );
 
 -- The rows that the rules see.
--- step: view
 CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events AS
 SELECT
-  order_id,
-  action,
-  hash_onprem,
-  ts,
-  kafka_topic,
-  kafka_partition,
-  kafka_offset,
-  kafka_timestamp
+  * EXCEPT (_reason_code, _reason, _drift, _extra, _missing, kafka_key, kafka_value, kafka_headers)
 FROM onprem_orders_events_read
-WHERE _reason_code IS NULL;
+WHERE _reason_code IS NULL AND kafka_value IS NOT NULL;
 
--- The engine binds this view to the records of one batch.
--- step: source
+-- All records of the topic; a job binds this view to those of one batch.
 CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_source
 USING kafka
 OPTIONS (
-  'kafka.bootstrap.servers' '127.0.0.1:9092',
-  'kafka.isolation.level' 'read_committed',
-  'subscribe' 'cloud.orders.hash',
-  'startingOffsets' 'earliest',
-  'endingOffsets' 'latest',
-  'includeHeaders' 'true'
+  'kafka.bootstrap.servers' '127.0.0.1:9092', 'subscribe' 'cloud.orders.hash', 'includeHeaders' 'true',
+  'startingOffsets' 'earliest', 'endingOffsets' 'latest', 'kafka.isolation.level' 'read_committed'
 );
 
 -- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
--- fields: it is counted, not judged.
--- step: view
+-- fields: it is the delete of its key.
 CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_read AS
 SELECT
   * EXCEPT (record),
   record.* EXCEPT (_reason_code),
   CASE
+    WHEN kafka_value IS NULL AND (kafka_key IS NULL OR NOT is_valid_utf8(CAST(kafka_key AS STRING)))
+      THEN 'dq_missing_pk'
+    WHEN kafka_value IS NULL THEN NULL
     WHEN record._reason_code IS NOT NULL THEN record._reason_code
     WHEN record.order_id IS NULL THEN 'dq_missing_pk'
   END AS _reason_code
 FROM (
   SELECT
-    topic AS kafka_topic,
-    partition AS kafka_partition,
-    offset AS kafka_offset,
-    timestamp AS kafka_timestamp,
-    key AS kafka_key,
-    value AS kafka_value,
-    headers AS kafka_headers,
+    topic AS kafka_topic, partition AS kafka_partition, offset AS kafka_offset,
+    timestamp AS kafka_timestamp, key AS kafka_key, value AS kafka_value, headers AS kafka_headers,
     strict_json(
       value,
       'order_id STRING,
@@ -219,173 +100,273 @@ FROM (
       )
     ) AS record
   FROM cloud_orders_hash_source
-  WHERE value IS NOT NULL
 );
 
 -- The rows that the rules see.
--- step: view
 CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash AS
 SELECT
-  order_id,
-  hash_cloud,
-  ts,
-  kafka_topic,
-  kafka_partition,
-  kafka_offset,
-  kafka_timestamp
+  * EXCEPT (_reason_code, _reason, _drift, _extra, _missing, kafka_key, kafka_value, kafka_headers)
+FROM cloud_orders_hash_read
+WHERE _reason_code IS NULL AND kafka_value IS NOT NULL;
+
+-- The messages of both sides in one shape. The version is the event time, of a tombstone the
+-- record's; the time of reading is always the record's.
+CREATE OR REPLACE TEMPORARY VIEW dq_messages_orders AS
+SELECT
+  'onprem' AS side,
+  IF(kafka_value IS NULL, CAST(kafka_key AS STRING), CAST(order_id AS STRING)) AS pk,
+  IF(kafka_value IS NULL, kafka_timestamp, IF(year(ts) BETWEEN 1 AND 9999, ts, kafka_timestamp)) AS version,
+  kafka_partition AS partition, kafka_offset AS offset, hash_onprem AS hash, CAST(NULL AS INT) AS hash_version,
+  IF(kafka_value IS NULL, 'DELETE', coalesce(action, 'UPSERT')) AS action,
+  kafka_timestamp AS read_at,
+  CAST(NULL AS STRING) AS row
+FROM onprem_orders_events_read
+WHERE _reason_code IS NULL
+UNION ALL
+SELECT
+  'cloud' AS side,
+  IF(kafka_value IS NULL, CAST(kafka_key AS STRING), CAST(order_id AS STRING)) AS pk,
+  IF(kafka_value IS NULL, kafka_timestamp, IF(year(ts) BETWEEN 1 AND 9999, ts, kafka_timestamp)) AS version,
+  kafka_partition AS partition, kafka_offset AS offset, hash_cloud AS hash, CAST(NULL AS INT) AS hash_version,
+  IF(kafka_value IS NULL, 'DELETE', NULL) AS action,
+  kafka_timestamp AS read_at,
+  CAST(NULL AS STRING) AS row
 FROM cloud_orders_hash_read
 WHERE _reason_code IS NULL;
 
--- The rules in the order that decides: the first that matches gives a row its status.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW dq_rules_orders AS
-SELECT *
-FROM VALUES
-  (1, 'delete_event', 'DELETE_EVENT', 'delete_count', 'INFO', 'keep', 'the row was deleted on-prem'),
-  (2, 'missing_onprem', 'MISSING_ONPREM', 'missing_onprem', 'WARN', 'keep', 'the cloud has a row that is not on-prem'),
-  (3, 'missing_cloud', 'MISSING_CLOUD', 'missing_cloud', 'ERROR', 'keep', 'the cloud has no row, or no hash, for the key'),
-  (4, 'invalid_hash', 'INVALID_HASH', 'invalid_hash', 'ERROR', 'keep', 'a hash is not 64 lower-case hexadecimal digits'),
-  (5, 'hash_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ'),
-  (6, 'verdict_delete_event', 'DELETE_EVENT', 'delete_count', 'INFO', 'keep', 'the row is deleted, and no side still has it'),
-  (7, 'verdict_invalid_hash', 'INVALID_HASH', 'invalid_hash', 'ERROR', 'keep', 'a hash is not 64 lower-case hexadecimal digits'),
-  (8, 'verdict_missing_cloud', 'MISSING_CLOUD', 'missing_cloud', 'ERROR', 'keep', 'the cloud has no row, or no hash, for the key'),
-  (9, 'verdict_missing_onprem', 'MISSING_ONPREM', 'missing_onprem', 'ERROR', 'keep', 'on-prem has no row, or no hash, for the key'),
-  (10, 'verdict_mismatch', 'MISMATCH', 'hash_mismatch', 'ERROR', 'keep', 'both sides have the row, and their hashes differ')
-AS rules (place, name, status, metric, severity, on_fail, reason);
-
--- The newest row of each key.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW onprem_orders_events_newest AS
-SELECT * EXCEPT (_nth)
-FROM (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
-        AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
-  FROM onprem_orders_events
-)
-WHERE _nth = 1;
-
--- The newest row of each key.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW cloud_orders_hash_newest AS
-SELECT * EXCEPT (_nth)
-FROM (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY order_id ORDER BY coalesce(IF(ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
-        AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', ts, NULL), kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC) AS _nth
-  FROM cloud_orders_hash
-)
-WHERE _nth = 1;
-
--- Pairs of the newest rows of a key, each with the verdict of the rules that match it. A pair that
--- no rule matches has the verdict of its hashes.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW dq_judged_orders AS
+-- When a message counts as read: a clock that runs ahead must not carry the others with it. The
+-- engine binds this view with a watermark on seen_at.
+CREATE OR REPLACE TEMPORARY VIEW dq_timed_orders AS
 SELECT
-  * EXCEPT (_by_rules),
-  coalesce(
-    _by_rules,
-    CASE
-      WHEN _action = 'DELETE' THEN named_struct(
-        'status', 'DELETE_EVENT', 'reason', 'the row is deleted, and no side still has it',
-        'severity', 'INFO', 'rules', array('verdict_delete_event')
-      )
-      WHEN NOT _hash_onprem RLIKE '\\A[0-9a-f]{64}\\z' OR NOT _hash_cloud RLIKE '\\A[0-9a-f]{64}\\z' THEN named_struct(
-        'status', 'INVALID_HASH', 'reason', 'a hash is not 64 lower-case hexadecimal digits',
-        'severity', 'ERROR', 'rules', array('verdict_invalid_hash')
-      )
-      WHEN _hash_cloud IS NULL THEN named_struct(
-        'status', 'MISSING_CLOUD', 'reason', 'the cloud has no row, or no hash, for the key',
-        'severity', 'ERROR', 'rules', array('verdict_missing_cloud')
-      )
-      WHEN _hash_onprem IS NULL THEN named_struct(
-        'status', 'MISSING_ONPREM', 'reason', 'on-prem has no row, or no hash, for the key',
-        'severity', 'ERROR', 'rules', array('verdict_missing_onprem')
-      )
-      WHEN _hash_onprem <> _hash_cloud THEN named_struct(
-        'status', 'MISMATCH', 'reason', 'both sides have the row, and their hashes differ',
-        'severity', 'ERROR', 'rules', array('verdict_mismatch')
-      )
-    END
-  ) AS _verdict
-FROM (
-  SELECT
-    CAST(coalesce(t1.order_id, t2.order_id) AS STRING) AS _pk,
-    IF(t1.order_id IS NULL, NULL, coalesce(CAST(t1.action AS STRING), 'UPSERT')) AS _action,
-    t1.hash_onprem AS _hash_onprem,
-    t2.hash_cloud AS _hash_cloud,
-    IF(t1.order_id IS NULL, coalesce(IF(t2.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z' AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z',
-        t2.ts, NULL), t2.kafka_timestamp), coalesce(IF(t1.ts BETWEEN TIMESTAMP_LTZ '0001-01-01 00:00:00Z'
-        AND TIMESTAMP_LTZ '9999-12-31 23:59:59.999999Z', t1.ts, NULL), t1.kafka_timestamp)) AS _at,
-    IF(t1.order_id IS NULL, t2.kafka_topic, t1.kafka_topic) AS kafka_topic,
-    IF(t1.order_id IS NULL, t2.kafka_partition, t1.kafka_partition) AS kafka_partition,
-    IF(t1.order_id IS NULL, t2.kafka_offset, t1.kafka_offset) AS kafka_offset,
-    IF(t1.order_id IS NULL, t2.kafka_timestamp, t1.kafka_timestamp) AS kafka_timestamp,
-    struct(t1.order_id AS order_id, t1.action AS action, t1.hash_onprem AS hash_onprem, t1.ts AS ts) AS _t1,
-    struct(t2.order_id AS order_id, t2.hash_cloud AS hash_cloud, t2.ts AS ts) AS _t2,
-    rule_verdict(
-      -- name, status, severity, reason, and the condition on which the rule matches
-      'delete_event', 'DELETE_EVENT', 'INFO', 'the row was deleted on-prem',
-        t1.action = 'DELETE',
-      'missing_onprem', 'MISSING_ONPREM', 'WARN', 'the cloud has a row that is not on-prem',
-        t1.order_id IS NULL,
-      'missing_cloud', 'MISSING_CLOUD', 'ERROR', 'the cloud has no row, or no hash, for the key',
-        t1.order_id IS NOT NULL AND t2.hash_cloud IS NULL,
-      'invalid_hash', 'INVALID_HASH', 'ERROR', 'a hash is not 64 lower-case hexadecimal digits',
-        NOT regexp_like(t1.hash_onprem, '^[0-9a-f]{64}\\z')
-        OR NOT regexp_like(t2.hash_cloud, '^[0-9a-f]{64}\\z'),
-      'hash_mismatch', 'MISMATCH', 'ERROR', 'both sides have the row, and their hashes differ',
-        t1.hash_onprem <> t2.hash_cloud
-    ) AS _by_rules
-  FROM onprem_orders_events_newest AS t1
-  FULL OUTER JOIN cloud_orders_hash_newest AS t2
-    ON t1.order_id = t2.order_id
-);
+  *,
+  least(read_at, session.batch_time) AS seen_at
+FROM dq_messages_orders;
 
--- Row results. A row without a verdict is MATCH; the others are kept as text.
--- step: view
+-- Each message as the state of its key: what is known when it alone is.
+CREATE OR REPLACE TEMPORARY VIEW dq_message_states_orders AS
+SELECT
+  *,
+  IF(side = 'onprem',
+    struct(version, partition, offset, hash, hash_version, action, seen_at AS read_at, row), NULL) AS onprem,
+  IF(side = 'onprem',
+    struct(-unix_micros(version) AS version_desc, seen_at AS read_at, partition, offset, hash), NULL) AS onprem_first,
+  IF(side = 'onprem', struct(partition, offset), NULL) AS onprem_end,
+  IF(side = 'onprem', struct(version, xxhash64(hash, action <=> 'DELETE', hash_version) AS content), NULL) AS onprem_greatest,
+  IF(side = 'onprem',
+    struct(-unix_micros(version) AS version_desc, xxhash64(hash, action <=> 'DELETE', hash_version) AS content), NULL) AS onprem_least,
+  IF(side = 'cloud',
+    struct(version, partition, offset, hash, hash_version, action, seen_at AS read_at, row), NULL) AS cloud,
+  IF(side = 'cloud',
+    struct(-unix_micros(version) AS version_desc, seen_at AS read_at, partition, offset, hash), NULL) AS cloud_first,
+  IF(side = 'cloud', struct(partition, offset), NULL) AS cloud_end,
+  IF(side = 'cloud', struct(version, xxhash64(hash, action <=> 'DELETE', hash_version) AS content), NULL) AS cloud_greatest,
+  IF(side = 'cloud',
+    struct(-unix_micros(version) AS version_desc, xxhash64(hash, action <=> 'DELETE', hash_version) AS content), NULL) AS cloud_least
+FROM dq_timed_orders;
+
+-- The state of each key: its newest version on each side, when that first arrived, and whether one
+-- version has said two things. Maxima and minima only, so no order of arrival changes it. The
+-- engine binds this view to the states that a batch has touched.
+CREATE OR REPLACE TEMPORARY VIEW dq_states_orders AS
+SELECT
+  pk,
+  max(onprem) AS onprem,
+  min(onprem_first) AS onprem_first,
+  max(onprem_end) AS onprem_end,
+  max(onprem_greatest) AS onprem_greatest,
+  min(onprem_least) AS onprem_least,
+  max(cloud) AS cloud,
+  min(cloud_first) AS cloud_first,
+  max(cloud_end) AS cloud_end,
+  max(cloud_greatest) AS cloud_greatest,
+  min(cloud_least) AS cloud_least,
+  TRUE AS whole,
+  TRUE AS ended,
+  session.batch_time AS judged_at,
+  'batch' AS origin
+FROM dq_message_states_orders
+GROUP BY pk;
+
+-- What rules and decision table ask of a key.
+CREATE OR REPLACE TEMPORARY VIEW dq_facts_orders AS
+SELECT
+  *,
+  IF(onprem IS NULL, NULL, struct(
+    pk AS order_id, onprem.action AS action, onprem.hash AS hash_onprem, onprem.version AS ts
+  )) AS t1,
+  IF(cloud IS NULL, NULL, struct(
+    pk AS order_id, cloud.hash AS hash_cloud, cloud.version AS ts
+  )) AS t2,
+  onprem IS NOT NULL AS onprem_seen,
+  cloud IS NOT NULL AS cloud_seen,
+  coalesce(onprem.action = 'DELETE', FALSE) AS onprem_deleted,
+  coalesce(cloud.action = 'DELETE', FALSE) AS cloud_deleted,
+  cloud IS NOT NULL AND NOT coalesce(cloud.action = 'DELETE', FALSE) AND cloud.hash IS NULL AS cloud_absent,
+  onprem IS NOT NULL AND NOT coalesce(onprem.action = 'DELETE', FALSE) AND NOT coalesce(onprem.hash RLIKE '\\A[0-9a-f]{64}\\z', FALSE)
+      AS onprem_invalid,
+  NOT coalesce(cloud.action = 'DELETE', FALSE) AND NOT coalesce(cloud.hash RLIKE '\\A[0-9a-f]{64}\\z', TRUE) AS cloud_invalid,
+  onprem.hash AS hash_onprem,
+  cloud.hash AS hash_cloud,
+  coalesce(onprem.hash_version <> cloud.hash_version, FALSE) AS version_skew,
+  coalesce(unix_millis(cloud.version) < unix_millis(onprem.version), FALSE) AS cloud_older,
+  coalesce(abs(onprem_first.read_at - cloud_first.read_at) > INTERVAL 10 SECONDS, FALSE) AS late,
+  whole AND (ended OR judged_at >= greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 15 SECONDS) AS due,
+  coalesce(onprem.action = 'DELETE', FALSE) OR coalesce(abs(onprem_first.read_at - cloud_first.read_at) <= INTERVAL 15 SECONDS, FALSE)
+      AS within_grace,
+  coalesce(onprem_end <> struct(onprem.partition, onprem.offset), FALSE)
+    OR coalesce(cloud_end <> struct(cloud.partition, cloud.offset), FALSE) AS stale,
+  coalesce(onprem_greatest.content <> onprem_least.content, FALSE) OR coalesce(cloud_greatest.content <> cloud_least.content, FALSE)
+      AS conflict,
+  greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 15 SECONDS AS deadline
+FROM dq_states_orders;
+
+-- The rules, in the order that decides: the first that matches a settled key gives its status, and
+-- all that match are listed. Then the decision table, whose first row that matches is the verdict
+-- where no rule speaks: _open while the key may still wait for a side, _final once it is due.
+CREATE OR REPLACE TEMPORARY VIEW dq_decided_orders AS
+SELECT
+  *,
+  rule_verdict(
+    -- name, status, severity, reason, and the condition on which the rule matches
+    'delete_event', 'DELETE_EVENT', 'INFO', 'the row was deleted on-prem', t1.action = 'DELETE',
+    'missing_onprem', 'MISSING_ONPREM', 'WARN', 'the cloud has a row that is not on-prem',
+      t1.order_id IS NULL,
+    'missing_cloud', 'MISSING_CLOUD', 'ERROR', 'the cloud has no row, or no hash, for the key',
+      t1.order_id IS NOT NULL AND t2.hash_cloud IS NULL,
+    'invalid_hash', 'INVALID_HASH', 'ERROR', 'a hash is not 64 lower-case hexadecimal digits',
+      NOT regexp_like(t1.hash_onprem, '^[0-9a-f]{64}\\z')
+      OR NOT regexp_like(t2.hash_cloud, '^[0-9a-f]{64}\\z'),
+    'hash_mismatch', 'MISMATCH', 'ERROR', 'both sides have the row, and their hashes differ',
+      t1.hash_onprem <> t2.hash_cloud
+  ) AS _rule,
+  rule_verdict(
+    -- name, status, severity, reason, and the condition on which the rule matches
+    '1', 'DELETE_EVENT', 'INFO', 'the row is deleted on both sides',
+      onprem_deleted AND (cloud_deleted OR cloud_absent AND NOT cloud_older),
+    '2', 'DELETE_PENDING', NULL, 'deleted on-prem; the cloud may follow until the deadline',
+      onprem_deleted,
+    '5', 'DELETE_PENDING', NULL, 'deleted in the cloud; on-prem may follow until the deadline',
+      cloud_deleted AND NOT onprem_seen,
+    '7', 'PENDING', NULL, 'deleted in the cloud, alive on-prem; either may follow until the deadline',
+      cloud_deleted,
+    '9', 'PENDING', NULL, 'on-prem may follow until the deadline', NOT onprem_seen,
+    '10', 'PENDING', NULL, 'the cloud may follow until the deadline', NOT cloud_seen,
+    '11', 'PENDING', NULL, 'the cloud was read before on-prem\'s newest version; it may be read again',
+      cloud_older,
+    '12', 'INVALID_HASH', 'ERROR', 'a hash is not 64 lower-case hexadecimal digits',
+      onprem_invalid OR cloud_invalid,
+    '13', 'MISSING_CLOUD', 'ERROR', 'the cloud was read and has no row, or no hash, for the key',
+      cloud_absent,
+    '16', 'VERSION_SKEW', 'ERROR', 'the sides hashed by different versions of the contract', version_skew,
+    '17', 'PENDING', NULL, 'the hashes are equal; whether the sides had met before is looked up',
+      NOT whole AND late AND hash_onprem = hash_cloud,
+    '18', 'LATE_MATCH', 'INFO', 'the hashes are equal; the sides came further apart than the window',
+      hash_onprem = hash_cloud AND late,
+    '19', 'MATCH', 'INFO', 'both sides have the row, and their hashes are equal', hash_onprem = hash_cloud,
+    '20', 'PENDING', NULL, 'the hashes differ; the cloud is read once more before the deadline',
+      hash_onprem <> hash_cloud
+  ) AS _open,
+  rule_verdict(
+    -- name, status, severity, reason, and the condition on which the rule matches
+    '1', 'DELETE_EVENT', 'INFO', 'the row is deleted on both sides',
+      onprem_deleted AND (cloud_deleted OR cloud_absent AND NOT cloud_older),
+    '3', 'ZOMBIE', 'ERROR', 'deleted on-prem, and still alive in the cloud',
+      onprem_deleted AND cloud_seen AND NOT cloud_absent,
+    '4', 'DELETE_EVENT', 'INFO', 'deleted on-prem, and the cloud has no such row', onprem_deleted,
+    '6', 'DELETE_EVENT', 'INFO', 'deleted in the cloud, and on-prem has no such row',
+      cloud_deleted AND NOT onprem_seen,
+    '8', 'ZOMBIE', 'ERROR', 'deleted in the cloud, and still alive on-prem', cloud_deleted,
+    '12', 'INVALID_HASH', 'ERROR', 'a hash is not 64 lower-case hexadecimal digits',
+      onprem_invalid OR cloud_invalid,
+    '13', 'MISSING_CLOUD', 'ERROR', 'the cloud was read and has no row, or no hash, for the key',
+      cloud_absent,
+    '14', 'MISSING_CLOUD', 'ERROR', 'the cloud has said nothing of the key by its deadline',
+      NOT cloud_seen,
+    '15', 'MISSING_ONPREM', 'ERROR', 'on-prem has said nothing of the key by its deadline',
+      NOT onprem_seen,
+    '16', 'VERSION_SKEW', 'ERROR', 'the sides hashed by different versions of the contract', version_skew,
+    '18', 'LATE_MATCH', 'INFO', 'the hashes are equal; the sides came further apart than the window',
+      hash_onprem = hash_cloud AND late,
+    '19', 'MATCH', 'INFO', 'both sides have the row, and their hashes are equal', hash_onprem = hash_cloud,
+    '21', 'LATE_MISMATCH', 'ERROR', 'the hashes differ, and the sides came further apart than the window',
+      hash_onprem <> hash_cloud AND late,
+    '22', 'MISMATCH', 'ERROR', 'both sides have the row, and their hashes differ',
+      hash_onprem <> hash_cloud
+  ) AS _final
+FROM dq_facts_orders;
+
+-- Which of these speaks: the table's row of now, and the rule's verdict unless the key waits.
+CREATE OR REPLACE TEMPORARY VIEW dq_verdicts_orders AS
+SELECT
+  * EXCEPT (_rule),
+  IF(due, _final, _open) AS _row,
+  IF(NOT due AND _open.status IN ('PENDING', 'DELETE_PENDING'), NULL, _rule) AS _rule,
+  NOT due AND _open.status IN ('PENDING', 'DELETE_PENDING') AS is_pending,
+  due AND _open.status IN ('PENDING', 'DELETE_PENDING') AS has_waited,
+  IF(due AND _open.status IN ('PENDING', 'DELETE_PENDING') AND judged_at >= deadline, deadline, greatest(onprem_first.read_at,
+      cloud_first.read_at)) AS _at
+FROM dq_decided_orders;
+
+-- Every key with its verdict.
 CREATE OR REPLACE TEMPORARY VIEW dq_results_orders AS
 SELECT
-  _pk AS pk,
-  _action AS action,
-  coalesce(_verdict.status, 'MATCH') AS dq_status,
-  coalesce(_verdict.reason, 'OK') AS dq_reason,
-  _verdict.severity AS dq_severity,
-  _verdict.rules AS dq_rules,
-  IF(_verdict IS NULL, 'clean', 'failed') AS dq_outcome,
-  _hash_onprem AS hash_onprem,
-  _hash_cloud AS hash_cloud,
-  _at AS event_time,
+  pk, onprem.action AS action,
+  coalesce(_rule.status, _row.status) AS dq_status,
+  coalesce(_rule.reason, _row.reason) AS dq_reason,
+  coalesce(_rule.severity, _row.severity) AS dq_severity,
+  IF(is_pending, NULL, coalesce(_rule.rules, array(concat('verdict_', lower(_row.status))))) AS dq_rules,
+  CASE
+    WHEN dq_status IN ('MATCH', 'LATE_MATCH', 'DELETE_EVENT') THEN 'valid'
+    WHEN dq_status IN ('MISSING_CLOUD', 'MISSING_ONPREM') THEN 'missing'
+    WHEN dq_status IN ('PENDING', 'DELETE_PENDING') THEN 'pending'
+    ELSE 'invalid'
+  END AS rollup,
+  decode(rollup, 'pending', 'pending', 'valid', 'clean', 'failed') AS dq_outcome,
+  hash_onprem, hash_cloud, _at AS event_time,
   timestamp_seconds(unix_seconds(_at) - pmod(unix_seconds(_at), 10)) AS window_start,
   IF(
-    _verdict IS NULL,
+    rollup IN ('pending', 'valid'),
     NULL,
-    to_json(
-      named_struct(
-        't1', named_struct(
-          'order_id', _t1.order_id,
-          'action', _t1.action,
-          'hash_onprem', _t1.hash_onprem,
-          'ts', _t1.ts
-        ),
-        't2', named_struct('order_id', _t2.order_id, 'hash_cloud', _t2.hash_cloud, 'ts', _t2.ts)
-      ),
-      map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX')
-    )
+    to_json(named_struct('t1', t1, 't2', t2), map('timestampFormat', 'yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX'))
   ) AS row,
-  session.batch_revision AS revision,
-  session.batch_time AS processing_time,
-  kafka_topic,
-  kafka_partition,
-  kafka_offset,
-  kafka_timestamp
-FROM dq_judged_orders;
+  judged_at AS processing_time,
+  IF(onprem IS NULL, 'cloud.orders.hash', 'onprem.orders.events') AS kafka_topic,
+  coalesce(onprem, cloud).partition AS kafka_partition,
+  coalesce(onprem, cloud).offset AS kafka_offset,
+  coalesce(onprem, cloud).read_at AS kafka_timestamp,
+  sha2(concat_ws('\n', dq_status, coalesce(CAST(unix_micros(onprem.version) AS STRING), '-'), coalesce(CAST(unix_micros(cloud.version)
+      AS STRING), '-'), 'orders', pk), 256) AS id,
+  _row.status AS verdict,
+  IF(is_pending, _final.status, NULL) AS provisional,
+  NOT is_pending AS settled,
+  CASE
+    WHEN is_pending THEN NULL
+    WHEN NOT has_waited THEN 'records'
+    WHEN judged_at >= deadline THEN 'deadline'
+    ELSE 'end_of_input'
+  END AS settled_by,
+  IF(is_pending, NULL, within_grace) AS within_grace,
+  late, stale, conflict,
+  onprem.version AS onprem_version,
+  cloud.version AS cloud_version,
+  onprem_first.read_at AS onprem_read_at,
+  cloud_first.read_at AS cloud_read_at,
+  deadline, origin
+FROM dq_verdicts_orders;
 
--- Metrics of each window: a row counts for the rule that gave its status, once, so that clean rows
+-- How many rows of each window got their status by which rule: each row counts once, so clean rows
 -- and metrics add up to all rows.
--- step: view
+CREATE OR REPLACE TEMPORARY VIEW dq_counts_orders AS
+SELECT
+  window_start,
+  get(dq_rules, 0) AS name,
+  dq_severity AS severity,
+  count(*) AS n
+FROM dq_results_orders
+WHERE settled
+GROUP BY ALL;
+
+-- The metrics of each window.
 CREATE OR REPLACE TEMPORARY VIEW dq_metrics_orders AS
 SELECT
   window_start,
@@ -393,217 +374,17 @@ SELECT
   'onprem' AS dc,
   'orders_onprem' AS table_name,
   'onprem.orders.events' AS topic_name,
-  sum(IF(metric = 'delete_count', n, 0L)) AS `dq.cassandra.delete_count`,
-  sum(IF(metric = 'missing_onprem', n, 0L)) AS `dq.cassandra.missing_onprem`,
-  sum(IF(metric = 'missing_cloud', n, 0L)) AS `dq.cassandra.missing_cloud`,
-  sum(IF(metric = 'invalid_hash', n, 0L)) AS `dq.cassandra.invalid_hash`,
-  sum(IF(metric = 'hash_mismatch', n, 0L)) AS `dq.cassandra.hash_mismatch`,
+  sum(IF(name = 'delete_event', n, 0L)) AS `dq.cassandra.delete_count`,
+  sum(IF(name IN ('missing_onprem', 'verdict_missing_onprem'), n, 0L)) AS `dq.cassandra.missing_onprem`,
+  sum(IF(name IN ('missing_cloud', 'verdict_missing_cloud'), n, 0L)) AS `dq.cassandra.missing_cloud`,
+  sum(IF(name IN ('invalid_hash', 'verdict_invalid_hash'), n, 0L)) AS `dq.cassandra.invalid_hash`,
+  sum(IF(name IN ('hash_mismatch', 'verdict_mismatch', 'verdict_late_mismatch'), n, 0L)) AS `dq.cassandra.hash_mismatch`,
+  sum(IF(name IN ('verdict_match', 'verdict_late_match'), n, 0L)) AS `dq.cassandra.hash_match`,
+  sum(IF(name = 'verdict_delete_event', n, 0L)) AS `dq.cassandra.delete_event`,
+  sum(IF(name = 'verdict_zombie', n, 0L)) AS `dq.cassandra.zombie`,
+  sum(IF(name = 'verdict_version_skew', n, 0L)) AS `dq.cassandra.version_skew`,
   sum(IF(severity = 'ERROR', n, 0L)) AS dq_error_total,
   sum(IF(severity = 'WARN', n, 0L)) AS dq_warn_total,
   sum(IF(severity = 'INFO', n, 0L)) AS dq_info_total
-FROM (
-  SELECT
-    window_start,
-    get(dq_rules, 0) AS name,
-    count(*) AS n
-  FROM dq_results_orders
-  GROUP BY window_start, get(dq_rules, 0)
-) counted
-LEFT JOIN dq_rules_orders ON dq_rules_orders.name = counted.name
+FROM dq_counts_orders
 GROUP BY window_start;
-
--- Each window as the JSON record that goes to the topic of metrics; no column is left out.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW dq_metrics_sink_orders AS
-SELECT to_json(struct(*)) AS value
-FROM dq_metrics_orders;
-
--- Every judged row, clean or not, is kept with its result.
--- step: accept
-INSERT INTO lake.dq.results_orders BY NAME
-SELECT *
-FROM dq_results_orders;
-
--- The results to be counted; the engine binds this view to those that it has staged.
--- step: view
-CREATE OR REPLACE TEMPORARY VIEW dq_committed_orders AS
-SELECT *
-FROM dq_results_orders;
-
--- What the results add to each window: its rows, and for each rule the rows whose status it gave
--- (n) and those on which it held (held).
--- step: partial view
-CREATE OR REPLACE TEMPORARY VIEW dq_partials_orders AS
-SELECT
-  window_start,
-  'prod' AS env,
-  'onprem' AS dc,
-  'orders_onprem' AS table_name,
-  'onprem.orders.events' AS topic_name,
-  IF(rule IS NULL, 'rows', 'rule') AS kind,
-  coalesce(rule, 'rows') AS name,
-  metric,
-  severity,
-  CAST(NULL AS STRING) AS grp,
-  n,
-  held,
-  CAST(NULL AS DOUBLE) AS total,
-  CAST(NULL AS BIGINT) AS nulls,
-  CAST(NULL AS BINARY) AS sketch,
-  newest,
-  coalesce(timestamp_seconds(unix_seconds(window_start) + 10) <= session.closed_before, FALSE) AS late,
-  session.batch_revision AS revision,
-  session.batch_range AS range,
-  session.batch_time AS batch_time
-FROM (
-  SELECT
-    window_start,
-    rule,
-    count_if(place <= 1) AS n,
-    count(*) AS held,
-    max(event_time) AS newest
-  FROM dq_committed_orders
-  LATERAL VIEW posexplode(concat(array(CAST(NULL AS STRING)), coalesce(dq_rules, array()))) held AS place, rule
-  GROUP BY window_start, rule
-)
-LEFT JOIN dq_rules_orders ON dq_rules_orders.name = rule;
-
--- The sums of a window are those of its partials: nothing is read back and changed.
--- step: partials
-INSERT INTO lake.dq.partials_orders BY NAME
-SELECT
-  window_start,
-  env,
-  dc,
-  table_name,
-  topic_name,
-  kind,
-  name,
-  metric,
-  severity,
-  grp,
-  n,
-  held,
-  total,
-  nulls,
-  sketch,
-  newest,
-  late,
-  revision,
-  range,
-  batch_time
-FROM dq_partials_orders;
-
--- What became of every record: each has one outcome.
--- step: outcomes
-SELECT
-  outcome,
-  sum(n) AS n
-FROM (
-  SELECT 'refused' AS outcome, count(*) AS n FROM onprem_orders_events_read WHERE _reason_code IS NOT NULL
-  UNION ALL
-  SELECT 'tombstone' AS outcome, count(*) AS n FROM onprem_orders_events_source WHERE value IS NULL
-  UNION ALL
-  SELECT 'newest' AS outcome, count(*) AS n FROM onprem_orders_events_newest
-  UNION ALL
-  SELECT 'superseded' AS outcome, count(*) - (SELECT count(*) FROM onprem_orders_events_newest) AS n FROM onprem_orders_events
-  UNION ALL
-  SELECT 'refused' AS outcome, count(*) AS n FROM cloud_orders_hash_read WHERE _reason_code IS NOT NULL
-  UNION ALL
-  SELECT 'tombstone' AS outcome, count(*) AS n FROM cloud_orders_hash_source WHERE value IS NULL
-  UNION ALL
-  SELECT 'newest' AS outcome, count(*) AS n FROM cloud_orders_hash_newest
-  UNION ALL
-  SELECT 'superseded' AS outcome, count(*) - (SELECT count(*) FROM cloud_orders_hash_newest) AS n FROM cloud_orders_hash
-  UNION ALL
-  SELECT 'dead_letter' AS outcome, count(*) AS n FROM dq_committed_orders WHERE dq_outcome = 'dead_letter'
-  UNION ALL
-  SELECT 'newest' AS outcome, -count(*) AS n FROM dq_committed_orders WHERE dq_outcome = 'dead_letter'
-)
-GROUP BY outcome;
-
--- What could not be judged, and what a rule refuses, with the original bytes.
--- step: refuse
-INSERT INTO lake.headgate.dead_letters BY NAME
-SELECT
-  'quality-orders' AS job,
-  session.batch_revision AS revision,
-  _reason_code AS reason_code,
-  CASE
-    WHEN _reason_code = 'dq_missing_pk' THEN 'the record has no key'
-    ELSE _reason
-  END AS reason,
-  kafka_topic,
-  kafka_partition,
-  kafka_offset,
-  kafka_timestamp,
-  kafka_key,
-  kafka_value,
-  kafka_headers,
-  session.batch_time AS refused_at
-FROM onprem_orders_events_read
-WHERE _reason_code IS NOT NULL
-UNION ALL
-SELECT
-  'quality-orders' AS job,
-  session.batch_revision AS revision,
-  _reason_code AS reason_code,
-  CASE
-    WHEN _reason_code = 'dq_missing_pk' THEN 'the record has no key'
-    ELSE _reason
-  END AS reason,
-  kafka_topic,
-  kafka_partition,
-  kafka_offset,
-  kafka_timestamp,
-  kafka_key,
-  kafka_value,
-  kafka_headers,
-  session.batch_time AS refused_at
-FROM cloud_orders_hash_read
-WHERE _reason_code IS NOT NULL;
-
--- All results there are.
--- step: reading
-CREATE OR REPLACE VIEW spark_catalog.default.dq_results_orders AS
-SELECT
-  pk,
-  action,
-  dq_status,
-  dq_reason,
-  dq_severity,
-  dq_rules,
-  dq_outcome,
-  hash_onprem,
-  hash_cloud,
-  event_time,
-  window_start,
-  row,
-  revision,
-  processing_time,
-  kafka_topic,
-  kafka_partition,
-  kafka_offset,
-  kafka_timestamp
-FROM lake.dq.results_orders;
-
--- The metrics of all windows: the sums of their partials.
--- step: reading
-CREATE OR REPLACE VIEW spark_catalog.default.dq_metrics_orders AS
-SELECT
-  window_start,
-  env,
-  dc,
-  table_name,
-  topic_name,
-  sum(IF(metric = 'delete_count', n, 0L)) AS `dq.cassandra.delete_count`,
-  sum(IF(metric = 'missing_onprem', n, 0L)) AS `dq.cassandra.missing_onprem`,
-  sum(IF(metric = 'missing_cloud', n, 0L)) AS `dq.cassandra.missing_cloud`,
-  sum(IF(metric = 'invalid_hash', n, 0L)) AS `dq.cassandra.invalid_hash`,
-  sum(IF(metric = 'hash_mismatch', n, 0L)) AS `dq.cassandra.hash_mismatch`,
-  sum(IF(severity = 'ERROR', n, 0L)) AS dq_error_total,
-  sum(IF(severity = 'WARN', n, 0L)) AS dq_warn_total,
-  sum(IF(severity = 'INFO', n, 0L)) AS dq_info_total
-FROM lake.dq.partials_orders
-WHERE kind IN ('rows', 'rule')
-GROUP BY window_start, env, dc, table_name, topic_name;

@@ -14,7 +14,8 @@ from headgate.compile.reconcile.decisions import (
     statuses,
 )
 from headgate.compile.reconcile.facts import FACTS, TYPES
-from headgate.compile.rules.verdicts import settled_rules, verdict_rules
+from headgate.compile.reconcile.judging import rows_while_open
+from headgate.compile.rules.verdicts import settled_rules
 from headgate.expr.tree import columns_of
 from headgate.expr.twin import Value
 
@@ -100,13 +101,23 @@ def test_conditions_ask_for_facts_only() -> None:
         assert set(columns_of(row.condition)) <= set(TYPES)
 
 
-def test_verdicts_on_whole_tables_say_what_the_table_says() -> None:
-    bounded = {rule.status: rule for rule in verdict_rules()}
-    table = {rule.status: rule for rule in settled_rules()}
-    assert {status for status, rule in bounded.items() if rule != table[status]} == {
-        "MISSING_ONPREM",
-        "DELETE_EVENT",
+def test_what_is_settled_is_counted_as_a_rule_of_its_own() -> None:
+    said = {name: status for name, status in statuses().items() if status.metric}
+    assert {rule.status: (rule.name, rule.metric, rule.severity) for rule in settled_rules()} == {
+        name: (f"verdict_{name.lower()}", status.metric, status.severity)
+        for name, status in said.items()
     }
+
+
+@pytest.mark.heavy
+def test_the_rows_that_a_waiting_key_is_asked_are_those_of_the_table() -> None:
+    """In SQL the rows stand twice: as they are before the deadline, and those that do not wait."""
+    asked = rows_while_open()
+    assert all("due" not in columns_of(row.condition) for row in asked)
+    for facts in combinations():
+        if not facts["due"]:
+            found = next(row for row in asked if row.holds(facts))
+            assert (found.place, found.reason) == (decided(facts).place, decided(facts).reason)
 
 
 def test_a_row_without_a_cloud_reading_is_never_said_to_match() -> None:

@@ -79,7 +79,6 @@ def test_the_newest_version_wins_and_its_first_arrival_gives_the_times(parts: li
         same = [reading for reading in readings if reading.version == newest]
         assert merged.newest.version == merged.first.version == newest
         assert merged.first.read_at == min(reading.read_at for reading in same)
-        assert merged.least == min(reading.read_at for reading in readings)
         assert merged.end == max((reading.partition, reading.offset) for reading in readings)
 
 

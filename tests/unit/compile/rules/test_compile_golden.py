@@ -9,7 +9,7 @@ from tests.support.rule_tables import ROOT, compile_shipped, shipped_table
 
 from headgate.compile.render import Template
 from headgate.compile.rules.compile import compile_table
-from headgate.compile.rules.names import FILE
+from headgate.compile.rules.names import ENGINE_FILE, FILE
 
 GOLDEN = ROOT / "tests" / "golden" / "rules"
 TABLES = ("business", "customer", "orders", "taxi")
@@ -19,9 +19,12 @@ WRITE = os.environ.get("HEADGATE_GOLDEN") == "write"
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_rendered_file_equals_the_golden_one(name: str) -> None:
-    rendered = Template(FILE, compile_shipped(name).text).render(VALUES)
-    golden = GOLDEN / name / FILE
+@pytest.mark.parametrize("file", [FILE, ENGINE_FILE])
+def test_the_rendered_file_equals_the_golden_one(name: str, file: str) -> None:
+    compiled = compile_shipped(name)
+    text = compiled.text if file == FILE else compiled.engine
+    rendered = Template(file, text).render(VALUES)
+    golden = GOLDEN / name / file
     if WRITE:
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(rendered, encoding="utf-8")

@@ -17,6 +17,8 @@ from headgate.spec.rules_loader import find_table, load_rules
 
 ROOT = Path(__file__).resolve().parents[4]
 FORMS: tuple[Form, ...] = ("jupyter", "zeppelin", "sql")
+PAIRS = ("business", "customer", "orders")
+KINDS = ("onprem", "cloud", "reconcile")
 
 
 def judged(name: str) -> JudgedTable:
@@ -24,23 +26,41 @@ def judged(name: str) -> JudgedTable:
     return judged_table(rules, rules.value.table(name))
 
 
+def notes_of(name: str) -> dict[str, Note]:
+    table = judged(name)
+    path = table.table.reconcile.contract if table.table.reconcile else None
+    contract = load_contract(ROOT / path).value if path else None
+    return {note.name: note for note in compile_notes(table, contract)}
+
+
 @pytest.fixture(scope="module")
 def notes() -> dict[str, Note]:
-    contract = load_contract(ROOT / "contracts" / "business_table.hash.yml").value
-    return {note.name: note for note in compile_notes(judged("business"), contract)}
+    return notes_of("business")
 
 
-def test_there_is_one_for_each_side_and_one_for_both(notes: dict[str, Note]) -> None:
-    assert list(notes) == ["business_onprem", "business_cloud", "business_reconcile"]
+@pytest.mark.parametrize("name", PAIRS)
+def test_there_is_one_for_each_side_and_one_for_both(name: str) -> None:
+    """Also of a pair whose file has no `reconcile:` section."""
+    assert list(notes_of(name)) == [f"{name}_{kind}" for kind in KINDS]
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ["business_onprem", "business_cloud", "business_reconcile"])
-def test_the_committed_file_is_what_the_rule_set_gives(
-    notes: dict[str, Note], name: str, form: Form
-) -> None:
-    committed = ROOT / "notebooks" / f"{name}{SUFFIXES[form]}"
-    assert committed.read_text("utf-8") == render_note(notes[name], form)
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_committed_file_is_what_the_rule_set_gives(name: str, form: Form) -> None:
+    for note in notes_of(name).values():
+        committed = ROOT / "notebooks" / f"{note.name}{SUFFIXES[form]}"
+        assert committed.read_text("utf-8") == render_note(note, form)
+
+
+def test_the_rules_of_a_pair_stand_in_the_notebook_of_both_sides() -> None:
+    found = notes_of("customer")
+    matches = [
+        query.sql for query in found["customer_reconcile"].queries if "dq_rules" in query.sql
+    ]
+    assert len(matches) == 1
+    for rule in judged("customer").rules:
+        assert f"| `{rule.name}` | {rule.status} |" in found["customer_reconcile"].about
+        assert rule.name not in found["customer_onprem"].about
 
 
 @pytest.mark.parametrize(
@@ -77,7 +97,3 @@ def test_every_code_cell_is_python(notes: dict[str, Note]) -> None:
         code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
         assert len(code) > len(note.queries)
         assert all(ast.parse("".join(lines)).body for lines in code)
-
-
-def test_a_pair_that_is_judged_as_a_whole_has_one_notebook_only() -> None:
-    assert [note.name for note in compile_notes(judged("customer"))] == ["customer"]

@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.function.Function;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -54,22 +55,28 @@ public final class HeadgateExtensions extends AbstractFunction1<SparkSessionExte
       String name,
       String usage,
       Function<List<Expression>, Expression> build) {
-    extensions.injectFunction(
-        new Tuple3<>(
-            new FunctionIdentifier(name),
-            new ExpressionInfo(
-                HeadgateExtensions.class.getName(), null, name, usage, "", "", "", "", "", "", ""),
-            new AbstractFunction1<Seq<Expression>, Expression>() {
-              @Override
-              public Expression apply(Seq<Expression> arguments) {
-                try {
-                  return build.apply(CollectionConverters.asJava(arguments));
-                } catch (ArgumentException invalid) {
-                  HeadgateExtensions.<RuntimeException>raise(invalid.toAnalysisException(name));
-                  throw invalid; // not reached
-                }
-              }
-            }));
+    FunctionIdentifier identifier = new FunctionIdentifier(name);
+    ExpressionInfo info =
+        new ExpressionInfo(
+            HeadgateExtensions.class.getName(), null, name, usage, "", "", "", "", "", "", "");
+    AbstractFunction1<Seq<Expression>, Expression> builder =
+        new AbstractFunction1<>() {
+          @Override
+          public Expression apply(Seq<Expression> arguments) {
+            try {
+              return build.apply(CollectionConverters.asJava(arguments));
+            } catch (ArgumentException invalid) {
+              HeadgateExtensions.<RuntimeException>raise(invalid.toAnalysisException(name));
+              throw invalid; // not reached
+            }
+          }
+        };
+    extensions.injectFunction(new Tuple3<>(identifier, info, builder));
+    // Spark takes an injected function for a temporary one, and refuses those in permanent views: so the
+    // function is among the built-in ones as well, where views look it up.
+    if (!FunctionRegistry.builtin().functionExists(identifier)) {
+      FunctionRegistry.builtin().registerFunction(identifier, info, builder);
+    }
   }
 
   /** Throw a checked exception where Scala's code declares none, as Scala itself does. */
