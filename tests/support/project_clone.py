@@ -25,7 +25,10 @@ COPIED = (
     *("rules", "rules.yaml", "tools", "notebooks", "contracts", "java", "consumers"),
 )
 # What make compares .venv with; empty and old, so that it never sets up another.
-WATCHED = (*(f"requirements/{name}.txt" for name in ("dev", "build", "java")), "pyproject.toml")
+WATCHED = (
+    *(f"requirements/{name}.txt" for name in ("run", "dev", "build", "java")),
+    "pyproject.toml",
+)
 # Cassandra takes its own, or the next: CASSANDRA_PORT is also what its clients go by.
 PORTS = ("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT", "KAFKA_CONNECT_PORT")
 FREE_PORTS = dict.fromkeys(PORTS, "0")
