@@ -11,11 +11,9 @@ from datetime import UTC, datetime
 import pytest
 from tests.support.oracle import read_topic
 from tests.support.pipeline import ROOT, Pipeline, ProducerRecord, create_topic, produce
-from tests.support.streams import engine_process, run_command
+from tests.support.streams import engine_process, query_engine, run_command
 
 from headgate.checks.certificate import broken
-from headgate.engine.statements import create
-from headgate.jobs.rules_revision import Revisions
 from headgate.local.process import wait_until
 
 # Two engines start in processes of their own, and a key waits 15 seconds for its other side.
@@ -67,13 +65,8 @@ def cloud(key: str, hash_: str | None = A) -> dict[str, object]:
 
 
 def statuses(customer: Pipeline) -> dict[str, str]:
-    """What anybody reads while the job runs: the permanent view, in a JVM of its own."""
-    session, run = customer.session.newSession(), customer.store.latest(JOB)
-    assert run is not None
-    revisions = Revisions(customer.store, customer.settings)
-    rules = revisions.of(run.revision)
-    create(session, (*rules.tables(), *rules.permanent_views(revisions.script(run.revision))))
-    rows = session.sql("SELECT pk, dq_status FROM dq_results_customer").collect()
+    """What anybody reads while the job runs: `headgate sql` on the engine's permanent view."""
+    rows = query_engine(customer, "SELECT pk, dq_status FROM dq_results_customer")
     return {row["pk"]: row["dq_status"] for row in rows}
 
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +15,13 @@ import pytest
 from tests.support.dataset_events import events
 from tests.support.local_stack import find_jvm
 from tests.support.pipeline import Pipeline
-from tests.support.streams import engine_process, newest_run, run_command, wait_until_read
+from tests.support.streams import (
+    connect_client,
+    engine_process,
+    newest_run,
+    run_command,
+    wait_until_read,
+)
 
 from headgate.engine.lease import active_engine
 from headgate.errors import DriverLostError
@@ -32,13 +37,8 @@ def kill_jvm(pipeline: Pipeline, jvm: int) -> None:
 
 def exhaust_heap(pipeline: Pipeline, jvm: int) -> None:
     """Ask for more bytes than the heap has; whoever asks is told that the engine is gone."""
-    announced = json.loads((pipeline.settings.home / ENGINE_FILE).read_text())
-    connect = {
-        "connect_url": f"sc://localhost:{announced['connect_port']}",
-        "connect_token": announced["connect_token"],
-    }
-    client = replace(pipeline, settings=pipeline.settings.model_copy(update=connect))
-    command = client.command("sql", "SELECT length(repeat('x', 2000000000))")
+    query = "SELECT length(repeat('x', 2000000000))"
+    command = connect_client(pipeline).command("sql", query)
     _, talk = command.communicate(timeout=120)
     assert command.returncode == 8, talk
     assert "the engine does not answer" in talk

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -17,6 +20,7 @@ from tests.support.router_job import Router
 from headgate.engine.context import RunContext
 from headgate.engine.faults import Faults
 from headgate.engine.lease import active_engine
+from headgate.jobs.host import ENGINE_FILE
 from headgate.jobs.registry import JOBS
 from headgate.local.process import wait_until
 from headgate.store.model import Run, RunState
@@ -133,6 +137,24 @@ def run_command(pipeline: Pipeline, *words: str) -> str:
     output, errors = command.communicate(timeout=90)
     assert command.returncode == 0, errors
     return output + errors
+
+
+def connect_client(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with the address and token of its running engine's Spark Connect server."""
+    engine = json.loads((pipeline.settings.home / ENGINE_FILE).read_text())
+    connect = {
+        "connect_url": f"sc://localhost:{engine['connect_port']}",
+        "connect_token": engine["connect_token"],
+    }
+    return replace(pipeline, settings=pipeline.settings.model_copy(update=connect))
+
+
+def query_engine(pipeline: Pipeline, sql: str) -> list[dict[str, Any]]:
+    """The rows that `headgate sql` prints of a query on the pipeline's running engine."""
+    answer = connect_client(pipeline).command("-o", "json", "sql", sql)
+    output, errors = answer.communicate(timeout=90)
+    assert answer.returncode == 0, errors
+    return cast("list[dict[str, Any]]", json.loads(output)["items"])
 
 
 def newest_run(pipeline: Pipeline) -> Run:
