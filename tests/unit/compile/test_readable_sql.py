@@ -61,13 +61,13 @@ def test_the_file_for_readers_changes_nothing_and_has_no_marks(name: str) -> Non
 
 
 # The first view of each section of the file.
-PAIR = "{a}_source {b}_source dq_messages_{t} dq_facts_{t} dq_decided_{t} dq_verdicts_{t} dq_counts_{t}"
+PAIR = "{a}_source {b}_source dq_messages_{t} dq_facts_{t} dq_decided_{t} dq_results_{t} dq_counts_{t} dq_metrics_{t}"
 FIRST_VIEWS = {
     "business": PAIR.format(a="topic1_onprem", b="topic2_cloud", t="business"),
     "customer": PAIR.format(a="onprem_customer_events", b="cloud_customer_hash", t="customer"),
     "orders": PAIR.format(a="onprem_orders_events", b="cloud_orders_hash", t="orders"),
-    "taxi": "taxi_trips_source dq_known_keys_taxi dq_results_taxi dq_counts_taxi",
-    "things": "things_seen_source dq_judged_things dq_results_things dq_counts_things",
+    "taxi": "taxi_trips_source dq_known_keys_taxi dq_results_taxi dq_counts_taxi dq_metrics_taxi",
+    "things": "things_seen_source dq_judged_things dq_results_things dq_counts_things dq_metrics_things",
 }
 
 

@@ -17,7 +17,7 @@ from headgate.compile.reconcile.messages import message_statements
 from headgate.compile.reconcile.state import ACTIONS, DELETE
 from headgate.compile.reconcile.tables import CHANGES
 from headgate.compile.rules.letters import insert_dead_letters
-from headgate.compile.rules.metrics import metrics_statements
+from headgate.compile.rules.metrics import metrics_sections
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import RECONCILE, Names
 from headgate.compile.rules.partials import partials_statements
@@ -45,7 +45,7 @@ def reconcile_sources(judged: JudgedTable) -> dict[str, Source]:
 def reconcile_sections(judged: JudgedTable) -> Sections:
     names, sources = Names(judged.table.name, RECONCILE), reconcile_sources(judged)
     limits = limits_of(judged.table.reconcile or Reconcile())
-    facts, decided, *results = VerdictViews(judged, sources, limits).statements()
+    facts, decided, verdicts, *results = VerdictViews(judged, sources, limits).statements()
     count = len(judged.rules)
     views = [
         *(
@@ -56,13 +56,13 @@ def reconcile_sections(judged: JudgedTable) -> Sections:
             "messages of both sides, and the state of each key",
             [*message_statements(judged.table, names, sources), *state_statements(names)],
         ),
-        Section("what rules and decision table ask of a key", [facts]),
+        Section("the facts that rules and decision table test", [facts]),
         Section(
             f"the rules ({count}) and the decision table" if count else "the decision table",
-            [decided],
+            [decided, verdicts],
         ),
         Section(f"{names.results}: every key with its verdict", results),
-        Section(f"{names.metrics}: metrics of each window", metrics_statements(judged, names)),
+        *metrics_sections(judged, names),
     ]
     engine = [
         window_states_statement(names, limits),
@@ -78,7 +78,7 @@ def reconcile_sections(judged: JudgedTable) -> Sections:
 
 def _accept(names: Names) -> str:
     words = (
-        "Every change of a verdict is kept: it is the audit of the pair. The engine binds this view to the"
+        "Every change of a verdict is kept: it is the audit of the pair. The job replaces this view with the"
         " results that are a change."
     )
     columns = textwrap.indent(filled([name for name in CHANGES if name != "revision"]), "  ")

@@ -25,6 +25,7 @@ from headgate.compile.rules.unique import TIME_OPTIONS
 from headgate.compile.rules.verdicts import PREFIX, rule_verdict
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.expr.tree import And, Column, Expr, Not
+from headgate.spec.durations import in_words
 from headgate.spec.types import BOOLEAN
 
 _AT = "judged_at"
@@ -52,28 +53,42 @@ class VerdictViews:
         found = [
             view(
                 names.facts,
-                "What rules and decision table ask of a key.",
+                self._fact_words(),
                 self._facts(),
             ),
             view(
                 names.decided,
-                ("The rules, in the order that decides: the first that matches a settled key gives its status,"
-                 " and all that match are listed. Then the decision table" if rules else "The decision table")
-                + ", whose first row that matches is the verdict where no rule speaks:"
-                " _open while the key may still wait for a side, _final once it is due.",
+                ("_rule: the first rule that matches, in this order, and the names of all that match. " if rules else "")
+                + "_open and _final: the first row that matches of the decision table, whose numbered rows are split"
+                " into those for a key that may still wait for a side and those for a key that is due.",
                 self._decided(),
             ),
             view(
                 names.verdicts,
-                "Which of these speaks: the table's row of now, and the rule's verdict unless the key waits.",
+                "The verdict: a key that is not due and whose _open row is pending waits, whatever rule matches;"
+                " else the rule's verdict counts, also against the table's; else the table's (_row). It is reached"
+                " at _at, when the later side arrived or, after waiting in vain, at the deadline.",
                 self._verdicts(),
             ),
-            view(names.results, "Every key with its verdict.", self._results()),
+            view(
+                names.results,
+                "Every key with its verdict. event_time is when it was reached, verdict what the decision table says"
+                " if no rule is asked, provisional what a waiting key would get now.",
+                self._results(),
+            ),
         ]  # fmt: skip
         if self._view_name:
             words = "Each key with both hashes and its status."
             found.append(view(spark_identifier(self._view_name), words, self._pairs()))
         return found
+
+    def _fact_words(self) -> str:
+        window, wait = self.limits.window, self.limits.window + self.limits.grace
+        aliases = " and ".join(f"{alias} is {side}" for side, alias, _ in self._sides())
+        return (
+            f"The facts that rules and decision table test; {aliases}. A key is late if its sides arrived more than"
+            f" the window of {in_words(window).lower()} apart, and due {in_words(wait).lower()} (window and grace) after an arrival."
+        )
 
     @property
     def _view_name(self) -> str | None:

@@ -77,14 +77,17 @@ def state_statements(names: Names) -> list[str]:
     return [
         view(
             names.message_states,
-            "Each message as the state of its key: what is known when it alone is.",
+            "Each message as the state that its key would have if this were its only message. version_desc is"
+            " negated, so that a minimum finds the newest version.",
             messages,
         ),
         view(
             names.states,
-            "The state of each key: its newest version on each side, when that first arrived, and whether one"
-            " version has said two things. Maxima and minima only, so no order of arrival changes it."
-            " The engine binds this view to the states that a batch has touched.",
+            "The state of each key. Per side: the newest version, its first arrival, the highest offset (_end),"
+            " and the content of the newest version, which differs between _greatest and _least if that version"
+            " came with two contents. Maxima and minima only, so the order of arrival changes nothing. Here all"
+            " records are known (whole) and no more will come (ended), so every key is due; a job replaces this"
+            " view with the states of its batch, whose keys may have to wait.",
             states,
         ),
     ]
@@ -100,15 +103,15 @@ def window_states_statement(names: Names, limits: Limits) -> str:
     )
     words = (
         f"The states of the streaming query, one for each key and window of {seconds:,} seconds: when a window"
-        " has ended, Spark forgets its states. The table below keeps them."
+        " has ended, Spark drops its states. The table below keeps them."
     )
     return view(names.window_states, words, query, step="states view")
 
 
 def keep_statement(names: Names) -> str:
     words = (
-        "States are only ever added: the state of a key is the merge of all its rows. The engine binds this"
-        " view to the states of the batch, with the time of the batch."
+        "States are only ever added: the state of a key is the merge of all its rows. The job replaces this"
+        " view with the states of the batch and the batch's time."
     )
     keep = f"INSERT INTO {names.states_table} BY NAME\nSELECT *\nFROM {names.window_states}"
     return statement("states", words, keep)

@@ -30,12 +30,12 @@ def other_columns(table: RuleTable, side: str, source: Source) -> tuple[str, ...
 def message_statements(table: RuleTable, names: Names, sources: dict[str, Source]) -> list[str]:
     queries = [_side(table, side, source) for side, source in sources.items()]
     words = (
-        "The messages of both sides in one shape. The version is the event time, of a tombstone the"
-        " record's; the time of reading is always the record's."
+        "The readable messages of both sides in one shape. version is the event time, or the record's timestamp"
+        " for a tombstone and where the event time is missing or out of range; read_at is always the record's."
     )
     timed = (
-        "When a message counts as read: a clock that runs ahead must not carry the others with it."
-        " The engine binds this view with a watermark on seen_at."
+        "A timestamp in the future is capped at the batch's time, so that one clock that runs ahead does not"
+        " move the watermark of all. A streaming job replaces this view with one that has a watermark on seen_at."
     )
     return [
         view(names.messages, words, "\nUNION ALL\n".join(queries)),

@@ -20,7 +20,7 @@ from headgate.compile.reconcile.body import reconcile_sections
 from headgate.compile.rules.aggregates import aggregate_statements
 from headgate.compile.rules.judged import judged_statements
 from headgate.compile.rules.letters import outcomes_statement, refuse_statement
-from headgate.compile.rules.metrics import metrics_statements
+from headgate.compile.rules.metrics import metrics_sections
 from headgate.compile.rules.model import JudgedRule, JudgedTable
 from headgate.compile.rules.names import FILE, Names, names_of
 from headgate.compile.rules.partials import partials_statements
@@ -121,14 +121,14 @@ def _quality_sections(judged: JudgedTable) -> Sections:
         Section(f"the rows of {_said(source.declared)}", source_statements(source)),
         Section(f"the rules ({len(judged.rules)})", judged_statements(judged, source)),
         Section(f"{names.results}: every row with its result", [results_statement(judged, source)]),
-        Section(f"{names.metrics}: metrics of each window", metrics_statements(judged, names)),
+        *metrics_sections(judged, names),
     ]
     words = "Every row, clean or not, is kept with its result."
     accept = f"""INSERT INTO {names.results_table} BY NAME
 SELECT *, session.batch_revision AS revision FROM {names.results}"""
     committed = view(
         names.committed,
-        "The results to be counted; the engine binds this view to those that it has staged.",
+        "The results to be counted; the job replaces this view with those that it has staged.",
         f"SELECT * FROM {names.results}",
         step="view",
     )
@@ -186,7 +186,11 @@ def _header(
         "",
         *(f"  line {line:>3}  {title}" for line, title in contents),
         "",
-        "Temporary views alone: the file changes no table, however often it is run.",
+        "Creates temporary views only, however often it is run. A job replaces the view of each topic or table",
+        "with the records of its batch. To change a rule, edit the declaration and compile it again. strict_json",
+        "gives the fields of a record, or a _reason_code where it has none to give; rule_verdict gives the first",
+        "entry whose condition is true, with the names of all such entries in `rules`, or NULL. Both are Spark",
+        "functions of Headgate, which the properties file brings along.",
         f"  spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/{name}/{FILE}",
         f"Then: SELECT * FROM dq_results_{name}; SELECT * FROM dq_metrics_{name};",
     )

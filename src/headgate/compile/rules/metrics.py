@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import Names
 from headgate.compile.rules.source import topic_literal
-from headgate.compile.rules.statement import select, view
+from headgate.compile.rules.statement import Section, select, view
 from headgate.compile.rules.verdicts import all_rules
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.spec.ruleset import SEVERITIES
@@ -50,7 +50,7 @@ def _sum(column: str, values: list[str]) -> str:
     return f"sum(IF({column} {test}, n, 0L))"
 
 
-def metrics_statements(judged: JudgedTable, names: Names) -> list[str]:
+def metrics_sections(judged: JudgedTable, names: Names) -> list[Section]:
     counted = select(
         ["window_start", "get(dq_rules, 0) AS name", "dq_severity AS severity", "count(*) AS n"],
         f"FROM {names.results}",
@@ -67,10 +67,14 @@ def metrics_statements(judged: JudgedTable, names: Names) -> list[str]:
         "GROUP BY window_start",
     )
     words = (
-        "How many rows of each window got their status by which rule: each row counts once, so clean rows and"
-        " metrics add up to all rows."
+        "Each settled key counts once, under the first rule that matches it or else under its verdict."
+        if judged.table.is_pair
+        else "Each row counts once, under the first rule that matches it; a clean row has no name."
     )
     return [
-        view(names.counts, words, counted),
-        view(names.metrics, "The metrics of each window.", query),
+        Section("how many rows each rule decided", [view(names.counts, words, counted)]),
+        Section(
+            f"{names.metrics}: metrics of each window",
+            [view(names.metrics, "The metrics of each window.", query)],
+        ),
     ]

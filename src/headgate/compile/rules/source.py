@@ -148,7 +148,7 @@ def source_statements(source: Source) -> list[str]:
 
 
 def _bound_topic(source: Source) -> str:
-    words = "All records of the topic; a job binds this view to those of one batch."
+    words = "All records of the topic."
     topic = topic_literal(source.declared.topic or "")
     return statement(
         "",
@@ -163,7 +163,7 @@ OPTIONS (
 
 
 def _bound_table(source: Source) -> str:
-    words = "All rows of the table; a job binds this view to one snapshot of it."
+    words = "All rows of the table; a job reads one snapshot of it."
     query = f"SELECT *\nFROM {table_name(source.declared.iceberg or '')}"
     return view(source.names.bound, words, query)
 
@@ -221,9 +221,9 @@ def _read(source: Source) -> str:
     columns = ["* EXCEPT (record)", f"record.* EXCEPT ({unused})", *key]
     reason = hanging("\n".join(_reasons(source)))
     words = (
-        "Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone"
-        " has no fields: it is "
-        + ("the delete of its key." if source.reads_tombstones else "counted, not judged.")
+        "Each record, read strictly: its fields, or the reason why it cannot be a row; a job writes those with"
+        " a _reason_code to the dead letters. A tombstone has no fields: it "
+        + ("deletes its key." if source.reads_tombstones else "is counted, not judged.")
     )
     query = select([*columns, f"CASE\n  {reason}\nEND AS _reason_code"], f"FROM {nested(records)}")
     return view(source.names.read, words, query)
@@ -272,7 +272,12 @@ def _rows(source: Source) -> str:
         columns.append(_root_value(source))
     alive = " AND kafka_value IS NOT NULL" if source.reads_tombstones else ""
     query = select(columns, f"FROM {source.names.read}", f"WHERE _reason_code IS NULL{alive}")
-    return view(source.names.rows, "The rows that the rules see.", query)
+    words = (
+        "The readable records that are no tombstones, for queries by hand."
+        if source.reads_tombstones
+        else "The rows that the rules see."
+    )
+    return view(source.names.rows, words, query)
 
 
 def _root_value(source: Source) -> str:

@@ -8,7 +8,7 @@ DECLARE OR REPLACE VARIABLE batch_range STRING;
 DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP;
 
 -- The states of the streaming query, one for each key and window of 3,600 seconds: when a window
--- has ended, Spark forgets its states. The table below keeps them.
+-- has ended, Spark drops its states. The table below keeps them.
 -- step: states view
 CREATE OR REPLACE TEMPORARY VIEW dq_window_states_business AS
 SELECT
@@ -28,14 +28,14 @@ SELECT
 FROM dq_message_states_business
 GROUP BY pk, window;
 
--- States are only ever added: the state of a key is the merge of all its rows. The engine binds
--- this view to the states of the batch, with the time of the batch.
+-- States are only ever added: the state of a key is the merge of all its rows. The job replaces
+-- this view with the states of the batch and the batch's time.
 -- step: states
 INSERT INTO lake.dq.states_business BY NAME
 SELECT *
 FROM dq_window_states_business;
 
--- Every change of a verdict is kept: it is the audit of the pair. The engine binds this view to
+-- Every change of a verdict is kept: it is the audit of the pair. The job replaces this view with
 -- the results that are a change.
 -- step: accept
 INSERT INTO lake.dq.results_business BY NAME

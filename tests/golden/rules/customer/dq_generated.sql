@@ -1,22 +1,27 @@
 -- Reconciliation of customer: topic onprem.customer.events and topic cloud.customer.hash, judged by 5 rules and the decision table.
 -- Compiled from rules.yaml, revision ab1f8aad32bb, by Headgate 0.1.0.
 --
---   line  19  the records of topic onprem.customer.events
---   line  67  the records of topic cloud.customer.hash
---   line 112  messages of both sides, and the state of each key
---   line 190  what rules and decision table ask of a key
---   line 223  the rules (5) and the decision table
---   line 298  dq_results_customer: every key with its verdict
---   line 357  dq_metrics_customer: metrics of each window
+--   line  24  the records of topic onprem.customer.events
+--   line  72  the records of topic cloud.customer.hash
+--   line 117  messages of both sides, and the state of each key
+--   line 200  the facts that rules and decision table test
+--   line 235  the rules (5) and the decision table
+--   line 324  dq_results_customer: every key with its verdict
+--   line 372  how many rows each rule decided
+--   line 383  dq_metrics_customer: metrics of each window
 --
--- Temporary views alone: the file changes no table, however often it is run.
+-- Creates temporary views only, however often it is run. A job replaces the view of each topic or table
+-- with the records of its batch. To change a rule, edit the declaration and compile it again. strict_json
+-- gives the fields of a record, or a _reason_code where it has none to give; rule_verdict gives the first
+-- entry whose condition is true, with the names of all such entries in `rules`, or NULL. Both are Spark
+-- functions of Headgate, which the properties file brings along.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/customer/dq_generated.sql
 -- Then: SELECT * FROM dq_results_customer; SELECT * FROM dq_metrics_customer;
 
 -- Every "now" of this file; a job sets it to the time of its batch.
 DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
 
--- All records of the topic; a job binds this view to those of one batch.
+-- All records of the topic.
 CREATE OR REPLACE TEMPORARY VIEW onprem_customer_events_source
 USING kafka
 OPTIONS (
@@ -24,8 +29,8 @@ OPTIONS (
   'startingOffsets' 'earliest', 'endingOffsets' 'latest', 'kafka.isolation.level' 'read_committed'
 );
 
--- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
--- fields: it is the delete of its key.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row; a job writes those
+-- with a _reason_code to the dead letters. A tombstone has no fields: it deletes its key.
 CREATE OR REPLACE TEMPORARY VIEW onprem_customer_events_read AS
 SELECT
   * EXCEPT (record),
@@ -57,14 +62,14 @@ FROM (
   FROM onprem_customer_events_source
 );
 
--- The rows that the rules see.
+-- The readable records that are no tombstones, for queries by hand.
 CREATE OR REPLACE TEMPORARY VIEW onprem_customer_events AS
 SELECT
   * EXCEPT (_reason_code, _reason, _drift, _extra, _missing, kafka_key, kafka_value, kafka_headers)
 FROM onprem_customer_events_read
 WHERE _reason_code IS NULL AND kafka_value IS NOT NULL;
 
--- All records of the topic; a job binds this view to those of one batch.
+-- All records of the topic.
 CREATE OR REPLACE TEMPORARY VIEW cloud_customer_hash_source
 USING kafka
 OPTIONS (
@@ -72,8 +77,8 @@ OPTIONS (
   'startingOffsets' 'earliest', 'endingOffsets' 'latest', 'kafka.isolation.level' 'read_committed'
 );
 
--- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
--- fields: it is the delete of its key.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row; a job writes those
+-- with a _reason_code to the dead letters. A tombstone has no fields: it deletes its key.
 CREATE OR REPLACE TEMPORARY VIEW cloud_customer_hash_read AS
 SELECT
   * EXCEPT (record),
@@ -102,15 +107,16 @@ FROM (
   FROM cloud_customer_hash_source
 );
 
--- The rows that the rules see.
+-- The readable records that are no tombstones, for queries by hand.
 CREATE OR REPLACE TEMPORARY VIEW cloud_customer_hash AS
 SELECT
   * EXCEPT (_reason_code, _reason, _drift, _extra, _missing, kafka_key, kafka_value, kafka_headers)
 FROM cloud_customer_hash_read
 WHERE _reason_code IS NULL AND kafka_value IS NOT NULL;
 
--- The messages of both sides in one shape. The version is the event time, of a tombstone the
--- record's; the time of reading is always the record's.
+-- The readable messages of both sides in one shape. version is the event time, or the record's
+-- timestamp for a tombstone and where the event time is missing or out of range; read_at is always
+-- the record's.
 CREATE OR REPLACE TEMPORARY VIEW dq_messages_customer AS
 SELECT
   'onprem' AS side,
@@ -134,15 +140,17 @@ SELECT
 FROM cloud_customer_hash_read
 WHERE _reason_code IS NULL;
 
--- When a message counts as read: a clock that runs ahead must not carry the others with it. The
--- engine binds this view with a watermark on seen_at.
+-- A timestamp in the future is capped at the batch's time, so that one clock that runs ahead does
+-- not move the watermark of all. A streaming job replaces this view with one that has a watermark
+-- on seen_at.
 CREATE OR REPLACE TEMPORARY VIEW dq_timed_customer AS
 SELECT
   *,
   least(read_at, session.batch_time) AS seen_at
 FROM dq_messages_customer;
 
--- Each message as the state of its key: what is known when it alone is.
+-- Each message as the state that its key would have if this were its only message. version_desc is
+-- negated, so that a minimum finds the newest version.
 CREATE OR REPLACE TEMPORARY VIEW dq_message_states_customer AS
 SELECT
   *,
@@ -164,9 +172,11 @@ SELECT
     struct(-unix_micros(version) AS version_desc, xxhash64(hash, action <=> 'DELETE', hash_version) AS content), NULL) AS cloud_least
 FROM dq_timed_customer;
 
--- The state of each key: its newest version on each side, when that first arrived, and whether one
--- version has said two things. Maxima and minima only, so no order of arrival changes it. The
--- engine binds this view to the states that a batch has touched.
+-- The state of each key. Per side: the newest version, its first arrival, the highest offset
+-- (_end), and the content of the newest version, which differs between _greatest and _least if
+-- that version came with two contents. Maxima and minima only, so the order of arrival changes
+-- nothing. Here all records are known (whole) and no more will come (ended), so every key is due;
+-- a job replaces this view with the states of its batch, whose keys may have to wait.
 CREATE OR REPLACE TEMPORARY VIEW dq_states_customer AS
 SELECT
   pk,
@@ -187,7 +197,9 @@ SELECT
 FROM dq_message_states_customer
 GROUP BY pk;
 
--- What rules and decision table ask of a key.
+-- The facts that rules and decision table test; t1 is onprem and t2 is cloud. A key is late if its
+-- sides arrived more than the window of 10 seconds apart, and due 15 seconds (window and grace)
+-- after an arrival.
 CREATE OR REPLACE TEMPORARY VIEW dq_facts_customer AS
 SELECT
   *,
@@ -220,9 +232,9 @@ SELECT
   greatest(onprem_first.read_at, cloud_first.read_at) + INTERVAL 15 SECONDS AS deadline
 FROM dq_states_customer;
 
--- The rules, in the order that decides: the first that matches a settled key gives its status, and
--- all that match are listed. Then the decision table, whose first row that matches is the verdict
--- where no rule speaks: _open while the key may still wait for a side, _final once it is due.
+-- _rule: the first rule that matches, in this order, and the names of all that match. _open and
+-- _final: the first row that matches of the decision table, whose numbered rows are split into
+-- those for a key that may still wait for a side and those for a key that is due.
 CREATE OR REPLACE TEMPORARY VIEW dq_decided_customer AS
 SELECT
   *,
@@ -295,7 +307,9 @@ SELECT
   ) AS _final
 FROM dq_facts_customer;
 
--- Which of these speaks: the table's row of now, and the rule's verdict unless the key waits.
+-- The verdict: a key that is not due and whose _open row is pending waits, whatever rule matches;
+-- else the rule's verdict counts, also against the table's; else the table's (_row). It is reached
+-- at _at, when the later side arrived or, after waiting in vain, at the deadline.
 CREATE OR REPLACE TEMPORARY VIEW dq_verdicts_customer AS
 SELECT
   * EXCEPT (_rule),
@@ -307,7 +321,8 @@ SELECT
       cloud_first.read_at)) AS _at
 FROM dq_decided_customer;
 
--- Every key with its verdict.
+-- Every key with its verdict. event_time is when it was reached, verdict what the decision table
+-- says if no rule is asked, provisional what a waiting key would get now.
 CREATE OR REPLACE TEMPORARY VIEW dq_results_customer AS
 SELECT
   pk, onprem.action AS action,
@@ -354,8 +369,7 @@ SELECT
   deadline, origin
 FROM dq_verdicts_customer;
 
--- How many rows of each window got their status by which rule: each row counts once, so clean rows
--- and metrics add up to all rows.
+-- Each settled key counts once, under the first rule that matches it or else under its verdict.
 CREATE OR REPLACE TEMPORARY VIEW dq_counts_customer AS
 SELECT
   window_start,

@@ -1,19 +1,24 @@
 -- Data quality of taxi: topic taxi.raw_trips, judged by 23 rules.
 -- Compiled from rules/taxi.yml, revision 00db54ec1a91, by Headgate 0.1.0.
 --
---   line  16  the rows of topic taxi.raw_trips
---   line  76  the rules (23)
---   line 218  dq_results_taxi: every row with its result
---   line 252  dq_metrics_taxi: metrics of each window
+--   line  21  the rows of topic taxi.raw_trips
+--   line  81  the rules (23)
+--   line 223  dq_results_taxi: every row with its result
+--   line 257  how many rows each rule decided
+--   line 267  dq_metrics_taxi: metrics of each window
 --
--- Temporary views alone: the file changes no table, however often it is run.
+-- Creates temporary views only, however often it is run. A job replaces the view of each topic or table
+-- with the records of its batch. To change a rule, edit the declaration and compile it again. strict_json
+-- gives the fields of a record, or a _reason_code where it has none to give; rule_verdict gives the first
+-- entry whose condition is true, with the names of all such entries in `rules`, or NULL. Both are Spark
+-- functions of Headgate, which the properties file brings along.
 --   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/taxi/dq_generated.sql
 -- Then: SELECT * FROM dq_results_taxi; SELECT * FROM dq_metrics_taxi;
 
 -- Every "now" of this file; a job sets it to the time of its batch.
 DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
 
--- All records of the topic; a job binds this view to those of one batch.
+-- All records of the topic.
 CREATE OR REPLACE TEMPORARY VIEW taxi_trips_source
 USING kafka
 OPTIONS (
@@ -21,8 +26,8 @@ OPTIONS (
   'startingOffsets' 'earliest', 'endingOffsets' 'latest', 'kafka.isolation.level' 'read_committed'
 );
 
--- Each record, read strictly: its fields, or the reason why it cannot be a row. A tombstone has no
--- fields: it is counted, not judged.
+-- Each record, read strictly: its fields, or the reason why it cannot be a row; a job writes those
+-- with a _reason_code to the dead letters. A tombstone has no fields: it is counted, not judged.
 CREATE OR REPLACE TEMPORARY VIEW taxi_trips_read AS
 SELECT
   * EXCEPT (record),
@@ -249,8 +254,7 @@ SELECT
   kafka_timestamp
 FROM dq_judged_taxi;
 
--- How many rows of each window got their status by which rule: each row counts once, so clean rows
--- and metrics add up to all rows.
+-- Each row counts once, under the first rule that matches it; a clean row has no name.
 CREATE OR REPLACE TEMPORARY VIEW dq_counts_taxi AS
 SELECT
   window_start,

@@ -25,7 +25,7 @@ WHERE key IS NOT NULL;
 INSERT INTO lake.dq.results_taxi BY NAME
 SELECT *, session.batch_revision AS revision FROM dq_results_taxi;
 
--- The results to be counted; the engine binds this view to those that it has staged.
+-- The results to be counted; the job replaces this view with those that it has staged.
 -- step: view
 CREATE OR REPLACE TEMPORARY VIEW dq_committed_taxi AS
 SELECT * FROM dq_results_taxi;
