@@ -12,6 +12,7 @@ from rule_task import Rule, Task, measure_peer
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import judged
 from headgate.compile.script import parse_rule_script
+from headgate.engine.spark_functions import EXTENSION, functions_jar
 from headgate.spec.declared import Declared
 from headgate.spec.ruleset import RuleSet
 
@@ -56,4 +57,5 @@ def counts(session: SparkSession, task: Task, judged: DataFrame) -> Mapping[str,
     return {row["name"]: row["count"] for row in held.collect()}
 
 
-measure_peer("headgate", counts, rows)
+FUNCTIONS = {"spark.sql.extensions": EXTENSION, "spark.jars": str(functions_jar())}
+measure_peer("headgate", counts, rows, FUNCTIONS)

@@ -52,10 +52,15 @@ Rows = Callable[[SparkSession, Task, DataFrame], DataFrame]
 Counts = Callable[[SparkSession, Task, DataFrame], Mapping[str, int]]
 
 
-def measure_peer(package: str, counts: Counts, rows: Rows | None = None) -> None:
+def measure_peer(
+    package: str,
+    counts: Counts,
+    rows: Rows | None = None,
+    spark_options: Mapping[str, str] | None = None,
+) -> None:
     """Measure a tool over the task in the folder given, and print what it took as JSON."""
     task = read_task(Path(sys.argv[1]))
-    session = start_spark()
+    session = start_spark(spark_options or {})
     source = session.read.parquet(task.source)
     warm = Task(task.folder / "warm", task.rules[:3])
     _count_failures(session, warm, source.limit(1_000), counts, rows)
@@ -93,8 +98,9 @@ def read_task(folder: Path) -> Task:
     return Task(folder, tuple(rules))
 
 
-def start_spark() -> SparkSession:
+def start_spark(more: Mapping[str, str]) -> SparkSession:
     options = {
+        **more,
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "3g",

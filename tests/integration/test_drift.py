@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.dataset_events import compact, event
-from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, fail_at
+from tests.support.pipeline import InjectedFaultError, Pipeline, fail_at
 
 from headgate.checks.certificate import broken
 from headgate.checks.drift import drift_report
@@ -198,20 +198,6 @@ def refuse_to_amend(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(pipeline.store, "amend", struck)
 
 
-class SecondTime(Interruption):
-    """Strikes when the point is passed again."""
-
-    def at(self, point: Point) -> None:
-        if point is self._at:
-            self.hits += 1
-            if self.hits == 2:
-                self._act()
-
-
-def second(point: Point) -> SecondTime:
-    return SecondTime(point, fail_at(point)._act)  # the same blow, later
-
-
 LATER = [pytest.param(where, marks=pytest.mark.slow) for where in ("before", "after", "published")]
 
 
@@ -223,7 +209,7 @@ def test_a_batch_broken_off_while_it_evolves_is_finished_right(
     pipeline.produce(drifting())
     faults = {
         "before": fail_at(Point.AFTER_STAGING),
-        "after": second(Point.AFTER_STAGING),
+        "after": fail_at(Point.AFTER_STAGING, 2),
         "published": fail_at(Point.AFTER_PUBLISH),
     }
     with monkeypatch.context() as patched:
