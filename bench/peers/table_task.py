@@ -34,7 +34,7 @@ Compare = Callable[[SparkSession, DataFrame, DataFrame], Difference]
 def measure_peer(package: str, compare: Compare) -> None:
     """Measure a tool over the tables in the folder given, and print what it took as JSON."""
     folder = Path(sys.argv[1])
-    session = start_spark()
+    session = start_spark({})
     left, right = (session.read.parquet(str(folder / name)) for name in ("left", "right"))
     small = left.limit(1_000)
     compare(session, small, small)
