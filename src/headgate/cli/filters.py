@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "diff": "what two versions say differently",
     "drift": "where git and the ops store disagree, and mending it",
     "dry-run": "what a filter would have matched of the last events",
+    "explain": "explain filters in words, with their SQL and counts",
     "generate": "the SQL of a filter that was submitted",
     "get": "one filter and how it stands",
     "ledger": "which revision judged which offsets",
@@ -57,8 +58,8 @@ class FilterVerbs(Verbs):
 def group() -> None:
     """Route events to consumers: submit, approve, deploy, follow and undo filters.
 
-    All but `check`, `compile` and `consumer` ask the API: HEADGATE_API_URL says where it is (a
-    server on this machine is found by itself), HEADGATE_API_KEY who you are.
+    All but `check`, `compile`, `explain` and `consumer` ask the API: HEADGATE_API_URL says where it
+    is (a server on this machine is found by itself), HEADGATE_API_KEY who you are.
 
     \b
     Examples:

@@ -46,7 +46,7 @@ def command(filters: tuple[str, ...], flink: bool, write: bool) -> None:
     from headgate.settings import load_settings
 
     settings = load_settings()
-    found = [compiled_text(settings, path, flink=flink) for path in _files(settings, filters)]
+    found = [compiled_text(settings, path, flink=flink) for path in chosen_files(settings, filters)]
     if not write:
         console.data(found, text="\n".join(text.sql for text in found).rstrip("\n"))
         return
@@ -54,7 +54,8 @@ def command(filters: tuple[str, ...], flink: bool, write: bool) -> None:
         console.done(f"written: {_written(settings, text, flink=flink)}")
 
 
-def _files(settings: Settings, filters: tuple[str, ...]) -> tuple[Path, ...]:
+def chosen_files(settings: Settings, filters: tuple[str, ...]) -> tuple[Path, ...]:
+    """The files of these ids and paths; of all filters of the project where none is given."""
     from headgate.spec.filter_loader import filter_files, find_filter
 
     if not filters:

@@ -50,6 +50,14 @@ def formed(item: Expr, target: SqlType) -> Expr:
     return Case((Branch(_matches(item, form), item),), None, STRING)
 
 
+def unformed(item: Expr, target: SqlType) -> Expr:
+    """The text that `formed` was given; any other value is returned as it is."""
+    form = FORMS.get(target.name)
+    if form is not None and isinstance(item, Case) and _is_formed(item, form):
+        return item.branches[0].then
+    return item
+
+
 def _matches(item: Expr, form: TextForm) -> Expr:
     return Function("regexp_like", (item, Literal(form.pattern, STRING)), BOOLEAN)
 

@@ -75,6 +75,15 @@ def conditions_of(declared: Filter) -> Expr:
     )
 
 
+def condition_of(item: AnyCondition) -> Expr:
+    """Where one condition or group of a filter holds."""
+    reader = _Reader()
+    condition = reader.read("", item)
+    if condition is None:
+        raise ConditionsError(reader.faults)
+    return condition
+
+
 def ops_of(declared: Filter) -> Expr:
     """Where the event is one of the changes that pass."""
     ops = [Literal(op, STRING) for op in sorted(set(declared.ops), key="crud".index)]

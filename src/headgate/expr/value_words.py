@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
+from headgate.expr.forms import unformed
 from headgate.expr.literals import LiteralValue
 from headgate.expr.tree import (
     Arithmetic,
@@ -86,13 +87,19 @@ def constant(value: LiteralValue) -> str:
             return f"{value.replace(tzinfo=None)}{' UTC' if value.tzinfo else ''}"
         case Decimal() | date():
             return str(value)
-        case int() | float():
-            return f"{value:g}" if isinstance(value, float) else str(value)
+        case int():
+            return str(value)
+        case float():
+            # The largest power of ten below 2**53: up to it a DOUBLE is exactly the digits shown.
+            is_plain = value.is_integer() and abs(value) < 1e15
+            return str(int(value)) if is_plain else repr(value)
 
 
 def _text(value: str) -> str:
+    """A text in quotes; a quote inside is doubled, so that no text can pose as several conditions."""
     short = value if len(value) <= LONGEST_TEXT else f"{value[: LONGEST_TEXT - 1]}…"
-    return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in short) + "'"
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in short)
+    return "'" + shown.replace("'", "''") + "'"
 
 
 def options(items: tuple[Literal, ...]) -> str:
@@ -163,7 +170,8 @@ def _arithmetic(expr: Arithmetic, told: Told) -> str:
 
 def _cast(expr: Cast, told: Told) -> str:
     """A change between numbers or times goes without saying; what text is read as does not."""
-    item, source, target = told(expr.item), expr.item.type, expr.type
+    # "read as a time" already says that a text in another form is missing.
+    item, source, target = told(unformed(expr.item, expr.type)), expr.item.type, expr.type
     widened = source.is_numeric and target.is_numeric and not target.is_integral
     if widened or (source.is_time and target.is_time):
         return item

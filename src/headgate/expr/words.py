@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from headgate.expr.forms import unformed
 from headgate.expr.tree import (
     And,
     Arithmetic,
@@ -170,7 +171,8 @@ def _compared(expr: Compare, *, holds: bool) -> _Clause:
     if isinstance(left, Arithmetic) and is_span(left) and isinstance(right, Literal):
         length = seconds(right.value) if isinstance(right.value, int) else other
         return _Clause(span_words(left, _value), f"{_verb(operator, left.type, right)} {length}")
-    return _Clause(subject, f"{_verb(operator, expr.left.type, expr.right)} {other}")
+    order = " in the order of text" if operator in _ORDER and left.type == STRING else ""
+    return _Clause(subject, f"{_verb(operator, left.type, right)} {other}{order}")
 
 
 def _verb(operator: Comparison, kind: SqlType, other: Expr) -> str:
@@ -178,8 +180,6 @@ def _verb(operator: Comparison, kind: SqlType, other: Expr) -> str:
         if isinstance(other, Literal):
             return "is" if operator == "=" else "is not"
         return "equals" if operator == "=" else "differs from"
-    if kind == STRING:
-        return f"{_ORDER[operator]} in the order of text"
     timely = kind.is_time or kind.name == "DATE"
     return (_TIME_ORDER if timely else _ORDER)[operator]
 
@@ -188,7 +188,7 @@ def _missing(item: Expr, *, holds: bool) -> _Clause:
     if isinstance(item, Cast) and item.item.type == STRING:
         kind = type_words(item.type)
         verb = f"is missing or not {kind}" if holds else f"is {kind}"
-        return _Clause(_value(item.item), verb)
+        return _Clause(_value(unformed(item.item, item.type)), verb)
     if item.type == BOOLEAN and not isinstance(item, Column):
         verb = "cannot be told" if holds else "can be told"
         return _Clause(_value(item) if isinstance(item, Case | Cast) else _other(item), verb)

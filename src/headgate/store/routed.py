@@ -8,10 +8,17 @@ from dataclasses import replace
 from sqlalchemy import Connection, case, func, insert, select
 
 from headgate.store.model import LedgerRow
-from headgate.store.routing_model import Routed, RoutedBatch, RoutedCount, RoutedRange, RoutedSum
+from headgate.store.routing_model import (
+    RevisionCount,
+    Routed,
+    RoutedBatch,
+    RoutedCount,
+    RoutedRange,
+    RoutedSum,
+)
 from headgate.store.routing_tables import routed_batches, routed_counts, routing_sets
 from headgate.store.spans import Spans, each, merged
-from headgate.store.tables import pieces
+from headgate.store.tables import ledger, pieces
 
 
 def note(db: Connection, row: LedgerRow, batch: RoutedBatch) -> None:
@@ -89,6 +96,31 @@ def _sums(db: Connection, filter: str) -> tuple[RoutedSum, ...]:
     query = select(*of, func.sum(routed_counts.c.n), func.sum(routed_counts.c.refused))
     query = query.where(routed_counts.c.filter == filter).group_by(*of).order_by(*of)
     return tuple(RoutedSum(row[0], row[1], int(row[2]), int(row[3])) for row in db.execute(query))
+
+
+def revision_counts(db: Connection, filter: str) -> tuple[RevisionCount, ...]:
+    """The counts of each revision, in the order of their first batches.
+
+    Judged is what a batch read. A filter that sent nothing has no row in `routed_counts`, hence the
+    outer join.
+    """
+    own_counts = (routed_counts.c.ledger == ledger.c.id) & (routed_counts.c.filter == filter)
+    query = (
+        select(
+            routing_sets.c.revision,
+            func.sum(ledger.c.read),
+            func.coalesce(func.sum(routed_counts.c.n), 0),
+            func.coalesce(func.sum(routed_counts.c.refused), 0),
+        )
+        .join(routed_batches, routed_batches.c.set_id == routing_sets.c.set_id)
+        .join(ledger, ledger.c.id == routed_batches.c.ledger)
+        .outerjoin(routed_counts, own_counts)
+        .where(routing_sets.c.filter == filter)
+        .group_by(routing_sets.c.revision)
+        .order_by(func.min(ledger.c.id))
+    )
+    rows = db.execute(query)
+    return tuple(RevisionCount(row[0], int(row[1]), int(row[2]), int(row[3])) for row in rows)
 
 
 def sums(db: Connection, job: str | None = None) -> Mapping[str, tuple[int, int]]:

@@ -19,6 +19,7 @@ from headgate.store.routing_model import (
     Member,
     Owed,
     Owing,
+    RevisionCount,
     Routed,
     RoutedBatch,
     Seen,
@@ -169,6 +170,11 @@ class RoutingStore:
         """Every range that a filter has judged, live or beside, and how much it sent on."""
         with self._engine.connect() as db:
             return routed.of_filter(db, filter)
+
+    def revision_counts(self, filter: str) -> tuple[RevisionCount, ...]:
+        """How many records each revision of a filter judged, sent on and refused."""
+        with self._engine.connect() as db:
+            return routed.revision_counts(db, filter)
 
     def judged_within(self, filter: str, source: str, source_id: str, within: Spans) -> Spans:
         """What the filter has judged of these offsets of its source."""

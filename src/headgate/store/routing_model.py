@@ -133,6 +133,16 @@ class RoutedSum:
 
 
 @dataclass(frozen=True)
+class RevisionCount:
+    """How many records a revision of a filter judged, sent on and refused, in all batches of all jobs."""
+
+    revision: str
+    judged: int
+    sent: int
+    refused: int
+
+
+@dataclass(frozen=True)
 class Routed:
     """All that a filter has ever judged."""
 

@@ -52,6 +52,15 @@ TYPES: dict[str, SqlType] = {
         ),
         ("seats % 2 = 1", "the remainder of seats divided by 2 is 1"),
         ("NOT startswith(mail, 'x')", "mail does not begin with 'x'"),
+        ("status >= 'm'", "status is at least 'm' in the order of text"),
+        ("fare > 123456789.25e0", "fare is above 123456789.25"),
+        ("fare > 1e9", "fare is above 1000000000"),
+        (r"status = 'a\', or mail is \'b'", "status is 'a'', or mail is ''b'"),
+        (
+            "try_cast(status AS TIMESTAMP) < begun",
+            "status read as a time is before begun",
+        ),
+        ("try_cast(status AS TIMESTAMP) IS NULL", "status is missing or not a time"),
         (
             "CASE WHEN seats = 1 THEN fare ELSE tip END > 5",
             "(fare where seats is 1, else tip) is above 5",

@@ -13,6 +13,7 @@ from headgate.store.routing_model import (
     Member,
     Owed,
     Owing,
+    RevisionCount,
     RoutedBatch,
     RoutedCount,
     RoutedRange,
@@ -155,6 +156,22 @@ def test_the_ranges_of_a_filter_are_those_of_the_sets_it_was_in(store: OpsStore)
         RoutedRange(at[0], TWO.revision, *at[1:], 10, 20),
     )
     assert routing.routed_sums() == {"dealer-001": (3, 0), "dealer-002": (2, 1)}
+
+
+def test_each_revision_of_a_filter_counts_what_it_judged_and_sent(store: OpsStore) -> None:
+    routing = store.routing
+    one, both = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(ONE, TWO))
+    newer = replace(ONE, revision="0" * 64)
+    settled(store, one, 0, 10, (RoutedCount("dealer-001", ONE.revision, 3),))
+    other = RoutedCount("dealer-002", TWO.revision, 2)
+    settled(store, both, 10, 15, (RoutedCount("dealer-001", ONE.revision, 1, refused=1), other))
+    settled(store, routing.keep_set(SOURCE, members(newer)), 15, 22)
+    assert routing.revision_counts("dealer-001") == (
+        RevisionCount(ONE.revision, 15, 4, 1),
+        RevisionCount(newer.revision, 7, 0, 0),
+    )
+    assert routing.revision_counts("dealer-002") == (RevisionCount(TWO.revision, 5, 2, 0),)
+    assert routing.revision_counts("dealer-003") == ()
 
 
 def test_a_batch_that_is_refused_leaves_no_count(store: OpsStore) -> None:

@@ -66,9 +66,13 @@ def paths_of(condition: Expr) -> list[Function]:
 
 def path_column(node: Function) -> str:
     """What a person calls it: `header_data.dealerId`, or the value there whatever its kind."""
+    return path_name(node) if node.name == TEXT else f"value of {path_name(node)}"
+
+
+def path_name(node: Function) -> str:
+    """The field as a filter's document writes it: `header_data.dealerId`."""
     document, path = node.arguments
-    name = to_spark(document) + str(path.value if isinstance(path, Literal) else "").lstrip("$")
-    return name if node.name == TEXT else f"value of {name}"
+    return to_spark(document) + str(path.value if isinstance(path, Literal) else "").lstrip("$")
 
 
 def with_columns(condition: Expr, names: Mapping[Function, str]) -> Expr:
