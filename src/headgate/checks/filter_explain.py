@@ -25,8 +25,8 @@ _SINCE = {
     "none": "from its deployment onwards",
     "earliest": "including those from before its deployment",
 }
-_ALL, _ANY = "all of these hold", "at least one of these holds"
-_NOT_ALL, _NONE = "not all of these hold", "none of these holds"
+_ALL, _ANY = "all of these are true", "at least one of these is true"
+_NOT_ALL, _NONE = "not all of these are true", "none of these is true"
 _MISSING = "a condition on a missing value is neither true nor false, and neither is its opposite"
 
 
@@ -117,7 +117,7 @@ def _explain_all(declared: Filter) -> ExplainedCondition:
 
 
 def _explain(item: AnyCondition, *, holds: bool = True) -> ExplainedCondition:
-    """A condition or group; under an odd number of `not`, when it does not hold."""
+    """A condition or group; under an odd number of `not`, when it is false."""
     match item:
         case AllOf():
             return _explain_group(_ALL if holds else _NOT_ALL, item.all)

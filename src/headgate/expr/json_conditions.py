@@ -76,7 +76,7 @@ def conditions_of(declared: Filter) -> Expr:
 
 
 def condition_of(item: AnyCondition) -> Expr:
-    """Where one condition or group of a filter holds."""
+    """One condition or group of a filter as a tree."""
     reader = _Reader()
     condition = reader.read("", item)
     if condition is None:

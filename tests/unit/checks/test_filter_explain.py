@@ -97,17 +97,17 @@ def test_groups_are_an_indented_tree() -> None:
         {"not": {"all": [A, {"not": C}]}},
     )
     assert lines(explained, "matches") == [
-        "when all of these hold:",
+        "when all of these are true:",
         "  id is 'a'",
-        "  at least one of these holds:",
+        "  at least one of these is true:",
         "    id is 'b'",
-        "    all of these hold:",
+        "    all of these are true:",
         "      id is 'a'",
         "      id is 'c'",
-        "  none of these holds:",
+        "  none of these is true:",
         "    id is 'b'",
         "    id is 'c'",
-        "  not all of these hold:",
+        "  not all of these are true:",
         "    id is 'a'",
         "    id is not 'c'",
         NOTE,
@@ -116,7 +116,7 @@ def test_groups_are_an_indented_tree() -> None:
 
 def test_the_first_level_is_joined_as_the_document_says() -> None:
     explained = explain(A, B, conditionLogic="OR")
-    assert lines(explained, "matches")[0] == "when at least one of these holds:"
+    assert lines(explained, "matches")[0] == "when at least one of these is true:"
     assert explained.sql == "__op = 'c'\n  AND (id = 'a' OR id = 'b')"
 
 
