@@ -41,6 +41,7 @@ class Goal:
 _ROWS = {"rows": 1_000, "repeat": 1}
 _RULES = {**_ROWS, "few": 5, "many": 20, "most": 30}
 _PAIRS = {"pairs": 600, "batch": 200, "warm": 1}
+_SMALL = {"records": 100, "batches": 4, "warm": 1}
 GOALS = (
     Goal("P1", "CPU of 100 rules a row", "rules:measure_rules", _ROWS),
     Goal("P2", "growth from 100 to 400 rules", "rules:measure_growth", _RULES),
@@ -57,6 +58,7 @@ GOALS = (
     Goal("P13", "deploy a filter", "router:measure_deployments", {"filters": 5, "rounds": 1}, True),
     Goal("P14", "dry run of a filter", "filters:measure_dry_run", _ROWS),
     Goal("P15", "growth with rows", "growth:measure_growth", {"rows": 50, "repeat": 1}, True),
+    Goal("P16", "fixed cost of a batch", "fixed_cost:measure_small_batches", _SMALL, True),
 )
 
 
