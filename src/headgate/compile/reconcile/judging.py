@@ -59,21 +59,20 @@ class VerdictViews:
             view(
                 names.decided,
                 ("_rule: the first rule that matches, in this order, and the names of all that match. " if rules else "")
-                + "_open and _final: the first row that matches of the decision table, whose numbered rows are split"
-                " into those for a key that may still wait for a side and those for a key that is due.",
+                + "_open and _final: the first row of the decision table that matches, for a key that may still wait"
+                " for a side and for a key that is due. The numbers are those of the one table in the documentation;"
+                " rows that can decide both before and after the deadline stand in both lists.",
                 self._decided(),
             ),
             view(
                 names.verdicts,
-                "The verdict: a key that is not due and whose _open row is pending waits, whatever rule matches;"
-                " else the rule's verdict counts, also against the table's; else the table's (_row). It is reached"
-                " at _at, when the later side arrived or, after waiting in vain, at the deadline.",
+                self._verdict_words(),
                 self._verdicts(),
             ),
             view(
                 names.results,
-                "Every key with its verdict. event_time is when it was reached, verdict what the decision table says"
-                " if no rule is asked, provisional what a waiting key would get now.",
+                "Every key with its verdict. event_time is when it was reached, verdict the status by the decision"
+                " table alone, provisional the status by the table of a waiting key if it were due now.",
                 self._results(),
             ),
         ]  # fmt: skip
@@ -87,7 +86,22 @@ class VerdictViews:
         aliases = " and ".join(f"{alias} is {side}" for side, alias, _ in self._sides())
         return (
             f"The facts that rules and decision table test; {aliases}. A key is late if its sides arrived more than"
-            f" the window of {in_words(window).lower()} apart, and due {in_words(wait).lower()} (window and grace) after an arrival."
+            f" the window of {in_words(window).lower()} apart, and due {in_words(wait).lower()} (window and grace) after the"
+            " later arrival, or at the end of all input as here. A NULL hash is invalid on-prem; in the cloud it"
+            " says that there is no row. stale: the newest version is not in the last record; conflict: it came"
+            " with two contents."
+        )
+
+    def _verdict_words(self) -> str:
+        by_rule = (
+            "2. one that a rule matches gets the verdict of its first rule, whatever the table says; 3. any other"
+            if self.judged.rules
+            else "2. any other"
+        )
+        return (
+            "The verdict of a key: 1. one that is not due waits if its _open row is pending, which never happens"
+            f" here; {by_rule} gets the verdict of the decision table (_row). It was reached at _at: when the later"
+            " side arrived or, where a job would have waited for more (has_waited), at the deadline."
         )
 
     @property
@@ -106,8 +120,8 @@ class VerdictViews:
     def _decided(self) -> str:
         columns = [
             f"{rule_verdict(self.judged.rules)} AS _rule",
-            f"{rule_verdict(rows_while_open())} AS _open",
-            f"{rule_verdict(settled_decisions())} AS _final",
+            f"{rule_verdict(rows_while_open(), 'row')} AS _open",
+            f"{rule_verdict(settled_decisions(), 'row')} AS _final",
         ]
         return select(["*", *columns], f"FROM {self.names.facts}")
 

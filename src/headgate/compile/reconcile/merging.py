@@ -83,9 +83,10 @@ def state_statements(names: Names) -> list[str]:
         ),
         view(
             names.states,
-            "The state of each key. Per side: the newest version, its first arrival, the highest offset (_end),"
-            " and the content of the newest version, which differs between _greatest and _least if that version"
-            " came with two contents. Maxima and minima only, so the order of arrival changes nothing. Here all"
+            "The state of each key. Per side: the newest version, when that version first arrived (_first), the"
+            " highest partition and offset (_end), and the content of the newest version, which differs between"
+            " _greatest and _least if that version came with two. Maxima and minima only, so the order of arrival"
+            " changes nothing. Here all"
             " records are known (whole) and no more will come (ended), so every key is due; a job replaces this"
             " view with the states of its batch, whose keys may have to wait.",
             states,

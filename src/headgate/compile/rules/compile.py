@@ -187,12 +187,14 @@ def _header(
         *(f"  line {line:>3}  {title}" for line, title in contents),
         "",
         "Creates temporary views only, however often it is run. A job replaces the view of each topic or table",
-        "with the records of its batch. To change a rule, edit the declaration and compile it again. strict_json",
-        "gives the fields of a record, or a _reason_code where it has none to give; rule_verdict gives the first",
-        "entry whose condition is true, with the names of all such entries in `rules`, or NULL. Both are Spark",
-        "functions of Headgate, which the properties file brings along.",
-        f"  spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/{name}/{FILE}",
-        f"Then: SELECT * FROM dq_results_{name}; SELECT * FROM dq_metrics_{name};",
+        f"with the records of its batch. To change a rule, edit {file} and compile it again.",
+        "strict_json gives the declared fields of a record, other fields in _extra and the names of absent ones in",
+        "_missing, or a _reason_code where it has no row to give; 'drift' says what records with other fields",
+        "become. rule_verdict gives the first entry whose condition is true, with the names of all such entries",
+        "in `rules`, or NULL if there is none; a condition that is NULL does not match. Both are Spark functions",
+        "of Headgate, which the properties file brings along.",
+        f"  spark-sql --properties-file build/conf/spark-defaults.conf -i build/sql/rules/{name}/{FILE}",
+        f"opens a prompt for: SELECT * FROM dq_results_{name}; SELECT * FROM dq_metrics_{name};",
     )
     return "\n".join(comment(word).rstrip() for word in words)
 

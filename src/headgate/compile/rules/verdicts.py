@@ -15,9 +15,6 @@ from headgate.expr.spark import to_clauses, to_spark
 from headgate.expr.tree import Expr
 
 PREFIX = "verdict_"
-_ARGUMENTS = comment("name, status, severity, reason, and the condition on which the rule matches")
-
-
 _ONE_LINE = 100
 
 
@@ -36,7 +33,7 @@ class VerdictRow(Protocol):
     def condition(self) -> Expr | None: ...
 
 
-def rule_verdict(rules: Sequence[VerdictRow]) -> str:
+def rule_verdict(rules: Sequence[VerdictRow], entry: str = "rule") -> str:
     """The verdict on a row: of the first rule that matches, with the names of all that match; else NULL.
 
     Only a call that is evaluated for every row stays in whole-stage code, whatever the number of rules: so
@@ -44,8 +41,11 @@ def rule_verdict(rules: Sequence[VerdictRow]) -> str:
     """
     if not rules:
         return "rule_verdict()"
+    names = comment(
+        f"name, status, severity, reason, and the condition on which the {entry} matches"
+    )
     arguments = lines(_render_rule(rule, at) for at, rule in enumerate(rules))
-    return f"rule_verdict(\n  {_ARGUMENTS}\n{textwrap.indent(arguments, '  ')}\n)"
+    return f"rule_verdict(\n  {names}\n{textwrap.indent(arguments, '  ')}\n)"
 
 
 def _render_rule(rule: VerdictRow, at: int) -> str:

@@ -1,5 +1,5 @@
 -- What the job of business does with the views of dq_generated.sql; it makes the tables itself.
--- Compiled from rules/topic1.yml, revision 229d9c615792, by Headgate 0.1.0.
+-- Compiled from rules/topic1.yml, revision 06320dfdf4e6, by Headgate 0.1.0.
 
 -- Of the batch: the revision that judges it, its offsets as JSON, and up to when windows are closed.
 -- step: clock

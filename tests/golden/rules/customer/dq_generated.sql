@@ -1,22 +1,24 @@
 -- Reconciliation of customer: topic onprem.customer.events and topic cloud.customer.hash, judged by 5 rules and the decision table.
--- Compiled from rules.yaml, revision ab1f8aad32bb, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision ca9cb45ddd88, by Headgate 0.1.0.
 --
---   line  24  the records of topic onprem.customer.events
---   line  72  the records of topic cloud.customer.hash
---   line 117  messages of both sides, and the state of each key
---   line 200  the facts that rules and decision table test
---   line 235  the rules (5) and the decision table
---   line 324  dq_results_customer: every key with its verdict
---   line 372  how many rows each rule decided
---   line 383  dq_metrics_customer: metrics of each window
+--   line  26  the records of topic onprem.customer.events
+--   line  74  the records of topic cloud.customer.hash
+--   line 119  messages of both sides, and the state of each key
+--   line 203  the facts that rules and decision table test
+--   line 240  the rules (5) and the decision table
+--   line 331  dq_results_customer: every key with its verdict
+--   line 379  how many rows each rule decided
+--   line 390  dq_metrics_customer: metrics of each window
 --
 -- Creates temporary views only, however often it is run. A job replaces the view of each topic or table
--- with the records of its batch. To change a rule, edit the declaration and compile it again. strict_json
--- gives the fields of a record, or a _reason_code where it has none to give; rule_verdict gives the first
--- entry whose condition is true, with the names of all such entries in `rules`, or NULL. Both are Spark
--- functions of Headgate, which the properties file brings along.
---   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/customer/dq_generated.sql
--- Then: SELECT * FROM dq_results_customer; SELECT * FROM dq_metrics_customer;
+-- with the records of its batch. To change a rule, edit rules.yaml and compile it again.
+-- strict_json gives the declared fields of a record, other fields in _extra and the names of absent ones in
+-- _missing, or a _reason_code where it has no row to give; 'drift' says what records with other fields
+-- become. rule_verdict gives the first entry whose condition is true, with the names of all such entries
+-- in `rules`, or NULL if there is none; a condition that is NULL does not match. Both are Spark functions
+-- of Headgate, which the properties file brings along.
+--   spark-sql --properties-file build/conf/spark-defaults.conf -i build/sql/rules/customer/dq_generated.sql
+-- opens a prompt for: SELECT * FROM dq_results_customer; SELECT * FROM dq_metrics_customer;
 
 -- Every "now" of this file; a job sets it to the time of its batch.
 DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
@@ -172,11 +174,12 @@ SELECT
     struct(-unix_micros(version) AS version_desc, xxhash64(hash, action <=> 'DELETE', hash_version) AS content), NULL) AS cloud_least
 FROM dq_timed_customer;
 
--- The state of each key. Per side: the newest version, its first arrival, the highest offset
--- (_end), and the content of the newest version, which differs between _greatest and _least if
--- that version came with two contents. Maxima and minima only, so the order of arrival changes
--- nothing. Here all records are known (whole) and no more will come (ended), so every key is due;
--- a job replaces this view with the states of its batch, whose keys may have to wait.
+-- The state of each key. Per side: the newest version, when that version first arrived (_first),
+-- the highest partition and offset (_end), and the content of the newest version, which differs
+-- between _greatest and _least if that version came with two. Maxima and minima only, so the order
+-- of arrival changes nothing. Here all records are known (whole) and no more will come (ended), so
+-- every key is due; a job replaces this view with the states of its batch, whose keys may have to
+-- wait.
 CREATE OR REPLACE TEMPORARY VIEW dq_states_customer AS
 SELECT
   pk,
@@ -199,7 +202,9 @@ GROUP BY pk;
 
 -- The facts that rules and decision table test; t1 is onprem and t2 is cloud. A key is late if its
 -- sides arrived more than the window of 10 seconds apart, and due 15 seconds (window and grace)
--- after an arrival.
+-- after the later arrival, or at the end of all input as here. A NULL hash is invalid on-prem; in
+-- the cloud it says that there is no row. stale: the newest version is not in the last record;
+-- conflict: it came with two contents.
 CREATE OR REPLACE TEMPORARY VIEW dq_facts_customer AS
 SELECT
   *,
@@ -233,8 +238,9 @@ SELECT
 FROM dq_states_customer;
 
 -- _rule: the first rule that matches, in this order, and the names of all that match. _open and
--- _final: the first row that matches of the decision table, whose numbered rows are split into
--- those for a key that may still wait for a side and those for a key that is due.
+-- _final: the first row of the decision table that matches, for a key that may still wait for a
+-- side and for a key that is due. The numbers are those of the one table in the documentation;
+-- rows that can decide both before and after the deadline stand in both lists.
 CREATE OR REPLACE TEMPORARY VIEW dq_decided_customer AS
 SELECT
   *,
@@ -252,7 +258,7 @@ SELECT
       t1.hash_onprem <> t2.hash_cloud
   ) AS _rule,
   rule_verdict(
-    -- name, status, severity, reason, and the condition on which the rule matches
+    -- name, status, severity, reason, and the condition on which the row matches
     '1', 'DELETE_EVENT', 'INFO', 'the row is deleted on both sides',
       onprem_deleted AND (cloud_deleted OR cloud_absent AND NOT cloud_older),
     '2', 'DELETE_PENDING', NULL, 'deleted on-prem; the cloud may follow until the deadline',
@@ -270,7 +276,7 @@ SELECT
     '13', 'MISSING_CLOUD', 'ERROR', 'the cloud was read and has no row, or no hash, for the key',
       cloud_absent,
     '16', 'VERSION_SKEW', 'ERROR', 'the sides hashed by different versions of the contract', version_skew,
-    '17', 'PENDING', NULL, 'the hashes are equal; whether the sides had met before is looked up',
+    '17', 'PENDING', NULL, 'the hashes are equal; a job looks up whether the sides had met before',
       NOT whole AND late AND hash_onprem = hash_cloud,
     '18', 'LATE_MATCH', 'INFO', 'the hashes are equal; the sides came further apart than the window',
       hash_onprem = hash_cloud AND late,
@@ -279,7 +285,7 @@ SELECT
       hash_onprem <> hash_cloud
   ) AS _open,
   rule_verdict(
-    -- name, status, severity, reason, and the condition on which the rule matches
+    -- name, status, severity, reason, and the condition on which the row matches
     '1', 'DELETE_EVENT', 'INFO', 'the row is deleted on both sides',
       onprem_deleted AND (cloud_deleted OR cloud_absent AND NOT cloud_older),
     '3', 'ZOMBIE', 'ERROR', 'deleted on-prem, and still alive in the cloud',
@@ -307,9 +313,10 @@ SELECT
   ) AS _final
 FROM dq_facts_customer;
 
--- The verdict: a key that is not due and whose _open row is pending waits, whatever rule matches;
--- else the rule's verdict counts, also against the table's; else the table's (_row). It is reached
--- at _at, when the later side arrived or, after waiting in vain, at the deadline.
+-- The verdict of a key: 1. one that is not due waits if its _open row is pending, which never
+-- happens here; 2. one that a rule matches gets the verdict of its first rule, whatever the table
+-- says; 3. any other gets the verdict of the decision table (_row). It was reached at _at: when
+-- the later side arrived or, where a job would have waited for more (has_waited), at the deadline.
 CREATE OR REPLACE TEMPORARY VIEW dq_verdicts_customer AS
 SELECT
   * EXCEPT (_rule),
@@ -321,8 +328,8 @@ SELECT
       cloud_first.read_at)) AS _at
 FROM dq_decided_customer;
 
--- Every key with its verdict. event_time is when it was reached, verdict what the decision table
--- says if no rule is asked, provisional what a waiting key would get now.
+-- Every key with its verdict. event_time is when it was reached, verdict the status by the
+-- decision table alone, provisional the status by the table of a waiting key if it were due now.
 CREATE OR REPLACE TEMPORARY VIEW dq_results_customer AS
 SELECT
   pk, onprem.action AS action,

@@ -1,5 +1,5 @@
 -- What the job of customer does with the views of dq_generated.sql; it makes the tables itself.
--- Compiled from rules.yaml, revision ab1f8aad32bb, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision ca9cb45ddd88, by Headgate 0.1.0.
 
 -- Of the batch: the revision that judges it, its offsets as JSON, and up to when windows are closed.
 -- step: clock

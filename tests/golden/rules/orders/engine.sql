@@ -1,5 +1,5 @@
 -- What the job of orders does with the views of dq_generated.sql; it makes the tables itself.
--- Compiled from rules.yaml, revision 4d1f1d977033, by Headgate 0.1.0.
+-- Compiled from rules.yaml, revision d590b2a96fa8, by Headgate 0.1.0.
 
 -- Of the batch: the revision that judges it, its offsets as JSON, and up to when windows are closed.
 -- step: clock

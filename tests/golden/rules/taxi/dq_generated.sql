@@ -1,19 +1,21 @@
 -- Data quality of taxi: topic taxi.raw_trips, judged by 23 rules.
 -- Compiled from rules/taxi.yml, revision 00db54ec1a91, by Headgate 0.1.0.
 --
---   line  21  the rows of topic taxi.raw_trips
---   line  81  the rules (23)
---   line 223  dq_results_taxi: every row with its result
---   line 257  how many rows each rule decided
---   line 267  dq_metrics_taxi: metrics of each window
+--   line  23  the rows of topic taxi.raw_trips
+--   line  83  the rules (23)
+--   line 225  dq_results_taxi: every row with its result
+--   line 259  how many rows each rule decided
+--   line 269  dq_metrics_taxi: metrics of each window
 --
 -- Creates temporary views only, however often it is run. A job replaces the view of each topic or table
--- with the records of its batch. To change a rule, edit the declaration and compile it again. strict_json
--- gives the fields of a record, or a _reason_code where it has none to give; rule_verdict gives the first
--- entry whose condition is true, with the names of all such entries in `rules`, or NULL. Both are Spark
--- functions of Headgate, which the properties file brings along.
---   spark-sql --properties-file build/conf/spark-defaults.conf -f build/sql/rules/taxi/dq_generated.sql
--- Then: SELECT * FROM dq_results_taxi; SELECT * FROM dq_metrics_taxi;
+-- with the records of its batch. To change a rule, edit rules/taxi.yml and compile it again.
+-- strict_json gives the declared fields of a record, other fields in _extra and the names of absent ones in
+-- _missing, or a _reason_code where it has no row to give; 'drift' says what records with other fields
+-- become. rule_verdict gives the first entry whose condition is true, with the names of all such entries
+-- in `rules`, or NULL if there is none; a condition that is NULL does not match. Both are Spark functions
+-- of Headgate, which the properties file brings along.
+--   spark-sql --properties-file build/conf/spark-defaults.conf -i build/sql/rules/taxi/dq_generated.sql
+-- opens a prompt for: SELECT * FROM dq_results_taxi; SELECT * FROM dq_metrics_taxi;
 
 -- Every "now" of this file; a job sets it to the time of its batch.
 DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();
