@@ -43,7 +43,7 @@ topic's retention. Nothing is skipped by itself.
 - `headgate job accept-gap <job>` goes on behind them. The ledger and every later certificate name
   how many records are missing, who accepted it and when.
 - Raise the topic's retention above the longest pause you foresee.""",
-    "HG-1004": """A rule with `on_fail: stop` held on a row. The batch with that row is written,
+    "HG-1004": """A rule with `on_fail: stop` matched a row. The batch with that row is written,
 counted and settled like any other; then the job stopped, so that no later record is judged before a
 person has looked.
 

@@ -148,7 +148,7 @@ def test_a_batch_broken_off_at_any_point_counts_once(quality: QualityJob, point:
         "not_json",
     ]
     assert max(quality.dead_letters().values()) == 1
-    held = {count.rule: (count.n, count.held) for count in quality.counts()}
+    held = {count.rule: (count.n, count.matched) for count in quality.counts()}
     assert held == {"negative": (3, 3), "twice": (20, 20)}
     assert sum(n for (_, name), n in quality.windows().items() if name == "rows") == 61
     assert quality.sql("SELECT count(*) FROM lake.dq.keys_{t}")[0][0] == 61

@@ -50,7 +50,7 @@ def test_an_engine_killed_in_the_middle_of_windows_counts_every_row_once(
     assert len({place[1:] for place in results}) == judged
     assert len(results) == judged
     # Half of the keys of a round come twice, and the first one is negative.
-    counts = {count.rule: (count.n, count.held) for count in quality.counts()}
+    counts = {count.rule: (count.n, count.matched) for count in quality.counts()}
     assert counts == {
         "negative": (rounds, rounds),
         "twice": (EACH // 2 * rounds, EACH // 2 * rounds),

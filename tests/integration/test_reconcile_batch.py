@@ -181,7 +181,7 @@ def settled_counts(pair: QualityJob) -> dict[str, tuple[int, int]]:
         for count in pair.pipeline.store.rule_counts(job):
             if count.rule and not count.rule.startswith("counted_"):
                 n, matched = found.get(count.rule, (0, 0))
-                found[count.rule] = n + count.n, matched + count.held
+                found[count.rule] = n + count.n, matched + count.matched
     return {rule: counts for rule, counts in found.items() if any(counts)}
 
 

@@ -106,7 +106,7 @@ def test_a_report_counts_what_was_sent_and_hides_what_is_sensitive(
 
     assert report.adds_up, report.sums
     assert (report.read, report.judged) == (121, 120)
-    assert {rule.name: rule.held for rule in report.rules} == {**held(second), "silent": 0}
+    assert {rule.name: rule.matched for rule in report.rules} == {**held(second), "silent": 0}
     assert report.clean + sum(rule.n for rule in report.rules) == 120
     assert report.outcomes["dead_letter"] == held(second)["no_mail"]
     assert [point.label for point in report.trend.points] == ["run 1", "run 2"]
@@ -118,7 +118,7 @@ def test_a_report_counts_what_was_sent_and_hides_what_is_sensitive(
     declared = _declared(pipeline)
     counts = read_counts(pipeline.store, declared.table)
     explained_words = explained_text(explained(declared, "rules.yml", counts))
-    assert f"held on {held(second)['negative']:,}" in explained_words
+    assert f"matched {held(second)['negative']:,}" in explained_words
     _all_hidden(report, files.html, files.json, explained_words)
     _is_the_same_again(pipeline, report)
     _first_run_stays_readable(pipeline)
@@ -191,13 +191,13 @@ def _revisions_are_compared_over_the_topic(
     assert old is not None
     assert new is not None
     (change,) = rule_changes(old, new)
-    assert change.words == ("holds when amount is below 5 (was: amount is below 0)",)
+    assert change.words == ("matches when amount is below 5 (was: amount is below 0)",)
 
     topics = {"onprem": pipeline.topic}
     rows = rows_of_topics(pipeline.settings.need("bootstrap_servers"), new.table, topics, 1_000)
     assert (len(rows.rows), rows.unreadable) == (320, 1)
     found = row_changes(old, new, rows.rows, utc_now())
-    counts = {count.rule: (count.held_before, count.held_after) for count in found.counts}
+    counts = {count.rule: (count.matched_before, count.matched_after) for count in found.counts}
     sent = [json.loads(r.value or b"") for r in (*records(200, SEED), *second)]
     assert counts["negative"] == tuple(sum(v["amount"] < n for v in sent) for n in (0, 5))
     assert found.changed > 0

@@ -49,7 +49,7 @@ def rule_set(asked: Sequence[RandomRule]) -> Declared[RuleSet]:
 
 
 def accepted(asked: list[RandomRule]) -> tuple[JudgedTable, list[RandomRule], list[RandomRule]]:
-    """The judged table, its rules, and those that were refused because they can hold on no row."""
+    """The judged table, its rules, and those that were refused because they can match no row."""
     try:
         return judged(rule_set(asked))[0], asked, []
     except DeclarationError as error:
@@ -58,7 +58,7 @@ def accepted(asked: list[RandomRule]) -> tuple[JudgedTable, list[RandomRule], li
     never = {
         int(found[1])
         for fault in faults
-        if "can hold on no row" in fault.what and (found := _PLACE.match(fault.field or ""))
+        if "can match no row" in fault.what and (found := _PLACE.match(fault.field or ""))
     }
     kept = [one for at, one in enumerate(asked) if at not in places]
     return judged(rule_set(kept))[0], kept, [asked[at] for at in sorted(never)]
@@ -117,7 +117,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def compared(session: SparkSession, folder: Path, seed: int, rules: int, *, ansi: bool) -> int:
-    """How many rules were compared; a refused one must hold on no row."""
+    """How many rules were compared; a refused one must match no row."""
     print(f"seed {seed}, {rules} rules, ansi {ansi}")  # for whoever sees it fail
     draws = Random(seed)
     rows = folder / f"rows_{seed}.parquet"

@@ -192,7 +192,7 @@ class QualityJob:
         }
 
     def counts(self) -> list[RuleCount]:
-        return [count for count in self.pipeline.store.rule_counts(self.job) if count.held]
+        return [count for count in self.pipeline.store.rule_counts(self.job) if count.matched]
 
     def results(self) -> ExpectedResults:
         """The results that the job has left, in the form of the expected ones."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.checks.quality import ALL_WINDOWS, Counts, Found
-from headgate.metrics.names import COUNTED, HELD, ROWS, SEVERITY_TOTALS, namespaced, prometheus
+from headgate.metrics.names import COUNTED, MATCHES, ROWS, SEVERITY_TOTALS, namespaced, prometheus
 
 Message = Mapping[str, Any]  # JSON has no closed shape
 _SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>[^}]*)\} (?P<value>[0-9.e+]+)")
@@ -84,6 +84,6 @@ def of_exposition(place: str, named: Named, text: str) -> tuple[Found, ...]:
             continue
         n = round(float(sample["value"]))
         total[names.get(sample["name"], sample["name"])] += n
-        if sample["name"] == HELD.name:
+        if sample["name"] == MATCHES.name:
             matched[labels["rule"]] += n
     return (*named.found(place, total), Found(place, "rule", matched))

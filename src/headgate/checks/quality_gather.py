@@ -97,7 +97,7 @@ class Gathering:
         counts = [count for count in settled if not count.rule.startswith(COUNTED)]
         matched: Counter[str] = Counter()
         for count in counts:
-            matched[count.rule] += count.held
+            matched[count.rule] += count.matched
         yield Found("ledger", "rule", matched)
         if named.is_pair:
             again = sum(count.n for count in settled if count.rule == f"{COUNTED}{DUPLICATES}")

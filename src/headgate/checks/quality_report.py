@@ -15,7 +15,7 @@ MASK = "***"
 
 @dataclass(frozen=True)
 class RuleLine:
-    """One rule: what it says, and how often. `n` rows got their status from it; it held on `held`.
+    """One rule: what it says, and how often. `n` rows got their status from it; it matched `matched` rows.
 
     `shares` are those of the points of the trend, oldest first; `change` is how many more rows it was
     at the last point than at the one before.
@@ -29,7 +29,7 @@ class RuleLine:
     severity: Severity
     on_fail: str
     n: int
-    held: int
+    matched: int
     share: float
     change: int | None = None
     shares: tuple[float, ...] = ()
@@ -187,11 +187,11 @@ class QualityReport:
 def broken_rules(report: QualityReport, level: Severity) -> tuple[str, ...]:
     """A line for each rule and aggregate of severity `level` or above that found something."""
     severities = SEVERITIES[: SEVERITIES.index(level) + 1]
-    matched = [r for r in report.rules if r.held and r.severity in severities]
+    matched = [r for r in report.rules if r.matched and r.severity in severities]
     outside = [v for v in report.verdicts if not v.holds and v.severity in severities]
     windows = Counter((v.aggregate, v.severity) for v in outside)
     return (
-        *(f"{r.severity} {r.name}: {count_of(r.held, 'row')}" for r in matched),
+        *(f"{r.severity} {r.name}: {count_of(r.matched, 'row')}" for r in matched),
         *(
             f"{severity} {name}: outside its limits {count_of(n, 'time')}"
             for (name, severity), n in windows.items()

@@ -71,7 +71,7 @@ class _Tally:
     at: datetime | None
     rows: int = 0
     n: dict[str, int] = field(default_factory=dict[str, int])
-    held: dict[str, int] = field(default_factory=dict[str, int])
+    matched: dict[str, int] = field(default_factory=dict[str, int])
     severities: dict[str, int] = field(default_factory=dict[str, int])
 
     def share(self, rule: str) -> float:
@@ -119,7 +119,7 @@ def rule_lines(
 ) -> tuple[RuleLine, ...]:
     """The rules that count most come first; of equals, in the order that decides."""
     lines = [_line(rule, mine, points) for rule in rules]
-    return tuple(sorted(lines, key=lambda line: (-line.n, -line.held)))
+    return tuple(sorted(lines, key=lambda line: (-line.n, -line.matched)))
 
 
 def _line(rule: JudgedRule, mine: _Tally, points: Sequence[_Tally]) -> RuleLine:
@@ -133,7 +133,7 @@ def _line(rule: JudgedRule, mine: _Tally, points: Sequence[_Tally]) -> RuleLine:
         severity=rule.severity,
         on_fail=rule.on_fail,
         n=n,
-        held=mine.held.get(rule.name, 0),
+        matched=mine.matched.get(rule.name, 0),
         share=share(n, mine.rows),
         change=_change(rule.name, points),
         shares=tuple(point.share(rule.name) for point in points),
@@ -152,7 +152,7 @@ def _tally(batches: Sequence[LedgerRow], evidence: Evidence, label: str) -> _Tal
     tally.rows = sum(judged_rows(row, evidence.judged) for row in batches)
     for count in (count for row in batches for count in evidence.counts.get(row.id or 0, ())):
         tally.n[count.rule] = tally.n.get(count.rule, 0) + count.n
-        tally.held[count.rule] = tally.held.get(count.rule, 0) + count.held
+        tally.matched[count.rule] = tally.matched.get(count.rule, 0) + count.matched
         tally.severities[count.severity] = tally.severities.get(count.severity, 0) + count.n
     return tally
 

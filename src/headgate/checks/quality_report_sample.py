@@ -103,7 +103,7 @@ def stratified(
 def shown_row(
     row: FailedRow, table: RuleTable, words: Mapping[str, str], hidden: frozenset[str]
 ) -> SampledRow:
-    """The row as a person may see it: each rule that held in words, what is sensitive masked."""
+    """The row as a person may see it: each rule that matches it in words, what is sensitive masked."""
     told = tuple(f"{name}: {words[name]}" if name in words else name for name in row.rules)
     timely = {source.event_time for source in table.sources.values()}
     return SampledRow(

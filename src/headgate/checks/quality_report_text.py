@@ -1,4 +1,4 @@
-"""A report for a terminal and for scripts: text with the rules that held, JSON with everything."""
+"""A report for a terminal and for scripts: text with the rules that matched, JSON with everything."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def _head(report: QualityReport) -> Iterator[str]:
 
 
 def _rules(report: QualityReport) -> Iterator[str]:
-    held = [rule for rule in report.rules if rule.held]
-    rows = [("RULE", "SEVERITY", "ROWS", "SHARE", "HELD", "CHANGE", "HOLDS WHEN")]
-    rows += [_rule(rule) for rule in held[:MOST_RULES]]
-    if held:
+    matched = [rule for rule in report.rules if rule.matched]
+    rows = [("RULE", "SEVERITY", "ROWS", "SHARE", "MATCHED", "CHANGE", "MATCHES WHEN")]
+    rows += [_rule(rule) for rule in matched[:MOST_RULES]]
+    if matched:
         yield from aligned(rows)
-    if len(held) > MOST_RULES:
-        yield f"… and {len(held) - MOST_RULES:,} more rules that held"
-    silent = len(report.rules) - len(held)
+    if len(matched) > MOST_RULES:
+        yield f"… and {len(matched) - MOST_RULES:,} more rules that matched"
+    silent = len(report.rules) - len(matched)
     if silent:
-        yield f"{silent:,} rules held on no row"
+        yield f"{silent:,} rules matched no row"
 
 
 def _rule(rule: RuleLine) -> tuple[str, ...]:
-    counts = (f"{rule.n:,}", percent(rule.share), f"{rule.held:,}", changed(rule.change))
+    counts = (f"{rule.n:,}", percent(rule.share), f"{rule.matched:,}", changed(rule.change))
     return (rule.name, rule.severity, *counts, rule.words)
 
 

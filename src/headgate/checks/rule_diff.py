@@ -41,13 +41,13 @@ class RuleChange:
 
 @dataclass(frozen=True)
 class CountChange:
-    """Rows whose status a rule gives and rows on which it holds, before and after."""
+    """Rows whose status a rule gives and rows that it matches, before and after."""
 
     rule: str
     n_before: int
     n_after: int
-    held_before: int
-    held_after: int
+    matched_before: int
+    matched_after: int
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def rule_changes(old: JudgedTable | None, new: JudgedTable | None) -> tuple[Rule
     moved = _moved(list(before), list(after))
     changes = [_changed(name, before.get(name), rule, moved) for name, rule in after.items()]
     changes += [
-        RuleChange(name, "removed", (f"held when {rule_words(rule)}",))
+        RuleChange(name, "removed", (f"matched when {rule_words(rule)}",))
         for name, rule in before.items()
         if name not in after
     ]
@@ -115,14 +115,14 @@ def _changed(
 ) -> RuleChange | None:
     if old is None:
         gives = f"gives {new.status}, {new.severity}, on_fail {new.on_fail}"
-        return RuleChange(name, "added", (f"holds when {rule_words(new)}", gives))
+        return RuleChange(name, "added", (f"matches when {rule_words(new)}", gives))
     words = (*_differences(old, new), *([moved[name]] if name in moved else []))
     return RuleChange(name, "changed", words) if words else None
 
 
 def _differences(old: JudgedRule, new: JudgedRule) -> Iterator[str]:
     if (old.condition, old.unique) != (new.condition, new.unique):
-        yield f"holds when {rule_words(new)} (was: {rule_words(old)})"
+        yield f"matches when {rule_words(new)} (was: {rule_words(old)})"
     for key in ("status", "severity", "metric", "on_fail", "reason"):
         before, after = getattr(old, key), getattr(new, key)
         if before != after:
@@ -130,7 +130,7 @@ def _differences(old: JudgedRule, new: JudgedRule) -> Iterator[str]:
 
 
 def _moved(before: Sequence[str], after: Sequence[str]) -> dict[str, str]:
-    """Rules that stand elsewhere among those that both have: the first that holds decides."""
+    """Rules that stand elsewhere among those that both have: the first that matches decides."""
     shared = [name for name in after if name in set(before)]
     earlier = [name for name in before if name in set(after)]
     places = {name: at for at, name in enumerate(earlier, 1)}
@@ -199,9 +199,9 @@ def row_changes(
 def _counts(old: JudgedTable, new: JudgedTable, judged: Sequence[_Judged]) -> Iterator[CountChange]:
     """Only rules that count otherwise."""
     gave = [Counter(v.rules[0] for v in found if v.rules) for found in _sides(judged)]
-    held = [Counter(name for v in found for name in v.rules) for found in _sides(judged)]
+    matched = [Counter(name for v in found for name in v.rules) for found in _sides(judged)]
     for name in dict.fromkeys(rule.name for rule in (*new.rules, *old.rules)):
-        numbers = (gave[0][name], gave[1][name], held[0][name], held[1][name])
+        numbers = (gave[0][name], gave[1][name], matched[0][name], matched[1][name])
         if numbers[0] != numbers[1] or numbers[2] != numbers[3]:
             yield CountChange(name, *numbers)
 

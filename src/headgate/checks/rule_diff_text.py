@@ -34,7 +34,7 @@ def _rows(rows: RowsDiff) -> Iterator[str]:
     yield from (f"    {s.before} → {s.after}: {s.rows:,}" for s in rows.statuses)
     for count in rows.counts:
         gives = f"gives the status of {count.n_before:,} → {count.n_after:,}"
-        yield f"    {count.rule}: {gives}, holds on {count.held_before:,} → {count.held_after:,}"
+        yield f"    {count.rule}: {gives}, matches {count.matched_before:,} → {count.matched_after:,}"
     for row in rows.samples:
         fields = ", ".join(f"{k}={v}" for k, v in list(row.row.items())[:MOST_FIELDS])
         yield f"    {row.key}: {row.before} → {row.after} ({', '.join(row.rules_after) or 'no rule'}): {fields}"

@@ -20,10 +20,10 @@ from headgate.store.ops import OpsStore
 
 @dataclass(frozen=True)
 class Counted:
-    """Rows whose status a rule gave, and rows on which it held at all."""
+    """Rows whose status a rule gave, and rows that it matched at all."""
 
     n: int = 0
-    held: int = 0
+    matched: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _by_rule(counts: Iterable[RuleCount]) -> dict[str, Counted]:
     found: dict[str, Counted] = {}
     for count in counts:
         before = found.get(count.rule, Counted())
-        found[count.rule] = Counted(before.n + count.n, before.held + count.held)
+        found[count.rule] = Counted(before.n + count.n, before.matched + count.matched)
     return found
 
 
@@ -129,7 +129,7 @@ def rule_sql(rule: JudgedRule) -> str:
     if rule.condition is not None:
         return to_spark(rule.condition)
     if rule.unique is None:
-        return "-- the verdict of a pair on which no rule holds"
+        return "-- the verdict of a pair that no rule matches"
     fields = ", ".join(rule.unique.fields)
     return f"-- ({fields}) is among the keys of the last {in_words(rule.unique.horizon)}"
 
@@ -144,7 +144,7 @@ def _aggregate(table: str, aggregate: Aggregate) -> ExplainedAggregate:
 def explained_text(found: Explained) -> str:
     """For a terminal: one paragraph a rule."""
     count = f"{len(found.rules)} rule{'' if len(found.rules) == 1 else 's'}"
-    decides = f"the first that holds decides, else {found.clean_status}"
+    decides = f"the first that matches decides, else {found.clean_status}"
     head = f"{found.table} ({found.file}): {count}; {decides}"
     parts = [head, *("\n".join(_rule_text(rule)) for rule in found.rules)]
     parts += [
@@ -156,7 +156,7 @@ def explained_text(found: Explained) -> str:
 
 def _rule_text(rule: ExplainedRule) -> Iterator[str]:
     yield f"{rule.order}. {rule.rule}  {rule.severity} → {rule.status}, metric {rule.metric}, on_fail {rule.on_fail}"
-    yield f"  holds when {rule.words}"
+    yield f"  matches when {rule.words}"
     if rule.reason not in (rule.rule, rule.words):
         yield f"  reason: {rule.reason}"
     yield f"  SQL: {rule.sql}"
@@ -167,4 +167,4 @@ def _rule_text(rule: ExplainedRule) -> Iterator[str]:
 
 
 def _counted(counted: Counted) -> str:
-    return f"status of {counted.n:,} rows, held on {counted.held:,}"
+    return f"status of {counted.n:,} rows, matched {counted.matched:,}"

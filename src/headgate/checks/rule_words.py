@@ -1,4 +1,4 @@
-"""What a rule says, in words: when it holds on a row."""
+"""What a rule says, in words: when it matches a row."""
 
 from __future__ import annotations
 

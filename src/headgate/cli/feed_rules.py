@@ -156,7 +156,7 @@ def send(
     create_topics(bootstrap, table)
     writer = TopicWriter(bootstrap)
     topics: dict[Side, str] = {
-        name: str(source.topic) for name, source in table.sources.items() if side in ("both", name)
+        name: str(source.topic) for name, source in table.sides.items() if side in ("both", name)
     }
     total = sum(planted.messages[topic] for topic in topics.values())
     with console.progress(f"messages of {table.name}", total) as progress:

@@ -40,7 +40,7 @@ class Checked:
 def command(files: tuple[Path, ...], strict: bool) -> None:
     """Check rule sets, all of them or those given: every fault at once, each with its line.
 
-    A note is something that is valid but hardly meant: a rule that always holds, repeats another,
+    A note is something that is valid but hardly meant: a rule that matches every row, repeats another,
     or can never give a row its status. Nothing is run: no Spark, no broker.
 
     \b

@@ -132,7 +132,7 @@ def stopping(rules: RulesRevision, matched: Mapping[str, int]) -> list[RuleRevis
 def count_matched(store: OpsStore, newest: LedgerRow) -> Mapping[str, int]:
     """The rows that each rule matched in the newest batch of a job."""
     counts = store.newest_rule_counts(newest.job, 1).get(newest.id or 0, ())
-    return {count.rule: count.held for count in counts}
+    return {count.rule: count.matched for count in counts}
 
 
 def stop_if_matched(job: str, rules: RulesRevision, matched: Mapping[str, int]) -> None:

@@ -47,12 +47,12 @@ ERRORS, WARNINGS, INFOS = (
     for word in ("error", "warn", "info")
 )
 SEVERITY_TOTALS = {"ERROR": ERRORS, "WARN": WARNINGS, "INFO": INFOS}
-HELD = _metric(
-    "dq_rule_held_total",
+MATCHES = _metric(
+    "dq_rule_matches_total",
     "counter",
     "rows",
     f"{' '.join(DIMENSIONS)} rule severity",
-    "Rows on which the rule held, whether or not it gave the status.",
+    "Rows that the rule matched, whether or not it gave them their status.",
 )
 WINDOWS_OPEN = _metric(
     "dq_windows_open", "gauge", "windows", "job", "Windows that counted rows and have not closed."
@@ -273,7 +273,7 @@ FILTER_LIVE = _metric(
 )
 
 METRICS: tuple[Metric, ...] = (
-    *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, HELD),
+    *(ROWS, CLEAN, ERRORS, WARNINGS, INFOS, MATCHES),
     *(WINDOWS_OPEN, WINDOWS_CLOSED, WINDOWS_LATE, UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
     *(KEYS, WITHIN_GRACE, WITHIN_GRACE_LATELY, SLO_MET, AUDIT_BEHIND),
     *(SMT_ERRORS, SMT_MISSING_FIELDS),

@@ -133,13 +133,13 @@ class Readings:
         dimensions = all_dimensions(self._store)
         rules = [(key, found) for key, found in sorted(self._sums.rules.items())]
         by_metric: dict[Metric, dict[tuple[str, ...], float]] = {}
-        for (job, rule, metric, severity), (n, held) in rules:
+        for (job, rule, metric, severity), (n, matched) in rules:
             labels = _labels(dimensions_of(job, dimensions))
             for name in _names(rule, metric):
                 _add(by_metric, names.rule_metric(name), (*labels, rule), n)
             if rule.startswith(names.COUNTED):
                 continue
-            _add(by_metric, names.HELD, (*labels, rule, severity), held)
+            _add(by_metric, names.MATCHES, (*labels, rule, severity), matched)
             for word, total in names.SEVERITY_TOTALS.items():
                 _add(by_metric, total, labels, n if severity == word else 0)
         for job, of in dimensions.items():

@@ -72,5 +72,5 @@ class Sums:
             self.jobs.setdefault(job, JobSums()).judged += count.n
             return
         key = (job, count.rule, count.metric, count.severity)
-        n, held = self.rules.get(key, (0, 0))
-        self.rules[key] = (n + count.n, held + count.held)
+        n, matched = self.rules.get(key, (0, 0))
+        self.rules[key] = (n + count.n, matched + count.matched)

@@ -13,7 +13,7 @@ TAKEN_METRICS = frozenset(
         "error_total",
         "warn_total",
         "info_total",
-        "rule_held_total",
+        "rule_matches_total",
         "windows_open",
         "windows_closed_total",
         "windows_late_total",

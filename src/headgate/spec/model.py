@@ -70,6 +70,9 @@ def pointer_to(steps: Sequence[str | int]) -> str:
 def _note(document: Document, schema: Schema, detail: ErrorDetails) -> None:
     where = _place(document, detail)
     what, fix = _words(detail, schema, where)
+    refusal = detail.get("ctx", {}).get("error")
+    if isinstance(refusal, Refusal) and refusal.key:
+        where = (*where, refusal.key)
     document.add(pointer_to(where), what, fix)
     if detail["type"] in _UNKNOWN:
         document.unknown_keys.append(where)

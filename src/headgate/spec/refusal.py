@@ -7,13 +7,17 @@ from difflib import get_close_matches
 
 
 class Refusal(ValueError):
-    """A value that is not accepted: what is wrong with it, why, and what to write instead."""
+    """A value that is not accepted: what is wrong with it, why, and what to write instead.
 
-    def __init__(self, what: str, fix: str, why: str = "") -> None:
+    `key` is the key inside the value that is at fault, where it is one.
+    """
+
+    def __init__(self, what: str, fix: str, why: str = "", key: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.fix = fix
         self.why = why
+        self.key = key
 
 
 def suggestion(word: str, known: Iterable[str], noun: str) -> str:

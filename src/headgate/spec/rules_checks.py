@@ -93,8 +93,9 @@ def _table(place: str, table: RuleTable) -> Found:
     elif table.name.startswith(_SINK):
         what = f"dq_metrics_{table.name} would be the view of another table's sink"
         yield f"{place}.name", what, "Use another name."
-    if "onprem" not in table.sources:
-        yield f"{place}.sources", "the source `onprem` is missing", "A single source is `onprem`."
+    for name in table.sources:
+        if not LOWER.fullmatch(name):
+            yield f"{place}.sources.{name}", f"`{name}` is not a name for a source", LOWER_FIX
     yield from source_faults(place, table)
     yield from _all_rules(f"{place}.rules", table.rules)
     yield from _all_aggregates(f"{place}.aggregates", table.aggregates)

@@ -31,7 +31,6 @@ __all__ = [
 ROOT_FILE = "rules.yaml"
 FOLDER = "rules"
 TESTS = ".tests"
-_ALIASES = {"onprem": "t1", "cloud": "t2"}
 
 
 @dataclass(frozen=True)
@@ -136,13 +135,15 @@ def _checked(document: Document, notes: tuple[str, ...], root: Path) -> Reading:
 
 
 def _name_aliases(data: Plain) -> None:
-    """A source without an alias is t1, the cloud's t2."""
+    """A source without an alias is t1, the cloud's of two t2."""
     tables = data.get("tables") if isinstance(data, dict) else None
     for table in tables if isinstance(tables, list) else []:
         sources = table.get("sources") if isinstance(table, dict) else None
-        for side, source in sources.items() if isinstance(sources, dict) else ():
-            if isinstance(source, dict) and side in _ALIASES:
-                source.setdefault("alias", _ALIASES[side])
+        if isinstance(sources, dict):
+            for side, source in sources.items():
+                if isinstance(source, dict):
+                    is_second = side == "cloud" and len(sources) > 1
+                    source.setdefault("alias", "t2" if is_second else "t1")
 
 
 def _sorted(document: Document) -> tuple[Fault, ...]:

@@ -34,9 +34,9 @@ _TAKEN_BEGINNINGS = (PREFIX, "_", "kafka_")
 
 def source_faults(place: str, table: RuleTable) -> Found:
     """What does not fit in a table's sources, alone or beside each other."""
-    for side, source in table.sources.items():
-        yield from _source(f"{place}.sources.{side}", side, source)
-        yield from _key(f"{place}.sources.{side}", place, table, source)
+    for name, (side, source) in zip(table.sources, table.sides.items(), strict=True):
+        yield from _source(f"{place}.sources.{name}", side, source)
+        yield from _key(f"{place}.sources.{name}", place, table, source)
     yield from _pair(place, table)
     yield from _hash(place, table)
 
@@ -82,10 +82,11 @@ def _origin(place: str, source: RuleSource) -> Found:
 def _alias(place: str, side: str, alias: str) -> Found:
     if not LOWER.fullmatch(alias):
         yield f"{place}.alias", f"`{alias}` is not an alias", LOWER_FIX
-    taken = {*_OWN_ALIASES.values(), *_PLACEHOLDERS} - {_OWN_ALIASES[side]}
+    own = _OWN_ALIASES[side]
+    taken = {*_OWN_ALIASES.values(), *_PLACEHOLDERS} - {own}
     if alias in taken:
         what = f"`{alias}` stands for something else in conditions"
-        yield f"{place}.alias", what, f"Write {_OWN_ALIASES[side]}, or another name."
+        yield f"{place}.alias", what, f"Write {own}, or another name."
 
 
 def _columns(place: str, source: RuleSource) -> Found:
@@ -163,8 +164,8 @@ def _hash(place: str, table: RuleTable) -> Found:
         return
     wanted = {"onprem_field": table.hash.onprem_field, "cloud_field": table.hash.cloud_field}
     for key, name in wanted.items():
-        side = "cloud" if table.is_pair and key == "cloud_field" else "onprem"
-        source = table.sources.get(side, table.first)
+        side = "cloud" if table.is_pair and key == "cloud_field" else next(iter(table.sources))
+        source = table.sources[side]
         kind, pointer = source.types.get(name), f"{place}.hash.{key}"
         if kind is None:
             what = f"there is no column `{name}` in the source `{side}`"

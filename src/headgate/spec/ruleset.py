@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import (
     BeforeValidator,
@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from headgate.spec.dataset import Text
 from headgate.spec.reconcile import Reconcile
+from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.rule_types import ColumnType, Constant, Duration, Exact, Limit, Number, written
 from headgate.spec.types import SqlType
 
@@ -25,6 +26,7 @@ SEVERITIES: tuple[Severity, ...] = ("ERROR", "WARN", "INFO")
 OnFail = Literal["keep", "dead_letter", "stop"]
 NullHandling = Literal["default", "fail", "skip"]
 Side = Literal["onprem", "cloud"]
+SIDES: tuple[Side, ...] = ("onprem", "cloud")
 RuleType = Literal[
     "required",
     "range",
@@ -130,9 +132,10 @@ class Rule:
 
     name: Annotated[Text, Field(description="Unique in its table.")]
     description: Annotated[StrictStr, Field(description="The reason, in words.")] = ""
-    when: Annotated[Text | None, Field(description="SQL text; the row is bad when it holds.")] = (
-        None
-    )
+    when: Annotated[
+        Text | None,
+        Field(description="SQL text; the rule matches a row on which it is true: the row is bad."),
+    ] = None
     type: Annotated[RuleType | None, Field(description="A short form instead of `when`.")] = None
     emit: Annotated[Emit | None, Field(description="Status, metric and severity.")] = None
     severity: Annotated[Severity | None, Field(description="Where `emit` is left out.")] = None
@@ -175,6 +178,19 @@ class Aggregate:
     severity: Severity = "ERROR"
 
 
+def _check_sides(value: object) -> object:
+    """Two sources are the sides of a reconciliation; a single one may have any name."""
+    is_mapping = isinstance(value, dict)
+    names = [str(name) for name in cast("dict[object, object]", value)] if is_mapping else []
+    if len(names) > len(SIDES):
+        raise Refusal("a table has one source or two", "Declare a table for each other source.")
+    unknown = [name for name in names if name not in SIDES]
+    if len(names) == len(SIDES) and unknown:
+        what = f"the key `{unknown[0]}` is unknown: two sources are `onprem` and `cloud`"
+        raise Refusal(what, suggestion(unknown[0], SIDES, "keys"), key=unknown[0])
+    return value
+
+
 @dataclass(frozen=True, config=_STRICT)
 class RuleTable:
     """One source (quality) or two (reconciliation), and the rules for it alone."""
@@ -184,8 +200,9 @@ class RuleTable:
     ]
     pk: Annotated[Text, Field(description="The column that is the key.")]
     sources: Annotated[
-        dict[Side, RuleSource],
-        Field(min_length=1, description="onprem, and cloud where there are two."),
+        dict[str, RuleSource],
+        BeforeValidator(_check_sides),
+        Field(min_length=1, description="One under any name; two are onprem and cloud."),
     ]
     hash: HashFields | None = None
     reconcile: Annotated[
@@ -208,6 +225,13 @@ class RuleTable:
     @property
     def is_pair(self) -> bool:
         return len(self.sources) == 2
+
+    @property
+    def sides(self) -> dict[Side, RuleSource]:
+        """The sources by side; a single one, whatever its name, is taken as on-prem."""
+        if not self.is_pair:
+            return {"onprem": self.first}
+        return {side: self.sources[side] for side in SIDES}
 
 
 @dataclass(frozen=True, config=_STRICT)

@@ -22,7 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from headgate.errors import ConflictError, SettingsError, UnavailableError
 from headgate.profile import PRIVATE_FILE, PRIVATE_FOLDER
 
-HEAD = "0011"
+HEAD = "0012"
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 30
 WRITES = "headgate_writes"

@@ -193,13 +193,13 @@ class Drifted:
 
 
 class RuleCount(NamedTuple):
-    """How many rows got their status from a rule, and on how many it held at all."""
+    """How many rows got their status from a rule, and how many it matched at all."""
 
     rule: str
     metric: str
     severity: str
     n: int
-    held: int
+    matched: int
 
 
 class TouchedWindow(NamedTuple):

@@ -37,7 +37,7 @@ def sums_between(db: Connection, after: int, until: int) -> tuple[tuple[str, Rul
 
 def _sums(db: Connection, which: ColumnElement[bool]) -> tuple[tuple[str, RuleCount], ...]:
     of = (rule_counts.c.job, rule_counts.c.rule, rule_counts.c.metric, rule_counts.c.severity)
-    query = select(*of, func.sum(rule_counts.c.n), func.sum(rule_counts.c.held))
+    query = select(*of, func.sum(rule_counts.c.n), func.sum(rule_counts.c.matched))
     rows = db.execute(query.where(which).group_by(*of).order_by(*of))
     return tuple((row[0], RuleCount(*row[1:4], int(row[4]), int(row[5]))) for row in rows)
 

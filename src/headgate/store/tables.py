@@ -198,7 +198,7 @@ marks = Table(
     Column("at", Utc, nullable=False),
 )
 
-# Per batch and rule: rows whose status it gave (n), and rows on which it held at all.
+# Per batch and rule: rows whose status it gave (n), and rows that it matched at all.
 rule_counts = Table(
     "rule_counts",
     metadata,
@@ -208,7 +208,7 @@ rule_counts = Table(
     Column("metric", String(200), nullable=False),
     Column("severity", String(10), nullable=False),
     Column("n", BigInteger, nullable=False),
-    Column("held", BigInteger, nullable=False),
+    Column("matched", BigInteger, nullable=False),
 )
 Index("rule_counts_by_job", rule_counts.c.job, rule_counts.c.ledger)
 

@@ -68,7 +68,7 @@ dq_mismatch_total{{table="orders_onprem",rule="b"}} 9
 dq_gone_total{{{labels},rule="c"}} 1.0
 dq_gone_total{{{labels},rule="counted_deletes"}} 8
 dq_error_total{{{labels}}} 6
-dq_rule_held_total{{{labels},rule="a",severity="ERROR"}} 4
+dq_rule_matches_total{{{labels},rule="a",severity="ERROR"}} 4
 """
     metrics, totals, rules = of_exposition("Prometheus", CUSTOMER, text)
     assert metrics.counts == {"dq.cassandra.mismatch": 5, "dq.cassandra.gone_total": 1}

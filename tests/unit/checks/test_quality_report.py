@@ -52,7 +52,7 @@ def test_every_judged_row_is_clean_or_counted_by_one_rule() -> None:
 
 def test_broken_rules_are_told_by_severity() -> None:
     made = report()
-    held = {r.name: r for r in made.rules if r.held}
+    held = {r.name: r for r in made.rules if r.matched}
     errors, warnings = broken_rules(made, "ERROR"), broken_rules(made, "WARN")
     outside = [verdict for verdict in made.verdicts if not verdict.holds]
     broken = [*held.values(), *outside]
@@ -61,7 +61,7 @@ def test_broken_rules_are_told_by_severity() -> None:
     assert len(warnings) == sum(one.severity != "INFO" for one in broken)
     assert "outside its limits" in "".join(errors)
     name = errors[0].split()[1].rstrip(":")
-    assert errors[0].startswith(f"ERROR {name}: {held[name].held:,} row")
+    assert errors[0].startswith(f"ERROR {name}: {held[name].matched:,} row")
 
 
 def test_freshness_without_a_field_is_that_of_the_event() -> None:

@@ -53,7 +53,7 @@ def test_the_same_rules_have_no_changes() -> None:
 def test_a_condition_that_changed_is_told_in_words_with_what_it_was() -> None:
     (change,) = rule_changes(judged_table(), high(judged_table(), 500))
     assert (change.name, change.change) == ("amount_high", "changed")
-    assert change.words == ("holds when amount is above 500 (was: amount is above 1000)",)
+    assert change.words == ("matches when amount is above 500 (was: amount is above 1000)",)
 
 
 def test_added_removed_and_moved_rules_are_told() -> None:
@@ -79,13 +79,13 @@ def test_rows_whose_status_changes_are_counted_by_rule_and_by_status() -> None:
     assert [(s.before, s.after, s.rows) for s in found.statuses] == [("VALID", "QUARANTINE", 1)]
     (count,) = found.counts
     assert (count.rule, count.n_before, count.n_after) == ("amount_high", 1, 2)
-    assert (count.held_before, count.held_after) == (1, 2)
+    assert (count.matched_before, count.matched_after) == (1, 2)
 
 
 def test_a_rule_may_hold_more_often_and_change_no_status() -> None:
     found = row_changes(judged_table(), high(judged_table(), 500), [row(1, 700.0, mail=None)], NOON)
     assert found.changed == 0
-    assert [(c.n_before, c.n_after, c.held_before, c.held_after) for c in found.counts] == [
+    assert [(c.n_before, c.n_after, c.matched_before, c.matched_after) for c in found.counts] == [
         (0, 0, 0, 1)
     ]
 

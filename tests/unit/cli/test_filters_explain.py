@@ -51,7 +51,8 @@ def test_an_id_and_its_file_are_explained_alike() -> None:
     assert text.startswith(f"{FILTER}: Service Events for Dealer 001\n")
     assert f"  file      schemas/v1/filters/{FILTER}.json" in text
     assert (
-        "  matches   when all of these are true:\n              event_type is 'CarServiceDone'" in text
+        "  matches   when all of these are true:\n              event_type is 'CarServiceDone'"
+        in text
     )
     assert "AND `header_data.dealerId` = 'DEALER-001'" in text
     assert explain(f"schemas/v1/filters/{FILTER}.json") == text

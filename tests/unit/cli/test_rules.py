@@ -86,7 +86,7 @@ def test_notes_are_faults_only_when_strict(project: Path) -> None:
     relaxed, strict = run("check", "rules.yaml"), run("check", "rules.yaml", "--strict")
     assert relaxed.exit_code == 0
     assert "! rules.yaml:" in relaxed.stderr
-    assert "holds on exactly the rows on which `twin` holds" in relaxed.stderr
+    assert "matches exactly the rows that `twin` matches" in relaxed.stderr
     assert isinstance(strict.exception, DeclarationError)
 
 

@@ -56,7 +56,7 @@ def explain(*arguments: str) -> str:
     return result.stdout
 
 
-def count(rule: str, n: int, held: int, number: int) -> None:
+def count(rule: str, n: int, matched: int, number: int) -> None:
     """A settled batch in which the rule counted."""
     row = replace(ledger_row(number, run=1), job="quality-sales")
     with OpsStore.open(load_settings().ops_store_url) as store:
@@ -65,16 +65,16 @@ def count(rule: str, n: int, held: int, number: int) -> None:
         intent = store.begin(
             Intent(None, row.job, 1, row.range, row.revisions, row.batch_time, row.batch_id)
         )
-        store.settle(intent, row, Judged((RuleCount(rule, "odd", "ERROR", n, held),)))
+        store.settle(intent, row, Judged((RuleCount(rule, "odd", "ERROR", n, matched),)))
 
 
 def test_every_rule_is_told_in_words_with_its_sql_and_what_it_emits() -> None:
     text = explain("sales")
     assert "1. amount_odd  ERROR → INVALID, metric odd, on_fail keep" in text
-    assert "holds when amount is below 0, or is missing" in text
+    assert "matches when amount is below 0, or is missing" in text
     assert "SQL: amount < 0 OR amount IS NULL" in text
     assert "reason: amounts are positive" in text
-    assert "holds when order_id came before within 1 day" in text
+    assert "matches when order_id came before within 1 day" in text
     assert "each window: the number of rows must be at least 10" in text
     assert "nothing counted yet" in text
 
@@ -83,7 +83,7 @@ def test_the_last_counts_and_the_sums_are_those_of_the_ledger() -> None:
     count("amount_odd", 5, 7, number=1)
     count("amount_odd", 2, 3, number=2)
     told = f"last batch ({NOON + timedelta(minutes=2):%Y-%m-%d %H:%M:%S} UTC)"
-    assert f"{told}: status of 2 rows, held on 3; in all: status of 7 rows, held on 10" in explain(
+    assert f"{told}: status of 2 rows, matched 3; in all: status of 7 rows, matched 10" in explain(
         "sales"
     )
 

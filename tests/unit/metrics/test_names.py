@@ -35,7 +35,7 @@ def test_a_rules_metric_has_three_names(metric, dotted, plain, counter) -> None:
     )
 
 
-@pytest.mark.parametrize("metric", ["error", "warn", "rows", "clean", "rule_held"])
+@pytest.mark.parametrize("metric", ["error", "warn", "rows", "clean", "rule_matches"])
 def test_a_rules_metric_never_takes_the_name_of_another(metric: str) -> None:
     assert prometheus(metric) == f"dq_rule_{metric}_total"
     assert prometheus(metric) not in BY_NAME

@@ -41,7 +41,7 @@ def test_counters_are_the_sums_of_the_ledger(store: OpsStore, clock: ManualClock
         (*DIMENSIONS, "amount"): 6,
         (*DIMENSIONS, "refund"): 1,
     }
-    assert values(found["dq_rule_held_total"])[(*DIMENSIONS, "old", "WARN")] == 4
+    assert values(found["dq_rule_matches_total"])[(*DIMENSIONS, "old", "WARN")] == 4
     totals = [values(found[f"dq_{name}_total"]) for name in ("error", "warn", "info")]
     assert totals == [{DIMENSIONS: 7}, {DIMENSIONS: 2}, {DIMENSIONS: 0}]
     assert values(found["dq_rows_total"]) == {DIMENSIONS: 13}

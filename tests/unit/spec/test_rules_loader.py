@@ -159,7 +159,7 @@ def test_all_faults_are_told_at_once_in_the_order_of_lines(faults: Faults) -> No
         (ONE, "topic: orders.raw", "topic: orders/raw", "onprem.topic", "topic name", "letters"),
         (ONE, "topic: orders.raw", "dc: here", "sources.onprem", "no topic", "`iceberg`"),
         (ONE, "topic: orders.raw", "iceberg: orders", "iceberg", "schema.table", "silver.orders"),
-        (ONE, "onprem:", "cloud:", "sources", "missing", "single source"),
+        (ONE, "onprem:", "The orders:", "sources.The orders", "name for a source", "lower"),
         (ONE, "order_id: STRING", "order_id: DOUBLE", "order_id", "exact", "STRING"),
         (ONE, "email:", "_extra:", "columns._extra", "uses itself", "Rename"),
         (ONE, "email:", "session:", "columns.session", "uses itself", "Rename"),
@@ -184,6 +184,19 @@ def test_a_fault_is_told_with_its_place_and_what_to_write(
     assert fix.lower() in fault.fix.lower()
     assert fault.line
     assert text.replace(old, new, 1).splitlines()[fault.line - 1].strip()
+
+
+@pytest.mark.parametrize("name", ["orders", "cloud", "onprem"])
+def test_a_single_source_may_have_any_name(load: Load, name: str) -> None:
+    table = load(ONE.replace("onprem:", f"{name}:")).value.tables[0]
+    assert (list(table.sources), table.is_pair, table.first.alias) == ([name], False, "t1")
+    assert table.sides == {"onprem": table.first}
+
+
+def test_a_table_has_no_third_source(faults: Faults) -> None:
+    third = "      third: {topic: a, table: b, columns: {customer_id: STRING}}\n"
+    (fault,) = [f for f in faults(PAIR, "    hash:", f"{third}    hash:") if "two" in f.what]
+    assert (fault.field, fault.what) == ("tables[0].sources", "a table has one source or two")
 
 
 def test_two_sources_need_a_hash(faults: Faults) -> None:

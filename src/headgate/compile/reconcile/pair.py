@@ -27,7 +27,7 @@ def pair_verdict_when_due(table: RuleTable, row: Mapping[str, Value], at: dateti
     limits = limits_of(table.reconcile or Reconcile())
     parts = [
         of_message(side, "", _reading(table, side, row, at))
-        for side, source in table.sources.items()
+        for side, source in table.sides.items()
         if _is_there(row, source.alias)
     ]
     state = merge_all(parts) if parts else State("")

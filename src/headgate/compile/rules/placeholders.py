@@ -45,7 +45,7 @@ class Placeholders:
         self._sources = {
             name: source.alias
             for placeholder, side in _SIDES.items()
-            for known, source in table.sources.items()
+            for known, source in table.sides.items()
             if known == side
             for name in (placeholder, source.alias)
         }

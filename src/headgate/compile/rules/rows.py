@@ -36,7 +36,7 @@ def row_values(judged: JudgedTable, given: Mapping[str, object]) -> dict[str, Va
         if side not in table.sources:
             what, fix = f"there is no source `{side}`", suggestion(side, table.sources, "sources")
             raise FieldRefusal(side, Refusal(what, fix))
-        source = table.sources["onprem" if side == "onprem" else "cloud"]
+        source = table.sources[side]
         if isinstance(row, dict):
             fields = cast("Mapping[str, object]", row)
             found |= _side(judged, source, fields, f"{source.alias}.", f"{side}.")

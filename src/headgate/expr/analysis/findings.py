@@ -59,7 +59,7 @@ class Finding:
 def analyse(
     conditions: Sequence[Named], known: Mapping[str, str] = NO_COLUMNS
 ) -> tuple[Finding, ...]:
-    """All findings, in the order of the conditions; the first that holds is the one that counts.
+    """All findings, in the order of the conditions; the first that matches is the one that counts.
 
     `known` are columns that are never NULL, each with the words that say why.
     """
@@ -102,7 +102,7 @@ class _Analysis:
                 "never_true",
                 name,
                 None,
-                f"`{name}` can hold on no row" + (f": {why}" if why else ""),
+                f"`{name}` can match no row" + (f": {why}" if why else ""),
                 "Correct the condition, or remove it.",
             )
             return
@@ -111,7 +111,7 @@ class _Analysis:
                 "always_true",
                 name,
                 None,
-                f"`{name}` holds on every row",
+                f"`{name}` matches every row",
                 "Correct the condition: no rule after it can give a row its status.",
             )
             return
@@ -158,7 +158,7 @@ class _Analysis:
                 "unreachable",
                 name,
                 outer,
-                f"`{name}` never gives a row its status: wherever it holds, `{outer}` holds too, "
+                f"`{name}` never gives a row its status: wherever it matches, `{outer}` matches too, "
                 "and comes first",
                 f"Put `{name}` before `{outer}`, or narrow `{outer}`.",
             )
@@ -166,7 +166,7 @@ class _Analysis:
             "contained",
             name,
             outer,
-            f"wherever `{name}` holds, `{outer}` holds too",
+            f"wherever `{name}` matches, `{outer}` matches too",
             f"Leave it so if `{name}` is the graver case; else remove one of them.",
         )
 
@@ -181,7 +181,7 @@ class _Analysis:
             "unreachable",
             name,
             self.conditions[used[0]].name,
-            f"`{name}` never gives a row its status: wherever it holds, one of {names} holds too, "
+            f"`{name}` never gives a row its status: wherever it matches, one of {names} matches too, "
             "and comes first",
             f"Put `{name}` before them, or narrow them.",
         )
@@ -204,6 +204,6 @@ def _duplicate(name: str, other: str) -> Finding:
         "duplicate",
         name,
         other,
-        f"`{name}` holds on exactly the rows on which `{other}` holds",
+        f"`{name}` matches exactly the rows that `{other}` matches",
         f"Remove `{name}`, or correct its condition.",
     )

@@ -59,7 +59,7 @@ class Feeding:
         self._feed, self._table, self._order = feed, table, order
         self._rows = FeedRows(feed, sample_of(feed, order.start, sample), order.seed)
         self._sides: dict[Side, SideMessages] = {
-            side: SideMessages(feed, side, table.table.pk) for side in table.table.sources
+            side: SideMessages(feed, side, table.table.pk) for side in table.table.sides
         }
         self._counts = counts_of(feed, order)
         self._roles = roles(self._counts, order)
@@ -133,7 +133,7 @@ class Feeding:
 
     def _sent(self) -> dict[str, int]:
         """How many messages go to each topic."""
-        sides = self._table.table.sources
+        sides = self._table.table.sides
         return {
             str(source.topic): sum(n * times(d, side) for d, n in self._roles_counted())
             for side, source in sides.items()
@@ -193,7 +193,7 @@ def times(defect: Defect | None, side: Side) -> int:
 
 def _late(table: JudgedTable, defect: Defect | None) -> timedelta:
     """How far the row's event time is moved back: the first source that has the row says it."""
-    for side in table.table.sources:
+    for side in table.table.sides:
         change = (defect.change(side) if defect else None) or Change()
         if not (change.drop or change.garble or change.tombstone):
             return change.late or timedelta(0)

@@ -26,7 +26,7 @@ def _fault(feed: Declared[RuleFeed], pointer: str, what: str, fix: str) -> Fault
 
 
 def _faults(feed: RuleFeed, table: JudgedTable) -> _Found:
-    sources = table.table.sources
+    sources = table.table.sides
     for side in feed.sides:
         if side not in sources:
             yield f"sides.{side}", "the table has no such source", f"It has: {', '.join(sources)}."
@@ -42,7 +42,7 @@ def _faults(feed: RuleFeed, table: JudgedTable) -> _Found:
 def _defect_faults(pointer: str, defect: Defect, table: JudgedTable) -> _Found:
     rules = {rule.name: rule for rule in table.rules}
     for side in SIDES:
-        if defect.change(side) and side not in table.table.sources:
+        if defect.change(side) and side not in table.table.sides:
             yield f"{pointer}.{side}", "the table has no such source", "Take the other one."
     for name in defect.expect.rules:
         if name not in rules:

@@ -156,7 +156,7 @@ def test_rules_for_all_tables_come_before_a_tables_own(tmp_path: Path) -> None:
 def test_a_rule_that_can_never_hold_is_refused(tmp_path: Path) -> None:
     (fault,) = load_faults(tmp_path, "{name: a, when: total > 5 AND total < 3}")
     assert fault.field == "tables[0].rules[0]"
-    assert "can hold on no row" in fault.what
+    assert "can match no row" in fault.what
 
 
 def test_a_part_that_its_type_makes_impossible_is_refused(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_part_that_its_type_makes_impossible_is_refused(tmp_path: Path) -> Non
 )
 def test_a_rule_that_no_row_can_fail_is_refused(tmp_path: Path, rule: str) -> None:
     (fault,) = load_faults(tmp_path, f"{{name: a, {rule}}}")
-    assert "can hold on no row" in fault.what or "could never match" in fault.what
+    assert "can match no row" in fault.what or "could never match" in fault.what
     if "order_id" in rule or "pk" in rule:
         assert "dq_missing_pk" in fault.what or "there is a value" in fault.what
 
@@ -216,8 +216,8 @@ def test_a_question_for_the_key_beside_others_is_a_note(tmp_path: Path, rule: st
     [
         (["total > 5", "total > 5"], "exactly the rows"),
         (["total > 5", "total > 7"], "never gives a row its status"),
-        (["total > 7", "total > 5"], "holds too"),
-        (["email IS NULL OR email IS NOT NULL"], "holds on every row"),
+        (["total > 7", "total > 5"], "matches too"),
+        (["email IS NULL OR email IS NOT NULL"], "matches every row"),
     ],
 )
 def test_what_is_hardly_meant_is_a_note(tmp_path: Path, rules: list[str], said: str) -> None:

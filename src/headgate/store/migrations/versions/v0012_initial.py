@@ -12,7 +12,7 @@ from alembic import op
 from headgate.store import control_tables, routing_tables  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from headgate.store.tables import metadata
 
-revision = "0011"
+revision = "0012"
 down_revision = None
 
 
