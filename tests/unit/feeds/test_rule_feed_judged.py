@@ -63,7 +63,7 @@ def test_pairs_are_judged_as_the_feed_promises(name: str) -> None:
     feed, table = feeding(name)
     pk = table.table.pk
     newest: dict[str, dict[str, Any]] = {}
-    for side in table.table.sources:
+    for side in table.table.sides:
         for row in sorted(rows_of(feed, side, pk), key=lambda row: row["ts"]):
             newest.setdefault(row[pk], {})[side] = row
     verdicts = [judge_row(table, row_values(table, pair), NOW) for pair in newest.values()]
