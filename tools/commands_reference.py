@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from inspect import cleandoc
 from pathlib import Path
 
 import click
 
-from headgate.cli.main import NOUNS, cli
+from headgate.app import NOUNS
+from headgate.cli.main import cli
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 INTRODUCTION = """# Commands
@@ -50,13 +50,8 @@ KINDS: dict[type[click.ParamType], str] = {
 
 def page() -> str:
     """The whole page."""
-    sections = [section for noun in nouns() for section in _noun(noun)]
+    sections = [section for noun in sorted(NOUNS) for section in _noun(noun)]
     return "\n".join([INTRODUCTION, *_options(_context(cli, "headgate")), EXIT_CODES, *sections])
-
-
-def nouns() -> Iterator[str]:
-    """Every noun whose module is there."""
-    return (noun for noun in sorted(NOUNS) if find_spec(f"headgate.cli.{noun}"))
 
 
 def _noun(noun: str) -> Iterator[str]:

@@ -16,7 +16,9 @@ from headgate.errors import DifferenceError, UsageError
 @click.option("--all", "everything", is_flag=True, help="All datasets, rule tables and routers.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write the certificate.")
 @click.option("--count", is_flag=True, help="Count the topic's records however many they are.")
-def command(names: tuple[str, ...], everything: bool, out: Path | None, count: bool) -> None:
+def certify_command(
+    names: tuple[str, ...], everything: bool, out: Path | None, count: bool
+) -> None:
     """Sum the ledger, compare it with the tables and the broker, and write a certificate.
 
     The records of up to 2,000,000 offsets are counted again on the topic; --count has no limit.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
-from headgate.cli.demo_filters import command as filters
-from headgate.cli.demo_quality import command as quality
-from headgate.cli.demo_reconcile import command as reconcile
+from headgate.cli.demo_filters import demo_filters
+from headgate.cli.demo_quality import demo_quality
+from headgate.cli.demo_reconcile import demo_reconcile
 from headgate.cli.own_home import (
     alone,
     embedded_environment,
@@ -84,9 +84,9 @@ def group(context: click.Context, rows: int, dataset: str | None, keep_running: 
     console.data(report, text=text(report, root))
 
 
-group.add_command(filters)
-group.add_command(quality)
-group.add_command(reconcile)
+group.add_command(demo_filters)
+group.add_command(demo_quality)
+group.add_command(demo_reconcile)
 
 
 def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:

@@ -50,7 +50,7 @@ class FiltersDemo:
 @click.option("--events", type=click.IntRange(min=30), default=EVENTS, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=7, show_default=True)
 @click.option("--keep-running", is_flag=True, help="Leave the services running at the end.")
-def command(events: int, seed: int, keep_running: bool) -> None:
+def demo_filters(events: int, seed: int, keep_running: bool) -> None:
     """Route service events to three dealers, change a filter while they flow, and prove the rest.
 
     Starts Kafka, PostgreSQL, Connect with Debezium, the engine, the API and three consumers. One

@@ -66,7 +66,7 @@ class QualityDemo:
 @click.option("--rows", type=click.IntRange(min=1000), default=ROWS, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=42, show_default=True)
 @click.option("--keep-running", is_flag=True, help="Leave broker and engine running at the end.")
-def command(rows: int, seed: int, keep_running: bool) -> None:
+def demo_quality(rows: int, seed: int, keep_running: bool) -> None:
     """Plant defects, judge the rows, and find every single one again.
 
     Every table of rules/feed/ is fed. Those with two sources are reconciled to the end of their

@@ -59,7 +59,7 @@ class ReconcileDemo:
 )
 @click.option("--grace", type=click.IntRange(5, 600), help="Seconds. Default: 20.")
 @click.option("--keep-running", is_flag=True, help="Leave all services running at the end.")
-def command(
+def demo_reconcile(
     keys: int, seed: int, window: int | None, grace: int | None, keep_running: bool
 ) -> None:
     """Plant defects on both sides of a reconciliation, and find every single one again.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.verbs import Verbs
+from headgate.cli.verbs import LazyCommands
 
-VERBS = {
-    "groups": "count them by job, reason and topic",
-    "list": "the newest first, without their content",
-    "redrive": "send some of them to their topics once more",
-    "show": "one of them, tagged values masked",
+VERBS: dict[str, tuple[str, str]] = {
+    "groups": ("count them by job, reason and topic", "headgate.cli.dlq_groups:dlq_groups"),
+    "list": ("the newest first, without their content", "headgate.cli.dlq_list:dlq_list"),
+    "redrive": (
+        "send some of them to their topics once more",
+        "headgate.cli.dlq_redrive:dlq_redrive",
+    ),
+    "show": ("one of them, tagged values masked", "headgate.cli.dlq_show:dlq_show"),
 }
 
 
-@click.command(cls=Verbs, noun="dlq", verbs=VERBS)
+@click.command(cls=LazyCommands, lazy=VERBS)
 def group() -> None:
     """Browse dead letters of all jobs, and send them again. They are never deleted.
 

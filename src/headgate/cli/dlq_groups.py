@@ -10,7 +10,7 @@ from headgate.cli.dlq_choice import choosing, chosen
 
 @click.command()
 @choosing
-def command(
+def dlq_groups(
     job: str | None, reason: str | None, topic: str | None, since: str | None, until: str | None
 ) -> None:
     """Count dead letters by job, reason code and topic, with the newest one's words.

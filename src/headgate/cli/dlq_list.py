@@ -15,7 +15,7 @@ SHOWN = 50
 @click.option("--limit", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True)
 @click.option("--after", metavar="ID", help="Go on behind this one.")
 @click.option("--waiting", is_flag=True, help="Only those that were not sent again.")
-def command(
+def dlq_list(
     job: str | None,
     reason: str | None,
     topic: str | None,

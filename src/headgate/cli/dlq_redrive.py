@@ -30,7 +30,7 @@ LIMIT, PER_SECOND = 10_000, 100
 @click.option("--dry-run", is_flag=True, help="Show the plan and send nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--resume", is_flag=True, help="Go on with what was interrupted.")
-def command(
+def dlq_redrive(
     ids: tuple[str, ...],
     job: str | None,
     reason: str | None,

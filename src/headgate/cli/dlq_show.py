@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("letter_id", metavar="ID")
 @click.option("--reveal", is_flag=True, help="Show tagged values too.")
-def command(letter_id: str, reveal: bool) -> None:
+def dlq_show(letter_id: str, reveal: bool) -> None:
     """Show one dead letter: where it came from, why it was refused, and what it says.
 
     Columns that a rule set or a hash contract tags as sensitive are masked, and so is a value that

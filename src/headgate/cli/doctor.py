@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("doctor")
-def command() -> None:
+def doctor_command() -> None:
     """Look at Java, memory, disk, ports, jars and versions; say what to do about each.
 
     Nothing is fetched, started or written. Exit 8 when something needed is missing.

@@ -2,59 +2,63 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
-from headgate.cli.verbs import Verbs
+from headgate.cli.verbs import LazyCommands
 
-VERBS: dict[str, str] = {
-    "approve": "say yes to the revision that you looked at",
-    "check": "every fault of the filters' files at once",
-    "compile": "the SQL that filters are run as",
-    "consumer": "run the consumer of a dealer's topic",
-    "create": "submit a filter's file",
-    "delete": "take a filter away; one that runs needs a second person",
-    "deploy": "let an approved filter run, and wait until it does",
-    "diff": "what two versions say differently",
-    "drift": "where git and the ops store disagree, and mending it",
-    "dry-run": "what a filter would have matched of the last events",
-    "explain": "explain filters in words, with their SQL and counts",
-    "generate": "the SQL of a filter that was submitted",
-    "get": "one filter and how it stands",
-    "ledger": "which revision judged which offsets",
-    "list": "the filters and how they stand",
-    "pause": "send nothing for now",
-    "reject": "say no, and why",
-    "resume": "go on after a pause",
-    "revisions": "every version of a filter",
-    "rollback": "let the version before run again",
-    "status": "what is wanted and what is seen",
-    "update": "submit a changed file as a new version",
-    "validate": "whether a filter or a file is valid",
-    "watch": "what happens, as it happens",
+VERBS: dict[str, tuple[str, str]] = {
+    "approve": (
+        "say yes to the revision that you looked at",
+        "headgate.cli.filters_review:approve",
+    ),
+    "check": (
+        "every fault of the filters' files at once",
+        "headgate.cli.filters_check:filters_check",
+    ),
+    "compile": ("the SQL that filters are run as", "headgate.cli.filters_compile:filters_compile"),
+    "consumer": (
+        "run the consumer of a dealer's topic",
+        "headgate.cli.filters_consumer:filters_consumer",
+    ),
+    "create": ("submit a filter's file", "headgate.cli.filters_write:create"),
+    "delete": (
+        "take a filter away; one that runs needs a second person",
+        "headgate.cli.filters_write:delete",
+    ),
+    "deploy": (
+        "let an approved filter run, and wait until it does",
+        "headgate.cli.filters_deploy:deploy",
+    ),
+    "diff": ("what two versions say differently", "headgate.cli.filters_read:diff"),
+    "drift": (
+        "where git and the ops store disagree, and mending it",
+        "headgate.cli.filters_drift:filters_drift",
+    ),
+    "dry-run": (
+        "what a filter would have matched of the last events",
+        "headgate.cli.filters_review:dry_run",
+    ),
+    "explain": (
+        "explain filters in words, with their SQL and counts",
+        "headgate.cli.filters_explain:filters_explain",
+    ),
+    "generate": ("the SQL of a filter that was submitted", "headgate.cli.filters_review:generate"),
+    "get": ("one filter and how it stands", "headgate.cli.filters_read:get"),
+    "ledger": ("which revision judged which offsets", "headgate.cli.filters_read:ledger"),
+    "list": ("the filters and how they stand", "headgate.cli.filters_read:list_filters"),
+    "pause": ("send nothing for now", "headgate.cli.filters_deploy:pause"),
+    "reject": ("say no, and why", "headgate.cli.filters_review:reject"),
+    "resume": ("go on after a pause", "headgate.cli.filters_deploy:resume"),
+    "revisions": ("every version of a filter", "headgate.cli.filters_read:revisions"),
+    "rollback": ("let the version before run again", "headgate.cli.filters_deploy:rollback"),
+    "status": ("what is wanted and what is seen", "headgate.cli.filters_read:status"),
+    "update": ("submit a changed file as a new version", "headgate.cli.filters_write:update"),
+    "validate": ("whether a filter or a file is valid", "headgate.cli.filters_review:validate"),
+    "watch": ("what happens, as it happens", "headgate.cli.filters_watch:filters_watch"),
 }
-# Verbs that stand together in a module; the others are the `command` of headgate.cli.filters_<verb>.
-TOGETHER: dict[str, tuple[str, ...]] = {
-    "read": ("list", "get", "status", "revisions", "diff", "ledger"),
-    "write": ("create", "update", "delete"),
-    "review": ("generate", "validate", "dry-run", "approve", "reject"),
-    "deploy": ("deploy", "rollback", "pause", "resume"),
-}
-MODULES = {verb: module for module, verbs in TOGETHER.items() for verb in verbs}
 
 
-class FilterVerbs(Verbs):
-    """As elsewhere, but a module may have several verbs, by their names."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in MODULES:
-            return super().get_command(ctx, cmd_name)
-        module = importlib.import_module(f"headgate.cli.filters_{MODULES[cmd_name]}")
-        return module.COMMANDS[cmd_name]
-
-
-@click.command(cls=FilterVerbs, noun="filters", verbs=VERBS)
+@click.command(cls=LazyCommands, lazy=VERBS)
 def group() -> None:
     """Route events to consumers: submit, approve, deploy, follow and undo filters.
 

@@ -33,7 +33,7 @@ class Checked:
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--strict", is_flag=True, help="Findings count as faults.")
-def command(files: tuple[Path, ...], strict: bool) -> None:
+def filters_check(files: tuple[Path, ...], strict: bool) -> None:
     """Check filters, all of them or those given: every fault at once, each with its line.
 
     A finding is something that is valid but hardly meant: a filter that can match no event, every

@@ -31,7 +31,7 @@ class CompiledText:
 @click.argument("filters", nargs=-1, metavar="[ID|FILE]...")
 @click.option("--flink", is_flag=True, help="As Flink SQL for Confluent Cloud.")
 @click.option("--write", is_flag=True, help="Write build/sql/filters/<id>.sql instead.")
-def command(filters: tuple[str, ...], flink: bool, write: bool) -> None:
+def filters_compile(filters: tuple[str, ...], flink: bool, write: bool) -> None:
     """Compile filters to SQL and print it: two statements each, the sink and the insert.
 
     The Spark file runs in a plain spark-sql; the router asks the same of every record. Without an

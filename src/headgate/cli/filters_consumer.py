@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The SQLite file of what was handled. Default: consumers/<group>.db in HEADGATE_HOME.",
 )
-def command(config: Path, once: bool, state: Path | None) -> None:
+def filters_consumer(config: Path, once: bool, state: Path | None) -> None:
     """Log each service event of a dealer's topic, and tell the sinks of it, once.
 
     Events of another dealer, or of none, are warned about and dropped. Offsets are committed after

@@ -137,6 +137,3 @@ def _told(progress: Progress, operation: OperationOut) -> None:
     progress.update(
         progress.done + 1, f"{operation.kind} of {operation.filter_id} {operation.state}"
     )
-
-
-COMMANDS = {"deploy": deploy, "rollback": rollback, "pause": pause, "resume": resume}

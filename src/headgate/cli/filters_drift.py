@@ -24,7 +24,7 @@ SIDES = ("git", "store")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--mend", type=click.Choice(SIDES), help="Change this side; the other one is right.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def command(ids: tuple[str, ...], mend: str | None, yes: bool) -> None:
+def filters_drift(ids: tuple[str, ...], mend: str | None, yes: bool) -> None:
     """Show filters on which git and the ops store disagree; exit code 5 if there are any.
 
     `--mend git` commits what was accepted here. `--mend store` submits what stands in git, where it

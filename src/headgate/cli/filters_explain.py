@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("filters", nargs=-1, metavar="[ID|FILE]...")
-def command(filters: tuple[str, ...]) -> None:
+def filters_explain(filters: tuple[str, ...]) -> None:
     """Explain filters in words: which events they take and match, and where those go.
 
     The SQL of the conditions follows, and how many records each deployed revision judged and sent,

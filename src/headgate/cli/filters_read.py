@@ -166,13 +166,3 @@ def _ledger(found: LedgerOut) -> str:
         for one in found.ranges
     ]
     return f"{as_table(rows)}\nsent {found.sent}, refused {found.refused}"
-
-
-COMMANDS = {
-    "list": list_filters,
-    "get": get,
-    "status": status,
-    "revisions": revisions,
-    "diff": diff,
-    "ledger": ledger,
-}

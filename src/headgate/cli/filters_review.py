@@ -185,12 +185,3 @@ def reject(id: str, reason: str) -> None:
         made = client.reject(id, reason)
     console.data(made, text="")
     console.done(f"{id} is {made.status}")
-
-
-COMMANDS = {
-    "generate": generate,
-    "validate": validate,
-    "dry-run": dry_run,
-    "approve": approve,
-    "reject": reject,
-}

@@ -14,7 +14,7 @@ from headgate.cli.filters_client import asked, moment
     "--after", type=click.IntRange(0), help="Begin after this entry; else with what comes now."
 )
 @click.option("--for", "seconds", type=float, help="Stop after so many seconds.")
-def command(id: str | None, after: int | None, seconds: float | None) -> None:
+def filters_watch(id: str | None, after: int | None, seconds: float | None) -> None:
     """A line for everything that is done to filters, or to one; Ctrl-C ends it.
 
     With `-o json` every line is a JSON object.

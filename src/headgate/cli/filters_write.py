@@ -117,6 +117,3 @@ def delete(id: str, yes: bool) -> None:
     console.done(
         f"{id} stays until somebody else approves that it goes: headgate filters approve {id}"
     )
-
-
-COMMANDS = {"create": create, "update": update, "delete": delete}

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.verbs import Verbs
+from headgate.cli.verbs import LazyCommands
 
-# Each verb is the `command` of headgate.cli.hash_<verb>.
-VERBS: dict[str, str] = {
-    "check": "every fault of the hash contracts at once",
-    "row": "the hash of one row by a contract, and the text that is hashed",
-    "sql": "the Spark SQL that hashes the rows of a table",
-    "vectors": "hold this implementation against the shared vectors",
+VERBS: dict[str, tuple[str, str]] = {
+    "check": ("every fault of the hash contracts at once", "headgate.cli.hash_check:hash_check"),
+    "row": (
+        "the hash of one row by a contract, and the text that is hashed",
+        "headgate.cli.hash_row:hash_row",
+    ),
+    "sql": ("the Spark SQL that hashes the rows of a table", "headgate.cli.hash_sql:hash_sql"),
+    "vectors": (
+        "hold this implementation against the shared vectors",
+        "headgate.cli.hash_vectors:hash_vectors",
+    ),
 }
 
 
-@click.command(cls=Verbs, noun="hash", verbs=VERBS)
+@click.command(cls=LazyCommands, lazy=VERBS)
 def group() -> None:
     """Turn rows into the same bytes on both sides, and into hashes that can be compared.
 

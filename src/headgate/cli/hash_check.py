@@ -38,7 +38,7 @@ class Checked:
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-def command(files: tuple[Path, ...]) -> None:
+def hash_check(files: tuple[Path, ...]) -> None:
     """Check hash contracts, all of them or those given: every fault at once, each with its line.
 
     Each valid one is shown in one line, as connectors take it.

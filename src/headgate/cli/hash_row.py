@@ -27,7 +27,7 @@ class Hashed:
 @click.argument("row")
 @click.option("--text", "with_text", is_flag=True, help="Also show the text that is hashed.")
 @click.option("--version", type=click.Choice(["1", "2"]), help="Instead of the contract's own.")
-def command(contract: Path, row: str, with_text: bool, version: str | None) -> None:
+def hash_row(contract: Path, row: str, with_text: bool, version: str | None) -> None:
     """Hash one row, given as a JSON object, as the name of a file with one, or as - for stdin.
 
     Numbers may be JSON numbers or text, times are ISO 8601, bytes hexadecimal, maps objects or lists
@@ -39,12 +39,12 @@ def command(contract: Path, row: str, with_text: bool, version: str | None) -> N
       headgate hash row contracts/business_table.hash.yml - --text < row.json
       headgate -o json hash row contracts/business_table.hash.yml row.json --version 1
     """
-    hashed = hash_row(contract, _text_of(row), with_text, version)
+    hashed = hash_given_row(contract, _text_of(row), with_text, version)
     said = hashed.hash if hashed.text is None else f"{hashed.text}\n{hashed.hash}"
     console.data(hashed, text=said)
 
 
-def hash_row(file: Path, row: str, with_text: bool, version: str | None) -> Hashed:
+def hash_given_row(file: Path, row: str, with_text: bool, version: str | None) -> Hashed:
     """The row in this JSON text, hashed."""
     from headgate.hashing.rows import row_hash, row_text
     from headgate.hashing.typed_json import parse_row

@@ -24,7 +24,7 @@ class Expression:
 @click.option(
     "--column", "columns", multiple=True, metavar="NAME=TYPE", help="A column's type in the table."
 )
-def command(contract: Path, columns: tuple[str, ...]) -> None:
+def hash_sql(contract: Path, columns: tuple[str, ...]) -> None:
     """Print the expression; it takes built-in functions alone, and never raises.
 
     Name the types of columns that are not the usual ones (DECIMAL(38, scale), BIGINT, TIMESTAMP): the

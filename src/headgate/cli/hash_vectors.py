@@ -29,7 +29,7 @@ class Verified:
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-def command(file: Path | None) -> None:
+def hash_vectors(file: Path | None) -> None:
     """Hash the row of every vector in FILE and compare: text, version 1 and version 2.
 
     Without FILE it is the one that Python, Spark and Java are all held against. A file of your own

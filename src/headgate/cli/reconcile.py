@@ -4,25 +4,54 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.verbs import Verbs
+from headgate.cli.verbs import LazyCommands
 
-# Each verb is the `command` of headgate.cli.reconcile_<verb>.
-VERBS: dict[str, str] = {
-    "audit": "copy changes of verdicts into Cassandra",
-    "decisions": "the table by which a verdict is found",
-    "hasher": "look rows up in Cassandra and send their hashes",
-    "history": "the story of one key",
-    "letters": "rows of the cloud that could not be read or hashed",
-    "repair": "send again what the cloud lacks or has wrong",
-    "report": "what was found, as a page, JSON and text",
-    "reread": "ask the hasher to read keys again",
-    "status": "keys by status, pending ones, objectives",
-    "tables": "compare two tables, row by row or sum by sum",
-    "why": "the columns in which the two sides of a key differ",
+VERBS: dict[str, tuple[str, str]] = {
+    "audit": (
+        "copy changes of verdicts into Cassandra",
+        "headgate.cli.reconcile_audit:reconcile_audit",
+    ),
+    "decisions": (
+        "the table by which a verdict is found",
+        "headgate.cli.reconcile_decisions:reconcile_decisions",
+    ),
+    "hasher": (
+        "look rows up in Cassandra and send their hashes",
+        "headgate.cli.reconcile_hasher:reconcile_hasher",
+    ),
+    "history": ("the story of one key", "headgate.cli.reconcile_history:reconcile_history"),
+    "letters": (
+        "rows of the cloud that could not be read or hashed",
+        "headgate.cli.reconcile_letters:reconcile_letters",
+    ),
+    "repair": (
+        "send again what the cloud lacks or has wrong",
+        "headgate.cli.reconcile_repair:reconcile_repair",
+    ),
+    "report": (
+        "what was found, as a page, JSON and text",
+        "headgate.cli.reconcile_report:reconcile_report",
+    ),
+    "reread": (
+        "ask the hasher to read keys again",
+        "headgate.cli.reconcile_reread:reconcile_reread",
+    ),
+    "status": (
+        "keys by status, pending ones, objectives",
+        "headgate.cli.reconcile_status:reconcile_status",
+    ),
+    "tables": (
+        "compare two tables, row by row or sum by sum",
+        "headgate.cli.reconcile_tables:reconcile_tables",
+    ),
+    "why": (
+        "the columns in which the two sides of a key differ",
+        "headgate.cli.reconcile_why:reconcile_why",
+    ),
 }
 
 
-@click.command(cls=Verbs, noun="reconcile", verbs=VERBS)
+@click.command(cls=LazyCommands, lazy=VERBS)
 def group() -> None:
     """Compare both sides of a rule table key by key.
 

@@ -11,7 +11,7 @@ from headgate.cli.console import console
 @click.argument("table")
 @click.option("--once", is_flag=True, help="Stop at the topic's end.")
 @click.option("--group", metavar="NAME", help="Consumer group; default audit-TABLE.")
-def command(table: str, once: bool, group: str | None) -> None:
+def reconcile_audit(table: str, once: bool, group: str | None) -> None:
     """Write each change of a verdict that the audit topic tells into the declared Cassandra table.
 
     The table is `audit: {cassandra: keyspace.table}` of the rule set, made if it is absent; its keyspace

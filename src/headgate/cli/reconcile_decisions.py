@@ -25,7 +25,7 @@ class Shown:
 
 @click.command()
 @click.option("--facts", "with_facts", is_flag=True, help="Say what the facts in it mean.")
-def command(with_facts: bool) -> None:
+def reconcile_decisions(with_facts: bool) -> None:
     """Show the decision table: the first row that matches gives a key its verdict.
 
     \b

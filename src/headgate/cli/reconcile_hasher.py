@@ -44,7 +44,7 @@ METRICS_PORT = 9250
     show_default=True,
     help="Port of its figures, or the next free one; 0: any.",
 )
-def command(
+def reconcile_hasher(
     table: str,
     mode: str,
     once: bool,

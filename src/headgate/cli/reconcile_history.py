@@ -10,7 +10,7 @@ from headgate.cli.console import console
 @click.command()
 @click.argument("table")
 @click.argument("pk")
-def command(table: str, pk: str) -> None:
+def reconcile_history(table: str, pk: str) -> None:
     """Tell the story of one key: what each side said and when it first came, each verdict and why.
 
     \b

@@ -13,7 +13,7 @@ SHOWN = 50
 @click.argument("table")
 @click.option("--reason", metavar="CODE", help="Only this reason code.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True)
-def command(table: str, reason: str | None, limit: int) -> None:
+def reconcile_letters(table: str, reason: str | None, limit: int) -> None:
     """List dead letters of TABLE's hasher and of connectors, the newest first, without their rows.
 
     They stand on the topic dlq-cassandra-cloud: `headgate dlq` tells of those that jobs refuse.

@@ -43,7 +43,7 @@ LIMIT, SHOWN = 10_000, 20
 @click.option("--automatic", is_flag=True, help="Go on by itself over the declared statuses.")
 @click.option("--every", type=click.FloatRange(0.1), default=10.0, show_default=True)
 @click.option("--rounds", type=click.IntRange(1), help="With --automatic: stop after so many.")
-def command(
+def reconcile_repair(
     table: str,
     status: tuple[str, ...],
     keys: tuple[str, ...],

@@ -52,7 +52,7 @@ class Written:
 @click.option("--repairs", type=click.IntRange(0, 10_000), default=REPAIRS, show_default=True)
 @click.option("--open", "shown", is_flag=True, help="Open the page in a browser.")
 @click.option("--fail-on", type=click.Choice(LEVELS), help=FAIL_ON)
-def command(
+def reconcile_report(
     table: str, folder: Path | None, repairs: int, shown: bool, fail_on: str | None
 ) -> None:
     """Write what the reconciliation of a table has found so far.

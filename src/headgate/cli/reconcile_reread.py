@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--letters", is_flag=True, help="Every key of `headgate reconcile letters TABLE`.")
 @click.option("--reason", metavar="CODE", help="With --letters: only those of this reason code.")
 @click.option("--dry-run", is_flag=True, help="Say which keys, and ask for none.")
-def command(
+def reconcile_reread(
     table: str, keys: tuple[str, ...], letters: bool, reason: str | None, dry_run: bool
 ) -> None:
     """Ask the hasher of TABLE to look keys up in Cassandra again; their verdicts follow.

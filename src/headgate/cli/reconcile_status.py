@@ -33,7 +33,7 @@ class Shown:
 
 @click.command()
 @click.argument("table", required=False)
-def command(table: str | None) -> None:
+def reconcile_status(table: str | None) -> None:
     """Count the keys of a pair by status, say what waits, and whether enough are in time.
 
     Without TABLE all pairs with verdicts are shown. A key that is overdue waits for the next sweep of its job.

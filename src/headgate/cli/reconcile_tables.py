@@ -30,7 +30,7 @@ SAMPLES = 10
 @click.option("--samples", type=click.IntRange(0, 1_000), default=SAMPLES, show_default=True)
 @click.option("--sql", "show_sql", is_flag=True, help="Print the SQL and read no row.")
 @click.option("--sums", is_flag=True, help="Compare sums of hashes first, fetch only what differs.")
-def command(
+def reconcile_tables(
     left: str,
     right: str,
     key: tuple[str, ...],

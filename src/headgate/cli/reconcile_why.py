@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("table")
 @click.argument("keys", nargs=-1, required=True, metavar="PK...")
-def command(table: str, keys: tuple[str, ...]) -> None:
+def reconcile_why(table: str, keys: tuple[str, ...]) -> None:
     """Read both rows of a key and tell the columns that differ, and how.
 
     The rows are read as they are now, from where `reconcile: rows:` of TABLE says. What counts as

@@ -37,7 +37,7 @@ class Checked:
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--strict", is_flag=True, help="Notes count as faults.")
-def command(files: tuple[Path, ...], strict: bool) -> None:
+def rules_check(files: tuple[Path, ...], strict: bool) -> None:
     """Check rule sets, all of them or those given: every fault at once, each with its line.
 
     A note is something that is valid but hardly meant: a rule that matches every row, repeats another,

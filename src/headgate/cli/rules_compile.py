@@ -38,7 +38,7 @@ class CompiledText:
     is_flag=True,
     help="Write dq_generated.sql and engine.sql to build/sql/rules/<table>/.",
 )
-def command(file: Path | None, table: str | None, write: bool) -> None:
+def rules_compile(file: Path | None, table: str | None, write: bool) -> None:
     """Compile rule sets to Spark SQL and print it: from the source to results and metrics.
 
     The printed file holds temporary views alone: it runs in a plain spark-sql and changes nothing,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("deploy")
 @click.argument("table")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
-def command(table: str, dry_run: bool) -> None:
+def rules_deploy(table: str, dry_run: bool) -> None:
     """Let the declared rules of a table judge from the next batch on.
 
     A running stream takes them over between two batches, without a restart: no record is judged

@@ -38,7 +38,7 @@ LAST = 1_000
     default=None,
     help="Rows of a Parquet or JSONL file instead of the topic's.",
 )
-def command(old: str, new: str, table: str | None, last: int, file: Path | None) -> None:
+def rules_diff(old: str, new: str, table: str | None, last: int, file: Path | None) -> None:
     """Compare two revisions of rules: in words, and over the last rows that came.
 
     OLD and NEW are a file, git:REF, the hash of a revision that ran, or `deployed`. The rows are

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("table", required=False)
 @click.option("--rule", "only", default=None, help="Only this rule.")
-def command(table: str | None, only: str | None) -> None:
+def rules_explain(table: str | None, only: str | None) -> None:
     """Say each rule in words, with its SQL, what it emits and what it last counted.
 
     \b

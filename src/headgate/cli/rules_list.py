@@ -32,7 +32,7 @@ class Listed:
 
 
 @click.command()
-def command() -> None:
+def rules_list() -> None:
     """List the tables that rule sets declare, where their rows come from and how many rules they have.
 
     \b

@@ -24,7 +24,7 @@ FORMS = ("jupyter", "zeppelin", "sql")
     type=click.Path(dir_okay=False, path_type=Path),
     help="Default: notebooks/<table>. Of a pair, the beginning of three names.",
 )
-def command(table: str, form: str, out: Path | None) -> None:
+def rules_notebook(table: str, form: str, out: Path | None) -> None:
     """Write a notebook with the first questions to a rule table's results and metrics.
 
     jupyter speaks to the running engine over Connect, zeppelin with %jdbc, and sql is a file for

@@ -47,7 +47,7 @@ class Written:
 @click.option("--seed", type=int, default=None, help="Draws other failing rows.")
 @click.option("--rows", type=click.IntRange(0, 5_000), default=None, help="How many of them.")
 @click.option("--fail-on", type=click.Choice(LEVELS), help=FAIL_ON)
-def command(
+def rules_report(
     table: str,
     number: int | None,
     folder: Path | None,

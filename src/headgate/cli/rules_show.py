@@ -10,7 +10,7 @@ from headgate.cli.console import console
 @click.command()
 @click.argument("table")
 @click.option("--engine", is_flag=True, help="Show engine.sql: what the job does with the views.")
-def command(table: str, engine: bool) -> None:
+def rules_show(table: str, engine: bool) -> None:
     """Show the SQL that TABLE compiles to: views from the source to results and metrics.
 
     \b

@@ -56,7 +56,7 @@ class Proposals:
 @click.option("--sensitive", multiple=True, help="A column whose values are shown nowhere.")
 @click.option("--rows", type=click.IntRange(min=0), default=None, help="Look at so many; 0: all.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Default: stdout.")
-def command(
+def rules_suggest(
     dataset: str | None,
     file: Path | None,
     name: str | None,

@@ -29,7 +29,7 @@ class Tested:
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-def command(files: tuple[Path, ...]) -> None:
+def rules_test(files: tuple[Path, ...]) -> None:
     """Judge given rows and hold what comes out against what is expected.
 
     The tests of rules/orders.yml stand beside it in rules/orders.tests.yml. FILES are rule sets or

@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
     help="The port; 0 takes any. [API_PORT, or the next free one]",
 )
 @click.option("--quiet", is_flag=True, help="No line for each request.")
-def command(host: str, port: int | None, quiet: bool) -> None:
+def serve_command(host: str, port: int | None, quiet: bool) -> None:
     """Answer the API until stopped, and bring what is deployed to what is wanted.
 
     While no key exists it listens on this machine alone, answers reads and refuses every change:

@@ -46,7 +46,7 @@ class Answer:
     "-f", "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A SQL file."
 )
 @click.option("-n", "limit", default=100, show_default=True, help="Rows to show of each query.")
-def command(statement: str | None, file: Path | None, limit: int) -> None:
+def sql_command(statement: str | None, file: Path | None, limit: int) -> None:
     """Run SQL on the engine, statement by statement, and print the rows of each query.
 
     All statements run in one session, so that temporary views and variables of a file are there for

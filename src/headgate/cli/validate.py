@@ -11,7 +11,7 @@ from headgate.errors import UsageError
 
 @click.command("validate")
 @click.option("--all", "everything", is_flag=True, help="Every dataset that was ever processed.")
-def command(everything: bool) -> None:
+def validate_command(everything: bool) -> None:
     """Check services, jobs, data and marts; exit 5 when a check fails, 8 when nothing answers.
 
     The data and marts are those of the active dataset, or with --all of every one.

@@ -1,4 +1,4 @@
-"""A noun whose verbs are modules of their own, so that help stays quick."""
+"""Commands that are imported only when they are called, so that help stays quick."""
 
 from __future__ import annotations
 
@@ -11,7 +11,22 @@ import click
 
 
 class LazyCommands(click.Group):
-    """A group that imports commands when they are called; a misspelt one gets a suggestion."""
+    """A group whose commands are given as `name: (help, "module:attribute")` and imported when called."""
+
+    SECTION = "Commands"
+
+    def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._lazy:
+            return None
+        module, _, attribute = self._lazy[cmd_name][1].partition(":")
+        return getattr(importlib.import_module(module), attribute)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -26,22 +41,6 @@ class LazyCommands(click.Group):
                 raise click.UsageError(words, ctx=error.ctx) from None
             raise
 
-
-class Verbs(LazyCommands):
-    """Imports a verb's module only when that verb is called: the `command` of headgate.cli.<noun>_<verb>."""
-
-    def __init__(self, *, noun: str, verbs: Mapping[str, str], **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self._noun, self._verbs = noun, verbs
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self._verbs)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._verbs:
-            return None
-        return importlib.import_module(f"headgate.cli.{self._noun}_{cmd_name}").command
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, self._verbs[verb]) for verb in self.list_commands(ctx)])
+        with formatter.section(self.SECTION):
+            formatter.write_dl([(name, self._lazy[name][0]) for name in self.list_commands(ctx)])

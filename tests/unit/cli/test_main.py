@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.main import NOUNS, cli
+from headgate.app import NOUNS
+from headgate.cli.main import cli
 from headgate.errors import UsageError
 
 # One command of each noun that needs the files or the home of a project.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.rules_compile import command
+from headgate.cli.rules_compile import rules_compile
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,7 +41,7 @@ def test_the_tool_prints_what_the_command_prints(
 ) -> None:
     assert tool([str(ROOT / "rules.yaml")]) == 0
     printed = capsys.readouterr().out
-    told = CliRunner().invoke(command, [str(ROOT / "rules.yaml")])
+    told = CliRunner().invoke(rules_compile, [str(ROOT / "rules.yaml")])
     assert printed == told.output
     assert "CREATE OR REPLACE TEMPORARY VIEW dq_results_orders AS" in printed
     assert "${" not in printed
@@ -59,7 +59,7 @@ def test_a_fault_is_told_with_its_exit_code(
 
 
 def test_one_table_can_be_chosen() -> None:
-    told = CliRunner().invoke(command, ["--table", "orders"])
+    told = CliRunner().invoke(rules_compile, ["--table", "orders"])
     assert told.exit_code == 0
     assert "dq_results_customer" not in told.output
     assert "dq_results_orders" in told.output

@@ -1,0 +1,44 @@
+"""The composition root: what the core and the command line load by name, each part only when it is used.
+
+Nothing else names all capabilities. Every entry is a string `module:attribute`, so that `--help` starts in
+a blink and no layer imports the one above it.
+"""
+
+from __future__ import annotations
+
+# The nouns of the command line: what each is for, and the command that it loads.
+NOUNS: dict[str, tuple[str, str]] = {
+    "audit": ("read, check and export who did what to filters", "headgate.cli.audit:group"),
+    "certify": ("prove that every record is accounted for", "headgate.cli.certify:certify_command"),
+    "config": ("choose, show and check settings", "headgate.cli.config:group"),
+    "connect": (
+        "build the Connect plugins; deploy and watch connectors",
+        "headgate.cli.connect:group",
+    ),
+    "dataset": ("check and compile dataset manifests", "headgate.cli.dataset:group"),
+    "dbt": ("build and test the marts", "headgate.cli.dbt:group"),
+    "demo": ("run the whole path on sample data", "headgate.cli.demo:group"),
+    "dlq": ("browse dead letters and send them again", "headgate.cli.dlq:group"),
+    "doctor": ("say what this machine has and lacks", "headgate.cli.doctor:doctor_command"),
+    "engine": ("run the long-running Spark application", "headgate.cli.engine:group"),
+    "feed": ("make sample data and send it to the topic", "headgate.cli.feed:group"),
+    "filters": ("submit, approve, deploy, follow and undo filters", "headgate.cli.filters:group"),
+    "hash": ("hash rows by contract, and prove that all sides agree", "headgate.cli.hash:group"),
+    "job": ("run, start, watch, stop and mend jobs", "headgate.cli.job:group"),
+    "keys": ("make, list and revoke keys of the API", "headgate.cli.keys:group"),
+    "lake": ("count and wait for tables", "headgate.cli.lake:group"),
+    "ledger": ("show, export and rebuild the ledger", "headgate.cli.ledger:group"),
+    "local": ("start and stop the embedded services", "headgate.cli.local:group"),
+    "maintain": ("compact, expire and vacuum tables", "headgate.cli.maintain:group"),
+    "metrics": ("list, show and send metrics", "headgate.cli.metrics:group"),
+    "obs": ("start and stop Prometheus and Grafana", "headgate.cli.obs:group"),
+    "reconcile": (
+        "compare both sides key by key; tell, explain and repair differences",
+        "headgate.cli.reconcile:group",
+    ),
+    "rules": ("check, test and compile rule sets", "headgate.cli.rules:group"),
+    "serve": ("answer the API of filters", "headgate.cli.serve:serve_command"),
+    "sql": ("query the running engine", "headgate.cli.sql:sql_command"),
+    "topics": ("create and show topics", "headgate.cli.topics:group"),
+    "validate": ("run the four-stage validation", "headgate.cli.validate:validate_command"),
+}
