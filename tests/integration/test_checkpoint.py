@@ -15,7 +15,7 @@ from tests.support.pipeline import TYPES, InjectedFaultError, Pipeline, create_t
 from headgate.engine.faults import Point
 from headgate.engine.topics import Topics
 from headgate.errors import BatchRefusedError
-from headgate.jobs.repair import repair_bronze
+from headgate.jobs.bronze import repair_bronze
 
 Damage = Callable[[Path], None]
 

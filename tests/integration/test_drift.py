@@ -14,8 +14,8 @@ from tests.support.pipeline import InjectedFaultError, Pipeline, fail_at
 
 from headgate.checks.certificate import broken
 from headgate.checks.drift import drift_report
-from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.evolution import evolved_column
+from headgate.compile.render import PLACEHOLDERS
 from headgate.engine.faults import Point
 from headgate.errors import OperationError
 from headgate.spec.dataset import Dataset

@@ -14,7 +14,7 @@ from headgate.expr.literals import spark_identifier
 from headgate.expr.parse import parse_condition
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import Column, Expr, Literal
-from headgate.expr.twin import evaluate
+from headgate.expr.twin.evaluate import evaluate
 from headgate.spec.refusal import Refusal
 from headgate.spec.types import INT, STRING
 

@@ -19,9 +19,10 @@ from tests.support.reconcile_messages import (
 from tests.support.reconcile_sql import VIEWS, run_script, set_batch_time
 from tests.support.rule_tables import script_of
 
-from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import SIDES
-from headgate.compile.reconcile.verdict import Limits, Verdict, judge
+from headgate.compile.reconcile.verdict import Verdict, judge
+from headgate.compile.render import PLACEHOLDERS
 from headgate.compile.rules.compile import compile_table
 from headgate.compile.rules.judge import load_judged
 from headgate.compile.script import Script

@@ -18,11 +18,12 @@ from tests.support.reconcile_job import parse_state, random_messages
 from tests.support.spark_sql import run_spark_sql
 
 from headgate.checks.lake import Lake
-from headgate.cli.feed_rules import feeding_of, open_feed, open_rules, order_of, send
+from headgate.cli.feed_rules import feeding_of, open_feed, order_of, send
 from headgate.cli.rules_compile import compiled_texts
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import Side, State, merge_all
 from headgate.compile.reconcile.verdict import judge
+from headgate.compile.rules.judge import open_rules
 from headgate.feeds.rules.planted import Planted
 from headgate.jobs.build import plan_build, write_build
 from headgate.settings import Settings

@@ -25,8 +25,8 @@ from tests.support.pipeline import Pipeline
 
 from headgate.checks.lake import Lake
 from headgate.compile import silver as silver_sql
-from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.expressions import load_checked
+from headgate.compile.render import PLACEHOLDERS
 from headgate.jobs.silver import EmptyBronzeError
 
 SEED = 5

@@ -13,8 +13,9 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze, expected_silver
 from tests.support.pipeline import TYPES, Interruption, Pipeline
 
+from headgate.engine.conflicts import AlreadyPublishedError
 from headgate.engine.faults import Faults, Point
-from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable
+from headgate.engine.iceberg import ManagedTable
 from headgate.engine.jvm import Snapshot
 from headgate.engine.lease import NAME, EngineLease
 from headgate.engine.stream import read_range

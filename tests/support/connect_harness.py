@@ -18,13 +18,8 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.feeds.cassandra import Cassandra, Place, session_at
-from headgate.feeds.connect.connectors import (
-    CloudTable,
-    Cluster,
-    Connector,
-    Pace,
-    own_connector,
-)
+from headgate.feeds.connect.connectors import CloudTable, Cluster, Pace, own_connector
+from headgate.feeds.connect_rest import Connector
 from headgate.hashing.rows import row_hash
 from headgate.local.cassandra import LOCAL_DC, CassandraServer
 from headgate.local.connect import ConnectServer

@@ -15,8 +15,9 @@ from tests.support.random_rows import BATCH_TIME, Row, spark_value
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import Expr
-from headgate.expr.twin import Value, evaluate
 from headgate.expr.twin.calendar import days_since, micros_since, time_text
+from headgate.expr.twin.evaluate import evaluate
+from headgate.expr.twin.values import Value
 from headgate.spec.types import SqlType
 
 if TYPE_CHECKING:

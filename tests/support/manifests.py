@@ -8,7 +8,8 @@ from textwrap import dedent
 import sqlglot
 from sqlglot import exp
 
-from headgate.compile.dataset import PLACEHOLDERS, CompiledDataset, compile_dataset
+from headgate.compile.dataset import CompiledDataset, compile_dataset
+from headgate.compile.render import PLACEHOLDERS
 from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 from headgate.spec.loader import load_dataset

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from random import Random
 
-from headgate.expr.twin import Value
+from headgate.expr.twin.values import Value
 from headgate.spec.types import (
     BIGINT,
     BOOLEAN,

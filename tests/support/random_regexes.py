@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from headgate.expr.regex import PatternRefusal, canonical
+from headgate.expr.regex import canonical
 from headgate.expr.regex.automaton import Automaton, automaton
 from headgate.expr.regex.chars import CharSet
-from headgate.expr.regex.nodes import Begin, Chars, Choice, End, Node, Repeat, Sequence
+from headgate.expr.regex.nodes import (
+    Begin,
+    Chars,
+    Choice,
+    End,
+    Node,
+    PatternRefusal,
+    Repeat,
+    Sequence,
+)
 from headgate.expr.regex.read import read
 
 LENGTH = 1_024

@@ -10,8 +10,8 @@ from random import Random
 from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS
 
 from headgate.expr.literals import spark_literal
-from headgate.expr.twin import Value
 from headgate.expr.twin.calendar import micros_since, time_text
+from headgate.expr.twin.values import Value
 from headgate.spec.types import SqlType
 
 Row = dict[str, Value]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.render import PLACEHOLDERS
 from headgate.compile.rules.compile import CompiledRules, compile_table
 from headgate.compile.rules.judge import judged, judged_table
 from headgate.compile.rules.model import JudgedTable

@@ -10,7 +10,8 @@ import click
 import pytest
 
 from headgate.cli.main import cli
-from headgate.compile.dataset import PLACEHOLDERS, compile_dataset
+from headgate.compile.dataset import compile_dataset
+from headgate.compile.render import PLACEHOLDERS
 from headgate.spec.loader import load_dataset
 
 ROOT = Path(__file__).parents[2]

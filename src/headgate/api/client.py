@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from headgate.api.base_models import Problem
 from headgate.api.drift_models import MendOut
 from headgate.api.models import (
     AuditList,
@@ -24,7 +25,6 @@ from headgate.api.models import (
     Happened,
     LedgerOut,
     OperationOut,
-    Problem,
     RevisionList,
     StatusOut,
     ValidationOut,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from headgate.api.models import Answered, Asked
+from headgate.api.base_models import Answered, Asked
 from headgate.checks.dead_letters import Chosen, Group
 from headgate.checks.dead_letters_shown import ListedLetter, ShownLetter
 from headgate.checks.redriving import MOST, PER_SECOND

@@ -9,8 +9,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
+from headgate.api.base_models import Problem
 from headgate.api.idempotency import NAME, IdempotentRoute
-from headgate.api.models import Happened, Problem
+from headgate.api.models import Happened
 from headgate.api.places import KINDS
 from headgate.api.problems import responses
 from headgate.control.identity.policy import OPERATIONS, PUBLIC

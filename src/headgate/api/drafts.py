@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from headgate.api import problems
+from headgate.api.base_models import ProblemFault
 from headgate.api.bodies import judged
 from headgate.api.filters import PATH
 from headgate.api.guard import allowed
-from headgate.api.models import DocumentValidationOut, ProblemFault
+from headgate.api.models import DocumentValidationOut
 from headgate.api.served import ServedHere
 from headgate.compile.filters.compile import compile_filter
 from headgate.control.identity.model import Identity

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from headgate.api.models import Answered, Asked, DriftOut
+from headgate.api.base_models import Answered, Asked
+from headgate.api.models import DriftOut
 from headgate.control.git.mending import Mended, Side
 from headgate.spec.filter import MOST_NAME, NAME
 

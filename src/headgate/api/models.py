@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
+from headgate.api.base_models import Answered, Asked, ProblemFault
 from headgate.control.git.model import Drift
 from headgate.control.lifecycle import allowed
 from headgate.control.model import DeploymentStatus, Difference, Generated
-from headgate.spec.filter_conditions import HALF
 from headgate.store.control_model import (
     Approval,
     AuditEntry,
@@ -32,54 +31,6 @@ Words = Annotated[str, Field(max_length=MOST_WORDS, pattern=r"^[^\x00]*$")]
 Revision = Annotated[
     str, Field(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the content.")
 ]
-
-
-class Answered(BaseModel):
-    """Answers may get more fields; a client takes what it knows."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True
-    )
-
-
-class Asked(BaseModel):
-    """What is asked may not: a field that nobody reads was meant to do something."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True
-    )
-
-
-class _Told(Answered):
-    """Names what was sent, of which half a character cannot be written."""
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _whole(cls, value: object) -> object:
-        return HALF.sub("?", value) if isinstance(value, str) else value
-
-
-class ProblemFault(_Told):
-    """One fault: `pointer` leads into the body, `parameter` names what stands elsewhere."""
-
-    detail: str
-    pointer: str | None = None
-    parameter: str | None = None
-    fix: str = ""
-
-
-class Problem(_Told):
-    """A problem as RFC 9457 has it, with our code and what to do."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    fix: str = ""
-    request_id: str = ""
-    errors: list[ProblemFault] = []
-    allowed: list[str] = []
 
 
 class FilterOut(Answered):
@@ -163,19 +114,19 @@ class ValidateIn(Asked):
 
 class ValidationOut(Answered):
     valid: bool
-    errors: list[str] = []
-    warnings: list[str] = []
+    errors: list[str] = Field(default=[])
+    warnings: list[str] = Field(default=[])
 
 
 class DocumentValidationOut(Answered):
     """What is wrong with a document, or what it would become."""
 
     valid: bool
-    errors: list[ProblemFault] = []
-    warnings: list[str] = []
+    errors: list[ProblemFault] = Field(default=[])
+    warnings: list[str] = Field(default=[])
     revision: str | None = None
     sql: str | None = None
-    statements: list[str] = []
+    statements: list[str] = Field(default=[])
 
 
 class ApproveIn(Asked):

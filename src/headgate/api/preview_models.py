@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Self
 
-from headgate.api.models import Answered
+from headgate.api.base_models import Answered
 from headgate.control.model import Preview
 
 

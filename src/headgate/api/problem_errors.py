@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.api.models import Problem, ProblemFault
+from headgate.api.base_models import Problem, ProblemFault
 from headgate.errors import (
     DeclarationError,
     Fault,

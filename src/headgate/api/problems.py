@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
-from headgate.api.models import Problem, ProblemFault
+from headgate.api.base_models import Problem, ProblemFault
 from headgate.errors import (
     ConflictError,
     DeclarationError,

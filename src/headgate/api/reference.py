@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request
 from pydantic import Field
 
-from headgate.api.models import Answered
+from headgate.api.base_models import Answered
 from headgate.api.problems import PAGE, responses, status_of_kind
 from headgate.errors import HeadgateError, NotFoundError
 

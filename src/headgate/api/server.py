@@ -31,10 +31,10 @@ from headgate.control.identity.tokens import verifier_of
 from headgate.control.recent import KafkaRecent
 from headgate.control.service import FilterService
 from headgate.control.targets.open import open_targets
-from headgate.control.topics import ReservedTopics
 from headgate.errors import ForbiddenError, UnavailableError, UsageError
 from headgate.profile import write_atomically
 from headgate.settings import Settings
+from headgate.spec.topic_names import ReservedTopics
 from headgate.store.ops import OpsStore
 
 RECONCILE_EVERY = 0.5

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 
 import anyio
-from fastapi import Request
-from fastapi.responses import Response
+from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from headgate.api.models import DeploymentOut

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.checks.facts import (
-    Evidence,
-    Line,
-    Sums,
-    TableEvidence,
-    Verdict,
-    backfills,
-    line,
-    open_line,
-    sums,
-)
+from headgate.checks.account_evidence import Evidence, Sums, backfills, sums
+from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
 from headgate.checks.history import batches_line, certified_lines, history_line, misfits
 from headgate.checks.produced import (
     counted_lines,

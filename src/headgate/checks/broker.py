@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from headgate.checks.facts import Evidence
-from headgate.checks.recount import recount
 from headgate.checks.topic import TopicEvidence
 from headgate.engine.topics import TopicGaps, Topics
 from headgate.errors import HeadgateError
@@ -34,17 +30,3 @@ def _gaps(topics: Topics, topic: str) -> TopicGaps:
         return topics.gaps(topic)
     except HeadgateError:  # who may read a topic need not be allowed to see how it is set up
         return TopicGaps(compaction=False, transactions=False)
-
-
-def counted_again(settings: Settings, evidence: Evidence, *, however_many: bool) -> Evidence:
-    """The evidence with the topic's records counted once more, where the broker has them."""
-    if evidence.confirmed is None or not evidence.bronze_ledger:
-        return evidence
-    found = recount(
-        settings.need("bootstrap_servers"),
-        evidence.topic,
-        evidence.bronze_ledger,
-        evidence.confirmed,
-        however_many=however_many,
-    )
-    return replace(evidence, recount=found)

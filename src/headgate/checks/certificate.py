@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.checks import reconcile_accounts, router_accounts, rule_accounts
+from headgate.checks.account_evidence import Evidence, Sums, sums
 from headgate.checks.accounts import account
 from headgate.checks.certified import note_certified
-from headgate.checks.facts import CertifiedTable, Evidence, Line, Sums, TableEvidence, Verdict, sums
-from headgate.checks.rule_accounts import RuleAccount
+from headgate.checks.facts import CertifiedTable, Line, RuleAccount, TableEvidence, Verdict
 from headgate.compile.fragments import job_name
 from headgate.errors import DifferenceError
 from headgate.store.canonical import canonical, fingerprint

@@ -15,12 +15,13 @@ from headgate.checks.dbt_results import CountRows, DbtReport, make_report, read_
 from headgate.checks.dbt_scope import Scope
 from headgate.checks.lake import Lake, extension_file, extensions, s3_endpoint, url_style
 from headgate.checks.metadata import TableLocation
-from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.dbt_files import variable_stem
+from headgate.compile.render import PLACEHOLDERS
 from headgate.engine.java import cache_dir
 from headgate.errors import ConflictError, DeclarationError, OperationError, UnavailableError
 from headgate.settings import Settings
-from headgate.spec.loader import available_datasets, find_dataset, load_dataset
+from headgate.spec.loader import load_dataset
+from headgate.spec.project import available_datasets, find_dataset
 
 
 def build(

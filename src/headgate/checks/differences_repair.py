@@ -21,11 +21,12 @@ from headgate.compile.reconcile.state import DELETE
 from headgate.engine.topics import Topics, TopicSpec
 from headgate.errors import SettingsError, UsageError
 from headgate.feeds.hasher.asked import reread_topic
+from headgate.feeds.journal_file import Watcher
 from headgate.feeds.repair.cassandra import CassandraTarget
 from headgate.feeds.repair.journal import Journal, new_journal
 from headgate.feeds.repair.model import REPAIRABLE, Broken, Followed, RepairPlan, RepairReport
 from headgate.feeds.repair.plan import repair_plan
-from headgate.feeds.repair.run import Edges, Judged, Watcher, run_repair
+from headgate.feeds.repair.run import Edges, Judged, run_repair
 from headgate.feeds.repair.target import Rereads, Target, TopicTarget
 from headgate.feeds.rows.cassandra import CassandraRows
 from headgate.feeds.rows.duck import DuckRows

@@ -14,7 +14,8 @@ from headgate.compile.drift import EXTRA
 from headgate.compile.evolution import evolved_column, evolved_columns, folded, why_no_column
 from headgate.compile.fragments import job_name
 from headgate.settings import Settings
-from headgate.spec.dataset import Column, Dataset
+from headgate.spec.columns import Column
+from headgate.spec.dataset import Dataset
 from headgate.spec.types import JSON, SqlType
 from headgate.store.model import Drifted, DriftKind
 from headgate.store.ops import OpsStore

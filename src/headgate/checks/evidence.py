@@ -5,26 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from typing import cast
+from datetime import datetime
 
-from headgate.checks.broker import ask_broker, counted_again
+from headgate.checks.account_evidence import Evidence
+from headgate.checks.broker import ask_broker
 from headgate.checks.certified import read_certified
-from headgate.checks.facts import AcceptedGap, CertifiedTable, Commit, Evidence, TableEvidence
-from headgate.checks.lake import Lake, quoted, scan
-from headgate.checks.metadata import Snapshot, TableLocation, read_snapshots
+from headgate.checks.facts import AcceptedGap, CertifiedTable
+from headgate.checks.lake import Lake, quoted
 from headgate.checks.origins import repeated_origins
+from headgate.checks.recount import recount
+from headgate.checks.table_evidence import table_evidence
 from headgate.compile.fragments import DEAD_LETTERS, DEAD_LETTERS_TABLE, job_name
 from headgate.settings import Settings
 from headgate.spec.dataset import Dataset
-from headgate.spec.loader import available_datasets, find_dataset, load_dataset
+from headgate.spec.loader import load_dataset
+from headgate.spec.project import available_datasets, find_dataset
 from headgate.store.model import ACTIVE, LedgerRow
 from headgate.store.ops import OpsStore
 
 BRONZE, SILVER, BACKFILL = "bronze", "silver", "backfill"
-# When a batch ran says nothing about what a row holds, so a replay may differ in these.
-LEFT_OUT = frozenset({"ingestion_ts", "refused_at"})
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
 
 
@@ -181,103 +180,15 @@ def newest(rows: Sequence[LedgerRow]) -> datetime | None:
     return max((row.batch_time for row in rows), default=None)
 
 
-def table_evidence(
-    lake: Lake,
-    table: str,
-    where: str = "",
-    *,
-    time: str = "",
-    until: datetime | None = None,
-    certified: CertifiedTable | None = None,
-) -> TableEvidence | None:
-    """What the table holds now; None when there is no such table.
-
-    `time` is the column with a row's batch time, in a table whose rows never change.
-    """
-    if not table or not lake.exists(table):
-        return None
-    location = lake.location(table)
-    columns = content_columns(lake, scan(location))
-    content = _content(lake, content_sql(scan(location), columns, where))
-    evidence = TableEvidence(
-        name=table,
-        rows=content[0],
-        content_hash=content[1],
-        columns=columns,
-        metadata_file=metadata_file(location),
-        snapshot_id=location.snapshot_id,
-        committed_at=location.committed_at,
-        commits=commits(read_snapshots(location.metadata)),
-        where=where,
-        batches=_count_by_batch(lake, scan(location), time, where) if time else None,
-        until=until,
-        certified=certified,
+def counted_again(settings: Settings, evidence: Evidence, *, however_many: bool) -> Evidence:
+    """The evidence with the topic's records counted once more, where the broker has them."""
+    if evidence.confirmed is None or not evidence.bronze_ledger:
+        return evidence
+    found = recount(
+        settings.need("bootstrap_servers"),
+        evidence.topic,
+        evidence.bronze_ledger,
+        evidence.confirmed,
+        however_many=however_many,
     )
-    return replace(evidence, certified_now=_certified_now(lake, scan(location), evidence, time))
-
-
-def _content(lake: Lake, sql: str) -> tuple[int, str]:
-    rows, content_hash = lake.query(sql)[0]
-    return cast("int", rows), f"{int(str(content_hash)):x}"
-
-
-def _count_by_batch(lake: Lake, scanned: str, time: str, where: str) -> dict[datetime, int]:
-    sql = f"SELECT epoch_us({time}), count(*) FROM {scanned} WHERE {where or True} GROUP BY 1"
-    rows = cast("list[tuple[int | None, int]]", lake.query(sql))
-    return {EPOCH + timedelta(microseconds=at or 0): count for at, count in rows}
-
-
-def _certified_now(
-    lake: Lake, scanned: str, table: TableEvidence, time: str
-) -> tuple[int, str] | None:
-    """Count and content hash of the rows that were certified; None where they cannot be told apart."""
-    before = table.certified
-    if before is None or not set(before.columns) <= set(table.columns):
-        return None
-    is_whole = table.until == before.until
-    if is_whole and before.columns == table.columns:
-        return table.rows, table.content_hash
-    if not is_whole and not time:
-        return None
-    tests = [table.where] if table.where else []
-    if time:
-        tests.append(f"{time} <= TIMESTAMPTZ {quoted(before.until.isoformat())}")
-    return _content(lake, content_sql(scanned, before.columns, " AND ".join(tests)))
-
-
-def metadata_file(location: TableLocation) -> str:
-    prefix = "v" if location.version.isdigit() else ""
-    return f"{location.folder}/metadata/{prefix}{location.version}.metadata.json"
-
-
-def content_columns(lake: Lake, scanned: str) -> tuple[str, ...]:
-    found = lake.query(f"SELECT column_name FROM (DESCRIBE SELECT * FROM {scanned})")
-    return tuple(
-        sorted(name for (name,) in cast("list[tuple[str]]", found) if name not in LEFT_OUT)
-    )
-
-
-def content_sql(scanned: str, columns: Sequence[str], where: str = "") -> str:
-    """Count and content hash: a sum over rows of 60 bits of MD5, so the order does not matter."""
-    names = ('"' + column.replace('"', '""') + '"' for column in columns)
-    texts = ", ".join(f"coalesce(CAST({name} AS VARCHAR), chr(30))" for name in names)
-    digest = f"substr(md5(concat_ws(chr(31), {texts})), 1, 15)"
-    total = f"coalesce(sum(CAST('0x' || {digest} AS BIGINT)), 0)"
-    return f"SELECT count(*), {total} FROM {scanned}" + (f" WHERE {where}" if where else "")
-
-
-def commits(snapshots: Sequence[Snapshot]) -> tuple[Commit, ...]:
-    """The table's history, each snapshot with the staged one it was published from."""
-    by_id = {str(snapshot.id): snapshot for snapshot in snapshots}
-
-    def commit(snapshot: Snapshot) -> Commit:
-        source = by_id.get(snapshot.summary.get("source-snapshot-id", ""))
-        return Commit(
-            snapshot.id,
-            snapshot.operation,
-            snapshot.summary,
-            source.summary if source else None,
-            snapshot.parent_id,
-        )
-
-    return tuple(commit(snapshot) for snapshot in snapshots if snapshot.in_history)
+    return replace(evidence, recount=found)

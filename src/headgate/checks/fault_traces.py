@@ -8,10 +8,11 @@ import sys
 from dataclasses import dataclass
 
 from headgate.checks.certificate import broken, run_certification, write
-from headgate.checks.evidence import declared, table_evidence
+from headgate.checks.evidence import declared
 from headgate.checks.fault_rig import BRONZE, SILVER, Rig
 from headgate.checks.lake import Lake, quoted
 from headgate.checks.letters import origins_on_topic
+from headgate.checks.table_evidence import table_evidence
 from headgate.compile.fragments import DEAD_LETTERS_TABLE
 from headgate.settings import Settings
 

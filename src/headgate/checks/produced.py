@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.checks.facts import Evidence, Line, Sums, Verdict, line
+from headgate.checks.account_evidence import Evidence, Sums
+from headgate.checks.facts import Line, Verdict, line
 from headgate.checks.topic import BatchCount, OnTopic, differing, on_topic
 from headgate.compile.fragments import job_name
 from headgate.plurals import count_of

@@ -31,8 +31,8 @@ from headgate.checks.quality_report_sample import (
 )
 from headgate.checks.rule_aggregates import verdict_line
 from headgate.checks.rule_words import rule_words
-from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import job_name
+from headgate.compile.render import PLACEHOLDERS
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import QUALITY

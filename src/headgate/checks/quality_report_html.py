@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -15,6 +16,7 @@ from headgate.checks.report_text import changed
 def report_html(report: QualityReport) -> str:
     """The page; every value in it is escaped by the template."""
     return page(
+        Path(__file__).parent,
         "quality_report.html.j2",
         report=report,
         trend=_Plot([Bar(p.label, p.rows, p.by_severity) for p in report.trend.points]),

@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
+from headgate.checks.facts import Line, RuleAccount, TableEvidence, Verdict, line, open_line
 from headgate.checks.history import history_line
-from headgate.checks.rule_accounts import (
-    RuleAccount,
-    dead_letters_of,
-    named_snapshots,
-    windows_of,
-)
+from headgate.checks.rule_accounts import windows_of
+from headgate.checks.table_evidence import dead_letters_of, named_snapshots
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import job_name
 from headgate.store.coverage import gaps, overlaps
@@ -138,7 +134,7 @@ def _open(evidence: PairEvidence) -> Line:
 
 def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> PairEvidence:
     """All evidence of one pair."""
-    from headgate.checks.evidence import table_evidence
+    from headgate.checks.table_evidence import table_evidence
 
     job, sweeps, rows = job_name(RECONCILE, table), job_name(SWEEP, table), store.ledger()
     found = {kind: table_evidence(lake, f"dq.{kind}_{table}") for kind in TABLES}

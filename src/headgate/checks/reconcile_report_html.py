@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from headgate.checks.reconcile_report import Point, ReconcileReport
 from headgate.checks.reconcile_report_make import rollup_of
@@ -20,6 +21,7 @@ def report_html(report: ReconcileReport) -> str:
     colours = {line.status: colour_of(line.status) for line in report.statuses}
     wrong = {s: colour_of(s) for s in _seen(report.points) if rollup_of(s) in WRONG}
     return page(
+        Path(__file__).parent,
         "reconcile_report.html.j2",
         "reconcile_report.css",
         report=report,

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from headgate.checks.dead_letters import Chosen, DeadLetters
 from headgate.checks.lake import Lake
-from headgate.control.topics import ReservedTopics
 from headgate.errors import ConflictError, UsageError
+from headgate.feeds.journal_file import Watcher
 from headgate.feeds.redrive.journal import (
     Journal,
     journals,
@@ -22,9 +22,8 @@ from headgate.feeds.redrive.model import Facts, RedrivePlan, RedriveReport
 from headgate.feeds.redrive.plan import redrive_plan
 from headgate.feeds.redrive.run import Edges, run_redrive
 from headgate.feeds.redrive.topic import RedriveTopics
-from headgate.feeds.repair.run import Watcher
 from headgate.settings import Settings
-from headgate.spec.topic_names import reason_against_events
+from headgate.spec.topic_names import ReservedTopics, reason_against_events
 
 MOST = 10_000
 PER_SECOND = 100

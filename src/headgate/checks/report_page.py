@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import jinja2
@@ -50,11 +50,12 @@ def write_files(folder: Path, name: str, html: str, json: bytes) -> ReportFiles:
     return files
 
 
-def page(template: str, *styles: str, **values: object) -> str:
-    """The page of a template; every value in it is escaped."""
-    style, script = "".join(_part(name) for name in (STYLE, *styles)), _part(SCRIPT)
+def page(folder: Path, template: str, *styles: str, **values: object) -> str:
+    """The page of a template in this folder; every value in it is escaped."""
+    style = "".join(_part(folder, name) for name in (STYLE, *styles))
+    script = _part(folder, SCRIPT)
     return (
-        _pages()
+        _pages(folder)
         .get_template(template)
         .render(
             style=Markup(style),
@@ -133,14 +134,16 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _part(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
+def _part(folder: Path, name: str) -> str:
+    """A file of the report's own folder, or one that all reports share."""
+    own = folder / name
+    return (own if own.is_file() else _HERE / name).read_text(encoding="utf-8")
 
 
 @cache
-def _pages() -> jinja2.Environment:
+def _pages(folder: Path) -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
+        loader=jinja2.FunctionLoader(partial(_part, folder)),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

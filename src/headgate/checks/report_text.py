@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from typing import Any, ClassVar, Protocol
 
 import orjson
 
-from headgate.checks.quality_report import QualityReport
-from headgate.checks.reconcile_report import ReconcileReport
+from headgate.checks.report_sums import Sum
 
-Report = QualityReport | ReconcileReport
+
+class Report(Protocol):
+    """A report as a dataclass: sums that must be equal, and whether all of them are."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def adds_up(self) -> bool: ...
+
+    @property
+    def sums(self) -> Sequence[Sum]: ...
 
 
 def whole_json(report: Report, schema_version: int) -> bytes:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
+from headgate.checks.facts import Line, RuleAccount, TableEvidence, Verdict, line, open_line
 from headgate.checks.router_arrived import Arrived, arrived
 from headgate.checks.router_ranges import FilterRanges, ranges_of_all
-from headgate.checks.rule_accounts import RuleAccount, dead_letters_of
+from headgate.checks.table_evidence import dead_letters_of
 from headgate.checks.topic import TopicEvidence
 from headgate.compile.fragments import job_name
 from headgate.store.coverage import gaps, last_offsets, overlaps

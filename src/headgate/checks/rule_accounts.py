@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from headgate.checks.facts import Line, TableEvidence, Verdict, line, open_line
+from headgate.checks.facts import Line, RuleAccount, TableEvidence, Verdict, line, open_line
 from headgate.checks.history import history_line
+from headgate.checks.table_evidence import letters_by_batch, named_snapshots
 from headgate.checks.topic import TopicEvidence
-from headgate.compile.fragments import DEAD_LETTERS_TABLE, job_name
+from headgate.compile.fragments import job_name
 from headgate.store.coverage import gaps, last_offsets, overlaps, since_rebuild
 from headgate.store.model import ACTIVE, Intent, LedgerRow
 
@@ -62,24 +63,6 @@ class RuleEvidence:
         for row in self.rows:
             found.update(row.outcomes)
         return found
-
-
-@dataclass(frozen=True)
-class RuleAccount:
-    """One rule table's part of the certificate."""
-
-    table: str
-    lines: tuple[Line, ...]
-    tables: Mapping[str, TableEvidence]
-    named: str = ""
-
-    @property
-    def title(self) -> str:
-        return self.named or f"rules of {self.table}"
-
-    @property
-    def holds(self) -> bool:
-        return all(line.verdict is not Verdict.FAIL for line in self.lines)
 
 
 def account(evidence: RuleEvidence) -> RuleAccount:
@@ -176,20 +159,6 @@ def _open(evidence: RuleEvidence) -> Line:
     return open_line(evidence.open_batches, streaming=evidence.streaming)
 
 
-def named_snapshots(store: OpsStore) -> frozenset[int]:
-    """The snapshots that ledger rows name.
-
-    To be asked after the tables and then the unsettled intents were read: a batch that is settled
-    in between is then either still open or named.
-    """
-    return frozenset(id_ for row in store.ledger() for id_ in row.snapshots.values())
-
-
-def dead_letters_of(lake: Lake, job: str) -> int:
-    """The dead letters of a job in their table."""
-    return sum(_letters(lake, job).values())
-
-
 def windows_of(lake: Lake, table: str) -> int:
     """How many rows its partials have counted into windows."""
     return _sums(lake, table)["rows"]
@@ -198,14 +167,14 @@ def windows_of(lake: Lake, table: str) -> int:
 def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleEvidence:
     """All evidence of one rule table."""
     from headgate.checks.broker import ask_broker
-    from headgate.checks.evidence import table_evidence
+    from headgate.checks.table_evidence import table_evidence
 
     job, rows = job_name(QUALITY, table), store.ledger()
     own = tuple(row for row in rows if row.job == job)
     newest = own[-1].range if own else None
     topic = newest.source.removeprefix("kafka:") if newest and not newest.is_table else ""
     on_broker, why = ask_broker(settings, topic) if topic else (None, "")
-    sums, letters = _sums(lake, table), _letters(lake, job)
+    sums, letters = _sums(lake, table), letters_by_batch(lake, job)
     results = table_evidence(lake, f"dq.results_{table}")
     partials = table_evidence(lake, f"dq.partials_{table}")
     unsettled = store.unsettled_intents()
@@ -237,13 +206,3 @@ def _sums(lake: Lake, table: str) -> Mapping[str, int]:
         query = f"SELECT kind, sum(n) FROM {lake.scan_sql(partials)} GROUP BY kind"
         found.update({str(kind): int(str(n or 0)) for kind, n in lake.query(query)})
     return found
-
-
-def _letters(lake: Lake, job: str) -> Mapping[datetime, int]:
-    from headgate.checks.lake import quoted
-
-    if not lake.exists(DEAD_LETTERS_TABLE):
-        return {}
-    letters = f"{lake.scan_sql(DEAD_LETTERS_TABLE)} WHERE job = {quoted(job)}"
-    rows = lake.query(f"SELECT epoch_us(refused_at), count(*) FROM {letters} GROUP BY 1")
-    return {EPOCH + timedelta(microseconds=int(str(at))): int(str(n)) for at, n in rows}

@@ -20,7 +20,7 @@ from headgate.compile.rules.key_path import Step, read_path
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.rows import typed_value
 from headgate.compile.rules.typed import EXTRA, MISSING
-from headgate.expr.twin import Value
+from headgate.expr.twin.values import Value
 from headgate.spec.refusal import Refusal
 from headgate.spec.ruleset import RuleSource, RuleTable
 from headgate.spec.types import SqlType

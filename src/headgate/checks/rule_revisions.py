@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import job_name
+from headgate.compile.render import PLACEHOLDERS
 from headgate.compile.rules.judge import judged_table, load_judged
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.names import QUALITY, RECONCILE

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from headgate.checks.account_evidence import Evidence, sums
 from headgate.checks.accounts import account
-from headgate.checks.facts import Evidence, Line, TableEvidence, Verdict, sums
+from headgate.checks.facts import Line, TableEvidence, Verdict
 from headgate.checks.produced import produced
 from headgate.store.model import Run, RunState
 

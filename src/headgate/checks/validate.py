@@ -78,7 +78,7 @@ class ValidationReport:
 
 def processed_datasets(settings: Settings) -> tuple[str, ...]:
     """The declared datasets whose bronze job has ever run."""
-    from headgate.spec.loader import available_datasets
+    from headgate.spec.project import available_datasets
     from headgate.store.ops import OpsStore
 
     with OpsStore.open(settings.ops_store_url) as store:

@@ -56,7 +56,7 @@ def missing_values(sources: Sources) -> Iterator[Finding]:
 
 def unknown_dataset(sources: Sources) -> Iterator[Finding]:
     """A slip in DATASET would otherwise show as a missing file."""
-    from headgate.spec.loader import available_datasets
+    from headgate.spec.project import available_datasets
     from headgate.spec.refusal import suggestion as nearest
 
     found, known = sources.find("DATASET"), available_datasets(sources.root)

@@ -15,8 +15,7 @@ from headgate.errors import SettingsError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from headgate.engine.topics import TopicSpec
-    from headgate.feeds.connect.connectors import Connector
-    from headgate.feeds.connect_rest import ConnectRest
+    from headgate.feeds.connect_rest import Connector, ConnectRest
     from headgate.settings import Settings
 
 WAIT_SECONDS = 60.0
@@ -177,7 +176,7 @@ def of_events(settings: Settings) -> Connector:
 
 def own(settings: Settings, table: str) -> Connector:
     """The polling source of a rule table, by its declaration and the settings in force."""
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
     from headgate.feeds.connect.connectors import Cluster, cloud_table, own_connector
     from headgate.spec.hash_contract_loader import load_contract
 

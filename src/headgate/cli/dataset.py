@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.active import active_dataset
+from headgate.cli.active import active_dataset, below, faults_below
 from headgate.cli.console import console
-from headgate.cli.dataset_check import below, check, faults_below
+from headgate.cli.dataset_check import check
 from headgate.cli.dataset_drift import drift
 from headgate.cli.dataset_new import new
 from headgate.cli.dataset_scaffold import remove, scaffold
@@ -139,7 +139,7 @@ def show(name: str | None, only: str | None) -> None:
 @group.command("list")
 def list_datasets() -> None:
     """List the datasets and where their data goes."""
-    from headgate.spec.loader import available_datasets
+    from headgate.spec.project import available_datasets
 
     root = _settings().root
     console.data([_listed(root, name) for name in available_datasets(root)])

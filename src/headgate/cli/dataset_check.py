@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import below, faults_below
 from headgate.cli.console import console
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def check(name: str | None) -> None:
     """
     from headgate.errors import DeclarationError
     from headgate.settings import load_settings
-    from headgate.spec.loader import available_datasets, find_dataset
+    from headgate.spec.project import available_datasets, find_dataset
 
     settings = load_settings()
     names = (name,) if name else available_datasets(settings.root)
@@ -58,7 +58,7 @@ def _faults(settings: Settings, name: str) -> Iterator[Fault]:
     """All faults of a dataset: its manifest, its sample, and what it compiles to."""
     from headgate.compile.expressions import load_checked
     from headgate.jobs.declaration import declared_revision
-    from headgate.spec.loader import find_dataset
+    from headgate.spec.project import find_dataset
     from headgate.spec.sample_loader import SAMPLE, load_sample
 
     manifest = find_dataset(settings.root, name)
@@ -82,18 +82,6 @@ def _refused(root: Path, attempt: Callable[[], object]) -> tuple[Fault, ...]:
     return ()
 
 
-@contextmanager
-def faults_below(root: Path) -> Generator[None]:
-    """Faults raised inside name their files as a person in the project does."""
-    from headgate.errors import DeclarationError
-
-    try:
-        yield
-    except DeclarationError as error:
-        faults = [replace(fault, file=below(Path(fault.file), root)) for fault in error.faults]
-        raise DeclarationError(faults) from None
-
-
 def _tell_conflicts(root: Path, name: str) -> None:
     from headgate.jobs.scaffold import CONFLICT_FILE, open_conflicts
 
@@ -104,7 +92,8 @@ def _tell_conflicts(root: Path, name: str) -> None:
 def _tell_copied_sample(settings: Settings, name: str) -> None:
     """A sample that lacks the manifest's columns came along when the folder was copied."""
     from headgate.errors import DeclarationError
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.loader import load_dataset
+    from headgate.spec.project import find_dataset
     from headgate.spec.sample_loader import SAMPLE, load_sample
 
     manifest = find_dataset(settings.root, name)
@@ -120,8 +109,3 @@ def _tell_copied_sample(settings: Settings, name: str) -> None:
             f"{below(sample, settings.root)} writes no {', '.join(missing[:5])}:"
             " it looks like the sample of another dataset"
         )
-
-
-def below(path: Path, root: Path) -> str:
-    """The path as a person in the project writes it."""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -29,9 +29,10 @@ def drift(name: str | None) -> None:
       headgate -o json dataset drift orders
     """
     from headgate.checks.drift import drift_report
-    from headgate.compile.dataset import PLACEHOLDERS
+    from headgate.compile.render import PLACEHOLDERS
     from headgate.settings import load_settings
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.loader import load_dataset
+    from headgate.spec.project import find_dataset
     from headgate.store.ops import OpsStore
 
     settings = load_settings()

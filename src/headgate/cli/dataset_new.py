@@ -15,7 +15,7 @@ from headgate.plurals import count_of
 
 if TYPE_CHECKING:
     from headgate.cli.draft_files import DraftFiles
-    from headgate.feeds.profile.draft import Draft
+    from headgate.feeds.profile.draw_up import Draft
     from headgate.settings import Settings
 
 NEXT = (

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.active import active_dataset
+from headgate.cli.active import active_dataset, faults_below
 from headgate.cli.asking import ask, need_terminal
 from headgate.cli.console import console
-from headgate.cli.dataset_check import faults_below
 from headgate.errors import ConflictError, DeclarationError
 
 if TYPE_CHECKING:

@@ -116,7 +116,7 @@ def routed(
     """From no filter at all to the proof; API and consumers are stopped behind it."""
     from headgate.checks.filter_proof_gather import routed_records
     from headgate.checks.filter_stage import SOURCE
-    from headgate.cli.job_report import open_store
+    from headgate.cli.active import open_store
 
     settings, store = open_store()
     with store, walk.stage(store) as stage:

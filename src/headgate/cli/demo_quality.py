@@ -145,7 +145,7 @@ def sink_settings(agent: Datagrams, hook: Posts) -> dict[str, str]:
 
 def tables_of(root: Path) -> tuple[JudgedTable, ...]:
     """Every rule table that has a feed."""
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
     from headgate.settings import load_settings
     from headgate.spec.rule_feed_loader import FOLDER
 
@@ -158,7 +158,7 @@ def tables_of(root: Path) -> tuple[JudgedTable, ...]:
 
 def judge_all(walk: QualityWalk, tables: tuple[JudgedTable, ...], rows: int, seed: int) -> None:
     """The streams first: while their windows wait to be closed, the pairs are reconciled."""
-    from headgate.cli.job_report import open_store
+    from headgate.cli.active import open_store
 
     streams = [table for table in tables if not table.table.is_pair]
     settings, store = open_store()

@@ -150,7 +150,7 @@ def run(root: Path, home: Path, order: Order, keep_running: bool) -> ReconcileDe
 
 def reconciled(walk: ReconcileWalk, home: Path, order: Order) -> Compared:
     """From empty topics to settled verdicts; the hasher and the job are stopped behind it."""
-    from headgate.cli.job_report import open_store
+    from headgate.cli.active import open_store
     from headgate.cli.reconcile_look import pair_gathering
 
     settings, store = open_store()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from headgate.feeds.profile.draft import Draft
+    from headgate.feeds.profile.draw_up import Draft
     from headgate.spec.dataset import Dataset
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -43,7 +43,8 @@ class DraftFiles:
 
     def texts(self, draft: Draft) -> tuple[str, str]:
         """Manifest and schema; a draft that would not pass its own check never gets out."""
-        from headgate.compile.dataset import PLACEHOLDERS, compile_dataset
+        from headgate.compile.dataset import compile_dataset
+        from headgate.compile.render import PLACEHOLDERS
         from headgate.feeds.profile.draft import draft_text
         from headgate.feeds.profile.row_schema import row_schema
         from headgate.jobs.declaration import layouts
@@ -61,9 +62,10 @@ class DraftFiles:
 
     def _require_own(self, drafted: Dataset) -> None:
         """Two datasets must not share a topic or a table."""
-        from headgate.compile.dataset import PLACEHOLDERS
+        from headgate.compile.render import PLACEHOLDERS
         from headgate.errors import DeclarationError
-        from headgate.spec.loader import available_datasets, find_dataset, load_dataset
+        from headgate.spec.loader import load_dataset
+        from headgate.spec.project import available_datasets, find_dataset
 
         own = _places(drafted)
         for name in available_datasets(self._root):

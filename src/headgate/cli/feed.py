@@ -14,7 +14,7 @@ from headgate.cli.console import Progress, console
 from headgate.cli.feed_events import feed_events
 from headgate.cli.feed_pairs import feed_pairs
 from headgate.cli.feed_rules import feed_rules
-from headgate.errors import UnavailableError
+from headgate.engine.topics import bootstrap_of
 
 if TYPE_CHECKING:
     from headgate.feeds.generator import Mode, Plan
@@ -147,7 +147,8 @@ def plan_from(
 ) -> Plan:
     """What `feed generate` will do under these settings."""
     from headgate.feeds.generator import Plan
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.loader import load_dataset
+    from headgate.spec.project import find_dataset
 
     said = f"HOST_DATA_DIR={settings.host_data_dir} and DATA_PATH={settings.data_path}"
     if not settings.is_for(dataset):
@@ -163,19 +164,6 @@ def plan_from(
         max_events=max_events,
         schema_file=settings.schema_file_of(dataset) if settings.validate_schema else None,
         metrics_file=settings.metrics_dir / METRICS_FILE,
-    )
-
-
-def bootstrap_of(settings: Settings) -> str:
-    from headgate.engine.topics import Topics
-
-    if settings.bootstrap_servers:
-        Topics(settings.bootstrap_servers).refuse_another_cluster()
-        return settings.bootstrap_servers
-    raise UnavailableError(
-        "no broker is running",
-        why="BROKER=embedded, and no running broker has written its address",
-        fix="start it with `headgate local up`",
     )
 
 

@@ -126,7 +126,7 @@ def _note_early(phase: Phase, early: Path) -> None:
 
 def plan_of(settings: Settings, table: str) -> PairsPlan:
     """Both sides as the rule set declares them."""
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
 
     declared: RuleTable = open_rules(settings, table).table
     reconcile = declared.reconcile
@@ -178,7 +178,7 @@ def sent(
     settings: Settings, plan: PairsPlan, planting: Planting, waves: Sequence[Phase], folder: Path
 ) -> tuple[int, dict[str, int]]:
     """The rows first, so that whoever hears a message finds the row."""
-    from headgate.cli.feed import bootstrap_of
+    from headgate.engine.topics import bootstrap_of
     from headgate.feeds.cassandra import open_session
     from headgate.feeds.pairs import sending
     from headgate.feeds.topic_writer import TopicWriter

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.cli.console import console
+from headgate.compile.rules.judge import open_rules
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,16 +94,6 @@ def fed(
     return Fed(sent, round(time.monotonic() - begun, 2), planted)
 
 
-def open_rules(settings: Settings, table: str) -> JudgedTable:
-    """The rule table of that name, judged."""
-    from headgate.compile.rules.judge import judged_table
-    from headgate.spec.rules_loader import find_table, load_rules
-
-    file = find_table(settings.root, table)
-    rules = load_rules(file, settings.topics_of(file.stem))
-    return judged_table(rules, rules.value.table(table))
-
-
 def open_feed(settings: Settings, judged: JudgedTable) -> Declared[RuleFeed]:
     """The feed of a rule table; refused with all faults when they do not fit."""
     from headgate.feeds.rules.fit import require_fit
@@ -149,7 +140,7 @@ def send(
     settings: Settings, table: RuleTable, feeding: Feeding, side: str, planted: Planted
 ) -> int:
     """Send what goes to these sides; the number of messages, all of them acknowledged."""
-    from headgate.cli.feed import bootstrap_of
+    from headgate.engine.topics import bootstrap_of
     from headgate.feeds.topic_writer import TopicWriter
 
     bootstrap = bootstrap_of(settings)

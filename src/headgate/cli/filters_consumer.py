@@ -55,7 +55,7 @@ def filters_consumer(config: Path, once: bool, state: Path | None) -> None:
 
 
 def _bootstrap(settings: Settings, config: ConsumerConfig) -> str:
-    from headgate.cli.feed import bootstrap_of
+    from headgate.engine.topics import bootstrap_of
 
     return config.bootstrap or bootstrap_of(settings)
 

@@ -32,7 +32,7 @@ def filters_explain(filters: tuple[str, ...]) -> None:
       headgate -o json filters explain service-by-dealer-001
     """
     from headgate.checks.filter_explain import explanation_lines
-    from headgate.cli.dataset_check import faults_below
+    from headgate.cli.active import faults_below
     from headgate.cli.filters_compile import chosen_files
     from headgate.settings import load_settings
 
@@ -59,7 +59,7 @@ def _explain_files(settings: Settings, files: tuple[Path, ...]) -> list[Explaine
 
 def _explain_file(settings: Settings, path: Path, store: OpsStore | None = None) -> ExplainedFilter:
     from headgate.checks.filter_explain import explain_filter, read_counts
-    from headgate.cli.dataset_check import below
+    from headgate.cli.active import below
     from headgate.cli.filters_check import load_compiled
     from headgate.spec.filter_loader import load_filter
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import open_store
 from headgate.cli.console import as_table, console, plain
-from headgate.cli.job_report import open_store
 
 if TYPE_CHECKING:
     from headgate.checks.lag import LagReport

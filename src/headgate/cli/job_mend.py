@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import open_store
 from headgate.cli.asking import confirm
 from headgate.cli.console import console
-from headgate.cli.job_report import open_store
 
 if TYPE_CHECKING:
     from headgate.checks.lag import Lag

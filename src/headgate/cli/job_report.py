@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from headgate.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from headgate.settings import Settings
     from headgate.store.model import Run
     from headgate.store.ops import OpsStore
 
@@ -28,14 +27,6 @@ class RunReport:
     seconds: float | None
     outcome: str
     submitted_at: str
-
-
-def open_store() -> tuple[Settings, OpsStore]:
-    from headgate.settings import load_settings
-    from headgate.store.ops import OpsStore
-
-    settings = load_settings()
-    return settings, OpsStore.open(settings.ops_store_url)
 
 
 def report(run: Run, *, engine: bool = True) -> RunReport:

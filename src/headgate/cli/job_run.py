@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import open_store
 from headgate.cli.console import Progress, console
 from headgate.cli.gate import FAIL_ON, LEVELS
-from headgate.cli.job_report import EngineWatch, open_store, report, sentence
+from headgate.cli.job_report import EngineWatch, report, sentence
 from headgate.errors import InterruptedByUserError
 
 if TYPE_CHECKING:

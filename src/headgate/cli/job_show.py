@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import open_store
 from headgate.cli.console import as_table, console, plain
-from headgate.cli.job_report import open_store, report
+from headgate.cli.job_report import report
 from headgate.plurals import count_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import open_store
 from headgate.cli.console import console
-from headgate.cli.job_report import EngineWatch, open_store, report, sentence
+from headgate.cli.job_report import EngineWatch, report, sentence
 
 if TYPE_CHECKING:
     from headgate.settings import Settings

@@ -79,7 +79,8 @@ def wait(min_rows: int | None, timeout: float | None) -> None:
 
 def load_active(settings: Settings) -> Dataset:
     """The manifest of the active dataset."""
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.loader import load_dataset
+    from headgate.spec.project import find_dataset
 
     name = active_dataset(settings)
     return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value

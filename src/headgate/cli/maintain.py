@@ -9,10 +9,10 @@ import click
 
 from headgate.cli.maintain_run import plan_and_do
 from headgate.engine.maintenance import words
+from headgate.engine.small_files import MIN_FILES
 from headgate.jobs.maintain_usual import (
     COMPACTED,
     KEEP,
-    MIN_FILES,
     OLDER_THAN,
     ORPHANS_AT_LEAST,
     ORPHANS_OLDER_THAN,

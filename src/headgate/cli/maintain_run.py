@@ -38,7 +38,7 @@ def plan_and_do(dataset: str | None, wanted: Wanted, *, asking: bool) -> None:
 
 def carry_out(dataset: str | None, wanted: Wanted) -> tuple[Plan, Report | None]:
     """The plan of one run, and what it did."""
-    from headgate.cli.job_report import open_store
+    from headgate.cli.active import open_store
     from headgate.cli.job_run import carried_out
     from headgate.jobs.maintain_request import maintained
 

@@ -74,7 +74,7 @@ def _pair_metrics() -> Iterator[Metric]:
 
 
 def _rule_names(table: str) -> Iterator[dict[str, object]]:
-    from headgate.compile.dataset import PLACEHOLDERS
+    from headgate.compile.render import PLACEHOLDERS
     from headgate.compile.rules.judge import judged_table
     from headgate.compile.rules.verdicts import all_rules
     from headgate.metrics.names import (

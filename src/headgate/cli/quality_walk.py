@@ -146,7 +146,7 @@ def page_of(table: RuleTable, folder: Path) -> str:
 def gathering_of(sinks: Sinks) -> Generator[Gathering]:
     """One look at all places, with a session on the engine."""
     from headgate.checks.quality_gather import Gathering
-    from headgate.cli.job_report import open_store
+    from headgate.cli.active import open_store
     from headgate.engine.connect import connect
     from headgate.engine.statements import sql
 

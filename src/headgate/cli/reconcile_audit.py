@@ -23,8 +23,8 @@ def reconcile_audit(table: str, once: bool, group: str | None) -> None:
       headgate reconcile audit business
       headgate reconcile audit business --once
     """
-    from headgate.cli.feed import bootstrap_of
     from headgate.cli.reconcile_pairs import declared_pair
+    from headgate.engine.topics import bootstrap_of
     from headgate.errors import UsageError
     from headgate.feeds.audit import copy_audit
     from headgate.feeds.cassandra import open_session

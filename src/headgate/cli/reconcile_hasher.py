@@ -111,8 +111,8 @@ def hashed(table: str, given: Given) -> Hashed:
 
 
 def planned(settings: Settings, table: str, given: Given) -> HasherPlan:
-    from headgate.cli.feed import bootstrap_of
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
+    from headgate.engine.topics import bootstrap_of
     from headgate.feeds.hasher.plan import plan_of
 
     return plan_of(settings, open_rules(settings, table).table, bootstrap_of(settings), given)

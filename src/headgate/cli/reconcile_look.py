@@ -49,9 +49,9 @@ def pair_gathering(settings: Settings, store: OpsStore) -> Generator[PairGatheri
     """One look at all places, with a session on the engine."""
     from headgate.checks.reconcile_planted_gather import PairGathering, Places
     from headgate.cli.feed_pairs import plan_of
-    from headgate.cli.feed_rules import open_rules
     from headgate.cli.reconcile_report import why_of
     from headgate.compile.reconcile.limits import limits_of
+    from headgate.compile.rules.judge import open_rules
     from headgate.engine.connect import connect
     from headgate.engine.statements import sql
     from headgate.jobs.rules_revision import with_limits

@@ -41,7 +41,7 @@ def declared_pair(settings: Settings, table: str) -> RuleTable:
 
 def pairs_of(settings: Settings) -> tuple[str, ...]:
     """The names of all declared pairs; files with faults are passed over."""
-    from headgate.compile.dataset import PLACEHOLDERS
+    from headgate.compile.render import PLACEHOLDERS
     from headgate.spec.rules_loader import read_rules, rule_files
 
     readings = (read_rules(path, PLACEHOLDERS) for path in rule_files(settings.root))

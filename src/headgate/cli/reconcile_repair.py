@@ -103,7 +103,7 @@ class Way:
 
 
 def _declared(table: str) -> tuple[Settings, RuleTable]:
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
     from headgate.settings import load_settings
 
     settings = load_settings()

@@ -119,7 +119,7 @@ def made(table: str, folder: Path | None, repairs: int) -> tuple[ReconcileReport
     from headgate.checks.reconcile_report_files import KIND, last_report, write_report
     from headgate.checks.reconcile_report_gather import Wanted, reconcile_report
     from headgate.checks.report_page import report_folder
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
     from headgate.jobs.rules_revision import with_limits
     from headgate.settings import load_settings
     from headgate.store.ops import OpsStore

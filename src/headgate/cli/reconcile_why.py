@@ -30,7 +30,7 @@ def reconcile_why(table: str, keys: tuple[str, ...]) -> None:
     """
     from headgate.checks.differences import EQUAL, NOWHERE, count_kinds
     from headgate.checks.differences_gather import open_rows
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
     from headgate.errors import DifferenceError
     from headgate.settings import load_settings
 

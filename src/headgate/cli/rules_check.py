@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import below
 from headgate.cli.console import console
-from headgate.cli.dataset_check import below
 
 if TYPE_CHECKING:
     from headgate.compile.rules.judge import JudgedFile

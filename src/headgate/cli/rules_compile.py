@@ -81,7 +81,7 @@ def _files(settings: Settings, file: Path | None, table: str | None) -> tuple[Pa
 
 def compiled_texts(settings: Settings, path: Path) -> tuple[CompiledText, ...]:
     """The SQL of each table in the file; what a person should know of the file is said aside."""
-    from headgate.cli.dataset_check import below
+    from headgate.cli.active import below
     from headgate.compile.rules.compile import compile_table
     from headgate.compile.rules.names import ENGINE_FILE, FILE
 
@@ -103,15 +103,14 @@ def compiled_texts(settings: Settings, path: Path) -> tuple[CompiledText, ...]:
 
 
 def _judged(path: Path) -> JudgedFile:
-    from headgate.compile.dataset import PLACEHOLDERS
+    from headgate.compile.render import PLACEHOLDERS
     from headgate.compile.rules.judge import load_judged
 
     return load_judged(path, PLACEHOLDERS)
 
 
 def _rendered(settings: Settings, file: str, text: str, path: Path) -> str:
-    from headgate.compile.render import Template
-    from headgate.jobs.declaration import render_values
+    from headgate.compile.render import Template, render_values
 
     values = render_values(settings, path.stem)
     broker = values.get("BOOTSTRAP_SERVERS") or USUAL_BROKER

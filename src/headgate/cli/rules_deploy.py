@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headgate.cli.active import open_store
 from headgate.cli.console import console
-from headgate.cli.job_report import EngineWatch, open_store
+from headgate.cli.job_report import EngineWatch
 
 if TYPE_CHECKING:
     from headgate.jobs.rules_deploy import Deployment

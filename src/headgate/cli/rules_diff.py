@@ -54,7 +54,7 @@ def rules_diff(old: str, new: str, table: str | None, last: int, file: Path | No
     """
     from headgate.checks.rule_diff_text import diff_text
     from headgate.checks.rule_revisions import Finder
-    from headgate.cli.dataset_check import faults_below
+    from headgate.cli.active import faults_below
     from headgate.settings import load_settings
     from headgate.store.ops import OpsStore
 
@@ -102,9 +102,8 @@ def _diff(
 def _rows(settings: Settings, table: RuleTable, last: int, file: Path | None) -> Rows | None:
     """The rows, or None and a word why there are none: the rules are compared all the same."""
     from headgate.checks.rule_diff_read import rows_of_file, rows_of_topics
-    from headgate.compile.render import Template
+    from headgate.compile.render import Template, render_values
     from headgate.errors import HeadgateError
-    from headgate.jobs.declaration import render_values
 
     if file is not None:
         return rows_of_file(file, table, last)

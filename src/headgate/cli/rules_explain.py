@@ -38,7 +38,7 @@ def rules_explain(table: str | None, only: str | None) -> None:
 
 def _explained(table: str | None) -> list[Explained]:
     from headgate.checks.rule_explain import explained, read_counts
-    from headgate.cli.dataset_check import below, faults_below
+    from headgate.cli.active import below, faults_below
     from headgate.cli.rules_check import load_judged_file
     from headgate.settings import load_settings
     from headgate.spec.rules_loader import find_table, rule_files

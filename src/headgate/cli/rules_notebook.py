@@ -57,7 +57,7 @@ def rules_notebook(table: str, form: str, out: Path | None) -> None:
 
 def render_files(settings: Settings, table: str, form: Form) -> dict[str, str]:
     """Render the files by name: one for a rule table, three for a pair that is reconciled."""
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
     from headgate.compile.rules.notebooks import compile_notes, render_note
     from headgate.spec.hash_contract_loader import load_contract
 

@@ -138,7 +138,8 @@ def _of_dataset(settings: Settings, given: _Given) -> RuleWishes:
     """What the manifest says of its topic, key and event time holds for its rules too."""
     from headgate.feeds.profile.names import snake_case
     from headgate.feeds.suggest import RuleWishes
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.loader import load_dataset
+    from headgate.spec.project import find_dataset
 
     name = given.dataset or active_dataset(settings)
     dataset = load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value

@@ -34,7 +34,8 @@ def group() -> None:
 
 def topics_of(settings: Settings, dataset: str) -> tuple[str, str]:
     """The topic and the dead-letter topic that the manifest names."""
-    from headgate.spec.loader import find_dataset, load_dataset
+    from headgate.spec.loader import load_dataset
+    from headgate.spec.project import find_dataset
 
     manifest = find_dataset(settings.root, dataset)
     found = load_dataset(manifest, settings.topics_of(dataset)).value
@@ -124,7 +125,7 @@ def create(
       headgate topics create --dataset orders --partitions 6
       headgate topics create --table business
     """
-    from headgate.cli.feed_rules import open_rules
+    from headgate.compile.rules.judge import open_rules
     from headgate.settings import load_settings
 
     settings = load_settings()

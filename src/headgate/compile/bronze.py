@@ -8,7 +8,7 @@ from headgate.compile import drift
 from headgate.compile.fragments import TABLE_PROPERTIES, call, lines, options, properties, schema
 from headgate.compile.records import Records
 from headgate.expr.literals import spark_identifier, spark_literal
-from headgate.spec.dataset import Column
+from headgate.spec.columns import Column
 from headgate.spec.types import STRING, SqlType
 
 # What strict_json adds to the declared columns.

@@ -15,7 +15,8 @@ from headgate.compile import backfill, bronze, drift, fragments, silver, staging
 from headgate.compile.checks import check_dataset
 from headgate.compile.render import Template
 from headgate.compile.seal import seal
-from headgate.spec.dataset import Column, Dataset
+from headgate.spec.columns import Column
+from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 
 BRONZE_BATCH = "05_bronze_batch.sql"
@@ -23,8 +24,6 @@ SILVER = "06_silver.sql"
 SILVER_INCREMENTAL = "06_silver_incremental.sql"
 SILVER_BACKFILL = "06_silver_backfill.sql"
 BRONZE_STREAMING = "07_bronze_streaming.sql"
-# The manifest's placeholders stay placeholders in the templates; rendering fills them.
-PLACEHOLDERS = {"TOPIC": "${TOPIC}", "DLQ_TOPIC": "${DLQ_TOPIC}"}
 TRIGGER = "Trigger: a batch every 10 seconds, from the earliest offset, until the job is stopped."
 
 

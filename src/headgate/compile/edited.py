@@ -15,7 +15,8 @@ from headgate.compile.script import Script, parse_script
 from headgate.compile.seal import Chosen, conflict_line
 from headgate.compile.silver import ORIGIN
 from headgate.errors import DeclarationError, Fault
-from headgate.spec.dataset import RESERVED_COLUMNS, Dataset
+from headgate.spec.columns import RESERVED_COLUMNS
+from headgate.spec.dataset import Dataset
 
 BRONZE_STEPS = ("clock", "revision", "source", "accept", "refuse")
 SILVER_STEPS = ("source", "rebuild")

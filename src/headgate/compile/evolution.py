@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.compile.bronze import OWN_NAMES
-from headgate.spec.dataset import RESERVED_COLUMNS, Column
+from headgate.spec.columns import RESERVED_COLUMNS, Column
 from headgate.spec.types import BIGINT, BOOLEAN, DOUBLE, JSON, STRING, SqlType
 
 # So many columns at most come by themselves; further fields stay in `_extra`.

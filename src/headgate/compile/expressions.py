@@ -12,7 +12,8 @@ from pathlib import Path
 from headgate.errors import DeclarationError, Fault
 from headgate.expr.faults import ExprError
 from headgate.expr.parse import parse_condition, parse_value
-from headgate.spec.dataset import RECORD_TIME, Dataset
+from headgate.spec.columns import RECORD_TIME
+from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 from headgate.spec.document import Document, Plain, read_document
 from headgate.spec.loader import load_dataset

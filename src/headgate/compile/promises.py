@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from headgate.expr import tree
 from headgate.expr.parse import parse_condition, parse_value
 from headgate.expr.tree import Expr
-from headgate.spec.dataset import RECORD_TIME, Column, Dataset
+from headgate.spec.columns import RECORD_TIME, Column
+from headgate.spec.dataset import Dataset
 
 
 @dataclass(frozen=True)

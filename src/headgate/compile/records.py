@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headgate.spec.dataset import Column
+from headgate.spec.columns import Column
 
 
 class Records(Protocol):

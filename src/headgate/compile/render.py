@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from headgate.errors import Fault, SettingsError
+from headgate.settings import Settings
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LEFT_OVER = re.compile(r"\$\{[^}\n]*\}?")
@@ -72,3 +73,20 @@ class Template:
     def _fault(self, name: str, what: str, fix: str) -> Fault:
         line = self.text[: self.text.index("${" + name + "}")].count("\n") + 1
         return Fault(self.file, line, "${" + name + "}", what, fix)
+
+
+# The manifest's placeholders stay placeholders in the templates; rendering fills them.
+PLACEHOLDERS = {"TOPIC": "${TOPIC}", "DLQ_TOPIC": "${DLQ_TOPIC}"}
+
+
+def render_values(settings: Settings, dataset: str) -> Mapping[str, str | None]:
+    """Everything that a SQL template of this dataset may ask for."""
+    names = ("bootstrap_servers", "warehouse", "catalog_uri")
+    found = {name: getattr(settings, name) for name in names}
+    given = {name.upper(): None if value is None else str(value) for name, value in found.items()}
+    return {
+        **dict.fromkeys(PLACEHOLDERS),
+        **settings.topics_of(dataset),
+        **given,
+        "DATASET": dataset,
+    }

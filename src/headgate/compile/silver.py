@@ -21,7 +21,8 @@ from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.expr.parse import parse_condition, parse_value
 from headgate.expr.spark import to_spark
 from headgate.expr.tree import columns_of
-from headgate.spec.dataset import Column, Dataset
+from headgate.spec.columns import Column
+from headgate.spec.dataset import Dataset
 from headgate.spec.types import STRING
 
 # Origin columns by which the newest row of a key is known.

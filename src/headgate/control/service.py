@@ -30,11 +30,12 @@ from headgate.control.recent import Recent
 from headgate.control.records import found
 from headgate.control.revisions import difference, drafted
 from headgate.control.targets.model import DeploymentTarget, State
-from headgate.control.topics import NO_TOPICS, ReservedTopics, check_topics
+from headgate.control.topics import check_topics
 from headgate.control.words import plain
 from headgate.errors import ConflictError, ForbiddenError, NotFoundError
 from headgate.spec.filter import SOURCE, Filter
 from headgate.spec.filter_loader import parse_filter
+from headgate.spec.topic_names import NO_TOPICS, ReservedTopics
 from headgate.store.control import Change
 from headgate.store.control_model import (
     Approval,

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from headgate.settings import Settings
-from headgate.spec.filter import SOURCE, Filter
-from headgate.spec.topic_names import reason_against_events
+from headgate.spec.filter import Filter
+from headgate.spec.topic_names import ReservedTopics, reason_against_events
 from headgate.store.control_model import FilterRecord, Status
 
 OUT = (Status.DELETED, Status.REJECTED, Status.DISABLED)
-
-
-@dataclass(frozen=True)
-class ReservedTopics:
-    """What the settings say: topics that are not for events, and topics that jobs read."""
-
-    inner: Mapping[str, str] = field(default_factory=dict[str, str])
-    sources: frozenset[str] = frozenset({SOURCE})
-
-    @classmethod
-    def of(cls, settings: Settings) -> ReservedTopics:
-        inner = {settings.metrics_topic: "closed windows are sent to it"}
-        if settings.dlq_topic:
-            inner[settings.dlq_topic] = "it is a topic of dead letters"
-        sources = {SOURCE, settings.filter_source_topic, settings.topic or SOURCE}
-        return cls(inner, frozenset(sources))
-
-
-NO_TOPICS = ReservedTopics()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from headgate.engine.conflicts import (
     AlreadyPublishedError,
-    TableMovedError,
     lost_race,
     moved,
     persistently,
@@ -27,18 +26,6 @@ if TYPE_CHECKING:
 
 WAP = "spark.wap.id"
 SUMMARY = "spark.sql.iceberg.snapshot-property."
-
-__all__ = [
-    "AlreadyPublishedError",
-    "Committed",
-    "ManagedTable",
-    "Staging",
-    "TableMovedError",
-    "fence",
-    "nothing",
-    "own_marker",
-    "precedes",
-]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from headgate.engine.conflicts import AlreadyPublishedError
 from headgate.engine.faults import Faults, Point
-from headgate.engine.iceberg import AlreadyPublishedError
 from headgate.engine.reach import Reached
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.store.model import Intent, Judged, LedgerRow, Range

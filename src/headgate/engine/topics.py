@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -27,6 +27,9 @@ from confluent_kafka.admin import (
 
 from headgate.engine.admin import advise_when_away, expected_cluster_id, shared_admin
 from headgate.errors import HeadgateError, OperationError, UnavailableError
+
+if TYPE_CHECKING:
+    from headgate.settings import Settings
 
 DAY_MS = 86_400_000
 CONNECT_SECONDS = 3.0
@@ -379,4 +382,17 @@ def _new_topic(spec: TopicSpec) -> NewTopic:
         num_partitions=spec.partitions,
         replication_factor=-1,  # as the broker is set: one embedded, more elsewhere
         config={"retention.ms": str(spec.retention_days * DAY_MS)},
+    )
+
+
+def bootstrap_of(settings: Settings) -> str:
+    from headgate.engine.topics import Topics
+
+    if settings.bootstrap_servers:
+        Topics(settings.bootstrap_servers).refuse_another_cluster()
+        return settings.bootstrap_servers
+    raise UnavailableError(
+        "no broker is running",
+        why="BROKER=embedded, and no running broker has written its address",
+        fix="start it with `headgate local up`",
     )

@@ -18,7 +18,6 @@ from headgate.expr.regex import analysis_cost
 from headgate.expr.times import read_time
 from headgate.expr.tree import Column, Comparison, Expr, Function, Literal
 from headgate.spec.filter import (
-    JSON_COLUMN,
     NUMBER_COLUMN,
     AllOf,
     AnyCondition,
@@ -212,6 +211,3 @@ def _constant(item: Condition, value: Scalar | None) -> Expr:
             return Literal(value, STRING)
         case _:
             raise Refusal("the value does not fit its valueType", "Write another value.")
-
-
-__all__ = ["JSON_COLUMN", "TEXT", "VALUE", "ConditionsError", "conditions_of", "field_of", "ops_of"]

@@ -225,3 +225,29 @@ def _state(found: Mapping[str, Any]) -> ConnectorState:
         ),
         connector.get("trace", ""),
     )
+
+
+TRANSFORMS = "org.apache.kafka.connect.transforms"
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A connector as Connect's REST takes it."""
+
+    name: str
+    config: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """The file; the same connector gives the same bytes."""
+        return json.dumps({"name": self.name, "config": dict(self.config)}, indent=2) + "\n"
+
+
+def transforms(chain: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    settings = {
+        f"transforms.{alias}.{key}": value
+        for alias, options in chain.items()
+        for key, value in options.items()
+        if value
+    }
+    return {"transforms": ",".join(chain), **settings}

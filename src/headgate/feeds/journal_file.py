@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import orjson
 
 from headgate.errors import ConflictError, OperationError
 
+T = TypeVar("T")
 SUFFIX = ".jsonl"
 Line: TypeAlias = "dict[str, Any]"
 
@@ -76,3 +78,37 @@ def held_alone(lock: Path, refusal: str) -> Generator[None]:
                 fix="wait for it, or stop it: what is left can be resumed",
             ) from None
         yield
+
+
+MOST_AT_ONCE = 100
+
+
+class Watcher(Protocol):
+    """Sees how far it is."""
+
+    def update(self, done: int) -> None: ...
+
+
+@dataclass
+class Pace:
+    """Lets so many through a second; `wait` is called before each batch."""
+
+    per_second: int
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    _free_at: float = field(default=float("-inf"))
+
+    @property
+    def batch(self) -> int:
+        return min(MOST_AT_ONCE, self.per_second)
+
+    def wait(self, count: int) -> None:
+        now = self.clock()
+        if self._free_at > now:
+            self.sleep(self._free_at - now)
+        self._free_at = max(self._free_at, now) + count / self.per_second
+
+
+def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]

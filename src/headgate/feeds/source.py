@@ -7,15 +7,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from headgate.errors import DeclarationError, Fault, OperationError, SettingsError
+from headgate.errors import DeclarationError, Fault, OperationError
 from headgate.feeds.json_rows import can_write, is_long_decimal, written_as_text
+from headgate.feeds.profile.rows import open_parquet
 from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 from headgate.spec.refusal import suggestion
@@ -62,42 +61,6 @@ def require_fit(schema: pa.Schema, declared: Declared[Dataset]) -> None:
     faults = (*_name_faults(schema, declared), *_type_faults(schema, declared))
     if faults:
         raise DeclarationError(faults)
-
-
-def open_parquet(file: Path, said: str) -> pq.ParquetFile:
-    if not file.is_file():
-        raise SettingsError(
-            f"there is no file {file}",
-            why=f"{said} point there" if " and " in said else f"{said} points there",
-            fix=f"put the file there or change {said}; {_nearby(file)}",
-        )
-    try:
-        return pq.ParquetFile(file, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        raise OperationError(
-            f"{file} is not a Parquet file",
-            why=str(error).partition("\n")[0],
-            fix=_conversion(file),
-        ) from error
-
-
-def _conversion(file: Path) -> str:
-    """How to make a Parquet file of this one: with DuckDB, which is installed with Headgate."""
-    reader = {".csv": "read_csv", ".tsv": "read_csv", ".json": "read_json", ".jsonl": "read_json"}
-    read = reader.get(file.suffix.lower())
-    if read is None:
-        return "put a Parquet file there, or make one with `headgate feed sample`"
-    parquet = file.with_suffix(".parquet")
-    path, target = (str(name).replace("'", "''") for name in (file, parquet))
-    copy = f"COPY (FROM {read}('{path}')) TO '{target}' (FORMAT parquet)"
-    return f"convert it: .venv/bin/python -c {shlex.quote(f'import duckdb; duckdb.sql({copy!r})')}"
-
-
-def _nearby(file: Path) -> str:
-    found = sorted(path.name for path in file.parent.glob("*.parquet"))[:5]
-    if found:
-        return f"in that folder: {', '.join(found)}"
-    return "`headgate feed sample` makes one"
 
 
 def _name_faults(schema: pa.Schema, declared: Declared[Dataset]) -> Iterator[Fault]:

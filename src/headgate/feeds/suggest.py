@@ -14,14 +14,13 @@ from typing import Any, cast
 
 from headgate.errors import UsageError
 from headgate.feeds.profile.database import Database, open_database
-from headgate.feeds.profile.draft import Draft
-from headgate.feeds.profile.draw_up import Nobody, Watcher, Wishes, draw_up
+from headgate.feeds.profile.draw_up import Draft, Nobody, Watcher, Wishes, draw_up
 from headgate.feeds.profile.model import ColumnProfile
 from headgate.feeds.profile.rows import Rows, most_rows, some_rows
 from headgate.feeds.suggest_model import Facts, Numbers, Order, Place, Suggested, Suggestion
 from headgate.feeds.suggest_rules import is_personal, moment, proposals
 from headgate.feeds.suggest_shapes import form_of
-from headgate.spec.dataset import RECORD_TIME
+from headgate.spec.columns import RECORD_TIME
 from headgate.spec.refusal import suggestion
 
 FIRST_TEXTS = 5_000

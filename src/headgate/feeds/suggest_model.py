@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from headgate.feeds.profile.draft import Draft
+from headgate.feeds.profile.draw_up import Draft
 from headgate.feeds.profile.model import ColumnProfile
 
 Scalar: TypeAlias = str | int | float | bool

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from headgate.expr.literals import spark_identifier
-from headgate.feeds.profile.draft import Draft
+from headgate.feeds.profile.draw_up import Draft
 from headgate.feeds.profile.model import ColumnProfile, Profile
 from headgate.feeds.profile.names import free_name, snake_case
 from headgate.feeds.suggest_model import Facts, Numbers, Order, Place, Scalar, Suggestion

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from headgate.errors import DeclarationError, Fault
 from headgate.expr.literals import spark_column, spark_literal
-from headgate.hashing import spark_numbers as numbers
+from headgate.hashing.spark_numbers import (
+    decimal_body,
+    double_body,
+    text,
+    timestamp_body,
+    timestamp_iso,
+    with_point,
+)
 from headgate.hashing.spark_types import SparkType, check_fits, parse_spark_type, usual_type
 from headgate.hashing.values import EMPTY, TAGS
 from headgate.spec.hash_contract import HashContract
@@ -120,7 +127,7 @@ def _pieces(part: Part) -> Iterator[str]:
 def _text_pieces(part: Part) -> Iterator[str]:
     value, tag = _string(part), TAGS[part.kind.name]
     yield f"IF({part.is_null}, {spark_literal(part.null)}, '{tag}')"
-    yield f"coalesce({numbers.text(f'octet_length({value})')}, '')"
+    yield f"coalesce({text(f'octet_length({value})')}, '')"
     yield f"IF({part.is_null}, '', ':')"
     yield f"coalesce({value}, '')"
 
@@ -135,17 +142,17 @@ def _body(part: Part) -> str:
     """What stands between tag and end; NULL for NULL."""
     match part.kind.name:
         case "decimal":
-            return numbers.decimal_body(part.value, part.column, part.kind.scale)
+            return decimal_body(part.value, part.column, part.kind.scale)
         case "double":
-            return numbers.double_body(part.value, part.column, part.kind.scale)
+            return double_body(part.value, part.column, part.kind.scale)
         case "timestamp":
-            return numbers.timestamp_body(part.value, part.column, str(part.kind.unit))
+            return timestamp_body(part.value, part.column, str(part.kind.unit))
         case "date":
-            return numbers.text(f"unix_date({part.value})")
+            return text(f"unix_date({part.value})")
         case "binary":
             return f"hex({part.value})"
         case _:
-            return numbers.text(part.value)
+            return text(part.value)
 
 
 def _collection(part: Part) -> str:
@@ -175,11 +182,11 @@ def _old_text(part: Part) -> str:
         case "list" | "set" | "map":
             body = _collection(part)
         case "decimal" | "double" if part.kind.scale is not None:
-            body = numbers.with_point(_body(part), part.kind.scale)
+            body = with_point(_body(part), part.kind.scale)
         case "date":
-            body = numbers.text(part.value)
+            body = text(part.value)
         case "timestamp":
-            body = numbers.timestamp_iso(part.value, part.column, str(part.kind.unit))
+            body = timestamp_iso(part.value, part.column, str(part.kind.unit))
         case _:
             body = _body(part)
     return f"coalesce({body}, '')"

@@ -11,7 +11,16 @@ from math import inf, isfinite
 from typing import Any, TypeAlias, cast
 from uuid import UUID
 
-from headgate.hashing import numbers
+from headgate.hashing.numbers import (
+    date_body,
+    decimal_body,
+    double_body,
+    scaled_decimal,
+    scaled_double,
+    timestamp_body,
+    timestamp_iso,
+    with_point,
+)
 from headgate.spec.hash_contract_types import HashType
 
 # What a row's value may be; the type says which.
@@ -65,11 +74,11 @@ def _ended(kind: HashType) -> Write:
 def _body(kind: HashType) -> Callable[[Value], str]:
     match kind.name:
         case "decimal":
-            return lambda value: numbers.decimal_body(_decimal(value), kind.scale)
+            return lambda value: decimal_body(_decimal(value), kind.scale)
         case "double":
-            return lambda value: numbers.double_body(_double(value), kind.scale)
+            return lambda value: double_body(_double(value), kind.scale)
         case "timestamp":
-            return lambda value: numbers.timestamp_body(_time(value), str(kind.unit))
+            return lambda value: timestamp_body(_time(value), str(kind.unit))
         case name:
             return _PLAIN[name]
 
@@ -115,7 +124,7 @@ def _nearest(value: int | Decimal) -> float:
 
 def _date(value: Value) -> str:
     if isinstance(value, date) and not isinstance(value, datetime):
-        return numbers.date_body(value)
+        return date_body(value)
     raise UnfitError("it is no date")
 
 
@@ -241,7 +250,7 @@ def _old(kind: HashType) -> Write:
         case "date":
             return lambda value: (value.isoformat() if _date(value) else "").encode("ascii")
         case "timestamp":
-            return lambda value: numbers.timestamp_iso(_time(value), str(kind.unit)).encode("ascii")
+            return lambda value: timestamp_iso(_time(value), str(kind.unit)).encode("ascii")
         case name:
             return lambda value: _PLAIN[name](value).encode("ascii")
 
@@ -253,10 +262,10 @@ def _old_number(kind: HashType) -> Write:
         if kind.scale is None:
             return body(value).encode("ascii")
         if kind.name == "decimal":
-            scaled = numbers.scaled_decimal(_decimal(value), kind.scale)
+            scaled = scaled_decimal(_decimal(value), kind.scale)
         else:
-            scaled = numbers.scaled_double(_double(value), kind.scale)
-        text = body(value) if scaled is None else numbers.with_point(scaled, kind.scale)
+            scaled = scaled_double(_double(value), kind.scale)
+        text = body(value) if scaled is None else with_point(scaled, kind.scale)
         return text.encode("ascii")
 
     return write

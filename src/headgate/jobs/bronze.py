@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from headgate.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
-from headgate.compile.fragments import table_name, view_stem
+from headgate.compile.fragments import DEAD_LETTERS, table_name, view_stem
 from headgate.engine.context import RunContext
 from headgate.engine.followed import Followed
+from headgate.engine.iceberg import ManagedTable
 from headgate.engine.statements import create
 from headgate.engine.stream import Pace
 from headgate.engine.topics import Topics
 from headgate.jobs import declaration
-from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget
+from headgate.jobs.bronze_batch import BronzeBatch, BronzeTarget, account_bronze
 from headgate.jobs.evolve import Evolution
 from headgate.jobs.reading import Reading
-from headgate.jobs.repair import REPAIR, run_repair
+from headgate.jobs.repair import REPAIR, Place, Repaired, repaired
+from headgate.jobs.requests import job_name
 from headgate.jobs.topic_run import TopicRun
+from headgate.settings import Settings
+from headgate.store.model import Progress
+from headgate.store.ops import OpsStore
 
 
 def run_bronze(context: RunContext) -> None:
@@ -75,3 +80,29 @@ class BronzeRun(TopicRun):
 
     def _batch(self, frame: DataFrame) -> BronzeBatch:
         return BronzeBatch(frame, self._bronze, self._protocol, self._evolution)
+
+
+def run_repair(context: RunContext) -> None:
+    """A run of the job that reads nothing: while it lasts, no other run of the job can begin."""
+    run, settings = context.run, context.settings
+    topic = Reading.of(run, declaration.fetch(context.store, run.revision), settings).topic
+    done = repair_bronze(context.session, settings, context.store, run.subject, topic)
+    words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
+    context.report(Progress(words=words))
+
+
+def repair_bronze(
+    session: SparkSession,
+    settings: Settings,
+    store: OpsStore,
+    dataset: str,
+    name: str | None = None,
+) -> Repaired:
+    """Begin a new checkpoint at the table's committed end, on this topic or the declared one."""
+    revision = declaration.declared_revision(settings, dataset)
+    name = name or revision.topic_names(settings)[0]
+    topic = Followed.one(Topics(settings.need("bootstrap_servers")).found(name))
+    table = ManagedTable(session, table_name(revision.bronze_table))
+    letters = ManagedTable(session, DEAD_LETTERS)
+    place = Place(session, settings, store, job_name("bronze", dataset))
+    return repaired(place, table, topic, lambda intent: account_bronze(table, letters, intent))

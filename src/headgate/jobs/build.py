@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.compile.fragments import view_stem
-from headgate.compile.render import Template
+from headgate.compile.render import Template, render_values
 from headgate.compile.seal import Chosen
 from headgate.engine import spark_options
 from headgate.engine.bundles import locked_bundle, place
 from headgate.engine.java import cache_dir
 from headgate.engine.spark_functions import functions_jar_place
 from headgate.jobs.bases import Bases, write_source
-from headgate.jobs.declaration import TEMPLATES, chosen, render_values, written_templates
+from headgate.jobs.declaration import TEMPLATES, chosen, written_templates
 from headgate.profile import write_atomically
 from headgate.settings import Settings
 from headgate.spec.dataset import Dataset

@@ -16,7 +16,8 @@ from headgate.engine.statements import sql
 from headgate.errors import OperationError
 from headgate.expr.literals import spark_identifier, spark_literal
 from headgate.jobs.declaration import DatasetRevision
-from headgate.spec.dataset import Column, Dataset, from_plain
+from headgate.spec.columns import Column
+from headgate.spec.dataset import Dataset, from_plain
 from headgate.spec.types import STRING, SqlType
 
 if TYPE_CHECKING:

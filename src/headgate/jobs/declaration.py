@@ -8,16 +8,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from headgate.compile.dataset import PLACEHOLDERS, CompiledDataset, compile_dataset
+from headgate.compile.dataset import CompiledDataset, compile_dataset
 from headgate.compile.edited import check_edited
 from headgate.compile.expressions import load_checked
-from headgate.compile.render import Template
+from headgate.compile.render import PLACEHOLDERS, Template, render_values
 from headgate.compile.script import Script, parse_script
 from headgate.compile.seal import Chosen, choose
 from headgate.errors import OperationError
 from headgate.settings import Settings
 from headgate.spec.dataset import as_plain
-from headgate.spec.loader import find_dataset
+from headgate.spec.project import find_dataset
 from headgate.store.ops import OpsStore
 
 LAYOUTS = "datasets/_template"
@@ -50,19 +50,6 @@ class DatasetRevision(BaseModel):
         values = render_values(settings, self.name)
         topic = Template("dataset.yml: topic", self.topic).render(values)
         return topic, Template("dataset.yml: dlq_topic", self.dlq_topic).render(values)
-
-
-def render_values(settings: Settings, dataset: str) -> Mapping[str, str | None]:
-    """Everything that a SQL template of this dataset may ask for."""
-    names = ("bootstrap_servers", "warehouse", "catalog_uri")
-    found = {name: getattr(settings, name) for name in names}
-    given = {name.upper(): None if value is None else str(value) for name, value in found.items()}
-    return {
-        **dict.fromkeys(PLACEHOLDERS),
-        **settings.topics_of(dataset),
-        **given,
-        "DATASET": dataset,
-    }
 
 
 def layouts(root: Path) -> dict[str, str]:

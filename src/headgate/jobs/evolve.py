@@ -27,7 +27,8 @@ from headgate.engine.jvm import TableColumn
 from headgate.jobs import declaration, drift
 from headgate.jobs.columns import add, drop, fit_bronze
 from headgate.jobs.declaration import DatasetRevision
-from headgate.spec.dataset import Column, from_plain
+from headgate.spec.columns import Column
+from headgate.spec.dataset import from_plain
 from headgate.spec.types import BIGINT
 from headgate.store.model import Intent
 from headgate.store.ops import OpsStore

@@ -11,11 +11,11 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from headgate.engine.maintenance import words
+from headgate.engine.small_files import MIN_FILES
 from headgate.errors import UsageError
 from headgate.jobs.maintain_usual import (
     COMPACTED,
     KEEP,
-    MIN_FILES,
     OLDER_THAN,
     ORPHANS_OLDER_THAN,
     TABLES,

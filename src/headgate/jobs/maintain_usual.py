@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from headgate.engine.small_files import MIN_FILES
-
-__all__ = [
-    "COMPACTED",
-    "DQ",
-    "KEEP",
-    "MIN_FILES",
-    "OLDER_THAN",
-    "ORPHANS_AT_LEAST",
-    "ORPHANS_OLDER_THAN",
-    "TABLES",
-    "family",
-]
-
 # The tables of all rule sets and pairs; each of them has a role of its own, as `dq.states_business`.
 DQ = "dq"
 TABLES = ("bronze", "silver", "dead-letters", DQ)

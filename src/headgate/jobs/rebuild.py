@@ -24,7 +24,7 @@ from headgate.jobs.reconcile_target import pair_target
 from headgate.jobs.requests import job_name
 from headgate.jobs.silver_batch import account_silver
 from headgate.settings import Settings
-from headgate.spec.loader import available_datasets
+from headgate.spec.project import available_datasets
 from headgate.spec.rules_loader import rule_files, tables_in
 from headgate.store.model import Intent, Judged, LedgerRow
 from headgate.store.ops import OpsStore

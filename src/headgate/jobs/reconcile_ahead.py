@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from headgate.compile.reconcile.tables import SIDES
 from headgate.engine.checkpoint import Start
 from headgate.store.canonical import canonical
 from headgate.store.ops import OpsStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # So many keys are asked for by name; where there are more, all are looked up.
 MOST = 1_000

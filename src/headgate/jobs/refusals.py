@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from headgate.compile.fragments import DEAD_LETTERS
+from headgate.engine.conflicts import AlreadyPublishedError
 from headgate.engine.faults import Point
-from headgate.engine.iceberg import AlreadyPublishedError, ManagedTable, Staging, nothing
+from headgate.engine.iceberg import ManagedTable, Staging, nothing
 from headgate.engine.jvm import Snapshot
 from headgate.engine.protocol import BatchProtocol
 from headgate.engine.statements import sql

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.render import PLACEHOLDERS
 from headgate.compile.seal import is_sealed
 from headgate.errors import ConflictError, DeclarationError
 from headgate.jobs.bases import FOLDER, Bases, read_text
 from headgate.jobs.dbt_sources import reading_models, referring_files, source_file
 from headgate.jobs.declaration import TEMPLATES
 from headgate.jobs.scaffold import CONFLICT_FILE, MODELS
-from headgate.spec.loader import find_dataset, load_dataset
+from headgate.spec.loader import load_dataset
+from headgate.spec.project import find_dataset
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from headgate.compile.fragments import DEAD_LETTERS, table_name
+from headgate.compile.fragments import DEAD_LETTERS
 from headgate.engine.checkpoint import Checkpoint
 from headgate.engine.context import RunContext
 from headgate.engine.followed import Followed
@@ -18,16 +18,11 @@ from headgate.engine.markers import fence_properties, properties
 from headgate.engine.protocol import Result, ledger_row
 from headgate.engine.reach import topic_reached
 from headgate.engine.statements import sql
-from headgate.engine.topics import Topics
 from headgate.expr.literals import spark_literal
-from headgate.jobs import declaration
-from headgate.jobs.bronze_batch import account_bronze
-from headgate.jobs.reading import Reading
-from headgate.jobs.requests import job_name
 from headgate.jobs.resume import repair_checkpoint
 from headgate.jobs.topic_target import TopicTarget
 from headgate.settings import Settings
-from headgate.store.model import Intent, Progress
+from headgate.store.model import Intent
 from headgate.store.ops import OpsStore
 
 REPAIR = "repair"
@@ -53,32 +48,6 @@ class Place:
     store: OpsStore
     job: str
     shape: str = ""
-
-
-def run_repair(context: RunContext) -> None:
-    """A run of the job that reads nothing: while it lasts, no other run of the job can begin."""
-    run, settings = context.run, context.settings
-    topic = Reading.of(run, declaration.fetch(context.store, run.revision), settings).topic
-    done = repair_bronze(context.session, settings, context.store, run.subject, topic)
-    words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
-    context.report(Progress(words=words))
-
-
-def repair_bronze(
-    session: SparkSession,
-    settings: Settings,
-    store: OpsStore,
-    dataset: str,
-    name: str | None = None,
-) -> Repaired:
-    """Begin a new checkpoint at the table's committed end, on this topic or the declared one."""
-    revision = declaration.declared_revision(settings, dataset)
-    name = name or revision.topic_names(settings)[0]
-    topic = Followed.one(Topics(settings.need("bootstrap_servers")).found(name))
-    table = ManagedTable(session, table_name(revision.bronze_table))
-    letters = ManagedTable(session, DEAD_LETTERS)
-    place = Place(session, settings, store, job_name("bronze", dataset))
-    return repaired(place, table, topic, lambda intent: account_bronze(table, letters, intent))
 
 
 def repair_topic(context: RunContext, target: TopicTarget, topic: Followed) -> Repaired:

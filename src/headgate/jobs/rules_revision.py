@@ -9,11 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from headgate.compile.dataset import PLACEHOLDERS
 from headgate.compile.fragments import table_name
 from headgate.compile.reconcile.limits import Limits, limits_of
 from headgate.compile.reconcile.tables import reconcile_tables
-from headgate.compile.render import Template
+from headgate.compile.render import PLACEHOLDERS, Template, render_values
 from headgate.compile.rules.compile import CompiledRules, compile_table, declaration_of
 from headgate.compile.rules.judge import judged_table
 from headgate.compile.rules.model import JudgedRule, JudgedTable
@@ -22,7 +21,6 @@ from headgate.compile.rules.reading import quality_views, reconcile_views
 from headgate.compile.rules.tables import table_statements
 from headgate.compile.script import Script, parse_rule_script
 from headgate.errors import OperationError, SettingsError
-from headgate.jobs.declaration import render_values
 from headgate.settings import Settings
 from headgate.spec.reconcile import Reconcile
 from headgate.spec.rules_loader import find_table, load_rules

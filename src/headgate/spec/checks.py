@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from headgate.spec.dataset import RECORD_TIME, RESERVED_COLUMNS
+from headgate.spec.columns import RECORD_TIME, RESERVED_COLUMNS, is_odd_name
 from headgate.spec.document import Document, Plain
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.types import SqlType, can_cast, parse_type
@@ -18,14 +18,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_ODD = re.compile(r"[`.\"]|\$\{")
 _OWN_NAMESPACE = "headgate"
 _PLAIN_NAME = "Use letters, digits and underscores, not beginning with a digit."
-
-
-def is_odd_name(name: str) -> bool:
-    """Whether tables and SQL text could not carry the name as it is."""
-    return bool(_ODD.search(name)) or not name.isprintable()
 
 
 def check_references(document: Document, folder: str | None) -> None:

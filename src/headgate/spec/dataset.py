@@ -7,71 +7,23 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BeforeValidator,
-    ConfigDict,
     Field,
-    StrictBool,
-    StrictStr,
     StringConstraints,
     TypeAdapter,
-    WithJsonSchema,
 )
 from pydantic.dataclasses import dataclass
 
-from headgate.spec.patterns import java_pattern
-from headgate.spec.refusal import Refusal
-from headgate.spec.types import TIMESTAMP_LTZ, SqlType, parse_type
+from headgate.spec.columns import RECORD_TIME, STRICT, TYPE_KEYS, Column, TimePattern
+from headgate.spec.model import Text
+from headgate.spec.types import TIMESTAMP_LTZ, SqlType
 
 MANIFEST_VERSION = 1
-TYPE_KEYS = ("kafka_type", "bronze_type", "silver_type")
-# Stands for the event time of events that have none: when the record came to the topic.
-RECORD_TIME = "kafka_timestamp"
-RESERVED_COLUMNS = (
-    "ingestion_ts",
-    "kafka_topic",
-    "kafka_partition",
-    "kafka_offset",
-    RECORD_TIME,
-)
-
-
-def _type(value: object) -> object:
-    if isinstance(value, str):
-        return parse_type(value)
-    if isinstance(value, SqlType):
-        return value
-    raise Refusal("a type is written as text", "Write for example STRING or DECIMAL(10, 2).")
-
-
-def _pattern(value: object) -> object:
-    return java_pattern(value) if isinstance(value, str) else value
 
 
 Contract = Literal["evolve", "freeze", "quarantine"]
-Text = Annotated[StrictStr, StringConstraints(min_length=1)]
-TypeText = Annotated[
-    SqlType,
-    BeforeValidator(_type),
-    WithJsonSchema({"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}),
-]
-TimePattern = Annotated[Text, BeforeValidator(_pattern)]
-_STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
-@dataclass(frozen=True, config=_STRICT)
-class Column:
-    """One field of the event and what becomes of it on its way."""
-
-    name: Annotated[Text, Field(description="The field's name in the event, case and all.")]
-    kafka_type: Annotated[TypeText, Field(description="Its type in the JSON of the topic.")]
-    bronze_type: Annotated[TypeText, Field(description="Its type in bronze.")]
-    silver_name: Annotated[Text, Field(description="Its name in silver.")]
-    silver_type: Annotated[TypeText, Field(description="Its type in silver.")]
-    is_event_ts: Annotated[StrictBool, Field(description="Whether it is the event time.")] = False
-    comment: Annotated[StrictStr | None, Field(description="A word for the reader.")] = None
-
-
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class Dataset:
     """Makes bronze, silver and a dbt staging model."""
 

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StrictBool
 from pydantic.dataclasses import dataclass
 
-from headgate.spec.dataset import Text
 from headgate.spec.hash_contract_types import HashType, checked, read_hash_type
+from headgate.spec.model import Text
 from headgate.spec.refusal import Refusal
 
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import StrictStr, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from headgate.spec.document import Document
 from headgate.spec.refusal import Refusal, suggestion
 
 Model = TypeVar("Model")
+# A text of a declaration, which may not be empty.
+Text = Annotated[StrictStr, StringConstraints(min_length=1)]
 Schema = dict[str, Any]  # JSON Schema has no closed shape
 
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StrictBool
 from pydantic.dataclasses import dataclass
 
-from headgate.spec.dataset import Text
+from headgate.spec.model import Text
 from headgate.spec.rule_types import Duration, written
 
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)

@@ -11,10 +11,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
 from pydantic.dataclasses import dataclass
 
 from headgate.errors import DeclarationError
-from headgate.spec.dataset import Text
 from headgate.spec.declared import Declared
 from headgate.spec.document import read_document, text_of
-from headgate.spec.model import validate
+from headgate.spec.model import Text, validate
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.ruleset import Severity
 

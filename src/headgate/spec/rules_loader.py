@@ -18,16 +18,6 @@ from headgate.spec.rules_reconcile import contract_faults, with_default_times
 from headgate.spec.rules_values import fill_values
 from headgate.spec.ruleset import RuleSet
 
-__all__ = [
-    "Reading",
-    "find_table",
-    "load_rules",
-    "places_of_tables",
-    "read_rules",
-    "rule_files",
-    "tables_in",
-]
-
 ROOT_FILE = "rules.yaml"
 FOLDER = "rules"
 TESTS = ".tests"

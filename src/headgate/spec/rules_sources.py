@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
-from headgate.spec.checks import is_odd_name
-from headgate.spec.dataset import RESERVED_COLUMNS
+from headgate.spec.columns import RESERVED_COLUMNS, is_odd_name
 from headgate.spec.refusal import suggestion
 from headgate.spec.ruleset import RuleSource, RuleTable
 from headgate.spec.types import STRING, SqlType

@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from headgate.spec.dataset import Text
+from headgate.spec.model import Text
 from headgate.spec.reconcile import Reconcile
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.rule_types import ColumnType, Constant, Duration, Exact, Limit, Number, written

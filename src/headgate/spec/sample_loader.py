@@ -10,8 +10,8 @@ from pathlib import Path
 from headgate.errors import DeclarationError, UsageError
 from headgate.spec.declared import Declared
 from headgate.spec.document import read_document, text_of
-from headgate.spec.loader import find_dataset
 from headgate.spec.model import validate
+from headgate.spec.project import find_dataset
 from headgate.spec.refusal import suggestion
 from headgate.spec.sample import (
     FORMS,

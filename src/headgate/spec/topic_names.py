@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headgate.settings import Settings
+from headgate.spec.filter import SOURCE
 
 NOT_NAMES = (".", "..")
 # Connect's three topics of its own, by the names that workers and distributions give them.
@@ -28,3 +32,22 @@ def reason_against_events(topic: str, named: Mapping[str, str] | None = None) ->
     if _MEASURES.fullmatch(topic):
         return "it is a topic of results and measures"
     return (named or {}).get(topic, "")
+
+
+@dataclass(frozen=True)
+class ReservedTopics:
+    """What the settings say: topics that are not for events, and topics that jobs read."""
+
+    inner: Mapping[str, str] = field(default_factory=dict[str, str])
+    sources: frozenset[str] = frozenset({SOURCE})
+
+    @classmethod
+    def of(cls, settings: Settings) -> ReservedTopics:
+        inner = {settings.metrics_topic: "closed windows are sent to it"}
+        if settings.dlq_topic:
+            inner[settings.dlq_topic] = "it is a topic of dead letters"
+        sources = {SOURCE, settings.filter_source_topic, settings.topic or SOURCE}
+        return cls(inner, frozenset(sources))
+
+
+NO_TOPICS = ReservedTopics()

@@ -9,18 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
+from headgate.checks.account_evidence import Evidence, sums
 from headgate.checks.accounts import account
 from headgate.checks.certificate import broken, certify, text, write
-from headgate.checks.facts import (
-    AcceptedGap,
-    CertifiedTable,
-    Commit,
-    Evidence,
-    Line,
-    TableEvidence,
-    Verdict,
-    sums,
-)
+from headgate.checks.facts import AcceptedGap, CertifiedTable, Commit, Line, TableEvidence, Verdict
 from headgate.checks.topic import BatchCount, Recount, TopicEvidence
 from headgate.store.model import ACCEPTED_GAP, LedgerRow, Range
 

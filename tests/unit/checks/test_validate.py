@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ROOT
 
+from headgate.checks.account_evidence import Evidence
 from headgate.checks.dbt_results import DataTest, DbtReport
-from headgate.checks.facts import Evidence, TableEvidence, Verdict
+from headgate.checks.facts import TableEvidence, Verdict
 from headgate.checks.stages import (
     Answer,
     Finding,
@@ -28,7 +29,7 @@ from headgate.checks.validate import (
     refuse_unless_ok,
     text,
 )
-from headgate.compile.dataset import PLACEHOLDERS
+from headgate.compile.render import PLACEHOLDERS
 from headgate.errors import DifferenceError, UnavailableError
 from headgate.settings import Settings
 from headgate.spec.loader import load_dataset

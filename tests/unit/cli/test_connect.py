@@ -13,7 +13,8 @@ from headgate.cli.connect_deploy import REFERRED, specs_of
 from headgate.cli.main import cli
 from headgate.cli.topics import rule_specs
 from headgate.errors import UnavailableError
-from headgate.feeds.connect.connectors import Connector, documents_connector
+from headgate.feeds.connect.connectors import documents_connector
+from headgate.feeds.connect_rest import Connector
 from headgate.local.connect import ALLOWED, ConnectServer
 from headgate.spec.reconcile import Rows
 from headgate.spec.rules_loader import load_rules

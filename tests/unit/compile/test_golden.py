@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ROOT, load_templates
 
-from headgate.compile.dataset import PLACEHOLDERS, compile_dataset
+from headgate.compile.dataset import compile_dataset
+from headgate.compile.render import PLACEHOLDERS
 from headgate.jobs.declaration import compiled
-from headgate.spec.loader import available_datasets, load_dataset
+from headgate.spec.loader import load_dataset
+from headgate.spec.project import available_datasets
 
 GOLDEN = ROOT / "tests" / "golden"
 TEMPLATES = ROOT / "spark" / "sql"

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.ledger_rows import intent, topic_range
 
+from headgate.engine.conflicts import AlreadyPublishedError
 from headgate.engine.faults import Faults
-from headgate.engine.iceberg import AlreadyPublishedError
 from headgate.engine.protocol import BatchProtocol, Result, refuse_unless_next
 from headgate.engine.reach import Reached
 from headgate.errors import BatchRefusedError

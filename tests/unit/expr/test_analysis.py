@@ -7,11 +7,12 @@ from types import FrameType
 import pytest
 from tests.support.random_conditions import COLUMNS, random_text, rows
 
-from headgate.expr.analysis import Finding, Named, analyse
+from headgate.expr.analysis.findings import Finding, Named, analyse
 from headgate.expr.analysis.read import Reader
 from headgate.expr.parse import parse_condition
 from headgate.expr.tree import Expr
-from headgate.expr.twin import Value, evaluate
+from headgate.expr.twin.evaluate import evaluate
+from headgate.expr.twin.values import Value
 from headgate.spec.types import INT
 
 SEED = 11

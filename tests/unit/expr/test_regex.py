@@ -15,8 +15,8 @@ from tests.support.random_regexes import (
 )
 from tests.support.regex_patterns import ACCEPTED
 
-from headgate.expr.regex import PatternRefusal, canonical, compiled, python_text
-from headgate.expr.regex.nodes import Repeat
+from headgate.expr.regex import canonical, compiled, python_text
+from headgate.expr.regex.nodes import PatternRefusal, Repeat
 from headgate.expr.regex.read import read
 
 SEED = 7

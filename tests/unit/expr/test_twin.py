@@ -15,8 +15,9 @@ from tests.support.random_rows import BATCH_TIME, random_rows
 
 from headgate.expr.parse import parse_value
 from headgate.expr.spark import to_spark
-from headgate.expr.twin import Value, evaluate
 from headgate.expr.twin.calendar import Day, as_date, day_of, days_of
+from headgate.expr.twin.evaluate import evaluate
+from headgate.expr.twin.values import Value
 from headgate.spec.types import BOOLEAN, DOUBLE, INT, STRING
 
 CONDITIONS = Path(__file__).parents[3] / "docs" / "conditions.md"

@@ -16,8 +16,7 @@ from tests.support import parquet_files as odd
 from headgate.cli.draft_files import DraftFiles
 from headgate.errors import OperationError
 from headgate.feeds.json_rows import JsonRows
-from headgate.feeds.profile.draft import Draft
-from headgate.feeds.profile.draw_up import Wishes, draw_up
+from headgate.feeds.profile.draw_up import Draft, Wishes, draw_up
 from headgate.feeds.source import require_fit
 from headgate.spec.loader import load_dataset
 

@@ -24,7 +24,8 @@ from headgate.feeds.arrow import from_numpy
 from headgate.feeds.contract import RowContract, envelope
 from headgate.feeds.generator import Generated, Plan, Sending, generate
 from headgate.feeds.source import ParquetSource, require_fit
-from headgate.spec.dataset import Column, Dataset
+from headgate.spec.columns import Column
+from headgate.spec.dataset import Dataset
 from headgate.spec.declared import Declared
 from headgate.spec.types import parse_type
 

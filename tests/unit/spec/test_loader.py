@@ -8,7 +8,9 @@ import pytest
 
 from headgate.errors import DeclarationError, Fault, UsageError
 from headgate.spec.dataset import Dataset
-from headgate.spec.loader import Declared, find_dataset, load_dataset
+from headgate.spec.declared import Declared
+from headgate.spec.loader import load_dataset
+from headgate.spec.project import find_dataset
 from headgate.spec.types import TIMESTAMP_LTZ, decimal, parse_type
 
 ROOT = Path(__file__).parents[3]

@@ -12,8 +12,8 @@ import orjson
 
 from headgate.compile.filters.compile import SENT
 from headgate.compile.filters.model import CompiledFilter
-from headgate.expr.twin import build_evaluator
 from headgate.expr.twin.documents import Json, read_document, text_of, value_of
+from headgate.expr.twin.evaluate import build_evaluator
 from headgate.expr.twin.reading import read_text
 from headgate.spec.filter import COLUMNS, NUMBER_COLUMN
 from headgate.spec.types import BIGINT
@@ -111,6 +111,3 @@ def output_of(event: Event) -> tuple[bytes, bytes]:
         # Java writes the escapes of control characters in capitals.
         text = _LOWER_ESCAPE.sub(lambda found: found.group(0)[:-2] + found.group(2).upper(), text)
     return event.id.encode(), text.encode()
-
-
-__all__ = ["Event", "Refused", "event_of", "matcher", "output_of"]

@@ -14,7 +14,8 @@ from pydantic.dataclasses import dataclass as checked
 from headgate.compile.reconcile.facts import TYPES
 from headgate.expr.parse import parse_condition
 from headgate.expr.tree import Expr
-from headgate.expr.twin import Value, evaluate
+from headgate.expr.twin.evaluate import evaluate
+from headgate.expr.twin.values import Value
 from headgate.spec.document import read_document
 from headgate.spec.ruleset import Severity
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import DELETE, SideState, State
-from headgate.expr.twin import Value
+from headgate.expr.twin.values import Value
 from headgate.spec.types import BOOLEAN, STRING, SqlType
 
 _HASH = re.compile(r"[0-9a-f]{64}")

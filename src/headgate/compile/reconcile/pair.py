@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from headgate.compile.reconcile.limits import limits_of
 from headgate.compile.reconcile.state import UPSERT, Reading, State, merge_all, of_message
-from headgate.compile.reconcile.verdict import Verdict, judge, limits_of
-from headgate.expr.twin import Value
+from headgate.compile.reconcile.verdict import Verdict, judge
+from headgate.expr.twin.values import Value
 from headgate.spec.reconcile import Reconcile
 from headgate.spec.ruleset import RuleTable, Side
 

@@ -8,11 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from headgate.compile.reconcile.decisions import Rollup, decided, settled_decisions
 from headgate.compile.reconcile.facts import Known, facts_of
-from headgate.compile.reconcile.limits import Limits, limits_of
+from headgate.compile.reconcile.limits import Limits
 from headgate.compile.reconcile.state import SideState, State
 from headgate.spec.ruleset import Severity
-
-__all__ = ["Limits", "Verdict", "change_id", "judge", "limits_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

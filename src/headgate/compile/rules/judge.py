@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.compile.rules.judging import Judging
 from headgate.compile.rules.model import JudgedTable
@@ -13,6 +14,10 @@ from headgate.spec.declared import Declared
 from headgate.spec.document import WHOLE_FILE
 from headgate.spec.rules_loader import Reading, read_rules
 from headgate.spec.ruleset import RuleSet, RuleTable
+
+if TYPE_CHECKING:
+    from headgate.compile.rules.model import JudgedTable
+    from headgate.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -65,3 +70,13 @@ def _raise(faults: Sequence[Fault]) -> None:
 def _in_order(faults: Sequence[Fault]) -> list[Fault]:
     """By line; a rule for all tables can have the same fault in each."""
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.line or 0, fault.column or 0))
+
+
+def open_rules(settings: Settings, table: str) -> JudgedTable:
+    """The rule table of that name, judged."""
+    from headgate.compile.rules.judge import judged_table
+    from headgate.spec.rules_loader import find_table, load_rules
+
+    file = find_table(settings.root, table)
+    rules = load_rules(file, settings.topics_of(file.stem))
+    return judged_table(rules, rules.value.table(table))

@@ -11,7 +11,7 @@ from headgate.compile.rules.measures import KeyRefusal, checked_aggregate, idle_
 from headgate.compile.rules.model import JudgedRule, JudgedTable, Unique
 from headgate.compile.rules.typed import Lowering
 from headgate.errors import Fault
-from headgate.expr.analysis import Kind, Named, analyse
+from headgate.expr.analysis.findings import Kind, Named, analyse
 from headgate.expr.faults import ExprError
 from headgate.expr.tree import Expr
 from headgate.spec.declared import Declared

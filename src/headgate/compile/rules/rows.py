@@ -10,7 +10,7 @@ from typing import cast
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.typed import EXTRA, MISSING
 from headgate.expr.times import read_date, read_time
-from headgate.expr.twin import Value
+from headgate.expr.twin.values import Value
 from headgate.spec.refusal import Refusal, suggestion
 from headgate.spec.ruleset import RuleSource
 from headgate.spec.types import SqlType

@@ -17,7 +17,7 @@ from headgate.compile.rules.sound import TIMES
 from headgate.compile.rules.statement import nested, select, statement, view
 from headgate.expr.literals import spark_column, spark_identifier, spark_literal
 from headgate.expr.tree import columns_of
-from headgate.spec.dataset import Column
+from headgate.spec.columns import Column
 from headgate.spec.ruleset import RuleSource
 from headgate.spec.types import STRING, SqlType
 

@@ -10,7 +10,7 @@ from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.rows import FieldRefusal, row_values
 from headgate.compile.rules.twin import RowVerdict, judge_row, judge_rows
 from headgate.errors import DeclarationError, Fault
-from headgate.expr.twin import Value
+from headgate.expr.twin.values import Value
 from headgate.spec.declared import Declared, line_of
 from headgate.spec.rule_tests import Expected, RuleTest, RuleTests
 

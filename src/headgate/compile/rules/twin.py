@@ -9,7 +9,8 @@ from datetime import datetime
 from headgate.compile.reconcile.pair import pair_verdict_when_due, said_row
 from headgate.compile.rules.model import CLEAN, JudgedRule, JudgedTable
 from headgate.compile.rules.results import OK
-from headgate.expr.twin import Value, evaluate
+from headgate.expr.twin.evaluate import evaluate
+from headgate.expr.twin.values import Value
 from headgate.spec.ruleset import OnFail, Severity
 
 

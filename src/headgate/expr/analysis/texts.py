@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal as OneOf
 
 from headgate.expr.analysis.values import HIGHEST, Span, before
 from headgate.expr.regex.chars import LAST
@@ -21,7 +21,7 @@ def prefix_span(prefix: str) -> Span:
     return before(prefix), before(kept[:-1] + following)
 
 
-def prefix_of_like(pattern: str) -> tuple[str, Literal["all", "prefix", "part"]]:
+def prefix_of_like(pattern: str) -> tuple[str, OneOf["all", "prefix", "part"]]:
     """The text before the first wildcard, and whether that is all there is to the pattern."""
     prefix, at = "", 0
     while at < len(pattern):

@@ -26,7 +26,6 @@ from headgate.expr.regex.read import read
 from headgate.expr.regex.rounds import check_rounds
 from headgate.expr.regex.write import write
 
-__all__ = ["PatternRefusal", "analysis_cost", "canonical", "compiled", "python_text"]
 _KEPT = 4_096
 # What a pattern that is refused while it is read is counted as: such a one may have been long.
 _REFUSED_COST = 200_000

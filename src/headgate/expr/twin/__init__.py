@@ -2,8 +2,3 @@
 
 It runs rules on a handful of rows without Spark, and it is what the compiled SQL is held against.
 """
-
-from headgate.expr.twin.evaluate import build_evaluator, evaluate
-from headgate.expr.twin.values import Value
-
-__all__ = ["Value", "build_evaluator", "evaluate"]

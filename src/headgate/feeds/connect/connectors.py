@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.errors import SettingsError
+from headgate.feeds.connect_rest import TRANSFORMS, Connector, transforms
 from headgate.spec.hash_contract import HashContract
 from headgate.spec.ruleset import RuleTable
 
 OWN_NAME = "headgate-cloud-hash-source"
 SOURCE = "headgate.connect.CassandraPollSource"
 HASH = "com.company.kafka.connect.smt.HashRowSMT"
-TRANSFORMS = "org.apache.kafka.connect.transforms"
 CONVERTERS = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -28,19 +28,6 @@ UNSEEN = (
     "polling does not see deletes: a key deleted on both sides becomes a ZOMBIE; let the lookup"
     " hasher run beside it (headgate reconcile hasher TABLE), which answers a DELETE with a null hash"
 )
-
-
-@dataclass(frozen=True)
-class Connector:
-    """A connector as Connect's REST takes it."""
-
-    name: str
-    config: Mapping[str, str]
-
-    @property
-    def text(self) -> str:
-        """The file; the same connector gives the same bytes."""
-        return json.dumps({"name": self.name, "config": dict(self.config)}, indent=2) + "\n"
 
 
 @dataclass(frozen=True)
@@ -184,16 +171,6 @@ def _route(topic: str) -> dict[str, str]:
         "regex": f"{RAW_PREFIX}.*",
         "replacement": topic,
     }
-
-
-def transforms(chain: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    settings = {
-        f"transforms.{alias}.{key}": value
-        for alias, options in chain.items()
-        for key, value in options.items()
-        if value
-    }
-    return {"transforms": ",".join(chain), **settings}
 
 
 def documents_connector() -> Connector:

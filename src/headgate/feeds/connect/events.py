@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.feeds.connect.connectors import TRANSFORMS, Connector, transforms
+from headgate.feeds.connect_rest import TRANSFORMS, Connector, transforms
 from headgate.feeds.events.database import PUBLICATION, TABLE, Place
 
 NAME = "events-source"

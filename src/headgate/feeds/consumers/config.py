@@ -11,9 +11,8 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from headgate.errors import DeclarationError
-from headgate.spec.dataset import Text
 from headgate.spec.document import read_document, text_of
-from headgate.spec.model import validate
+from headgate.spec.model import Text, validate
 
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
-from headgate.compile.silver import OWN_NAMES
 from headgate.expr.literals import spark_identifier
+from headgate.feeds.profile.draw_up import Draft
 from headgate.feeds.profile.filters import proposed_filters
-from headgate.feeds.profile.model import ColumnProfile, Key, Profile
-from headgate.feeds.profile.names import free_name, plain_names, snake_case
-from headgate.feeds.profile.texts import time_pattern, written_time
+from headgate.feeds.profile.model import ColumnProfile
+from headgate.feeds.profile.names import snake_case
 from headgate.feeds.profile.words import (
     about_column,
     about_event_time,
@@ -20,64 +18,10 @@ from headgate.feeds.profile.words import (
     about_rows,
     about_spread,
 )
-from headgate.spec.dataset import RECORD_TIME, RESERVED_COLUMNS
+from headgate.spec.columns import RECORD_TIME
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _YAML_WORDS = frozenset("y n yes no on off true false null".split())
-_RESERVED = frozenset(RESERVED_COLUMNS) | OWN_NAMES
-
-
-@dataclass(frozen=True)
-class Draft:
-    """What the manifest says, before it is written."""
-
-    name: str
-    profile: Profile
-    event_time: str
-    other_times: tuple[str, ...]
-    key: Key
-
-    @property
-    def columns(self) -> tuple[ColumnProfile, ...]:
-        """The event time is a time in bronze, whatever it loses by that."""
-        return tuple(
-            _as_event_time(column) if column.name == self.event_time else column
-            for column in self.profile.columns
-        )
-
-    @property
-    def ts_format(self) -> str:
-        times = [c for c in self.columns if c.bronze_type.startswith("TIMESTAMP")]
-        cut = any(c.beyond for c in times)
-        return time_pattern((written_time(c) for c in times), nanoseconds=cut)
-
-    @property
-    def silver_names(self) -> tuple[str, ...]:
-        return plain_names((c.name for c in self.profile.columns), _RESERVED)
-
-    @property
-    def surrogate_key_name(self) -> str:
-        stem = snake_case(self.name)
-        return free_name(set(self.silver_names), f"{stem}_id", f"{stem}_key", f"{stem}_row_id")
-
-    @property
-    def partition_date_col(self) -> str:
-        wish = "received_date" if self.event_time == RECORD_TIME else "event_date"
-        return free_name({*self.silver_names, self.surrogate_key_name}, wish, "partition_date")
-
-    @property
-    def key_field(self) -> str | None:
-        """The part of the key that spreads records best over partitions."""
-        parts = [self.profile.column(name) for name in self.key.columns]
-        plain = [c for c in parts if c.kind in ("text", "whole") and c.distinct > 1 and not c.time]
-        return max(plain, key=lambda c: (-c.nulls, c.distinct)).name if plain else None
-
-
-def _as_event_time(column: ColumnProfile) -> ColumnProfile:
-    if column.bronze_type.startswith("TIMESTAMP"):
-        return column
-    zoned = "TIMESTAMP_LTZ" if written_time(column).zoned else "TIMESTAMP"
-    return replace(column, bronze_type=f"{zoned}({3 if column.kind == 'date' else 6})")
 
 
 def draft_text(draft: Draft) -> str:

@@ -7,21 +7,79 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from headgate.compile.silver import OWN_NAMES
 from headgate.errors import UsageError
 from headgate.feeds.profile.database import open_database
-from headgate.feeds.profile.draft import Draft
 from headgate.feeds.profile.event_time import choose_event_time
 from headgate.feeds.profile.keys import Search, find_key, given_key
 from headgate.feeds.profile.kinds import require_columns
-from headgate.feeds.profile.rows import all_rows, most_rows, some_rows
+from headgate.feeds.profile.model import ColumnProfile, Key, Profile
+from headgate.feeds.profile.names import free_name, plain_names, snake_case
+from headgate.feeds.profile.rows import all_rows, most_rows, open_parquet, some_rows
 from headgate.feeds.profile.scan import scan
-from headgate.feeds.source import open_parquet
-from headgate.spec.dataset import RECORD_TIME
+from headgate.feeds.profile.texts import time_pattern, written_time
+from headgate.spec.columns import RECORD_TIME, RESERVED_COLUMNS
 from headgate.spec.refusal import suggestion
+
+_RESERVED = frozenset(RESERVED_COLUMNS) | OWN_NAMES
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the manifest says, before it is written."""
+
+    name: str
+    profile: Profile
+    event_time: str
+    other_times: tuple[str, ...]
+    key: Key
+
+    @property
+    def columns(self) -> tuple[ColumnProfile, ...]:
+        """The event time is a time in bronze, whatever it loses by that."""
+        return tuple(
+            _as_event_time(column) if column.name == self.event_time else column
+            for column in self.profile.columns
+        )
+
+    @property
+    def ts_format(self) -> str:
+        times = [c for c in self.columns if c.bronze_type.startswith("TIMESTAMP")]
+        cut = any(c.beyond for c in times)
+        return time_pattern((written_time(c) for c in times), nanoseconds=cut)
+
+    @property
+    def silver_names(self) -> tuple[str, ...]:
+        return plain_names((c.name for c in self.profile.columns), _RESERVED)
+
+    @property
+    def surrogate_key_name(self) -> str:
+        stem = snake_case(self.name)
+        return free_name(set(self.silver_names), f"{stem}_id", f"{stem}_key", f"{stem}_row_id")
+
+    @property
+    def partition_date_col(self) -> str:
+        wish = "received_date" if self.event_time == RECORD_TIME else "event_date"
+        return free_name({*self.silver_names, self.surrogate_key_name}, wish, "partition_date")
+
+    @property
+    def key_field(self) -> str | None:
+        """The part of the key that spreads records best over partitions."""
+        parts = [self.profile.column(name) for name in self.key.columns]
+        plain = [c for c in parts if c.kind in ("text", "whole") and c.distinct > 1 and not c.time]
+        return max(plain, key=lambda c: (-c.nulls, c.distinct)).name if plain else None
+
+
+def _as_event_time(column: ColumnProfile) -> ColumnProfile:
+    if column.bronze_type.startswith("TIMESTAMP"):
+        return column
+    zoned = "TIMESTAMP_LTZ" if written_time(column).zoned else "TIMESTAMP"
+    return replace(column, bronze_type=f"{zoned}({3 if column.kind == 'date' else 6})")
+
 
 _OR_RECORD_TIME = f" Or --event-time {RECORD_TIME} for the time of the record."
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from headgate.errors import UsageError
 from headgate.feeds.profile.model import ColumnProfile, Profile
 from headgate.feeds.profile.names import snake_case
-from headgate.spec.dataset import RECORD_TIME
+from headgate.spec.columns import RECORD_TIME
 
 # What a name says about a time: the lower the likelier that it is when the event happened.
 _NAMES: Mapping[str, int] = {

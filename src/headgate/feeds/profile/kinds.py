@@ -21,8 +21,7 @@ from headgate.feeds.json_nested import is_nested
 from headgate.feeds.json_rows import can_write, is_long_decimal, written_as_text
 from headgate.feeds.profile.model import Kind
 from headgate.feeds.profile.names import plain_names
-from headgate.spec.checks import is_odd_name
-from headgate.spec.dataset import RESERVED_COLUMNS
+from headgate.spec.columns import RESERVED_COLUMNS, is_odd_name
 
 _TAKEN = frozenset(RESERVED_COLUMNS) | OWN_NAMES
 

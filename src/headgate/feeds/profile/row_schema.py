@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from headgate.feeds.profile.draft import Draft
+from headgate.feeds.profile.draw_up import Draft
 from headgate.feeds.profile.model import ColumnProfile
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

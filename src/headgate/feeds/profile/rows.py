@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.errors import OperationError
+from headgate.errors import OperationError, SettingsError
 from headgate.feeds.json_nested import is_nested
 from headgate.feeds.json_rows import is_long_decimal, is_uuid, writer_of
 from headgate.feeds.profile.model import Looked
@@ -154,3 +155,39 @@ def damaged(file: Path, error: Exception) -> OperationError:
         why=str(error).partition("\n")[0],
         fix="the file is damaged: fetch it again",
     )
+
+
+def open_parquet(file: Path, said: str) -> pq.ParquetFile:
+    if not file.is_file():
+        raise SettingsError(
+            f"there is no file {file}",
+            why=f"{said} point there" if " and " in said else f"{said} points there",
+            fix=f"put the file there or change {said}; {_nearby(file)}",
+        )
+    try:
+        return pq.ParquetFile(file, pre_buffer=False)
+    except (pa.ArrowException, OSError) as error:
+        raise OperationError(
+            f"{file} is not a Parquet file",
+            why=str(error).partition("\n")[0],
+            fix=_conversion(file),
+        ) from error
+
+
+def _conversion(file: Path) -> str:
+    """How to make a Parquet file of this one: with DuckDB, which is installed with Headgate."""
+    reader = {".csv": "read_csv", ".tsv": "read_csv", ".json": "read_json", ".jsonl": "read_json"}
+    read = reader.get(file.suffix.lower())
+    if read is None:
+        return "put a Parquet file there, or make one with `headgate feed sample`"
+    parquet = file.with_suffix(".parquet")
+    path, target = (str(name).replace("'", "''") for name in (file, parquet))
+    copy = f"COPY (FROM {read}('{path}')) TO '{target}' (FORMAT parquet)"
+    return f"convert it: .venv/bin/python -c {shlex.quote(f'import duckdb; duckdb.sql({copy!r})')}"
+
+
+def _nearby(file: Path) -> str:
+    found = sorted(path.name for path in file.parent.glob("*.parquet"))[:5]
+    if found:
+        return f"in that folder: {', '.join(found)}"
+    return "`headgate feed sample` makes one"

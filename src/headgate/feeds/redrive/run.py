@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from headgate.feeds.journal_file import Pace, Watcher
 from headgate.feeds.redrive.journal import Ends, Journal
 from headgate.feeds.redrive.model import Item, Letter, Outcome, RedriveReport
-from headgate.feeds.repair.run import Pace, Watcher
 
 GONE = "it is not in the dead-letter table any more"
 

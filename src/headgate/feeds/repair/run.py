@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from headgate.feeds.journal_file import Pace, Watcher, batches
 from headgate.feeds.repair.journal import Journal
 from headgate.feeds.repair.model import Item, Outcome, RepairReport, counted
 from headgate.feeds.repair.plan import (
@@ -21,8 +22,6 @@ from headgate.feeds.repair.plan import (
 from headgate.feeds.repair.target import Rereads, Target
 from headgate.feeds.rows.model import RowsByKey, WholeRow
 
-MOST_AT_ONCE = 100
-
 
 class Judged(NamedTuple):
     """What is said of a key now, and whether on-prem has deleted it."""
@@ -33,12 +32,6 @@ class Judged(NamedTuple):
 
 # The verdicts of these keys as they are now.
 Verdicts = Callable[[Sequence[str]], Mapping[str, Judged]]
-
-
-class Watcher(Protocol):
-    """Sees how far it is."""
-
-    def update(self, done: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -55,26 +48,6 @@ class Edges:
     sleep: Callable[[float], None] = time.sleep
 
 
-@dataclass
-class Pace:
-    """Lets so many through a second; `wait` is called before each batch."""
-
-    per_second: int
-    clock: Callable[[], float]
-    sleep: Callable[[float], None]
-    _free_at: float = field(default=float("-inf"))
-
-    @property
-    def batch(self) -> int:
-        return min(MOST_AT_ONCE, self.per_second)
-
-    def wait(self, count: int) -> None:
-        now = self.clock()
-        if self._free_at > now:
-            self.sleep(self._free_at - now)
-        self._free_at = max(self._free_at, now) + count / self.per_second
-
-
 def run_repair(journal: Journal, edges: Edges, per_second: int, watcher: Watcher) -> RepairReport:
     """Send what is left of the journal; stops between batches when asked to."""
     with journal.held():
@@ -86,7 +59,7 @@ def run_repair(journal: Journal, edges: Edges, per_second: int, watcher: Watcher
 
 def _send_left(journal: Journal, edges: Edges, pace: Pace, watcher: Watcher) -> None:
     done = len(journal.outcomes)
-    for batch in _batches(journal.left, pace.batch):
+    for batch in batches(journal.left, pace.batch):
         if edges.stopped():
             break
         pace.wait(len(batch))
@@ -160,8 +133,3 @@ def _turned(item: Item, verdict: Judged | None, source: WholeRow | None) -> str:
     if source.version is None:
         return NO_VERSION
     return SOURCE_BEHIND if source.version < item.version else ""
-
-
-def _batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    for at in range(0, len(items), size):
-        yield items[at : at + size]

@@ -17,7 +17,7 @@ from headgate.compile.reconcile.facts import FACTS, TYPES
 from headgate.compile.reconcile.judging import rows_while_open
 from headgate.compile.rules.verdicts import settled_rules
 from headgate.expr.tree import columns_of
-from headgate.expr.twin import Value
+from headgate.expr.twin.values import Value
 
 UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER = "unseen", "deleted", "absent", "invalid", "a", "b"
 KINDS = (UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER)

@@ -12,7 +12,7 @@ from headgate.compile.rules.judge import judged
 from headgate.compile.rules.model import JudgedTable
 from headgate.compile.rules.rows import FieldRefusal, row_values
 from headgate.compile.rules.twin import Seen, judge_row, judge_rows
-from headgate.expr.twin import Value
+from headgate.expr.twin.values import Value
 from headgate.spec.rules_loader import load_rules
 
 ROOT = Path(__file__).parents[4]
