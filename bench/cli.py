@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import FORMATS, console
 from headgate.errors import OperationError, UsageError
+from headgate.terminal.cli_console import FORMATS, console
 
 if TYPE_CHECKING:
     from bench.goals import Measurement, Size
@@ -71,7 +71,7 @@ def run_goals(goals: tuple[str, ...], size: Size, fresh: bool, seconds: float, p
     """
     from bench.goals import Failure, choose_goals, render_rows
     from bench.run_goals import BenchRun, read_code, write_page
-    from headgate.profile import find_root
+    from headgate.config.env_files import find_root
 
     if page and size == "tiny":
         raise UsageError(
@@ -202,8 +202,8 @@ def faults(kills: int, seed: int) -> None:
     Examples:
       python -m bench faults --kills 20
     """
-    from headgate.checks.faults import run_faults
-    from headgate.settings import load_settings
+    from bench.faults.bronze import run_faults
+    from headgate.config.settings import load_settings
 
     report = run_faults(load_settings(), kills, seed, console.say)
     console.done(f"{report.kills} kills left no trace in {report.records:,} records")
@@ -231,8 +231,8 @@ def bursts(bursts: int, seconds: float, seed: int) -> None:
       python -m bench bursts
       python -m bench bursts --bursts 10 --seconds 100
     """
-    from headgate.checks.bursts import run_bursts
-    from headgate.settings import load_settings
+    from bench.faults.bursts import run_bursts
+    from headgate.config.settings import load_settings
 
     settings = load_settings()
     results = settings.build_dir / "bench"
@@ -260,9 +260,9 @@ def reconcile_faults(small: bool, only: str) -> None:
       python -m bench reconcile-faults
       python -m bench reconcile-faults --small --only cassandra
     """
-    from headgate.checks.reconcile_faults import SMALL, report_text, run_reconcile_faults
-    from headgate.checks.reconcile_faults_play import FAULTS
-    from headgate.settings import load_settings
+    from bench.faults.reconcile.reconcile_faults import SMALL, report_text, run_reconcile_faults
+    from bench.faults.reconcile.reconcile_faults_play import FAULTS
+    from headgate.config.settings import load_settings
 
     named = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in named if name not in FAULTS]:
@@ -294,12 +294,12 @@ def filter_faults(small: bool, only: str) -> None:
       python -m bench filter-faults
       python -m bench filter-faults --small --only engine
     """
-    from headgate.checks import filter_proof
-    from headgate.checks.filter_faults import SMALL, run_filter_faults
-    from headgate.checks.filter_faults_play import FAULTS
-    from headgate.checks.filter_stage import SOURCE
-    from headgate.cli.demo import SHORT_LIVED
-    from headgate.settings import load_settings
+    from bench.faults.filter_faults import SMALL, run_filter_faults
+    from bench.faults.filter_faults_play import FAULTS
+    from headgate.config.settings import load_settings
+    from headgate.demo.demo import SHORT_LIVED
+    from headgate.demo.filters import filter_proof
+    from headgate.demo.filters.filter_stage import SOURCE
 
     named = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in named if name not in FAULTS]:

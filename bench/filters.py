@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from bench.goals import Figure, Measurement
 from bench.session import open_session
 from bench.timing import best_cpu, measure_in_turns
-from headgate.compile.filters.compile import compile_filter
-from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.routing import router_script
-from headgate.compile.filters.twin import Event, event_of, matcher
-from headgate.spec.filter_loader import parse_filter
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.compile.filters_routing import router_script
+from headgate.filters.compile.model import CompiledFilter
+from headgate.filters.compile.twin import Event, event_of, matcher
+from headgate.filters.loader import parse_filter
 
 DEALERS = 1_000
 DRY_RUN_ROWS, DRY_RUN_SECONDS = 100_000, 5.0

@@ -18,12 +18,12 @@ from bench.reconcile import PARTITIONS, fill_topics, meter_batches
 from bench.router import APPROVER, AUTHOR, SOURCE, make_event, make_filter
 from bench.session import BenchSession, open_session
 from bench.timing import report_progress
-from headgate.control.deploying import Reconciler
-from headgate.control.service import FilterService
-from headgate.control.targets.engine import EngineTarget
-from headgate.engine.topics import Topics, TopicSpec
-from headgate.jobs.registry import JOBS
-from headgate.store.ops import OpsStore
+from headgate.core.engine.job_kind import JOBS
+from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.targets.engine import EngineTarget
 
 TARGETS = {"bronze": 0.6, "router": 0.6, "quality": 1.2, "reconcile": 1.2}
 JOB_NAMES = {

@@ -19,10 +19,10 @@ from confluent_kafka import Producer
 from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import cpu_seconds, report_progress
-from headgate.engine.topics import Topics, TopicSpec
-from headgate.jobs.registry import JOBS
-from headgate.store.model import LedgerRow
-from headgate.store.ops import OpsStore
+from headgate.core.engine.job_kind import JOBS
+from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import LedgerRow
 
 TARGET = 20_000
 JOB = "reconcile-business"

@@ -23,16 +23,16 @@ from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import report_progress
 from headgate.api.server import RECONCILE_EVERY
-from headgate.control.deploying import Reconciler
-from headgate.control.identity.model import Identity
-from headgate.control.service import FilterService
-from headgate.control.targets.engine import EngineTarget
-from headgate.engine.context import RunContext
-from headgate.engine.topics import Topics, TopicSpec
-from headgate.jobs.registry import JOBS
-from headgate.store.control_model import Operation, OperationState
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import Standing
+from headgate.core.engine.context import RunContext
+from headgate.core.engine.job_kind import JOBS
+from headgate.core.identity.model import Identity
+from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.store.control_model import Operation, OperationState
+from headgate.filters.store.routing_model import Standing
+from headgate.filters.targets.engine import EngineTarget
 
 TARGET_SECONDS = 10.0
 SOURCE, OUTPUTS = "raw-event-headers", 5

@@ -26,17 +26,17 @@ from bench.goals import (
     render_rows,
     render_value,
 )
-from headgate.cli.console import as_table, console
-from headgate.cli.demo import SHORT_LIVED
-from headgate.cli.own_home import (
+from headgate.demo.demo import SHORT_LIVED
+from headgate.demo.own_home import (
     alone,
     embedded_environment,
     emptied,
     replaced,
     stopped_on_failure,
 )
-from headgate.cli.steps import Steps, command
 from headgate.errors import OperationError, UsageError
+from headgate.terminal.cli_console import as_table, console
+from headgate.terminal.steps import Steps, command
 
 RESULTS = Path("build") / "bench"
 PAGE = Path("docs") / "benchmarks.md"
@@ -94,7 +94,7 @@ class BenchRun:
 
     def _measure_all(self, goals: Sequence[Goal]) -> dict[str, Result | Failure]:
         """One process a goal; those that need a broker share one. Failures stop nobody else."""
-        from headgate.settings import load_settings
+        from headgate.config.settings import load_settings
 
         home = self.root / ".headgate" / "bench"
         machine = describe_machine()
@@ -210,7 +210,7 @@ def read_code(root: Path) -> Code:
 def describe_machine() -> Machine:
     import platform
 
-    from headgate.engine.java import find_java
+    from headgate.core.runtime.engine_java import find_java
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return Machine(

@@ -42,10 +42,10 @@ install_spark() {
   DIST_EXTRA_CONFIG=$PWD/.venv/build.cfg install --require-hashes -r .venv/spark.txt
 }
 
-find_java() { PYTHONPATH=src "$bin/python" -m headgate.engine.java --need || install --require-hashes -r requirements/java.txt; }
+find_java() { PYTHONPATH=src "$bin/python" -m headgate.core.runtime.java --need || install --require-hashes -r requirements/java.txt; }
 
 # It takes no package but PySpark, so it need not wait for the others.
-fetch_jars() { PYTHONPATH=src "$bin/python" -c 'from headgate.engine.bundles import bundle; bundle("kafka"); bundle("spark")'; }
+fetch_jars() { PYTHONPATH=src "$bin/python" -c 'from headgate.core.runtime.bundles import bundle; bundle("kafka"); bundle("spark")'; }
 
 install_others() { install --require-hashes -r .venv/others.txt -r requirements/build.txt; }
 

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from headgate.axes import NAMES
-from headgate.cli.console import console
+from headgate.config.schema import NAMES
+from headgate.terminal.cli_console import console
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent

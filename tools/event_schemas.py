@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.feeds.events.schema import schemas
+from headgate.filters.events.schema import schemas
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headgate.api.app import create_app
-from headgate.control.service import FilterService
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "schemas" / "openapi.json"

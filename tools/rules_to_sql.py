@@ -20,10 +20,10 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     # A checkout need not be installed.
     sys.path.insert(0, str(ROOT / "src"))
-    from headgate.cli.console import console
-    from headgate.cli.rules_compile import compiled_texts
+    from headgate.config.settings import load_settings
     from headgate.errors import HeadgateError
-    from headgate.settings import load_settings
+    from headgate.quality.cli.rules_compile import compiled_texts
+    from headgate.terminal.cli_console import console
 
     try:
         texts = compiled_texts(load_settings(ROOT), Path(arguments[0]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from table_task import KEY, Difference, measure_peer
 
-from headgate.compile.compare.model import Asked, Column, Table
-from headgate.compile.compare.plan import plan
-from headgate.jobs.compare import Comparison
+from headgate.reconcile.table_compare.compare import Comparison
+from headgate.reconcile.table_compare.compare_plan import plan
+from headgate.reconcile.table_compare.model import Asked, Column, Table
 
 
 def table(name: str, frame: DataFrame) -> Table:

@@ -9,12 +9,12 @@ from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, SparkSession
 from rule_task import Rule, Task, measure_peer
 
-from headgate.compile.rules.compile import compile_table
-from headgate.compile.rules.judge import judged
-from headgate.compile.script import parse_rule_script
-from headgate.engine.spark_functions import EXTENSION, functions_jar
-from headgate.spec.declared import Declared
-from headgate.spec.ruleset import RuleSet
+from headgate.core.runtime.spark_functions import EXTENSION, functions_jar
+from headgate.core.sql.compile_script import parse_rule_script
+from headgate.declarations.declared import Declared
+from headgate.quality.compile.compile import compile_table
+from headgate.quality.compile.judge import judged
+from headgate.quality.spec.rule_set import RuleSet
 
 TABLE = "peer"
 TYPES = {"not_null": "BIGINT", "range": "DOUBLE", "in": "STRING", "regex": "STRING"}

@@ -21,8 +21,8 @@ from bench.sample import ROOT
 from bench.timing import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.engine.session import start_session, stop_session
-from headgate.settings import load_settings
+from headgate.config.settings import load_settings
+from headgate.core.engine.engine_session import start_session, stop_session
 
 SIDES = ("onprem", "cloud")
 WIDE = """

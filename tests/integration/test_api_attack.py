@@ -20,11 +20,11 @@ import httpx
 import pytest
 from tests.support.api_server import FILTER, ROLES, run_api
 
-from headgate.api import connection
-from headgate.api.connection import BODY_SECONDS, MOST_WAITING_OF_A_PEER
-from headgate.control.identity.keys import Keys
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.identity.keys import Keys
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.web import connection_limits as connection
+from headgate.web.connection_limits import BODY_SECONDS, MOST_WAITING_OF_A_PEER
 
 HALF_A_HEAD = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: "
 NESTED = b'{"conditions":' + b"[" * 900 + b"%s" + b"]" * 900 + b"}"

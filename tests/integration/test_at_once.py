@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from tests.support.dataset_events import events
 from tests.support.pipeline import Pipeline
 
-from headgate.engine.spark_options import catalog_options
-from headgate.engine.statements import create
+from headgate.core.engine.spark_options import catalog_options
+from headgate.core.lake.statements import create
 
 JOBS, CATALOGS = 4, 3
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.pipeline import ProducerRecord, create_topic, produce
 
-from headgate.feeds.audit import Copied, copy_audit
-from headgate.feeds.cassandra import Place, session_at
+from headgate.reconcile.cassandra.audit import Copied, copy_audit
+from headgate.reconcile.cassandra.session import Place, session_at
 
 if TYPE_CHECKING:
     from tests.support.services import RunningBroker

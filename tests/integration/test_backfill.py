@@ -11,12 +11,12 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_silver
 from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord, fail_at
 
-from headgate.checks.certificate import Certificate, broken
-from headgate.engine.faults import Faults, Point
+from headgate.certify.certificate import Certificate, broken
+from headgate.core.engine.faults import Faults, Point
+from headgate.core.engine.rebuild import what_tables_tell
+from headgate.core.ledger.store_model import Run
 from headgate.errors import BatchRefusedError, UsageError
-from headgate.jobs import declaration
-from headgate.jobs.rebuild import what_tables_tell
-from headgate.store.model import Run
+from headgate.pipeline import declaration
 
 LATER = MORNING + 60 * SECOND
 

@@ -26,9 +26,9 @@ from tests.support.pipeline import (
 )
 from tests.support.streams import stream_job
 
-from headgate.engine.topics import Topics
+from headgate.core.kafka.engine_topics import Topics
+from headgate.core.ledger.store_model import LedgerRow
 from headgate.local.process import wait_until
-from headgate.store.model import LedgerRow
 
 GOOD = compact(event(Random(1), 1))
 FIELDS = event(Random(2), 2)

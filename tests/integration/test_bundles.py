@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine.bundles import bundle, locked_bundle
+from headgate.core.runtime.engine_bundles import bundle, locked_bundle
 from headgate.errors import OperationError, UnavailableError
 
 FOLDER_SETTINGS = """<ivysettings><settings defaultResolver="own"/><resolvers>

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bench.faults.bursts import run_bursts
 
-from headgate.checks.bursts import run_bursts
-from headgate.settings import Settings
+from headgate.config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -29,13 +29,13 @@ from tests.support.lake_harness import (
     lake_rows,
 )
 
-from headgate.checks.certificate import broken, run_certification, text
+from headgate.certify.certificate import broken, run_certification, text
 from headgate.cli.main import cli
-from headgate.engine.topics import TopicSpec, TopicState
+from headgate.core.kafka.engine_topics import TopicSpec, TopicState
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Range
 from headgate.errors import DifferenceError, UsageError
 from headgate.local.process import wait_until
-from headgate.store.model import Range
-from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
     from tests.support.services import RunningBroker

@@ -11,9 +11,9 @@ import pytest
 from tests.support.api_server import FILTER, RunningApi, run_accepting_router, run_api
 from tests.support.command_line import Shell
 
+from headgate.filters.loader import parse_filter
+from headgate.filters.spec import revision_of
 from headgate.local.process import any_port, wait_until
-from headgate.spec.filter import revision_of
-from headgate.spec.filter_loader import parse_filter
 
 ID = FILTER["id"]
 
@@ -186,7 +186,7 @@ def test_keys_are_made_listed_and_revoked_beside_the_server(shell: Shell) -> Non
 def test_help_has_examples_for_every_verb() -> None:
     import click
 
-    from headgate.cli.filters import VERBS, group
+    from headgate.filters.cli.group import VERBS, group
 
     for verb in VERBS:
         command = group.get_command(click.Context(group), verb)

@@ -21,13 +21,17 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from headgate.checks.differences_tables import TablesReport, tables_report, tables_text
 from headgate.cli.main import cli
-from headgate.compile.compare.model import Asked, Plan
-from headgate.compile.compare.plan import plan
-from headgate.compile.script import parse_script
+from headgate.config.reference import MASK
+from headgate.core.sql.compile_script import parse_script
 from headgate.errors import HeadgateError
-from headgate.variables import MASK
+from headgate.reconcile.table_compare.compare_plan import plan
+from headgate.reconcile.table_compare.differences_tables import (
+    TablesReport,
+    tables_report,
+    tables_text,
+)
+from headgate.reconcile.table_compare.model import Asked, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,13 +72,13 @@ def random_row(draws: Random, key: int | None) -> Row:
 
 
 def planned(spark: SparkSession, left: str, right: str, **asked: Any) -> Plan:
-    from headgate.jobs.compare_tables import open_table
+    from headgate.reconcile.table_compare.compare_tables import open_table
 
     return plan(open_table(spark, left), open_table(spark, right), Asked(**asked))
 
 
 def compared(spark: SparkSession, left: str, right: str, **asked: Any) -> TablesReport:
-    from headgate.jobs.compare import Comparison
+    from headgate.reconcile.table_compare.compare import Comparison
 
     return tables_report(Comparison(spark, planned(spark, left, right, **asked)).run())
 
@@ -113,7 +117,7 @@ def found(report: TablesReport) -> tuple[Mapping[str, int], Mapping[str, int]]:
 def test_every_status_and_column_count_is_that_of_a_comparison_by_hand(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr("headgate.jobs.compare_kept.FEW", few)
+    monkeypatch.setattr("headgate.reconcile.table_compare.compare_kept.FEW", few)
     draws = Random(6)
     keys = [None, *range(1_000)]
     left = [random_row(draws, key) for key in keys if key != 3]
@@ -252,7 +256,7 @@ def test_without_a_key_rows_are_counted_as_multisets(spark: SparkSession, tmp_pa
 def test_sides_at_two_places_are_compared_by_sums_and_few_rows_are_fetched(
     spark: SparkSession, tmp_path: Path, key: tuple[str, ...]
 ) -> None:
-    from headgate.jobs.compare_sums import SparkPlace, SumsComparison
+    from headgate.reconcile.table_compare.sums_run import SparkPlace, SumsComparison
 
     draws = Random(8)
     left = [random_row(draws, at) for at in range(2_000)]
@@ -284,7 +288,7 @@ def test_sides_at_two_places_are_compared_by_sums_and_few_rows_are_fetched(
 
 @pytest.mark.slow
 def test_equal_sums_fetch_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    from headgate.jobs.compare_sums import SumsComparison
+    from headgate.reconcile.table_compare.sums_run import SumsComparison
 
     draws = Random(9)
     rows = [random_row(draws, at % 50) for at in range(100)]
@@ -364,7 +368,7 @@ def test_samples_tell_the_kind_and_mask_what_nobody_may_see(
 
 
 def test_the_source_is_read_once_from_each_side(spark: SparkSession, tmp_path: Path) -> None:
-    from headgate.jobs.compare import Comparison
+    from headgate.reconcile.table_compare.compare import Comparison
 
     session = spark.newSession()  # the zone and the views are for no other test
     file = written(tmp_path / "a.parquet", [random_row(Random(1), at) for at in range(10)])
@@ -394,7 +398,9 @@ def told(*words: str) -> tuple[str, HeadgateError | None]:
 def test_the_command_says_what_differs_and_fails_with_5(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.jobs.compare_tables.query_session", lambda _: borrowed(spark))
+    monkeypatch.setattr(
+        "headgate.reconcile.table_compare.compare_tables.query_session", lambda _: borrowed(spark)
+    )
     rows = [random_row(Random(1), at) | {"name": f"n{at}"} for at in range(5)]
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.compared")
     left = written(tmp_path / "a.parquet", rows)

@@ -10,8 +10,8 @@ from tests.support.cassandra_session import KEYSPACE, open_session
 
 from headgate.cli.main import cli
 from headgate.errors import HeadgateError
-from headgate.feeds.connect.connectors import OWN_NAME
 from headgate.local.process import any_port, wait_until
+from headgate.reconcile.cassandra.connector import OWN_NAME
 
 TABLE = (
     "CREATE TABLE IF NOT EXISTS cloud_keyspace.business_table (pk text PRIMARY KEY, col1 text,"

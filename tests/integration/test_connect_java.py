@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from tools.hash_vectors import vectors
 
-from headgate.engine.bundles import bundle, class_path
-from headgate.engine.java import cache_dir, find_java
-from headgate.engine.java_build import Compiler, Ecj, find_compiler
+from headgate.core.runtime.build import PLUGINS, build_plugins, compile_path
+from headgate.core.runtime.engine_bundles import bundle, class_path
+from headgate.core.runtime.engine_java import cache_dir, find_java
+from headgate.core.runtime.engine_java_build import Compiler, Ecj, find_compiler
 from headgate.errors import OperationError, UnavailableError
-from headgate.feeds.connect.build import PLUGINS, build_plugins, compile_path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "java/connect-plugins"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from headgate.core.kafka import connect_rest
+from headgate.core.kafka.connect_rest import ConnectRest, shown, told
 from headgate.errors import OperationError, UnavailableError, UsageError
-from headgate.feeds import connect_rest
-from headgate.feeds.connect_rest import ConnectRest, shown, told
 from headgate.local.process import any_port
 
 TRACE = (

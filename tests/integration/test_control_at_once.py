@@ -12,14 +12,14 @@ from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 from tests.support.postgres import create_ops_store
 
-from headgate.control.deploying import Reconciler
-from headgate.control.service import FilterService
-from headgate.control.targets.engine import EngineTarget
+from headgate.core.identity.store_audit import breaks
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DuplicateError, IllegalTransitionError, StaleError
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.targets.engine import EngineTarget
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
-from headgate.store.audit import breaks
-from headgate.store.ops import OpsStore
 
 pytestmark = pytest.mark.integration
 WRITERS, ROUNDS = 4, 10

@@ -13,16 +13,16 @@ from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 
 from headgate.api.server import RECONCILE_EVERY
-from headgate.control.deploying import LEASE, Reconciler
-from headgate.control.faults import VARIABLE, Point
-from headgate.control.git.store import GitStore
-from headgate.control.revisions import document_text
-from headgate.control.service import FilterService
-from headgate.control.targets.engine import EngineTarget
-from headgate.store.audit import breaks
-from headgate.store.control_model import Status
-from headgate.store.ops import OpsStore, utc_now
-from headgate.store.routing_model import Seen, Standing
+from headgate.core.identity.store_audit import breaks
+from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.filters.control.control_revisions import document_text
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.faults import VARIABLE, Point
+from headgate.filters.control.reconciler import LEASE, Reconciler
+from headgate.filters.git.git_store import GitStore
+from headgate.filters.store.control_model import Status
+from headgate.filters.store.routing_model import Seen, Standing
+from headgate.filters.targets.engine import EngineTarget
 
 # R9: so long after a kill all sides agree, with a step as often as the server makes one.
 MOST_SECONDS = 10.0

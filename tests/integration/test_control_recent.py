@@ -7,12 +7,12 @@ from confluent_kafka import Producer
 from tests.support.control_plane import filter_document
 from tests.support.filter_documents import event_value
 
-from headgate.control.preview import Question, preview
-from headgate.control.recent import KafkaRecent
-from headgate.engine.topics import TopicSpec
+from headgate.core.kafka.engine_topics import TopicSpec
 from headgate.errors import UnavailableError
+from headgate.filters.control_preview import Question, preview
+from headgate.filters.loader import parse_filter
+from headgate.filters.recent import KafkaRecent
 from headgate.local.process import wait_until
-from headgate.spec.filter_loader import parse_filter
 
 pytestmark = pytest.mark.integration
 SECONDS = 120.0

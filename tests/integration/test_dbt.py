@@ -19,12 +19,12 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.checks import dbt
-from headgate.checks.dbt_results import DbtReport
-from headgate.checks.lake import Lake
 from headgate.cli.main import cli
+from headgate.config.settings import Settings
+from headgate.core.lake.duckdb_reader import Lake
 from headgate.errors import ConflictError, DifferenceError, UnavailableError
-from headgate.settings import Settings
+from headgate.pipeline.dbt import dbt
+from headgate.pipeline.dbt.dbt_results import DbtReport
 
 ROOT = Path(__file__).parents[2]
 SILVER = "silver.cleaned_trips"

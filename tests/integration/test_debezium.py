@@ -15,23 +15,23 @@ from tests.support.postgres import ROOT, settings_of
 from tests.support.router_job import Router
 from tests.support.services import RunningBroker
 
-from headgate.api import events
-from headgate.checks.filter_proof_gather import handled
 from headgate.cli.connect_deploy import EVENTS_REFERRED, specs_of
-from headgate.control.deploying import Reconciler
-from headgate.feeds.connect.events import events_connector
-from headgate.feeds.connect_rest import ConnectRest
-from headgate.feeds.consumers.config import ConsumerConfig, Dealer
-from headgate.feeds.consumers.run import DealerConsumer
-from headgate.feeds.consumers.seen import Seen
-from headgate.feeds.events.database import Place, migrate
-from headgate.feeds.events.database import connect as connect_database
-from headgate.feeds.events.drawing import draw
-from headgate.feeds.events.json_text import parsed
-from headgate.feeds.events.reading import read_event
-from headgate.feeds.events.schema import SAMPLES
-from headgate.feeds.events.sending import ToPostgres, send
-from headgate.feeds.events.writer import EventWriter
+from headgate.core.kafka.connect_rest import ConnectRest
+from headgate.demo.filters.drawing import draw
+from headgate.demo.filters.filter_proof_gather import handled
+from headgate.demo.filters.sending import ToPostgres, send
+from headgate.filters.api import events
+from headgate.filters.consumers.config import ConsumerConfig, Dealer
+from headgate.filters.consumers.run import DealerConsumer
+from headgate.filters.consumers.seen import Seen
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.events.events import events_connector
+from headgate.filters.events.events_database import Place, migrate
+from headgate.filters.events.events_database import connect as connect_database
+from headgate.filters.events.exact_json import parsed
+from headgate.filters.events.reading import read_event
+from headgate.filters.events.schema import SAMPLES
+from headgate.filters.events.writer import EventWriter
 from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running

@@ -10,21 +10,21 @@ import pytest
 from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.router_job import Router, event
 
-from headgate.checks.dead_letters import Chosen
-from headgate.checks.filter_proof_gather import Place, handled, prove
-from headgate.checks.redriving import open_redriving
-from headgate.control.deploying import Reconciler
-from headgate.control.git.store import GitStore
-from headgate.control.identity.model import Identity
-from headgate.control.service import FilterService
-from headgate.control.targets.engine import EngineTarget
+from headgate.core.identity.model import Identity
+from headgate.core.ledger.ops_store import utc_now
+from headgate.dead_letters.dead_letters import Chosen
+from headgate.dead_letters.redriving import open_redriving
+from headgate.dead_letters.topic import attempts
+from headgate.demo.filters.filter_proof_gather import Place, handled, prove
 from headgate.errors import ForbiddenError
-from headgate.feeds.consumers.config import ConsumerConfig, Dealer
-from headgate.feeds.consumers.run import DealerConsumer
-from headgate.feeds.consumers.seen import Seen
-from headgate.feeds.redrive.topic import attempts
-from headgate.store.control_model import Status
-from headgate.store.ops import utc_now
+from headgate.filters.consumers.config import ConsumerConfig, Dealer
+from headgate.filters.consumers.run import DealerConsumer
+from headgate.filters.consumers.seen import Seen
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.git.git_store import GitStore
+from headgate.filters.store.control_model import Status
+from headgate.filters.targets.engine import EngineTarget
 
 ANA = Identity("ana", frozenset({"author", "approver"}))
 BEN = Identity("ben", frozenset({"approver"}))

@@ -13,8 +13,8 @@ import pyspark
 import pytest
 from tests.support.project_clone import SECONDS, ProjectClone, clone_project
 
-from headgate.compile.rules.notebooks import SUFFIXES
-from headgate.engine.java import find_java
+from headgate.core.runtime.engine_java import find_java
+from headgate.quality.notebook import SUFFIXES
 
 ROWS, SEED = 3_000, 11
 HOME = ".headgate/demo-quality"

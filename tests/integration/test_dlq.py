@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.support.dead_letter_table import DeadLetterRow, settings_at, write_dead_letters
 
-from headgate.checks.dead_letters import Chosen
-from headgate.checks.dead_letters_shown import Hidden, hidden_names, shown
-from headgate.checks.redriving import open_redriving
+from headgate.config.settings import Settings
+from headgate.dead_letters.dead_letters import Chosen
+from headgate.dead_letters.masking import Hidden, hidden_names, shown
+from headgate.dead_letters.model import FROM_TABLE, SAME_RECORD
+from headgate.dead_letters.redriving import open_redriving
 from headgate.errors import NotFoundError
-from headgate.feeds.redrive.model import FROM_TABLE, SAME_RECORD
-from headgate.settings import Settings
 
 LETTERS = [
     DeadLetterRow("bronze-orders", "not_json", "orders", 3, b"{", minutes=0),

@@ -13,9 +13,9 @@ from tests.support.api_client import ApiClient
 from tests.support.dead_letter_table import DeadLetterRow, settings_at, write_dead_letters
 
 from headgate.api.app import create_app
-from headgate.control.service import FilterService
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
 
 LETTERS = "/api/v1/dead-letters"
 ROOT = Path(__file__).parents[2]

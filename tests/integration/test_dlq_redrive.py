@@ -17,14 +17,14 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.support.dead_letter_table import DeadLetterRow, settings_at, write_dead_letters
 from tests.support.services import RunningBroker
 
-from headgate.checks.dead_letters import Chosen
-from headgate.checks.redriving import Redriving, open_redriving
+from headgate.config.settings import Settings
+from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.dead_letters.dead_letters import Chosen
+from headgate.dead_letters.journal import open_journals, read_journal
+from headgate.dead_letters.model import SENT_BEFORE
+from headgate.dead_letters.redriving import Redriving, open_redriving
+from headgate.dead_letters.topic import ATTEMPT, LETTER, ORIGIN
 from headgate.errors import ConflictError
-from headgate.feeds.redrive.journal import open_journals, read_journal
-from headgate.feeds.redrive.model import SENT_BEFORE
-from headgate.feeds.redrive.topic import ATTEMPT, LETTER, ORIGIN
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore, utc_now
 
 COUNT = 120
 

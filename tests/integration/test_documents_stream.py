@@ -13,7 +13,7 @@ from tests.support.oracle import read_topic
 from tests.support.pipeline import ROOT, Pipeline, ProducerRecord, create_topic, produce
 from tests.support.streams import engine_process, query_engine, run_command
 
-from headgate.checks.certificate import broken
+from headgate.certify.certificate import broken
 from headgate.local.process import wait_until
 
 # Two engines start in processes of their own, and a key waits 15 seconds for its other side.

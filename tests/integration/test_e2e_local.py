@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from tests.fixtures.make_parquet import ROWS, make
 
-from headgate.axes import NAMES
-from headgate.local import services
-from headgate.settings import load_settings
+from headgate.config.schema import NAMES
+from headgate.config.settings import load_settings
+from headgate.local import stack as services
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("datasets", "dbt", "env", "schemas", "scripts", "spark")

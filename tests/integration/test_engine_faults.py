@@ -23,12 +23,12 @@ from tests.support.streams import (
     wait_until_read,
 )
 
-from headgate.engine.lease import active_engine
+from headgate.core.engine.engine_lease import active_engine
+from headgate.core.engine.host import ENGINE_FILE
+from headgate.core.engine.submit import ask_for
+from headgate.core.ledger.store_model import RunState
 from headgate.errors import DriverLostError
-from headgate.jobs.host import ENGINE_FILE
-from headgate.jobs.requests import ask_for
 from headgate.local.process import wait_until
-from headgate.store.model import RunState
 
 
 def kill_jvm(pipeline: Pipeline, jvm: int) -> None:

@@ -14,17 +14,17 @@ from tests.support.api_client import ApiClient, create_role_keys, open_api_clien
 from tests.support.document_mutations import mutate_document
 from tests.support.postgres import ROOT, query_rows, settings_of
 
-from headgate.api import events
 from headgate.api.server import Address, Server, serve
-from headgate.control.identity.keys import Keys
+from headgate.config.settings import Settings
+from headgate.core.identity.keys import Keys
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.demo.filters.drawing import draw
+from headgate.demo.filters.sending import ToApi, send
 from headgate.errors import OperationError, UnavailableError
-from headgate.feeds.events.drawing import draw
-from headgate.feeds.events.json_text import text_of
-from headgate.feeds.events.schema import SAMPLES
-from headgate.feeds.events.sending import ToApi, send
+from headgate.filters.api import events
+from headgate.filters.events.exact_json import text_of
+from headgate.filters.events.schema import SAMPLES
 from headgate.local.process import any_port
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
 
 ONE, MANY, HEALTH = "/api/v1/events", "/api/v1/events/bulk", "/api/v1/events/health"
 JSON = {"Content-Type": "application/json"}

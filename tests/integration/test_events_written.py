@@ -12,14 +12,14 @@ from dataclasses import replace
 import pytest
 from tests.support.postgres import ROOT, create_database, query_rows
 
+from headgate.demo.filters.drawing import draw
+from headgate.demo.filters.sending import ToPostgres, send
 from headgate.errors import UnavailableError
-from headgate.feeds.events.database import connect
-from headgate.feeds.events.drawing import draw
-from headgate.feeds.events.json_text import parsed
-from headgate.feeds.events.reading import Read, read_event
-from headgate.feeds.events.schema import SAMPLES
-from headgate.feeds.events.sending import ToPostgres, send
-from headgate.feeds.events.writer import TABLES, EventWriter
+from headgate.filters.events.events_database import connect
+from headgate.filters.events.exact_json import parsed
+from headgate.filters.events.reading import Read, read_event
+from headgate.filters.events.schema import SAMPLES
+from headgate.filters.events.writer import TABLES, EventWriter
 from headgate.local.process import any_port
 
 

@@ -9,14 +9,14 @@ import pytest
 from tests.support.expression_frames import seeded_random
 from tests.support.hostile_texts import hostile_names, hostile_texts
 
-from headgate.expr import build
-from headgate.expr.literals import spark_identifier
-from headgate.expr.parse import parse_condition
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import Column, Expr, Literal
-from headgate.expr.twin.evaluate import evaluate
-from headgate.spec.refusal import Refusal
-from headgate.spec.types import INT, STRING
+from headgate.conditions import builder as build
+from headgate.conditions.ast import Column, Expr, Literal
+from headgate.conditions.evaluator.evaluate import evaluate
+from headgate.conditions.expr_literals import spark_identifier
+from headgate.conditions.parser import parse_condition
+from headgate.conditions.spark import to_spark
+from headgate.declarations.refusal import Refusal
+from headgate.declarations.spec_types import INT, STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,12 +20,12 @@ from tests.support.expression_frames import (
 from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
 from tests.support.random_rows import extremes
 
-from headgate.expr.keywords import RESERVED
-from headgate.expr.literals import spark_identifier, spark_literal
-from headgate.expr.parse import parse_value
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import Expr
-from headgate.spec.types import BOOLEAN, DOUBLE, INT, STRING
+from headgate.conditions.ast import Expr
+from headgate.conditions.expr_literals import spark_identifier, spark_literal
+from headgate.conditions.keywords import RESERVED
+from headgate.conditions.parser import parse_value
+from headgate.conditions.spark import to_spark
+from headgate.declarations.spec_types import BOOLEAN, DOUBLE, INT, STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,9 +26,9 @@ from tests.support.random_expressions import (
 )
 from tests.support.random_rows import Row, random_rows
 
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import Expr
-from headgate.expr.twin.casing import lower, upper
+from headgate.conditions.ast import Expr
+from headgate.conditions.evaluator.casing import lower, upper
+from headgate.conditions.spark import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,10 +22,10 @@ from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
 from tests.support.strict_json import mutate_records
 
-from headgate.compile.filters.compile import compile_filter
-from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.twin import Refused
-from headgate.spec.filter_loader import parse_filter
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.compile.model import CompiledFilter
+from headgate.filters.compile.twin import Refused
+from headgate.filters.loader import parse_filter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,13 +16,13 @@ from tests.support.random_filters import ODD_RECORDS, random_record
 from tests.support.services import RunningBroker
 from tests.support.spark_sql import run_spark_sql
 
-from headgate.checks.lake import Lake
-from headgate.cli.filters_compile import compiled_text
-from headgate.compile.filters.compile import SENT, compile_filter
-from headgate.compile.filters.twin import Event, event_of, matcher
-from headgate.jobs.build import plan_build, write_build
-from headgate.settings import Settings
-from headgate.spec.filter_loader import filter_files, load_filter
+from headgate.config.settings import Settings
+from headgate.core.lake.duckdb_reader import Lake
+from headgate.filters.cli.filters_compile import compiled_text
+from headgate.filters.compile.compile import SENT, compile_filter
+from headgate.filters.compile.twin import Event, event_of, matcher
+from headgate.filters.loader import filter_files, load_filter
+from headgate.pipeline.build import plan_build, write_build
 
 # A second JVM: half a minute on a quiet machine.
 pytestmark = pytest.mark.slow

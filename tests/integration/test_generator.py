@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from headgate.core.kafka.topic_writer import TopicWriter
 from headgate.errors import UnavailableError
-from headgate.feeds.generator import Plan, Sending, generate
-from headgate.feeds.sample_file import write_sample
-from headgate.feeds.source import ParquetSource
-from headgate.feeds.topic_writer import TopicWriter
 from headgate.local.process import wait_until
-from headgate.spec.loader import load_dataset
-from headgate.spec.sample_loader import load_sample
+from headgate.pipeline.generator.feeds_source import ParquetSource
+from headgate.pipeline.generator.sample_file import write_sample
+from headgate.pipeline.generator.sample_loader import load_sample
+from headgate.pipeline.generator.send import Plan, Sending, generate
+from headgate.pipeline.spec_loader import load_dataset
 
 ROOT = Path(__file__).parents[2]
 ROWS = 12_000

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.control.git.store import GitStore
 from headgate.errors import HeadgateError, SettingsError, UnavailableError, UsageError
+from headgate.filters.git.git_store import GitStore
 
 PATH = "schemas/v1/filters/service-by-dealer-001.json"
 ID = "service-by-dealer-001"

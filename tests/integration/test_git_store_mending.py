@@ -20,13 +20,13 @@ from tests.support.ops_store import create_database
 
 from headgate.api.app import create_app
 from headgate.cli.main import cli
-from headgate.control.audit import verified
-from headgate.control.deploying import Reconciler
-from headgate.control.git.store import GitStore
-from headgate.control.identity.keys import Keys
-from headgate.control.service import FilterService
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.identity.control_audit import verified
+from headgate.core.identity.keys import Keys
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.git.git_store import GitStore
 
 MEND = "/api/v1/drift:mend"
 

@@ -14,16 +14,16 @@ from tests.support.control_plane import ANN, BOB
 from tests.support.git_store import commit_by_hand, filter_text
 from tests.support.ops_store import create_database
 
-from headgate.api.background import Repeated
-from headgate.control.deploying import Reconciler
-from headgate.control.git import commits
-from headgate.control.git.drift import writers
-from headgate.control.git.mending import Side, found, mend
-from headgate.control.git.model import FOLDER
-from headgate.control.git.store import GitStore
-from headgate.control.revisions import document_text, drafted
-from headgate.control.service import FilterService
-from headgate.store.ops import OpsStore
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_revisions import document_text, drafted
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.git import commits
+from headgate.filters.git.drift import writers
+from headgate.filters.git.git_store import GitStore
+from headgate.filters.git.mending import Side, found, mend
+from headgate.filters.git.model import FOLDER
+from headgate.web.background import Repeated
 
 OLD = b"Latin \xe9"
 

@@ -14,12 +14,12 @@ from tests.support.git_store import filter_text
 from tests.support.ops_store import create_database
 
 from headgate.api.app import create_app
-from headgate.control.deploying import Reconciler
-from headgate.control.git.store import GitStore
-from headgate.control.identity.keys import Keys
-from headgate.control.service import FilterService
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.identity.keys import Keys
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.git.git_store import GitStore
 
 FILTERS = "/api/v1/filters"
 BOB = ("bob", "bob@corp.com")

@@ -14,9 +14,9 @@ import pytest
 from tests.support.dataset_events import events
 from tests.support.pipeline import Pipeline
 
-from headgate.jobs.host import ENGINE_FILE, only_writer
+from headgate.core.engine.host import ENGINE_FILE, only_writer
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.local.process import wait_until
-from headgate.store.ops import OpsStore
 
 SECONDS = 180
 
@@ -98,7 +98,7 @@ def test_bronze_silver_maintenance_and_the_certificate_work(
 
 def files(pipeline: Pipeline) -> int:
     """Data files of silver's current snapshot."""
-    from headgate.checks.lake import Lake
+    from headgate.core.lake.duckdb_reader import Lake
 
     with Lake.open(pipeline.settings) as lake:
         found = lake.snapshots(f"silver.{pipeline.name}")

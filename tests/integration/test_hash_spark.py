@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.hash_vector_tables import VectorTable, write_tables
 
+from headgate.hashing.hash_contract import contract_of
 from headgate.hashing.rows import row_hash
 from headgate.hashing.spark import row_hash_sql
 from headgate.hashing.vectors import FILE, Vector, read_vectors
-from headgate.spec.hash_contract import contract_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,14 +20,14 @@ from tests.support.hasher_harness import (
     run_in_background,
 )
 
-from headgate.checks.cloud_letters import ask_again, cloud_letters, keys_of
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import Reading, merge, of_message
-from headgate.compile.reconcile.verdict import judge
 from headgate.errors import SettingsError, UnavailableError
-from headgate.feeds.cassandra import Cassandra, Place, session_at
-from headgate.feeds.hasher.asked import reread_topic
-from headgate.feeds.hasher.publisher import Publisher
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
+from headgate.reconcile.hasher.asked import reread_topic
+from headgate.reconcile.hasher.cloud_letters import ask_again, cloud_letters, keys_of
+from headgate.reconcile.hasher.hasher_publisher import Publisher
+from headgate.reconcile.reconcile_state import Reading, merge, of_message
+from headgate.reconcile.verdict import judge
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from tests.support.hasher_harness import HasherHarness, HasherProcess, event, hash_of
 
-from headgate.feeds.cassandra import Cassandra, Place, session_at
 from headgate.local.process import wait_until
+from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
 
 
 def place_of(cassandra: Any) -> Place:

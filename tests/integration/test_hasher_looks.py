@@ -17,9 +17,9 @@ from tests.support.hasher_harness import (
     hash_of,
 )
 
-from headgate.feeds.cassandra import Cassandra, Place, session_at
-from headgate.feeds.hasher.asked import reread_topic
 from headgate.local.process import wait_until
+from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
+from headgate.reconcile.hasher.asked import reread_topic
 
 pytestmark = pytest.mark.slow
 YOUNGER = (AT + timedelta(seconds=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

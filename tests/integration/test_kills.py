@@ -11,8 +11,8 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, InjectedFaultError, Pipeline, ProducerRecord, fail_at
 
-from headgate.checks.certificate import broken
-from headgate.engine.faults import Point
+from headgate.certify.certificate import broken
+from headgate.core.engine.faults import Point
 
 BAD = b"not a record"
 # A restarted engine finishes the broken batch first and passes most points in doing so: the second

@@ -12,9 +12,10 @@ import pytest
 from tests.support.dataset_events import events
 from tests.support.pipeline import Pipeline
 
-from headgate.engine.maintained import MaintainedTable
-from headgate.jobs import maintain
-from headgate.jobs.maintain_plan import (
+from headgate.core.engine.rebuild import rebuild_on
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.maintenance import maintain
+from headgate.maintenance.maintain_plan import (
     ACTIONS,
     TABLES,
     VACUUM,
@@ -23,8 +24,7 @@ from headgate.jobs.maintain_plan import (
     TableReport,
     Wanted,
 )
-from headgate.jobs.rebuild import rebuild_on
-from headgate.store.ops import OpsStore
+from headgate.maintenance.table import MaintainedTable
 
 ROUNDS = 2
 DAYS = 2  # few dates, so that each has several files

@@ -12,11 +12,11 @@ from tests.support.bronze_table import assert_consistent
 from tests.support.dataset_events import events
 from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord
 
-from headgate.engine.faults import Point
-from headgate.engine.maintained import MaintainedTable
-from headgate.engine.small_files import Part
-from headgate.jobs import maintain
-from headgate.jobs.maintain_plan import COMPACT, Report, Wanted
+from headgate.core.engine.faults import Point
+from headgate.maintenance import maintain
+from headgate.maintenance.maintain_plan import COMPACT, Report, Wanted
+from headgate.maintenance.small_files import Part
+from headgate.maintenance.table import MaintainedTable
 
 DAYS = 2  # few dates, so that each has several files
 

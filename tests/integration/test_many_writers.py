@@ -16,20 +16,20 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, ProducerRecord
 
-from headgate.compile.fragments import TABLE_PROPERTIES
-from headgate.engine.conflicts import TableMovedError
-from headgate.engine.faults import Point
-from headgate.engine.iceberg import ManagedTable
-from headgate.engine.jvm import IcebergTable, Snapshot
-from headgate.engine.maintained import MaintainedTable
-from headgate.engine.protocol import Result
+from headgate.core.engine.faults import Point
+from headgate.core.engine.protocol import Result
+from headgate.core.lake.conflicts import TableMovedError
+from headgate.core.lake.iceberg import ManagedTable
+from headgate.core.lake.jvm import IcebergTable, Snapshot
+from headgate.core.ledger.store_model import Intent, JobSpec, RunState
+from headgate.core.sql.compile_fragments import TABLE_PROPERTIES
 from headgate.errors import BatchRefusedError, ConflictError
-from headgate.jobs import maintain
-from headgate.jobs.declaration import declared_revision, keep
-from headgate.jobs.maintain_plan import COMPACT, EXPIRE, TABLES, Report, Wanted, span_of
-from headgate.jobs.silver import EmptyBronzeError
-from headgate.jobs.silver_batch import SilverWork
-from headgate.store.model import Intent, JobSpec, RunState
+from headgate.maintenance import maintain
+from headgate.maintenance.maintain_plan import COMPACT, EXPIRE, TABLES, Report, Wanted, span_of
+from headgate.maintenance.table import MaintainedTable
+from headgate.pipeline.declaration import declared_revision, keep
+from headgate.pipeline.jobs_silver import EmptyBronzeError
+from headgate.pipeline.silver_batch import SilverWork
 
 BAD = b"not a record"
 DAYS = 2  # few dates, so that each has several files

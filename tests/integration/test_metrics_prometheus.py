@@ -18,14 +18,14 @@ import orjson
 import pytest
 from tests.support.metric_windows import SHAPE, event_time, settle_batch
 
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import JobSpec, RuleCount, RunState
+from headgate.core.metrics.emit import Emitter
+from headgate.core.metrics.exposition import exposition
+from headgate.core.metrics.metrics_readings import EngineReading, JobLag, Readings
+from headgate.core.metrics.server import MetricsServer
 from headgate.local.observability import PROMETHEUS_FILE
 from headgate.local.process import any_port
-from headgate.metrics.emit import Emitter
-from headgate.metrics.exposition import exposition
-from headgate.metrics.readings import EngineReading, JobLag, Readings
-from headgate.metrics.server import MetricsServer
-from headgate.store.model import JobSpec, RuleCount, RunState
-from headgate.store.ops import OpsStore
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]

@@ -21,12 +21,12 @@ from tests.support.metric_sinks import BATCH_METRICS, settle_counted_batch
 from tests.support.metric_windows import FEW_ROWS, SHAPE, event_time, settle_batch
 from tests.support.services import RunningBroker
 
-from headgate.engine.metrics_sinks import sinks_of
-from headgate.metrics.emit import Emitter
-from headgate.metrics.sinks import Deliverer
-from headgate.metrics.windows import WindowSums
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.engine.metrics_sinks import sinks_of
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.metrics.emit import Emitter
+from headgate.core.metrics.metrics_sinks import Deliverer
+from headgate.core.metrics.metrics_windows import WindowSums
 
 pytestmark = pytest.mark.integration
 WINDOWS = 7

@@ -19,17 +19,17 @@ from click.testing import CliRunner
 from tests.support.metric_windows import JOB, RECORD, SHAPE, event_time, settle_batch
 
 from headgate.cli.main import cli
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.metrics import dogstatsd
+from headgate.core.metrics.dogstatsd import DogStatsd, encoded
+from headgate.core.metrics.emit import Emitter
+from headgate.core.metrics.exposition import CONTENT_TYPE
+from headgate.core.metrics.metrics_readings import Readings
+from headgate.core.metrics.metrics_sinks import Change
+from headgate.core.metrics.metrics_windows import WindowSums, messages
+from headgate.core.metrics.push import HttpPush, body
+from headgate.core.metrics.server import MetricsServer
 from headgate.errors import OperationError, UnavailableError
-from headgate.metrics import dogstatsd
-from headgate.metrics.dogstatsd import DogStatsd, encoded
-from headgate.metrics.emit import Emitter
-from headgate.metrics.exposition import CONTENT_TYPE
-from headgate.metrics.push import HttpPush, body
-from headgate.metrics.readings import Readings
-from headgate.metrics.server import MetricsServer
-from headgate.metrics.sinks import Change
-from headgate.metrics.windows import WindowSums, messages
-from headgate.store.ops import OpsStore
 
 pytestmark = pytest.mark.integration
 TOKEN = "secret-token-1"

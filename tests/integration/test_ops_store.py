@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import MetaData, create_engine, inspect, text
 
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.tables import metadata
 from headgate.errors import ConflictError
-from headgate.store.ops import OpsStore
-from headgate.store.tables import metadata
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.probes import probe_storage
+from headgate.config.settings import Settings
+from headgate.core.accounting.probes import probe_storage
 from headgate.local.process import any_port
-from headgate.settings import Settings
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>"
 CONFIG = b'{"defaults": {}, "overrides": {}}'

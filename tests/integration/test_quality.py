@@ -18,12 +18,12 @@ from tests.support.quality_job import (
     rows,
 )
 
-from headgate.checks.certificate import broken
-from headgate.engine.faults import Point
-from headgate.jobs.quality_topic import StoppedByRuleError
-from headgate.jobs.rebuild import rebuild_on
-from headgate.store.model import Window
-from headgate.store.ops import OpsStore
+from headgate.certify.certificate import broken
+from headgate.core.engine.faults import Point
+from headgate.core.engine.rebuild import rebuild_on
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Window
+from headgate.quality.job.quality_topic import StoppedByRuleError
 
 SEED = 5
 BAD = [ProducerRecord(b"not a record", partition=0), ProducerRecord(None, b"gone", partition=1)]

@@ -10,8 +10,8 @@ import pytest
 from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.quality_job import RULES, UNIQUE, QualityJob, declare_rules, row
 
-from headgate.checks.certificate import broken
-from headgate.engine.faults import Point
+from headgate.certify.certificate import broken
+from headgate.core.engine.faults import Point
 
 # A restarted engine finishes the broken batch first and passes most points in doing so: the second
 # time is in the batch that is new to it.

@@ -21,10 +21,10 @@ from tests.support.quality_job import (
 )
 from tests.support.streams import Stream
 
-from headgate.checks.job_view import view
-from headgate.jobs.rules_deploy import deploy, plan_deployment
-from headgate.jobs.rules_revision import dq_table, running_mark
-from headgate.store.ops import utc_now
+from headgate.core.engine.job_status import view
+from headgate.core.ledger.ops_store import utc_now
+from headgate.quality.revision import dq_table, running_mark
+from headgate.quality.rules_deploy import deploy, plan_deployment
 
 LARGE = """
       - {name: large, when: "amount > 90", description: more than usual,

@@ -20,8 +20,8 @@ from tests.support.pipeline import (
 )
 from tests.support.quality_job import QualityJob
 
-from headgate.checks.certificate import broken
-from headgate.engine.faults import Point
+from headgate.certify.certificate import broken
+from headgate.core.engine.faults import Point
 
 PAIR = """
 version: 2

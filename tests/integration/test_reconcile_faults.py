@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bench.faults.reconcile.reconcile_faults import SMALL, run_reconcile_faults
+from bench.faults.reconcile.reconcile_faults_play import CASSANDRA, CONNECT, ENGINE, FAULTS, KAFKA
 
-from headgate.checks.reconcile_faults import SMALL, run_reconcile_faults
-from headgate.checks.reconcile_faults_play import CASSANDRA, CONNECT, ENGINE, FAULTS, KAFKA
-from headgate.settings import load_settings
+from headgate.config.settings import load_settings
 
 
 @pytest.mark.slow

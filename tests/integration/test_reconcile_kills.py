@@ -11,9 +11,9 @@ import pytest
 from tests.support.pipeline import InjectedFaultError, Pipeline, ProducerRecord, fail_at
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, random_messages
 
-from headgate.checks.certificate import broken
-from headgate.engine.faults import Point
-from headgate.engine.iceberg import ManagedTable
+from headgate.certify.certificate import broken
+from headgate.core.engine.faults import Point
+from headgate.core.lake.iceberg import ManagedTable
 from headgate.errors import BatchRefusedError
 
 POINTS = (

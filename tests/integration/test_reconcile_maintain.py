@@ -8,10 +8,10 @@ import pytest
 from tests.support.pipeline import Pipeline
 from tests.support.reconcile_job import Pair, cloud, onprem
 
-from headgate.checks.certificate import broken
-from headgate.jobs import maintain
-from headgate.jobs.maintain_plan import COMPACT, EXPIRE, Report, Wanted
-from headgate.jobs.maintain_usual import DQ
+from headgate.certify.certificate import broken
+from headgate.maintenance import maintain
+from headgate.maintenance.maintain_plan import COMPACT, EXPIRE, Report, Wanted
+from headgate.maintenance.maintain_usual import DQ
 
 
 def maintained(pair: Pair) -> Report:

@@ -9,13 +9,13 @@ import pytest
 from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 
-from headgate.checks.differences import Difference, RowDifference
-from headgate.checks.reconcile_report import ReconcileReport
-from headgate.checks.reconcile_report_files import last_report, write_report
-from headgate.checks.reconcile_report_gather import Wanted, reconcile_report
-from headgate.compile.rules.notebooks import compile_notes
-from headgate.jobs.rules_revision import declared_table
-from headgate.spec.reconcile import Reconcile
+from headgate.quality.notebook import compile_notes
+from headgate.quality.revision import declared_table
+from headgate.quality.spec.reconcile_section import Reconcile
+from headgate.reconcile.differences import Difference, RowDifference
+from headgate.reconcile.report.gather import Wanted, reconcile_report
+from headgate.reconcile.report.model import ReconcileReport
+from headgate.reconcile.report.reconcile_report_files import last_report, write_report
 
 
 @pytest.fixture

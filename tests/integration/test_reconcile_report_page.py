@@ -9,8 +9,8 @@ import pytest
 from tests.support.browser import CONTRAST, Page, start_browser
 from tests.support.reconcile_evidence import evidence, header
 
-from headgate.checks.reconcile_report_html import report_html
-from headgate.checks.reconcile_report_make import make_report
+from headgate.reconcile.report.make import make_report
+from headgate.reconcile.report.reconcile_report_html import report_html
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,16 @@ from tests.support.oracle import Record, read_topic
 from tests.support.pipeline import JVM, MORNING, Pipeline, ProducerRecord, create_topic
 from tests.support.reconcile_job import Message, Pair, cloud, digest, onprem, tombstone
 
-from headgate.checks.certificate import broken
-from headgate.checks.reconcile_read import current_verdicts, standing
-from headgate.checks.reconcile_story import read_story
-from headgate.compile.reconcile.limits import Limits
-from headgate.engine.reading import LagWatch
-from headgate.metrics.connect import passed_on, together
-from headgate.metrics.readings import Family, Readings
-from headgate.settings import Settings
-from headgate.store.model import RunState
-from headgate.store.ops import OpsStore, utc_now
+from headgate.certify.certificate import broken
+from headgate.config.settings import Settings
+from headgate.core.engine.engine_reading import LagWatch
+from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.core.ledger.store_model import RunState
+from headgate.core.metrics.connect import passed_on, together
+from headgate.core.metrics.metrics_readings import Family, Readings
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.key_history import read_story
+from headgate.reconcile.results import current_verdicts, standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,13 +19,13 @@ from tests.support.reconcile_messages import (
 from tests.support.reconcile_sql import VIEWS, run_script, set_batch_time
 from tests.support.rule_tables import script_of
 
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import SIDES
-from headgate.compile.reconcile.verdict import Verdict, judge
-from headgate.compile.render import PLACEHOLDERS
-from headgate.compile.rules.compile import compile_table
-from headgate.compile.rules.judge import load_judged
-from headgate.compile.script import Script
+from headgate.core.sql.compile_script import Script
+from headgate.core.sql.render import PLACEHOLDERS
+from headgate.quality.compile.compile import compile_table
+from headgate.quality.compile.judge import load_judged
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.reconcile_state import SIDES
+from headgate.reconcile.verdict import Verdict, judge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,10 +11,10 @@ from tests.support.oracle import read_topic
 from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
 from tests.support.reconcile_job import MORNING, Pair, cloud, onprem
 
-from headgate.checks.certificate import broken
-from headgate.engine import protocol
-from headgate.engine.faults import Point
-from headgate.jobs.reconcile_sweep import sweep_job
+from headgate.certify.certificate import broken
+from headgate.core.engine import protocol
+from headgate.core.engine.faults import Point
+from headgate.reconcile.job.reconcile_sweep import sweep_job
 
 NEWEST = """
 SELECT pk, dq_status FROM (

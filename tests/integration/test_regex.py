@@ -11,12 +11,12 @@ import pytest
 from tests.support.random_regexes import STRANGE, accepted_patterns, hostile_texts, short_texts
 from tests.support.regex_patterns import ACCEPTED
 
-from headgate.expr.functions import call
-from headgate.expr.literals import spark_literal
-from headgate.expr.regex import canonical, compiled
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import Column, Literal
-from headgate.spec.types import STRING
+from headgate.conditions.ast import Column, Literal
+from headgate.conditions.expr_literals import spark_literal
+from headgate.conditions.functions import call
+from headgate.conditions.regex.regex_init import canonical, compiled
+from headgate.conditions.spark import to_spark
+from headgate.declarations.spec_types import STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,23 +26,23 @@ from tests.support.hasher_harness import (
     write_project,
 )
 
-from headgate.checks.differences import EQUAL
-from headgate.checks.differences_gather import open_rows
-from headgate.checks.differences_repair import Repairs, open_repairs
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import Reading, Side, State, merge, of_message
-from headgate.compile.reconcile.verdict import judge
-from headgate.feeds.cassandra import Cassandra, Place, session_at
-from headgate.feeds.hasher.asked import reread_topic
-from headgate.feeds.repair.cassandra import NO_EFFECT
-from headgate.feeds.repair.journal import need_open_journal, new_journal, open_journal
-from headgate.feeds.repair.model import Item
-from headgate.feeds.repair.plan import CLOUD_NEWER
-from headgate.feeds.repair.target import micros
+from headgate.config.settings import Settings, load_settings
 from headgate.local.process import wait_until
-from headgate.settings import Settings, load_settings
-from headgate.spec.rules_loader import load_rules
-from headgate.spec.ruleset import RuleTable
+from headgate.quality.spec.limits import Limits
+from headgate.quality.spec.rule_set import RuleTable
+from headgate.quality.spec.rules_loader import load_rules
+from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
+from headgate.reconcile.differences import EQUAL
+from headgate.reconcile.differences_gather import open_rows
+from headgate.reconcile.hasher.asked import reread_topic
+from headgate.reconcile.reconcile_state import Reading, Side, State, merge, of_message
+from headgate.reconcile.repair.cassandra import NO_EFFECT
+from headgate.reconcile.repair.journal import need_open_journal, new_journal, open_journal
+from headgate.reconcile.repair.model import Item
+from headgate.reconcile.repair.repair_plan import CLOUD_NEWER
+from headgate.reconcile.repair.table_repairs import Repairs, open_repairs
+from headgate.reconcile.repair.target import micros
+from headgate.reconcile.verdict import judge
 
 LATE = AT + timedelta(hours=2)
 SCHEMA = pa.schema(
@@ -119,7 +119,7 @@ class Shop:
         return [v for v in found if not statuses or v.verdict in statuses][:limit]
 
     def repair(self, repairs: Repairs, keys: Sequence[str] = ()) -> Any:
-        from headgate.store.ops import utc_now
+        from headgate.core.ledger.ops_store import utc_now
 
         plan = repairs.plan(repairs.broken(keys=keys))
         return plan, repairs.carry_out(repairs.begin(plan, utc_now()), 1_000, Nobody())
@@ -154,7 +154,7 @@ def shop(broker: Any, session: Cassandra, tmp_path: Path, monkeypatch: pytest.Mo
         },
     )
     made = Shop(harness, settings, load_rules(file, {}).value.table("business"))
-    monkeypatch.setattr("headgate.checks.differences_repair.current_verdicts", made.current)
+    monkeypatch.setattr("headgate.reconcile.repair.table_repairs.current_verdicts", made.current)
     return made
 
 
@@ -220,7 +220,7 @@ def test_a_row_that_changes_under_the_repair_is_left_alone(shop: Shop) -> None:
     harness.write([{"pk": key, "col1": "wrong"} for key in keys])
     harness.send([event(key) for key in keys])
     harness.run()
-    from headgate.store.ops import utc_now
+    from headgate.core.ledger.ops_store import utc_now
 
     with open_repairs(shop.settings, shop.table) as repairs:
         plan = repairs.plan(repairs.broken())

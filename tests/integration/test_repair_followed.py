@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from bench.faults.fault_rig import ended
+from bench.faults.reconcile.reconcile_faults_found import PLAIN
+from bench.faults.reconcile.reconcile_faults_plant import make_table
+from bench.faults.reconcile.reconcile_faults_play import CLOUD_TABLE
+from bench.faults.reconcile.rig import JOB, TABLE, PairRig, Times, pair_rig
 
-from headgate.checks.fault_rig import ended
-from headgate.checks.reconcile_faults_found import PLAIN
-from headgate.checks.reconcile_faults_plant import make_table
-from headgate.checks.reconcile_faults_play import CLOUD_TABLE
-from headgate.checks.reconcile_faults_rig import JOB, TABLE, PairRig, Times, pair_rig
-from headgate.checks.reconcile_read import current_verdicts
+from headgate.config.settings import load_settings
+from headgate.demo.reconcile.oracle import read_keys
 from headgate.errors import UnavailableError
-from headgate.feeds.pairs.oracle import read_keys
 from headgate.local.process import wait_until
-from headgate.settings import load_settings
+from headgate.reconcile.results import current_verdicts
 
 KEYS, SECONDS, LOOK = 400, 400.0, 3.0
 TIMES = Times(window=12, grace=4)

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 from tests.support.dead_letter_table import settings_at
 
-from headgate.checks.differences_gather import open_side
-from headgate.checks.differences_repair import open_repairs
-from headgate.checks.lake import Lake
+from headgate.config.settings import Settings
+from headgate.core.lake.duckdb_reader import Lake
 from headgate.errors import SettingsError, UnavailableError
-from headgate.feeds.repair.automatic import Repaired, Rounds, Tried, run_automatic
-from headgate.feeds.repair.model import Broken, RepairPlan, RepairReport, nothing_sent
-from headgate.feeds.repair.plan import GONE, SOURCE_BEHIND, repair_plan
-from headgate.feeds.rows.model import RowsByKey
-from headgate.settings import Settings
-from headgate.spec.rules_loader import load_rules
-from headgate.spec.ruleset import RuleTable
+from headgate.quality.spec.rule_set import RuleTable
+from headgate.quality.spec.rules_loader import load_rules
+from headgate.reconcile.differences_gather import open_side
+from headgate.reconcile.model import RowsByKey
+from headgate.reconcile.repair.automatic import Repaired, Rounds, Tried, run_automatic
+from headgate.reconcile.repair.model import Broken, RepairPlan, RepairReport, nothing_sent
+from headgate.reconcile.repair.repair_plan import GONE, SOURCE_BEHIND, repair_plan
+from headgate.reconcile.repair.table_repairs import open_repairs
 
 ROOT = Path(__file__).parents[2]
 NAME = "onprem.business_table"

@@ -11,11 +11,11 @@ from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.router_job import Router, deduplicate, event
 from tests.support.streams import has_standing, stream_router
 
-from headgate.checks.certificate import broken
-from headgate.checks.router_ranges import ranges_of_all
-from headgate.engine.faults import Point
-from headgate.store.coverage import gaps, overlaps
-from headgate.store.routing_model import Standing
+from headgate.certify.certificate import broken
+from headgate.core.engine.faults import Point
+from headgate.core.ledger.coverage import gaps, overlaps
+from headgate.filters.router_ranges import ranges_of_all
+from headgate.filters.store.routing_model import Standing
 
 POINTS = (
     (Point.AFTER_INTENT, 1),

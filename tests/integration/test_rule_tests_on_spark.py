@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.rule_tables import run_views
 
-from headgate.compile.rules.judge import load_judged
-from headgate.compile.rules.model import JudgedTable
-from headgate.compile.rules.rows import row_values
-from headgate.compile.rules.testing import completed
-from headgate.compile.rules.twin import RowVerdict, judge_row
-from headgate.compile.rules.verdicts import PREFIX
-from headgate.spec.rule_tests import RuleTests, load_tests, rule_tests_beside
+from headgate.quality.compile.judge import load_judged
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.verdicts import PREFIX
+from headgate.quality.rows import row_values
+from headgate.quality.spec.rule_tests import RuleTests, load_tests, rule_tests_beside
+from headgate.quality.testing import completed
+from headgate.quality.twin import RowVerdict, judge_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

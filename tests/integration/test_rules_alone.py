@@ -17,18 +17,18 @@ from tests.support.pipeline import Pipeline, create_topic, produce
 from tests.support.reconcile_job import parse_state, random_messages
 from tests.support.spark_sql import run_spark_sql
 
-from headgate.checks.lake import Lake
-from headgate.cli.feed_rules import feeding_of, open_feed, order_of, send
-from headgate.cli.rules_compile import compiled_texts
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import Side, State, merge_all
-from headgate.compile.reconcile.verdict import judge
-from headgate.compile.rules.judge import open_rules
-from headgate.feeds.rules.planted import Planted
-from headgate.jobs.build import plan_build, write_build
-from headgate.settings import Settings
-from headgate.spec.rules_loader import rule_files
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.lake.duckdb_reader import Lake
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.demo.quality.feed import feeding_of, open_feed, order_of, send
+from headgate.demo.quality.planted import Planted
+from headgate.pipeline.build import plan_build, write_build
+from headgate.quality.cli.rules_compile import compiled_texts
+from headgate.quality.compile.judge import open_rules
+from headgate.quality.spec.limits import Limits
+from headgate.quality.spec.rules_loader import rule_files
+from headgate.reconcile.reconcile_state import Side, State, merge_all
+from headgate.reconcile.verdict import judge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

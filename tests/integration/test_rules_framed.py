@@ -9,12 +9,12 @@ import pytest
 from pydantic import TypeAdapter
 from tests.support.rule_tables import run_views
 
-from headgate.compile.rules.compile import compile_table
-from headgate.compile.rules.judge import judged
-from headgate.compile.rules.model import JudgedTable
-from headgate.feeds.registry.frame import framed
-from headgate.spec.declared import Declared
-from headgate.spec.ruleset import RuleSet
+from headgate.core.kafka.frame import framed
+from headgate.declarations.declared import Declared
+from headgate.quality.compile.compile import compile_table
+from headgate.quality.compile.judge import judged
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.spec.rule_set import RuleSet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,11 +17,11 @@ from pydantic import TypeAdapter
 from tests.support.random_rules import COLUMNS, RandomRule, random_rows, random_rules
 from tests.support.rule_tables import compile_script
 
-from headgate.compile.rules.judge import judged
-from headgate.compile.rules.model import JudgedTable
+from headgate.declarations.declared import Declared
 from headgate.errors import DeclarationError
-from headgate.spec.declared import Declared
-from headgate.spec.ruleset import RuleSet
+from headgate.quality.compile.judge import judged
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.spec.rule_set import RuleSet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.rule_tables import LAKE, TOPIC, compile_script, load_rule_table
 
-from headgate.compile.rules.model import JudgedTable
-from headgate.compile.rules.twin import judge_rows
-from headgate.compile.script import Script
+from headgate.core.sql.compile_script import Script
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.twin import judge_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

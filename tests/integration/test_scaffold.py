@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli.main import cli
-from headgate.compile.seal import is_sealed
 from headgate.errors import ConflictError, DeclarationError, UsageError
-from headgate.jobs.declaration import chosen
+from headgate.pipeline.compile.seal import is_sealed
+from headgate.pipeline.declaration import chosen
 
 ROOT = Path(__file__).parents[2]
 SILVER = "spark/sql/orders/06_silver.sql.tmpl"

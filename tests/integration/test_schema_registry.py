@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from headgate.core.kafka.client import TRIES, RegistryClient, Schema
+from headgate.core.kafka.frame import UnreadableError, framed
+from headgate.core.kafka.values import FramedReader, FramedWriter, subject_of
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
-from headgate.feeds.registry.client import TRIES, RegistryClient, Schema
-from headgate.feeds.registry.frame import UnreadableError, framed
-from headgate.feeds.registry.values import FramedReader, FramedWriter, subject_of
 from headgate.local.process import any_port
 from headgate.local.registry import RegistryServer
 from headgate.local.service import Running

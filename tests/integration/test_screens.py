@@ -13,9 +13,9 @@ from tests.support.api_server import FILTER, ROLES, RunningApi, run_accepting_ro
 from tests.support.command_line import Shell
 from tests.support.dead_letter_table import DeadLetterRow, environ_at, write_dead_letters
 
-from headgate.engine.topics import TopicSpec
-from headgate.settings import load_settings
-from headgate.variables import MASK
+from headgate.config.reference import MASK
+from headgate.config.settings import load_settings
+from headgate.core.kafka.engine_topics import TopicSpec
 
 ROOT = Path(__file__).parents[2]
 SOURCE, ID = "screens-events", "screens"

@@ -11,10 +11,10 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from headgate.engine import session as session_module
-from headgate.engine.session import ConnectServer, _submitted_by_file, start_session
+from headgate.config.settings import Settings
+from headgate.core.engine import engine_session as session_module
+from headgate.core.engine.engine_session import ConnectServer, _submitted_by_file, start_session
 from headgate.errors import HeadgateError, SettingsError, UnavailableError
-from headgate.settings import Settings
 
 TOKEN = "a-secret-token"
 

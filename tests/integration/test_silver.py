@@ -23,11 +23,11 @@ from tests.support.bronze_table import (
 from tests.support.oracle import ExpectedSilver, expected_silver, surrogate_key
 from tests.support.pipeline import Pipeline
 
-from headgate.checks.lake import Lake
-from headgate.compile import silver as silver_sql
-from headgate.compile.expressions import load_checked
-from headgate.compile.render import PLACEHOLDERS
-from headgate.jobs.silver import EmptyBronzeError
+from headgate.core.lake.duckdb_reader import Lake
+from headgate.core.sql.render import PLACEHOLDERS
+from headgate.pipeline.compile import compile_silver as silver_sql
+from headgate.pipeline.expressions import load_checked
+from headgate.pipeline.jobs_silver import EmptyBronzeError
 
 SEED = 5
 MANY_DATES = 100  # `test_silver_takes_a_file_of_many_dates` has 20,000

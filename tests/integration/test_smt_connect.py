@@ -25,7 +25,7 @@ from tests.support.connect_harness import (
 from tests.support.services import RunningBroker
 
 from headgate.cli.main import cli
-from headgate.feeds.connect_rest import Connector
+from headgate.core.kafka.connect_rest import Connector
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
 from headgate.local.process import wait_until

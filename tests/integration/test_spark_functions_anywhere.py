@@ -16,11 +16,11 @@ from tests.support.pipeline import JVM, ROOT
 from tests.support.spark_sql import run_spark_sql
 from tests.support.strict_json import render_call
 
-from headgate.engine.java import find_java
-from headgate.engine.spark_functions import session_jars, spark_jars
-from headgate.jobs.build import plan_build, write_build
+from headgate.config.settings import Settings
+from headgate.core.runtime.engine_java import find_java
+from headgate.core.runtime.spark_functions import session_jars, spark_jars
 from headgate.local.process import Child, Command, any_port, port_answers, wait_until
-from headgate.settings import Settings
+from headgate.pipeline.build import plan_build, write_build
 
 # Every tenth of 10,000 records is no JSON.
 RECORDS = "SELECT CAST(IF(id % 10 = 0, 'x', to_json(struct(id))) AS BINARY) AS value FROM range(0, 10000, 1, 4)"

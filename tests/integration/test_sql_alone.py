@@ -15,12 +15,12 @@ import pytest
 from tests.support.pipeline import MORNING, SECOND, Pipeline, ProducerRecord, create_topic
 from tests.support.spark_sql import run_spark_sql
 
-from headgate.checks.lake import Lake
-from headgate.feeds.sample_file import write_sample
-from headgate.jobs.build import plan_build, write_build
-from headgate.settings import Settings
-from headgate.spec.sample_loader import load_sample
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.lake.duckdb_reader import Lake
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.pipeline.build import plan_build, write_build
+from headgate.pipeline.generator.sample_file import write_sample
+from headgate.pipeline.generator.sample_loader import load_sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

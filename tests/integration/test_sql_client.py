@@ -10,11 +10,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from headgate.cli.sql import _run
-from headgate.compile.script import parse_script
-from headgate.engine import connect as connect_module
-from headgate.engine.connect import connect
+from headgate.config.settings import Settings
+from headgate.core.engine import connect as connect_module
+from headgate.core.engine.connect import connect
+from headgate.core.sql.compile_script import parse_script
 from headgate.errors import OperationError, UnavailableError
-from headgate.settings import Settings
 
 GONE = "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE"
 

@@ -24,8 +24,8 @@ from tests.support.streams import (
     wait_until_read,
 )
 
+from headgate.core.ledger.store_model import RunState
 from headgate.local.process import wait_until
-from headgate.store.model import RunState
 
 pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("HEADGATE_KILLS", "6"))

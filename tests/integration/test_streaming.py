@@ -20,15 +20,15 @@ from tests.support.pipeline import (
 )
 from tests.support.streams import delete_records_before, group_offsets, stream_job
 
-from headgate.checks import lag
-from headgate.checks.certificate import broken
-from headgate.checks.lag import measure, refuse_too_many_letters, report
-from headgate.engine.expiry import ExpiredError
-from headgate.engine.faults import Point
+from headgate.certify.certificate import broken
+from headgate.core.engine import lag
+from headgate.core.engine.faults import Point
+from headgate.core.engine.lag import measure, refuse_too_many_letters, report
+from headgate.core.engine.rebuild import rebuild_on
+from headgate.core.kafka.expiry import ExpiredError
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DifferenceError, UsageError
-from headgate.jobs.rebuild import rebuild_on
 from headgate.local.process import wait_until
-from headgate.store.ops import OpsStore
 
 NewPipeline = Callable[..., Pipeline]
 

@@ -15,10 +15,10 @@ from tests.support.fake_confluent import (
     fake_confluent,
 )
 
-from headgate.control.targets.confluent import ConfluentTarget, statement_names
-from headgate.control.targets.confluent_api import Place, Statements
-from headgate.control.targets.model import Deployment, State
 from headgate.errors import ForbiddenError, HeadgateError, OperationError, UnavailableError
+from headgate.filters.targets.confluent_api import Place, Statements
+from headgate.filters.targets.model import Deployment, State
+from headgate.filters.targets.targets_confluent import ConfluentTarget, statement_names
 
 TOPIC = "filtered-service-events-dealer-001"
 SINK, INSERT = f"{TOPIC}-sink", f"{TOPIC}-insert"

@@ -18,15 +18,15 @@ from tests.support.fake_confluent import (
 )
 from tests.support.ops_store import create_database
 
-from headgate.control.deploying import AGREE_EVERY, Reconciler
-from headgate.control.identity.model import Identity
-from headgate.control.service import FilterService
-from headgate.control.targets.confluent import ConfluentTarget
-from headgate.control.targets.confluent_api import Place, Statements
-from headgate.control.targets.model import Deployment
-from headgate.control.targets.ownership import StoredOwnership
-from headgate.store.control_model import Status
-from headgate.store.ops import OpsStore
+from headgate.core.identity.model import Identity
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import AGREE_EVERY, Reconciler
+from headgate.filters.store.control_model import Status
+from headgate.filters.targets.confluent_api import Place, Statements
+from headgate.filters.targets.model import Deployment
+from headgate.filters.targets.ownership import StoredOwnership
+from headgate.filters.targets.targets_confluent import ConfluentTarget
 
 ANN, BOB = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob"))
 SINK, INSERT = "filtered-one-sink", "filtered-one-insert"

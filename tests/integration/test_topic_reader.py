@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from headgate.engine import topic_reader
-from headgate.engine.admin import shared_admin
-from headgate.engine.topic_reader import Stretch, committed_records
-from headgate.engine.topics import TopicSpec
+from headgate.core.kafka import reader as topic_reader
+from headgate.core.kafka.admin import shared_admin
+from headgate.core.kafka.engine_topics import TopicSpec
+from headgate.core.kafka.reader import Stretch, committed_records
 from headgate.errors import UnavailableError
 from headgate.local.process import any_port, wait_until
 

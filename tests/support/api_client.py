@@ -14,12 +14,12 @@ from fastapi import FastAPI
 from tests.support.filter_documents import DEALER
 
 from headgate.api.app import create_app
-from headgate.control.identity.keys import Keys
-from headgate.control.service import FilterService
-from headgate.control.targets.open import open_targets
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import Seen, Standing
+from headgate.config.settings import Settings
+from headgate.core.identity.keys import Keys
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.store.routing_model import Seen, Standing
+from headgate.filters.targets.open import open_targets
 
 FILTER = DEALER
 FILTERS = "/api/v1/filters"

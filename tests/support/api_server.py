@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate.api.client import Client
 from headgate.api.server import Address, Server, serve
-from headgate.control.identity.keys import Keys
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import Seen, Standing
+from headgate.config.settings import Settings
+from headgate.core.identity.keys import Keys
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.api.api_client import Client
+from headgate.filters.store.routing_model import Seen, Standing
 
 FILTER: dict[str, Any] = {
     "id": "service-by-dealer-001",

@@ -16,17 +16,17 @@ from urllib.request import Request, urlopen
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from headgate.engine.topics import Topics, TopicSpec
-from headgate.feeds.cassandra import Cassandra, Place, session_at
-from headgate.feeds.connect.connectors import CloudTable, Cluster, Pace, own_connector
-from headgate.feeds.connect_rest import Connector
+from headgate.core.kafka.connect_rest import Connector
+from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.hashing.hash_contract import HashContract
+from headgate.hashing.hash_contract_loader import load_contract
 from headgate.hashing.rows import row_hash
 from headgate.local.cassandra import LOCAL_DC, CassandraServer
 from headgate.local.connect import ConnectServer
 from headgate.local.process import wait_until
 from headgate.local.service import Running
-from headgate.spec.hash_contract import HashContract
-from headgate.spec.hash_contract_loader import load_contract
+from headgate.reconcile.cassandra.connector import CloudTable, Cluster, Pace, own_connector
+from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
 
 ROOT = Path(__file__).parents[2]
 CONTRACT: HashContract = load_contract(ROOT / "contracts/business_table.hash.yml").value

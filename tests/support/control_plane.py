@@ -11,16 +11,16 @@ from typing import Any
 
 from tests.support.clock import ManualClock
 
-from headgate.control.deploying import Reconciler
-from headgate.control.faults import ControlFaults
-from headgate.control.identity.model import Identity
-from headgate.control.service import FilterService
-from headgate.control.targets.engine import EngineTarget
-from headgate.control.targets.model import Deployment, Observed, State
+from headgate.core.identity.model import Identity
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import UnavailableError
-from headgate.store.control_model import FilterRecord, Operation
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import Seen, Standing, Wanted
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.faults import ControlFaults
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.store.control_model import FilterRecord, Operation
+from headgate.filters.store.routing_model import Seen, Standing, Wanted
+from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.targets.model import Deployment, Observed, State
 
 ANN, BOB, CAT = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob", "cat"))
 ENGINE = "engine"

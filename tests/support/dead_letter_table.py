@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.settings import Settings, load_settings
+from headgate.config.settings import Settings, load_settings
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MOMENT = pa.timestamp("us", tz="UTC")

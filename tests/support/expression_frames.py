@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tests.support.random_expressions import COLUMNS
 from tests.support.random_rows import BATCH_TIME, Row, spark_value
 
-from headgate.expr.literals import spark_identifier, spark_literal
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import Expr
-from headgate.expr.twin.calendar import days_since, micros_since, time_text
-from headgate.expr.twin.evaluate import evaluate
-from headgate.expr.twin.values import Value
-from headgate.spec.types import SqlType
+from headgate.conditions.ast import Expr
+from headgate.conditions.evaluator.calendar import days_since, micros_since, time_text
+from headgate.conditions.evaluator.evaluate import evaluate
+from headgate.conditions.evaluator.twin_values import Value
+from headgate.conditions.expr_literals import spark_identifier, spark_literal
+from headgate.conditions.spark import to_spark
+from headgate.declarations.spec_types import SqlType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

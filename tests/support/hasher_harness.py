@@ -20,16 +20,16 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from headgate.compile.rules.key_path import read_path
-from headgate.engine.topics import TopicSpec
-from headgate.feeds.cassandra import Cassandra, Place
-from headgate.feeds.hasher.asked import EventForm
-from headgate.feeds.hasher.plan import Given, HasherPlan
-from headgate.feeds.hasher.reading import CloudForm
-from headgate.feeds.hasher.run import Hashed, run_hasher
+from headgate.core.kafka.engine_topics import TopicSpec
+from headgate.hashing.hash_contract_loader import load_contract
 from headgate.hashing.rows import row_hash
 from headgate.local.process import die_with_parent
-from headgate.spec.hash_contract_loader import load_contract
+from headgate.quality.key_path import read_path
+from headgate.reconcile.cassandra.session import Cassandra, Place
+from headgate.reconcile.hasher.asked import EventForm
+from headgate.reconcile.hasher.plan import Given, HasherPlan
+from headgate.reconcile.hasher.reading import CloudForm
+from headgate.reconcile.hasher.run import Hashed, run_hasher
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = load_contract(ROOT / "contracts/business_table.hash.yml").value

@@ -12,10 +12,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from tests.support.recheck import recheck_certificate
 
-from headgate.checks.certificate import Certificate, run_certification, write
-from headgate.settings import Settings
-from headgate.store.model import Intent, LedgerRow, Range
-from headgate.store.ops import OpsStore
+from headgate.certify.certificate import Certificate, run_certification, write
+from headgate.config.settings import Settings
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Intent, LedgerRow, Range
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

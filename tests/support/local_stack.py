@@ -25,16 +25,16 @@ from tests.support.hostile_records import REFUSALS
 from tests.support.oracle import Record, expected_bronze, expected_silver, typed_value
 from tests.support.pipeline import JVM, ROOT, TYPES, Pipeline, create_topic, environment
 
-from headgate.checks.certificate import broken
-from headgate.checks.lag import rows_behind
-from headgate.engine.lease import SECONDS
-from headgate.engine.topics import Topics
-from headgate.local import services
+from headgate.certify.certificate import broken
+from headgate.config.settings import Settings
+from headgate.core.engine.engine_lease import SECONDS
+from headgate.core.engine.lag import rows_behind
+from headgate.core.kafka.engine_topics import Topics
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import RunState
+from headgate.local import stack as services
 from headgate.local.process import die_with_parent, wait_until
 from headgate.local.state import LocalFiles, Phase, ServiceState
-from headgate.settings import Settings
-from headgate.store.model import RunState
-from headgate.store.ops import OpsStore
 
 STREAMS = ("bronze", "silver")
 RECOVERY_SECONDS = 60.0

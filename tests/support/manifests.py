@@ -8,11 +8,11 @@ from textwrap import dedent
 import sqlglot
 from sqlglot import exp
 
-from headgate.compile.dataset import CompiledDataset, compile_dataset
-from headgate.compile.render import PLACEHOLDERS
-from headgate.spec.dataset import Dataset
-from headgate.spec.declared import Declared
-from headgate.spec.loader import load_dataset
+from headgate.core.sql.render import PLACEHOLDERS
+from headgate.declarations.declared import Declared
+from headgate.pipeline.compile.compile_dataset import CompiledDataset, compile_dataset
+from headgate.pipeline.spec import Dataset
+from headgate.pipeline.spec_loader import load_dataset
 
 ROOT = Path(__file__).parents[2]
 ORDERS = dedent("""\

@@ -7,12 +7,12 @@ from typing import Any
 
 from tests.support.metric_windows import event_time, settle_batch
 
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import RuleCount
+from headgate.core.metrics.dogstatsd import encoded
+from headgate.core.metrics.metrics_sinks import Change
+from headgate.core.metrics.records import said
 from headgate.errors import UnavailableError
-from headgate.metrics.dogstatsd import encoded
-from headgate.metrics.records import said
-from headgate.metrics.sinks import Change
-from headgate.store.model import RuleCount
-from headgate.store.ops import OpsStore
 
 # Counts that a batch of a reconciled pair enters in the ledger.
 COUNTS = (

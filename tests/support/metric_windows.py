@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from headgate.metrics.windows import AggregateVerdict, WindowRecord, WindowShape
-from headgate.store.model import Intent, Judged, LedgerRow, Range, RuleCount, TouchedWindow
-from headgate.store.ops import OpsStore
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import (
+    Intent,
+    Judged,
+    LedgerRow,
+    Range,
+    RuleCount,
+    TouchedWindow,
+)
+from headgate.core.metrics.metrics_windows import AggregateVerdict, WindowRecord, WindowShape
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 # Rows are judged an hour after they happened.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
-from headgate.store.database import HEAD
-from headgate.store.tables import metadata
+from headgate.core.ledger.database import HEAD
+from headgate.core.ledger.tables import metadata
 
 
 def create_database(path: Path) -> Path:

@@ -33,7 +33,7 @@ from tests.support.project_clone import ProjectClone, Step, render_script
 from tests.support.services import RunningBroker
 
 from headgate.cli import main as command_line
-from headgate.settings import Settings, load_settings
+from headgate.config.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -216,12 +216,12 @@ def host_engine(spark: SparkSession, settings: Settings) -> Generator[SparkSessi
     `headgate sql` queries the yielded session instead of Spark Connect. Views that the jobs create are
     dropped at the end.
     """
-    from headgate.engine.controller import Controller
-    from headgate.engine.driver import Driver
-    from headgate.engine.lease import EngineLease
-    from headgate.engine.spark_options import catalog_options
-    from headgate.jobs.registry import JOBS
-    from headgate.store.ops import OpsStore
+    from headgate.core.engine.driver import Driver
+    from headgate.core.engine.engine_controller import Controller
+    from headgate.core.engine.engine_lease import EngineLease
+    from headgate.core.engine.job_kind import JOBS
+    from headgate.core.engine.spark_options import catalog_options
+    from headgate.core.ledger.ops_store import OpsStore
 
     session = open_lake_session(spark, catalog_options(settings))
     (settings.home / "logs").mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def host_engine(spark: SparkSession, settings: Settings) -> Generator[SparkSessi
         driver = Driver.of(session, settings)
         controller = Controller(session, driver, store, lease, JOBS, lambda: settings)
         thread = threading.Thread(target=controller.run, args=(stop,), name="engine", daemon=True)
-        with lease, patch("headgate.engine.connect.connect", connect):
+        with lease, patch("headgate.core.engine.connect.connect", connect):
             thread.start()
             try:
                 yield session

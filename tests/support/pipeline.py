@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 from tests.support.oracle import Record, read_topic
 from tests.support.recheck import recheck_certificate
 
-from headgate.axes import NAMES
-from headgate.engine.faults import VARIABLE, Faults, Point
-from headgate.engine.topics import Topics
+from headgate.config.schema import NAMES
+from headgate.config.settings import Settings
+from headgate.core.engine.faults import VARIABLE, Faults, Point
+from headgate.core.kafka.engine_topics import Topics
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import LedgerRow, Run, RunState
 from headgate.local.process import die_with_parent, wait_until
-from headgate.settings import Settings
-from headgate.store.model import LedgerRow, Run, RunState
-from headgate.store.ops import OpsStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.checks.certificate import Certificate
-    from headgate.engine.context import RunContext
+    from headgate.certify.certificate import Certificate
+    from headgate.core.engine.context import RunContext
 
 ROOT = Path(__file__).parents[2]
 # Much is compiled here that runs only a few times: the quick compiler alone takes less time.
@@ -143,13 +143,13 @@ class Pipeline:
 
     def ask_for(self, kind: str, mode: str = "batch", **options: str) -> Run:
         """Submit a run of the pipeline's job of this kind, and claim it for the test."""
-        from headgate.jobs.requests import ask_for
+        from headgate.core.engine.submit import ask_for
 
         asked = ask_for(self.settings, self.store, f"{kind}-{self.name}", mode, options)
         return self.store.claim(asked.job, asked.number, "this test")
 
     def carry_out(self, run: Run, faults: Faults | None = None) -> None:
-        from headgate.jobs.registry import JOBS
+        from headgate.core.engine.job_kind import JOBS
 
         JOBS[run.kind](self.context(run, faults))
 
@@ -159,7 +159,7 @@ class Pipeline:
         faults: Faults | None = None,
         still_mine: Callable[[], None] = lambda: None,
     ) -> RunContext:
-        from headgate.engine.context import RunContext
+        from headgate.core.engine.context import RunContext
 
         session = self.session.newSession()
         return RunContext(
@@ -168,7 +168,7 @@ class Pipeline:
 
     def select(self, columns: str, table: str, where: str = "TRUE") -> list[tuple[Any, ...]]:
         """Rows of a table, read by DuckDB in no order."""
-        from headgate.checks.lake import Lake
+        from headgate.core.lake.duckdb_reader import Lake
 
         with Lake.open(self.settings) as lake:
             sql = f"SELECT {columns} FROM {lake.scan_sql(table)} WHERE {where}"
@@ -208,7 +208,7 @@ class Pipeline:
         return {name: n for name, n in summed.items() if n}
 
     def certify(self) -> Certificate:
-        from headgate.checks.certificate import run_certification, write
+        from headgate.certify.certificate import run_certification, write
 
         certificate = run_certification(self.settings)
         write(certificate, self.certificate_file)

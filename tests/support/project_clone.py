@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headgate.axes import NAMES
-from headgate.cli.demo import SHORT_LIVED
-from headgate.local import services
+from headgate.config.schema import NAMES
+from headgate.demo.demo import SHORT_LIVED
+from headgate.local import stack as services
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (

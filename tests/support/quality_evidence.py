@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.checks.quality_report import Sample, VerdictLine, WindowLine, Windows
-from headgate.checks.quality_report_make import Evidence, StatusCount
-from headgate.checks.quality_report_sample import FailedRow, sensitive_columns, shown_row
-from headgate.compile.rules.model import JudgedRule, JudgedTable, Unique
-from headgate.expr.parse import parse_condition
-from headgate.spec.ruleset import SEVERITIES, RuleColumn, RuleSet, RuleSource, RuleTable, Severity
-from headgate.spec.types import parse_type
-from headgate.store.model import LedgerRow, Range, RuleCount, Run, RunState
+from headgate.conditions.parser import parse_condition
+from headgate.core.ledger.store_model import LedgerRow, Range, RuleCount, Run, RunState
+from headgate.declarations.spec_types import parse_type
+from headgate.quality.compile.model import JudgedRule, JudgedTable, Unique
+from headgate.quality.report.model import Sample, VerdictLine, WindowLine, Windows
+from headgate.quality.report.quality_report_make import Evidence, StatusCount
+from headgate.quality.report.rows import FailedRow, sensitive_columns, shown_row
+from headgate.quality.spec.rule_set import (
+    SEVERITIES,
+    RuleColumn,
+    RuleSet,
+    RuleSource,
+    RuleTable,
+    Severity,
+)
 
 CANARY = "canary-7f3a"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

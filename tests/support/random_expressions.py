@@ -9,11 +9,11 @@ from functools import partial
 from itertools import combinations_with_replacement, product
 from random import Random
 
-from headgate.expr import build
-from headgate.expr.functions import FUNCTION_NAMES, call
-from headgate.expr.tree import Column, Expr, Literal
-from headgate.spec.refusal import Refusal
-from headgate.spec.types import (
+from headgate.conditions import builder as build
+from headgate.conditions.ast import Column, Expr, Literal
+from headgate.conditions.functions import FUNCTION_NAMES, call
+from headgate.declarations.refusal import Refusal
+from headgate.declarations.spec_types import (
     BIGINT,
     BOOLEAN,
     DATE,

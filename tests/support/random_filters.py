@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.support.random_expressions import HOSTILE_TEXTS
 
-from headgate.spec.filter import Filter
-from headgate.spec.filter_loader import parse_filter
+from headgate.filters.loader import parse_filter
+from headgate.filters.spec import Filter
 
 TEXTS = (
     *HOSTILE_TEXTS,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from headgate.expr.regex import canonical
-from headgate.expr.regex.automaton import Automaton, automaton
-from headgate.expr.regex.chars import CharSet
-from headgate.expr.regex.nodes import (
+from headgate.conditions.regex.chars import CharSet
+from headgate.conditions.regex.read import read
+from headgate.conditions.regex.regex_automaton import Automaton, automaton
+from headgate.conditions.regex.regex_init import canonical
+from headgate.conditions.regex.regex_nodes import (
     Begin,
     Chars,
     Choice,
@@ -18,7 +19,6 @@ from headgate.expr.regex.nodes import (
     Repeat,
     Sequence,
 )
-from headgate.expr.regex.read import read
 
 LENGTH = 1_024
 GREEDY = 96

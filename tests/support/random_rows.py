@@ -9,10 +9,10 @@ from random import Random
 
 from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS
 
-from headgate.expr.literals import spark_literal
-from headgate.expr.twin.calendar import micros_since, time_text
-from headgate.expr.twin.values import Value
-from headgate.spec.types import SqlType
+from headgate.conditions.evaluator.calendar import micros_since, time_text
+from headgate.conditions.evaluator.twin_values import Value
+from headgate.conditions.expr_literals import spark_literal
+from headgate.declarations.spec_types import SqlType
 
 Row = dict[str, Value]
 BATCH_TIME = datetime(2024, 5, 6, 7, 8, 9, 123_456, tzinfo=UTC)

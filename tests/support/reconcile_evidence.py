@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.checks.differences import Difference, RowDifference
-from headgate.checks.differences_kinds import Kind
-from headgate.checks.reconcile_report import (
+from headgate.reconcile.differences import Difference, RowDifference
+from headgate.reconcile.differences_kinds import Kind
+from headgate.reconcile.report.make import Before, Evidence, Step
+from headgate.reconcile.report.model import (
     Header,
     Move,
     Objective,
@@ -15,7 +16,6 @@ from headgate.checks.reconcile_report import (
     RepairLine,
     RepairList,
 )
-from headgate.checks.reconcile_report_make import Before, Evidence, Step
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOSTILE = "</script><img src=x onerror=alert(1)> & 'K'"

@@ -14,8 +14,9 @@ from typing import Any
 from tests.support.oracle import Record, read_topic
 from tests.support.pipeline import MORNING, Pipeline, ProducerRecord, create_topic, produce
 
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import (
+from headgate.core.engine.faults import Faults
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.reconcile_state import (
     ACTIONS,
     DELETE,
     UPSERT,
@@ -25,8 +26,7 @@ from headgate.compile.reconcile.state import (
     merge_all,
     of_message,
 )
-from headgate.compile.reconcile.verdict import judge
-from headgate.engine.faults import Faults
+from headgate.reconcile.verdict import judge
 
 LANES = 2  # partitions over which the messages of one set are spread
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -11,15 +11,15 @@ from typing import Any
 from tests.support.oracle import Record, read_topic
 from tests.support.pipeline import LETTER_COLUMNS, DeadLetter, Pipeline, ProducerRecord
 
-from headgate.control.recent import KafkaRecent
-from headgate.engine.faults import Faults
-from headgate.engine.topics import Topics
-from headgate.jobs.replay_requests import ReplayRequests
-from headgate.spec.filter import content, revision_of
-from headgate.spec.filter_loader import parse_filter
-from headgate.store.canonical import canonical
-from headgate.store.model import LedgerRow, Run, RunState
-from headgate.store.routing_model import Seen, TopicEnd, Wanted
+from headgate.core.engine.faults import Faults
+from headgate.core.kafka.engine_topics import Topics
+from headgate.core.ledger.canonical import canonical
+from headgate.core.ledger.store_model import LedgerRow, Run, RunState
+from headgate.filters.loader import parse_filter
+from headgate.filters.recent import KafkaRecent
+from headgate.filters.router.replay_requests import ReplayRequests
+from headgate.filters.spec import content, revision_of
+from headgate.filters.store.routing_model import Seen, TopicEnd, Wanted
 
 DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
 

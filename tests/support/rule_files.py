@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.compile.rules.judge import JudgedFile, load_judged
-from headgate.compile.rules.model import JudgedRule
+from headgate.conditions.spark import to_spark
 from headgate.errors import DeclarationError, Fault
-from headgate.expr.spark import to_spark
+from headgate.quality.compile.judge import JudgedFile, load_judged
+from headgate.quality.compile.model import JudgedRule
 
 ONE = """\
 version: 2

@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import ManualClock
 
 if TYPE_CHECKING:
-    from headgate.store.ops import OpsStore
+    from headgate.core.ledger.ops_store import OpsStore
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def store(ops_database: Path, tmp_path: Path, clock: ManualClock) -> Iterator[OpsStore]:
     """An ops store that goes by the test's clock."""
-    from headgate.store.ops import OpsStore
+    from headgate.core.ledger.ops_store import OpsStore
 
     shutil.copy(ops_database, tmp_path / "ops.db")
     with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}", clock) as store:

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headgate.engine import bundles
-from headgate.engine.bundles import Artifact, bundle, faulty, ivy_xml, place, read_lock
-from headgate.engine.bundles_folder import bundle_folder
+from headgate.core.runtime import engine_bundles as bundles
+from headgate.core.runtime.bundles_folder import bundle_folder
+from headgate.core.runtime.engine_bundles import Artifact, bundle, faulty, ivy_xml, place, read_lock
 from headgate.errors import OperationError, UnavailableError, UsageError
 
 CONTENT = b"a jar"

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from headgate.cli.config import reference_page
 from headgate.cli.main import cli
+from headgate.config.reference import MASK, InvalidSettingsError
 from headgate.errors import SettingsError, UsageError
-from headgate.variables import MASK, InvalidSettingsError
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine import java
-from headgate.engine.java import find_java, major_version
-from headgate.engine.trust import trust_store
+from headgate.core.runtime import engine_java as java
+from headgate.core.runtime.engine_java import find_java, major_version
+from headgate.core.runtime.trust import trust_store
 from headgate.errors import UnavailableError
 
 

@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.main import cli
-from headgate.engine.bundles import read_lock
+from headgate.config.settings import Settings
+from headgate.core.runtime.engine_bundles import read_lock
 from headgate.errors import SettingsError, UsageError
 from headgate.local import supervisor
 from headgate.local.cassandra import CAUSES, CassandraServer, options
@@ -17,11 +18,10 @@ from headgate.local.connect import ConnectServer
 from headgate.local.embedded import BUNDLES, EXTRA, NEEDS
 from headgate.local.health import QUESTIONS
 from headgate.local.java_server import cause
-from headgate.local.services import wanted_services
+from headgate.local.stack import wanted_services
 from headgate.local.state import BROKER, CASSANDRA, CDC, CONNECT, ENGINE, LocalFiles, Phase, Plan
 from headgate.local.state import now as right_now
 from headgate.local.supervisor import KINDS, Supervisor, Watched
-from headgate.settings import Settings
 
 
 def settings(**values):

@@ -7,14 +7,14 @@ import struct
 
 import pytest
 
-from headgate.engine.holder import this_engine
-from headgate.engine.lease import NAME
+from headgate.config.settings import Settings
+from headgate.core.engine.engine_lease import NAME
+from headgate.core.engine.holder import this_engine
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import UnavailableError
 from headgate.local import cql
 from headgate.local.health import Health, HttpAnswer, _lease_fault, away_error
 from headgate.local.state import BROKER, EngineFile
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>"
 BUCKETS = b"<ListAllMyBucketsResult xmlns='http://s3.amazonaws.com/doc/2006-03-01/'/>"

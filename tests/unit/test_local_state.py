@@ -6,13 +6,13 @@ import socket
 
 import pytest
 
+from headgate.config.settings import Settings
 from headgate.errors import ConflictError
 from headgate.local import kafka
 from headgate.local.children import last_error
 from headgate.local.process import any_port, choose_port, port_is_free, read_log
-from headgate.local.services import embedded_data, remove_data
+from headgate.local.stack import embedded_data, remove_data
 from headgate.local.state import LocalFiles, LocalState, Phase, ServiceState, now, write_record
-from headgate.settings import Settings
 
 
 def test_a_state_survives_its_file(tmp_path):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.compile.render import Template
-from headgate.compile.script import parse_script
-from headgate.engine import spark_options
+from headgate.config.env_files import Sources, from_environment, read_profile
+from headgate.config.settings import Settings, load_settings
+from headgate.core.engine import spark_options
+from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.render import Template
 from headgate.errors import SettingsError
-from headgate.jobs.build import Build, catalog_statements, plan_build, property_lines
-from headgate.profile import Sources, from_environment, read_profile
-from headgate.settings import Settings, load_settings
+from headgate.pipeline.build import Build, catalog_statements, plan_build, property_lines
 
 ROOT = Path(__file__).parents[2]
 PROFILES = sorted(path.stem for path in (ROOT / "env").glob("*.env"))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from headgate.axes import NAMES, SECRETS, VARIABLES
+from headgate.config.reference import MASK, InvalidSettingsError
+from headgate.config.schema import NAMES, SECRETS, VARIABLES
+from headgate.config.settings import Settings, load_settings
 from headgate.errors import SettingsError
-from headgate.settings import Settings, load_settings
-from headgate.variables import MASK, InvalidSettingsError
 
 ROOT = Path(__file__).parents[2]
 MINIO = {

@@ -8,33 +8,24 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from headgate import __version__
-from headgate.api import (
-    dlq,
-    drafts,
-    drift,
-    events,
-    filter_actions,
-    filters,
-    health,
-    metrics,
-    operations,
-    previews,
-    problems,
-    reference,
-    stream,
-)
+from headgate.api import health, metrics, reference
 from headgate.api.document import describe
-from headgate.api.guard import guarded
-from headgate.api.manners import Manners
-from headgate.api.places import Places, WrongKeys
-from headgate.api.served import Served, StoreProbe
-from headgate.control.identity.authenticate import Authenticator
-from headgate.control.identity.keys import Keys
-from headgate.control.identity.policy import PUBLIC
-from headgate.control.identity.tokens import verifier_of
-from headgate.control.service import FilterService
-from headgate.settings import Settings
-from headgate.store.ops import OpsStore
+from headgate.config.settings import Settings
+from headgate.core.identity.authenticate import Authenticator
+from headgate.core.identity.keys import Keys
+from headgate.core.identity.policy import PUBLIC
+from headgate.core.identity.tokens import verifier_of
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.dead_letters import dlq
+from headgate.filters.api import api_filters as filters
+from headgate.filters.api import api_operations as operations
+from headgate.filters.api import drafts, drift, events, filter_actions, previews, stream
+from headgate.filters.control.control_service import FilterService
+from headgate.web import problems
+from headgate.web.authentication import guarded
+from headgate.web.limits import Places, WrongKeys
+from headgate.web.middleware import Manners
+from headgate.web.served import Served, StoreProbe
 
 TITLE = "Headgate"
 OPENAPI_PATH = "/api/v1/openapi.json"

@@ -9,13 +9,13 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from headgate.api.base_models import Problem
-from headgate.api.idempotency import NAME, IdempotentRoute
-from headgate.api.models import Happened
-from headgate.api.places import KINDS
-from headgate.api.problems import responses
-from headgate.control.identity.policy import OPERATIONS, PUBLIC
-from headgate.spec.filter import Filter
+from headgate.core.identity.policy import OPERATIONS, PUBLIC
+from headgate.filters.api.api_models import Happened
+from headgate.filters.spec import Filter
+from headgate.web.api_idempotency import NAME, IdempotentRoute
+from headgate.web.limits import KINDS
+from headgate.web.models import Problem
+from headgate.web.problems import responses
 
 SCHEMAS = "#/components/schemas/{model}"
 # Operations whose body is a filter document, which is read by us and not by FastAPI.

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from headgate import __version__
-from headgate.api.served import ServedHere
+from headgate.web.served import ServedHere
 
 router = APIRouter(tags=["health"])
 

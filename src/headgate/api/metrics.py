@@ -9,14 +9,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse
 
-from headgate.api import problems
-from headgate.api.guard import allowed
-from headgate.api.served import ServedHere
-from headgate.control.identity.model import Identity
-from headgate.metrics.exposition import CONTENT_TYPE, exposition
-from headgate.metrics.names import Metric
-from headgate.metrics.readings import Family
-from headgate.store.control_model import OperationState
+from headgate.core.identity.model import Identity
+from headgate.core.metrics.exposition import CONTENT_TYPE, exposition
+from headgate.core.metrics.metrics_names import Metric
+from headgate.core.metrics.metrics_readings import Family
+from headgate.filters.store.control_model import OperationState
+from headgate.web import problems
+from headgate.web.authentication import allowed
+from headgate.web.served import ServedHere
 
 REQUESTS = Metric(
     "headgate_api_requests_total",

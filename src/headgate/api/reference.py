@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request
 from pydantic import Field
 
-from headgate.api.base_models import Answered
-from headgate.api.problems import PAGE, responses, status_of_kind
 from headgate.errors import HeadgateError, NotFoundError
+from headgate.web.models import Answered
+from headgate.web.problems import PAGE, responses, status_of_kind
 
 PAGE_OF_ALL = "docs/reference/errors.md"
 router = APIRouter(tags=["reference"])

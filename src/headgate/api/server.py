@@ -17,25 +17,25 @@ from typing import Any
 import uvicorn
 from pydantic import BaseModel
 
-from headgate.api import events
 from headgate.api.app import create_app
-from headgate.api.background import Repeated
-from headgate.api.connection import LimitedProtocol
-from headgate.control.deploying import Reconciler
-from headgate.control.git.open import open_git
-from headgate.control.git.store import GitStore
-from headgate.control.identity.authenticate import Authenticator
-from headgate.control.identity.keys import Keys
-from headgate.control.identity.loopback import is_loopback
-from headgate.control.identity.tokens import verifier_of
-from headgate.control.recent import KafkaRecent
-from headgate.control.service import FilterService
-from headgate.control.targets.open import open_targets
+from headgate.config.env_files import write_atomically
+from headgate.config.settings import Settings
+from headgate.core.identity.authenticate import Authenticator
+from headgate.core.identity.keys import Keys
+from headgate.core.identity.loopback import is_loopback
+from headgate.core.identity.tokens import verifier_of
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.declarations.topic_names import ReservedTopics
 from headgate.errors import ForbiddenError, UnavailableError, UsageError
-from headgate.profile import write_atomically
-from headgate.settings import Settings
-from headgate.spec.topic_names import ReservedTopics
-from headgate.store.ops import OpsStore
+from headgate.filters.api import events
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.git.git_store import GitStore
+from headgate.filters.git.open import open_git
+from headgate.filters.recent import KafkaRecent
+from headgate.filters.targets.open import open_targets
+from headgate.web.background import Repeated
+from headgate.web.connection_limits import LimitedProtocol
 
 RECONCILE_EVERY = 0.5
 SYNC_EVERY = 60.0

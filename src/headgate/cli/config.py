@@ -9,11 +9,8 @@ from pathlib import Path
 
 import click
 
-from headgate.axes import NAMES, VARIABLES
 from headgate.cli.config_faults import all_faults
-from headgate.cli.console import console
-from headgate.errors import Fault, UsageError
-from headgate.profile import (
+from headgate.config.env_files import (
     ACTIVE,
     Entry,
     Sources,
@@ -23,8 +20,11 @@ from headgate.profile import (
     read_profile,
     suggestion,
 )
-from headgate.settings import Settings, gather, load_settings
-from headgate.variables import MASK, Described, InvalidSettingsError, without_secrets
+from headgate.config.reference import MASK, Described, InvalidSettingsError, without_secrets
+from headgate.config.schema import NAMES, VARIABLES
+from headgate.config.settings import Settings, gather, load_settings
+from headgate.errors import Fault, UsageError
+from headgate.terminal.cli_console import console
 
 PROCESS_ONLY = {
     "HEADGATE_CACHE": "Where fetched jars are kept; default `~/.cache/headgate`.",

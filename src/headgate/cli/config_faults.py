@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.axes import NAMES
+from headgate.config.env_files import ACTIVE, Sources, is_file
+from headgate.config.reference import Finding, InvalidSettingsError
+from headgate.config.schema import NAMES
+from headgate.config.settings import Settings
 from headgate.errors import Fault
-from headgate.profile import ACTIVE, Sources, is_file
-from headgate.settings import Settings
-from headgate.variables import Finding, InvalidSettingsError
 
 SQLITE = "jdbc:sqlite:"
 REQUIRED = ("dataset", "topic", "dlq_topic")
@@ -31,7 +31,7 @@ def all_faults(sources: Sources) -> Iterator[Fault]:
 
 def missing_parts(sources: Sources) -> Iterator[Finding]:
     """Values that are valid but that nothing of this installation can serve."""
-    from headgate.engine.spark_options import EMBEDDED_FIX, lacking_connector
+    from headgate.core.engine.spark_options import EMBEDDED_FIX, lacking_connector
 
     storage = sources.find("STORAGE")
     if storage and (lacking := lacking_connector(storage.entry.value)):
@@ -56,8 +56,8 @@ def missing_values(sources: Sources) -> Iterator[Finding]:
 
 def unknown_dataset(sources: Sources) -> Iterator[Finding]:
     """A slip in DATASET would otherwise show as a missing file."""
-    from headgate.spec.project import available_datasets
-    from headgate.spec.refusal import suggestion as nearest
+    from headgate.declarations.project import available_datasets
+    from headgate.declarations.refusal import suggestion as nearest
 
     found, known = sources.find("DATASET"), available_datasets(sources.root)
     if found and found.entry.value and known and found.entry.value not in known:

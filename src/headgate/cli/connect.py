@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.asking import confirm
 from headgate.cli.connect_deploy import deploy, open_connect, render
-from headgate.cli.console import console
 from headgate.errors import OperationError, UsageError
+from headgate.terminal.asking import confirm
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
-    from headgate.feeds.connect_rest import ConnectorState
+    from headgate.core.kafka.connect_rest import ConnectorState
 
 WAIT_SECONDS = 60.0
 
@@ -42,9 +42,9 @@ def build() -> None:
 
     A worker that runs already loads them when it is started again.
     """
-    from headgate.feeds.connect.build import build_plugins
+    from headgate.config.settings import load_settings
+    from headgate.core.runtime.build import build_plugins
     from headgate.local.embedded import PLUGIN_SOURCES
-    from headgate.settings import load_settings
 
     built = build_plugins(load_settings().root / PLUGIN_SOURCES)
     plugins = sorted(path.name for path in built.folder.iterdir())
@@ -100,7 +100,7 @@ def _row(state: ConnectorState) -> dict[str, object]:
 
 def _tasks(state: ConnectorState) -> Sequence[dict[str, object]]:
     """A line for the connector, then one for each of its tasks."""
-    from headgate.feeds.connect_rest import told
+    from headgate.core.kafka.connect_rest import told
 
     parts = [(None, state), *((task.id, task) for task in state.tasks)]
     return [

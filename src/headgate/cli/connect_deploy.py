@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
 from headgate.cli.topics import DLQ_DAYS, PARTITIONS, TOPIC_DAYS
 from headgate.errors import SettingsError, UnavailableError, UsageError
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
-    from headgate.engine.topics import TopicSpec
-    from headgate.feeds.connect_rest import Connector, ConnectRest
-    from headgate.settings import Settings
+    from headgate.config.settings import Settings
+    from headgate.core.kafka.connect_rest import Connector, ConnectRest
+    from headgate.core.kafka.engine_topics import TopicSpec
 
 WAIT_SECONDS = 60.0
 DOCUMENTS = "documents"
@@ -27,8 +27,8 @@ EVENTS_REFERRED = "${env:POSTGRES_PASSWORD}"
 
 def open_connect() -> ConnectRest:
     """The worker that the settings name."""
-    from headgate.feeds.connect_rest import ConnectRest
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.core.kafka.connect_rest import ConnectRest
 
     settings = load_settings()
     if not settings.kafka_connect_url:
@@ -54,7 +54,7 @@ def render(what: str) -> None:
       headgate connect render events
       headgate connect render documents > cassandra-cloud-source.json
     """
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
 
     connector = _masked(_connector(load_settings(), what))
     _warn(connector)
@@ -63,7 +63,7 @@ def render(what: str) -> None:
 
 def _masked(connector: Connector) -> Connector:
     """Without secrets; where one is only referred to, the reference stays."""
-    from headgate.feeds.connect_rest import shown
+    from headgate.core.kafka.connect_rest import shown
 
     masked = shown(connector.config)
     config = {k: v if v.startswith("${") else masked[k] for k, v in connector.config.items()}
@@ -89,8 +89,8 @@ def deploy(what: str, dry_run: bool, timeout: float) -> None:
       headgate connect deploy events
       headgate connect deploy my-connector.json
     """
-    from headgate.feeds.connect_rest import require_valid, shown
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.core.kafka.connect_rest import require_valid, shown
 
     settings = load_settings()
     connector, connect = _connector(settings, what), open_connect()
@@ -114,7 +114,7 @@ def deploy(what: str, dry_run: bool, timeout: float) -> None:
 
 def _make_tables(settings: Settings, what: str) -> None:
     """Debezium waits for no table and no publication."""
-    from headgate.feeds.events.database import migrate, place_of
+    from headgate.filters.events.events_database import migrate, place_of
 
     for version in migrate(place_of(settings)) if what == EVENTS else ():
         console.say(f"the events' tables: migration {version} applied")
@@ -122,7 +122,7 @@ def _make_tables(settings: Settings, what: str) -> None:
 
 def _make_topics(settings: Settings, connector: Connector) -> None:
     """A task whose dead letter has no topic fails, and again at the same record."""
-    from headgate.engine.topics import Topics
+    from headgate.core.kafka.engine_topics import Topics
 
     specs = specs_of(connector)
     if specs and settings.bootstrap_servers:
@@ -132,9 +132,9 @@ def _make_topics(settings: Settings, connector: Connector) -> None:
 
 def specs_of(connector: Connector) -> list[TopicSpec]:
     """The topics that a connector of ours writes to; of others we know nothing."""
-    from headgate.engine.topics import TopicSpec
-    from headgate.feeds.connect import events
-    from headgate.feeds.connect.connectors import DLQ_TOPIC, HASH, SINK_ONLY, TOPIC_PARTITIONS
+    from headgate.core.kafka.engine_topics import TopicSpec
+    from headgate.filters.events import events
+    from headgate.reconcile.cassandra.connector import DLQ_TOPIC, HASH, SINK_ONLY, TOPIC_PARTITIONS
 
     config = connector.config
     if connector.name == events.NAME:
@@ -155,7 +155,7 @@ def specs_of(connector: Connector) -> list[TopicSpec]:
 
 
 def _connector(settings: Settings, what: str) -> Connector:
-    from headgate.feeds.connect.connectors import documents_connector, read_connector
+    from headgate.reconcile.cassandra.connector import documents_connector, read_connector
 
     path = Path(what)
     if path.suffix == ".json" or path.is_file():
@@ -167,8 +167,8 @@ def _connector(settings: Settings, what: str) -> Connector:
 
 def of_events(settings: Settings) -> Connector:
     """Debezium on the events' tables, by the settings in force."""
-    from headgate.feeds.connect.events import events_connector
-    from headgate.feeds.events.database import place_of
+    from headgate.filters.events.events import events_connector
+    from headgate.filters.events.events_database import place_of
 
     referred = EVENTS_REFERRED if settings.postgres_password else ""
     return events_connector(place_of(settings), settings.filter_source_topic, referred)
@@ -176,9 +176,9 @@ def of_events(settings: Settings) -> Connector:
 
 def own(settings: Settings, table: str) -> Connector:
     """The polling source of a rule table, by its declaration and the settings in force."""
-    from headgate.compile.rules.judge import open_rules
-    from headgate.feeds.connect.connectors import Cluster, cloud_table, own_connector
-    from headgate.spec.hash_contract_loader import load_contract
+    from headgate.hashing.hash_contract_loader import load_contract
+    from headgate.quality.compile.judge import open_rules
+    from headgate.reconcile.cassandra.connector import Cluster, cloud_table, own_connector
 
     judged = open_rules(settings, table).table
     if judged.reconcile is None or judged.reconcile.contract is None:
@@ -214,7 +214,7 @@ def _read(path: Path) -> str:
 
 
 def _warn(connector: Connector) -> None:
-    from headgate.feeds.connect.connectors import notices
+    from headgate.reconcile.cassandra.connector import notices
 
     for words in notices(connector):
         console.warn(words)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
 from headgate.errors import SettingsError, UnavailableError
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
-    from headgate.settings import Settings
+    from headgate.config.settings import Settings
 
 
 @click.command("doctor")
@@ -25,7 +25,7 @@ def doctor_command() -> None:
       headgate doctor
       headgate -o json doctor
     """
-    from headgate.checks.doctor import examine, text
+    from headgate.local.doctor import examine, text
 
     found = examine(_settings(), os.environ)
     console.data(found, text=text(found))
@@ -35,7 +35,7 @@ def doctor_command() -> None:
 
 def _settings() -> Settings:
     """Settings that are not valid must not keep the doctor from looking at the rest."""
-    from headgate.settings import Settings, load_settings
+    from headgate.config.settings import Settings, load_settings
 
     try:
         return load_settings(anywhere=True)

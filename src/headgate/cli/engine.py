@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
 
 
 @click.group()
@@ -15,8 +15,8 @@ def group() -> None:
 @group.command()
 def prepare() -> None:
     """Fetch the JVM bundles, compile the Spark functions and make the engine's class archive, once."""
-    from headgate.engine.archive import Preparation, prepare_spark_archive
-    from headgate.engine.bundles import bundle
+    from headgate.core.runtime.class_archive import Preparation, prepare_spark_archive
+    from headgate.core.runtime.engine_bundles import bundle
 
     for name in ("kafka", "spark"):
         bundle(name)
@@ -38,10 +38,10 @@ def run() -> None:
       headgate engine run
       SPARK_MASTER='local[4]' headgate engine run
     """
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
 
     settings = load_settings()
     # Wrong settings are refused before PySpark is loaded.
-    from headgate.jobs.host import serve
+    from headgate.core.engine.host import serve
 
     serve(settings, console.say)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.verbs import LazyCommands
+from headgate.terminal.lazy_group import LazyCommands
 
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("every fault of the hash contracts at once", "headgate.cli.hash_check:hash_check"),

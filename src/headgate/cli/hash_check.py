@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.active import below
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
+from headgate.terminal.project import below
 
 if TYPE_CHECKING:
     from headgate.errors import Fault
@@ -49,8 +49,8 @@ def hash_check(files: tuple[Path, ...]) -> None:
       headgate hash check contracts/business_table.hash.yml
       headgate -o json hash check
     """
+    from headgate.config.settings import working_root
     from headgate.errors import DeclarationError
-    from headgate.settings import working_root
 
     checked = check_contracts(working_root(anywhere=bool(files)), files)
     console.data(checked, text="\n".join(_lines(checked)))
@@ -68,7 +68,7 @@ def hash_check(files: tuple[Path, ...]) -> None:
 def check_contracts(root: Path, files: tuple[Path, ...]) -> Checked:
     """What is to be said of these files; of all contracts where none is given."""
     from headgate.errors import DeclarationError
-    from headgate.spec.hash_contract_loader import contract_files, load_contract
+    from headgate.hashing.hash_contract_loader import contract_files, load_contract
 
     contracts, faults = list[Contract](), list["Fault"]()
     for path in tuple(file.resolve() for file in files) or contract_files(root):

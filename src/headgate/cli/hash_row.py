@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ def hash_row(contract: Path, row: str, with_text: bool, version: str | None) -> 
 
 def hash_given_row(file: Path, row: str, with_text: bool, version: str | None) -> Hashed:
     """The row in this JSON text, hashed."""
+    from headgate.hashing.hash_contract_loader import load_contract
     from headgate.hashing.rows import row_hash, row_text
     from headgate.hashing.typed_json import parse_row
-    from headgate.spec.hash_contract_loader import load_contract
 
     contract = load_contract(file).value
     if version is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def hash_sql(contract: Path, columns: tuple[str, ...]) -> None:
       headgate hash sql contracts/business_table.hash.yml
       headgate hash sql contracts/business_table.hash.yml --column 'col2=decimal(10,2)'
     """
+    from headgate.hashing.hash_contract_loader import load_contract
     from headgate.hashing.spark import row_hash_sql, usual_types
-    from headgate.spec.hash_contract_loader import load_contract
 
     found = load_contract(contract).value
     types = {**usual_types(found), **dict(_pair(column) for column in columns)}

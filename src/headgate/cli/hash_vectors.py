@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
     from headgate.hashing.vectors import Difference
@@ -41,9 +41,9 @@ def hash_vectors(file: Path | None) -> None:
       headgate hash vectors mine.jsonl
       headgate -o json hash vectors
     """
+    from headgate.config.env_files import find_root
     from headgate.errors import DifferenceError
     from headgate.hashing.vectors import FILE
-    from headgate.profile import find_root
 
     verified = verify(file or find_root(Path.cwd()) / FILE)
     shown = [

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
-    from headgate.control.identity.keys import Keys
-    from headgate.store.control_model import ApiKey
+    from headgate.core.identity.keys import Keys
+    from headgate.filters.store.control_model import ApiKey
 
 ROLES = ("viewer", "author", "approver", "deployer", "operator", "auditor", "admin", "producer")
 
@@ -86,7 +86,7 @@ def list_keys() -> None:
       headgate keys list
       headgate -o json keys list
     """
-    from headgate.store.ops import utc_now
+    from headgate.core.ledger.ops_store import utc_now
 
     with opened() as keys:
         found = [_shown(key, utc_now()) for key in keys.every()]
@@ -102,7 +102,7 @@ def revoke(id: str) -> None:
     Examples:
       headgate keys revoke 3f0k2m9x7q1a
     """
-    from headgate.store.ops import utc_now
+    from headgate.core.ledger.ops_store import utc_now
 
     with opened() as keys:
         key = keys.revoke(id, by=_local())
@@ -151,7 +151,7 @@ def list_identities() -> None:
     Example:
       headgate keys git list
     """
-    from headgate.cli.console import as_table
+    from headgate.terminal.cli_console import as_table
 
     with opened() as keys:
         owned = keys.git_identities()
@@ -176,9 +176,9 @@ def remove_identity(identity: str) -> None:
 @contextmanager
 def opened() -> Generator[Keys]:
     """The keys of the ops store that the settings name."""
-    from headgate.control.identity.keys import Keys
-    from headgate.settings import load_settings
-    from headgate.store.ops import OpsStore
+    from headgate.config.settings import load_settings
+    from headgate.core.identity.keys import Keys
+    from headgate.core.ledger.ops_store import OpsStore
 
     with OpsStore.open(load_settings().ops_store_url) as store:
         yield Keys(store.keys)
@@ -186,7 +186,7 @@ def opened() -> Generator[Keys]:
 
 def _local() -> str:
     """Whoever is at this machine: there is no other identity before the first key."""
-    from headgate.control.identity.model import LOCAL
+    from headgate.core.identity.model import LOCAL
 
     try:
         return f"{LOCAL}:{getpass.getuser()}"
@@ -195,7 +195,7 @@ def _local() -> str:
 
 
 def _shown(key: ApiKey, now: datetime) -> ShownKey:
-    from headgate.control.identity.keys import state
+    from headgate.core.identity.keys import state
 
     return ShownKey(
         key.id,
@@ -209,7 +209,7 @@ def _shown(key: ApiKey, now: datetime) -> ShownKey:
 
 
 def _table(keys: list[ShownKey]) -> str:
-    from headgate.cli.console import as_table
+    from headgate.terminal.cli_console import as_table
 
     return as_table(
         [

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.active import active_dataset
-from headgate.cli.console import console
 from headgate.errors import UnavailableError
+from headgate.terminal.cli_console import console
+from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headgate.checks.lake import Lake
-    from headgate.settings import Settings
-    from headgate.spec.dataset import Dataset
+    from headgate.config.settings import Settings
+    from headgate.core.lake.duckdb_reader import Lake
+    from headgate.pipeline.spec import Dataset
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ def count() -> None:
 
     A table that no job has made yet counts as -1.
     """
-    from headgate.checks.lake import Lake
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.core.lake.duckdb_reader import Lake
 
     settings = load_settings()
     dataset = load_active(settings)
@@ -61,8 +61,8 @@ def wait(min_rows: int | None, timeout: float | None) -> None:
 
     The defaults are WAIT_FOR_SILVER_MIN_ROWS and WAIT_FOR_SILVER_TIMEOUT.
     """
-    from headgate.checks.lake import Lake
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.core.lake.duckdb_reader import Lake
 
     settings = load_settings()
     table = load_active(settings).silver_table
@@ -79,8 +79,8 @@ def wait(min_rows: int | None, timeout: float | None) -> None:
 
 def load_active(settings: Settings) -> Dataset:
     """The manifest of the active dataset."""
-    from headgate.spec.loader import load_dataset
-    from headgate.spec.project import find_dataset
+    from headgate.declarations.project import find_dataset
+    from headgate.pipeline.spec_loader import load_dataset
 
     name = active_dataset(settings)
     return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
-    from headgate.store.model import LedgerRow
-    from headgate.store.ops import OpsStore
+    from headgate.core.ledger.ops_store import OpsStore
+    from headgate.core.ledger.store_model import LedgerRow
 
 
 @click.group()
@@ -35,7 +35,7 @@ def show(job: str | None, limit: int) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="A file instead of stdout.")
 def export(job: str | None, out: Path | None) -> None:
     """Write the ledger as lines of canonical JSON, as the certificate's re-check reads them."""
-    from headgate.checks.certificate import exported
+    from headgate.certify.certificate import exported
 
     with _store() as store:
         rows = store.ledger(job)
@@ -49,8 +49,8 @@ def export(job: str | None, out: Path | None) -> None:
 @group.command()
 def rebuild() -> None:
     """Recreate missing rows from what the tables' snapshots say of themselves."""
-    from headgate.jobs.rebuild import rebuild_ledger
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.core.engine.rebuild import rebuild_ledger
 
     with _store() as store:
         rebuilt = rebuild_ledger(load_settings(), store)
@@ -62,8 +62,8 @@ def rebuild() -> None:
 
 
 def _store() -> OpsStore:
-    from headgate.settings import load_settings
-    from headgate.store.ops import OpsStore
+    from headgate.config.settings import load_settings
+    from headgate.core.ledger.ops_store import OpsStore
 
     return OpsStore.open(load_settings().ops_store_url)
 

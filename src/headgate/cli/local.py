@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.asking import confirm
-from headgate.cli.console import console
 from headgate.errors import UnavailableError, UsageError
+from headgate.terminal.asking import confirm
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
     from headgate.local.state import ServiceState
@@ -54,8 +54,8 @@ def up(only: str | None, names: str | None, timeout: float) -> None:
       headgate local up --with postgres,connect
       headgate local up --only broker --with cassandra
     """
-    from headgate.local import services
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.local import stack as services
 
     settings, extra = load_settings(), _listed(names)
     if settings.broker != "embedded":
@@ -92,8 +92,8 @@ def down(remove_data: bool, yes: bool, timeout: float) -> None:
       headgate local down
       headgate local down --remove-data
     """
-    from headgate.local import services
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.local import stack as services
 
     settings = load_settings()
     home = settings.home
@@ -124,8 +124,8 @@ def _confirm_removal(home: Path, data: Sequence[Path], yes: bool) -> None:
 @group.command()
 def status() -> None:
     """Show each service: its state, address, process and restarts."""
-    from headgate.local import services
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.local import stack as services
 
     settings = load_settings()
     found = services.status(settings)
@@ -165,9 +165,9 @@ def health() -> None:
 
     A broker or service of another stack that answers on the port of this one's own counts as away.
     """
+    from headgate.config.settings import load_settings
     from headgate.local.health import away_error
     from headgate.local.health import health as ask
-    from headgate.settings import load_settings
 
     settings = load_settings()
     answers = ask(settings)
@@ -182,8 +182,8 @@ def health() -> None:
 @click.option("-f", "--follow", is_flag=True, help="Go on as they grow, until Ctrl-C.")
 def logs(service: str | None, lines: int, follow: bool) -> None:
     """Show the end of the services' logs."""
+    from headgate.config.settings import load_settings
     from headgate.local.state import LocalFiles
-    from headgate.settings import load_settings
 
     files = LocalFiles(load_settings().home)
     names = [service] if service else [*LOGS]

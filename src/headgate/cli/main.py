@@ -10,9 +10,9 @@ import click
 
 from headgate import __version__
 from headgate.app import NOUNS
-from headgate.cli.console import FORMATS, console
-from headgate.cli.verbs import LazyCommands
 from headgate.errors import HeadgateError, InterruptedByUserError
+from headgate.terminal.cli_console import FORMATS, console
+from headgate.terminal.lazy_group import LazyCommands
 
 
 class Nouns(LazyCommands):
@@ -77,7 +77,7 @@ def store_failure(error: Exception) -> HeadgateError | None:
     """A failure of the ops store's database as an error of ours; None for anything else."""
     if "sqlalchemy" not in sys.modules:  # no store was opened, and to import it takes long
         return None
-    from headgate.store.database import explain_failure
+    from headgate.core.ledger.database import explain_failure
 
     return explain_failure(error)
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import console
 from headgate.errors import UnavailableError, UsageError
+from headgate.terminal.cli_console import console
 
 if TYPE_CHECKING:
-    from headgate.metrics.names import Metric
-    from headgate.metrics.readings import Family
-    from headgate.metrics.sinks import Sink
-    from headgate.settings import Settings
-    from headgate.store.model import Window
-    from headgate.store.ops import OpsStore
+    from headgate.config.settings import Settings
+    from headgate.core.ledger.ops_store import OpsStore
+    from headgate.core.ledger.store_model import Window
+    from headgate.core.metrics.metrics_names import Metric
+    from headgate.core.metrics.metrics_readings import Family
+    from headgate.core.metrics.metrics_sinks import Sink
 
 
 @click.group()
@@ -45,7 +45,7 @@ def list_(table: str | None) -> None:
       headgate metrics list
       headgate metrics list --table customer
     """
-    from headgate.metrics.names import METRICS
+    from headgate.core.metrics.metrics_names import METRICS
 
     if table is not None:
         console.data([*_rule_names(table)])
@@ -63,8 +63,8 @@ def _pair_metrics() -> Iterator[Metric]:
     """The counters that every reconciled pair has: of its verdicts, and of its records."""
     from dataclasses import replace
 
-    from headgate.compile.rules.verdicts import settled_rules
-    from headgate.metrics.names import COUNTED_METRICS, LATE_ARRIVAL, rule_metric
+    from headgate.core.metrics.metrics_names import COUNTED_METRICS, LATE_ARRIVAL, rule_metric
+    from headgate.quality.compile.verdicts import settled_rules
 
     words = {rule.metric: f"Keys with the verdict {rule.status}." for rule in settled_rules()}
     words |= {metric: f"Records of a pair: {name}." for name, metric in COUNTED_METRICS.items()}
@@ -74,10 +74,8 @@ def _pair_metrics() -> Iterator[Metric]:
 
 
 def _rule_names(table: str) -> Iterator[dict[str, object]]:
-    from headgate.compile.render import PLACEHOLDERS
-    from headgate.compile.rules.judge import judged_table
-    from headgate.compile.rules.verdicts import all_rules
-    from headgate.metrics.names import (
+    from headgate.config.settings import load_settings
+    from headgate.core.metrics.metrics_names import (
         COUNTED,
         COUNTED_METRICS,
         LATE_ARRIVAL,
@@ -85,8 +83,10 @@ def _rule_names(table: str) -> Iterator[dict[str, object]]:
         namespaced,
         prometheus,
     )
-    from headgate.settings import load_settings
-    from headgate.spec.rules_loader import find_table, load_rules
+    from headgate.core.sql.render import PLACEHOLDERS
+    from headgate.quality.compile.judge import judged_table
+    from headgate.quality.compile.verdicts import all_rules
+    from headgate.quality.spec.rules_loader import find_table, load_rules
 
     settings = load_settings()
     file = find_table(settings.root, table)
@@ -112,8 +112,8 @@ def _rule_names(table: str) -> Iterator[dict[str, object]]:
 @click.option("--prometheus", is_flag=True, help="As Prometheus reads them.")
 def show(prefix: str, prometheus: bool) -> None:
     """Print the values now of metrics whose names begin with PREFIX; needs no engine."""
-    from headgate.metrics.exposition import exposition
-    from headgate.metrics.readings import Readings
+    from headgate.core.metrics.exposition import exposition
+    from headgate.core.metrics.metrics_readings import Readings
 
     with _store() as store:
         found = [f for f in Readings(store).families() if f.metric.name.startswith(prefix)]
@@ -177,7 +177,7 @@ def send(only: str | None, again: bool, dry_run: bool) -> None:
 
     A record that comes a second time has the same id; an agent is never sent the same counts twice.
     """
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
 
     settings = load_settings()
     chosen = _chosen(settings, only)
@@ -193,7 +193,7 @@ def send(only: str | None, again: bool, dry_run: bool) -> None:
 
 
 def _chosen(settings: Settings, only: str | None) -> tuple[Sink, ...]:
-    from headgate.engine.metrics_sinks import sinks_of
+    from headgate.core.engine.metrics_sinks import sinks_of
 
     configured = sinks_of(settings)
     chosen = tuple(sink for sink in configured if only in (None, sink.name))
@@ -218,7 +218,7 @@ def _waiting(store: OpsStore, sink: Sink) -> dict[str, object]:
 
 
 def _send(store: OpsStore, chosen: tuple[Sink, ...]) -> None:
-    from headgate.metrics.sinks import Deliverer
+    from headgate.core.metrics.metrics_sinks import Deliverer
 
     deliverer = Deliverer(store, chosen)
     sent, errors = deliverer.deliver_now()
@@ -233,7 +233,7 @@ def _send(store: OpsStore, chosen: tuple[Sink, ...]) -> None:
 
 
 def _store() -> OpsStore:
-    from headgate.settings import load_settings
-    from headgate.store.ops import OpsStore
+    from headgate.config.settings import load_settings
+    from headgate.core.ledger.ops_store import OpsStore
 
     return OpsStore.open(load_settings().ops_store_url)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.console import console
+from headgate.terminal.cli_console import console
 
 
 @click.group()
@@ -21,8 +21,8 @@ def group() -> None:
 @group.command()
 def up() -> None:
     """Start both; the dashboard is Grafana's home screen. Exit code 8 without Docker."""
+    from headgate.config.settings import load_settings
     from headgate.local.observability import obs_up
-    from headgate.settings import load_settings
 
     settings = load_settings()
     screens = obs_up(settings)
@@ -35,8 +35,8 @@ def up() -> None:
 @group.command()
 def down() -> None:
     """Stop both and forget what they kept; the pipeline goes on."""
+    from headgate.config.settings import load_settings
     from headgate.local.observability import obs_down
-    from headgate.settings import load_settings
 
     obs_down(load_settings())
     console.done("Prometheus and Grafana are gone; `headgate obs up` starts them afresh")

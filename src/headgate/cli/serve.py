@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headgate.cli.console import console, stderr_log_handler
+from headgate.terminal.cli_console import console, stderr_log_handler
 
 LOOPBACK = "127.0.0.1"
 
@@ -31,8 +31,8 @@ def serve_command(host: str, port: int | None, quiet: bool) -> None:
       headgate serve --host 0.0.0.0 --quiet
     """
     from headgate.api.server import Address, serve
+    from headgate.config.settings import load_settings
     from headgate.local.process import choose_port
-    from headgate.settings import load_settings
 
     settings = load_settings()
     _log(quiet)

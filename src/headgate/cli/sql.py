@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.console import as_table, console
+from headgate.terminal.cli_console import as_table, console
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.compile.script import Script, Step
+    from headgate.core.sql.compile_script import Script, Step
 
 # What is asked for its rows; everything else is done for its effect.
 QUERIES = (
@@ -59,7 +59,7 @@ def sql_command(statement: str | None, file: Path | None, limit: int) -> None:
       headgate -o json sql "SELECT reason_code, count(*) FROM lake.headgate.dead_letters GROUP BY 1"
       headgate sql -f build/sql/orders/06_silver.sql
     """
-    from headgate.compile.script import parse_script
+    from headgate.core.sql.compile_script import parse_script
     from headgate.errors import UsageError
 
     if (statement is None) == (file is None):
@@ -89,7 +89,7 @@ def _text(answer: Answer) -> str:
 
 
 def _answers(script: Script, limit: int) -> Iterator[Answer]:
-    from headgate.engine.connect import connect
+    from headgate.core.engine.connect import connect
 
     with connect() as session:
         for step in script.steps:
@@ -104,8 +104,8 @@ def _run(
     """Run one statement; its rows if it is a query."""
     from pyspark.errors import PySparkException
 
-    from headgate.engine.connect import is_gone
-    from headgate.engine.statements import sql
+    from headgate.core.engine.connect import is_gone
+    from headgate.core.lake.statements import sql
     from headgate.errors import OperationError
 
     try:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.active import active_dataset
-from headgate.cli.asking import confirm
-from headgate.cli.console import console
 from headgate.errors import UnavailableError
+from headgate.terminal.asking import confirm
+from headgate.terminal.cli_console import console
+from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
-    from headgate.engine.topics import Topics, TopicSpec
-    from headgate.settings import Settings
-    from headgate.spec.ruleset import RuleTable
+    from headgate.config.settings import Settings
+    from headgate.core.kafka.engine_topics import Topics, TopicSpec
+    from headgate.quality.spec.rule_set import RuleTable
 
 TOPIC_DAYS, DLQ_DAYS = 3, 7
 PARTITIONS, CLOUD_PARTITIONS = 3, 6
@@ -34,8 +34,8 @@ def group() -> None:
 
 def topics_of(settings: Settings, dataset: str) -> tuple[str, str]:
     """The topic and the dead-letter topic that the manifest names."""
-    from headgate.spec.loader import load_dataset
-    from headgate.spec.project import find_dataset
+    from headgate.declarations.project import find_dataset
+    from headgate.pipeline.spec_loader import load_dataset
 
     manifest = find_dataset(settings.root, dataset)
     found = load_dataset(manifest, settings.topics_of(dataset)).value
@@ -58,7 +58,7 @@ def rule_specs(table: RuleTable, partitions: int | None, letters: int) -> list[T
 
 def _pair_specs(table: RuleTable) -> list[TopicSpec]:
     """What a reconciliation adds: where the cloud side's dead letters and verdicts are told."""
-    from headgate.feeds.connect.connectors import DLQ_TOPIC
+    from headgate.reconcile.cassandra.connector import DLQ_TOPIC
 
     told = table.reconcile
     if told is None:
@@ -80,13 +80,13 @@ def _repairs(table: RuleTable) -> str:
 
 
 def _spec(name: str, partitions: int, days: int) -> TopicSpec:
-    from headgate.engine.topics import TopicSpec
+    from headgate.core.kafka.engine_topics import TopicSpec
 
     return TopicSpec(name, partitions, days)
 
 
 def _open(settings: Settings) -> Topics:
-    from headgate.engine.topics import Topics
+    from headgate.core.kafka.engine_topics import Topics
 
     if not settings.bootstrap_servers and settings.broker == "embedded":
         raise UnavailableError(
@@ -125,8 +125,8 @@ def create(
       headgate topics create --dataset orders --partitions 6
       headgate topics create --table business
     """
-    from headgate.compile.rules.judge import open_rules
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
+    from headgate.quality.compile.judge import open_rules
 
     settings = load_settings()
     if table:
@@ -150,7 +150,7 @@ def create(
 @group.command()
 def show() -> None:
     """Show all topics with their ids, partitions and offsets."""
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
 
     topics = _open(load_settings())
     found = [state for name in topics.names() if (state := topics.describe(name))]
@@ -174,7 +174,7 @@ def show() -> None:
 @dataset_option
 def delete(yes: bool, dataset: str | None) -> None:
     """Delete the dataset's topic and its dead-letter topic with all their records."""
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
 
     settings = load_settings()
     names = topics_of(settings, dataset or active_dataset(settings))

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite, isnan
 
-from headgate.spec.hash_contract_types import MOST_DIGITS
+from headgate.hashing.hash_contract_types import MOST_DIGITS
 
 _LONG = 2.0**63
 _POWERS = tuple(float(10**scale) for scale in range(16))

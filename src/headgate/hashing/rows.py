@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 
 from headgate.errors import RowRefusedError
+from headgate.hashing.hash_contract import HashContract, HashField
 from headgate.hashing.values import UnfitError, Value, Write, old_writer, writer
-from headgate.spec.hash_contract import HashContract, HashField
 
 _DIGESTS = {"SHA-256": hashlib.sha256, "SHA-512": hashlib.sha512, "MD5": hashlib.md5}
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from headgate.conditions.expr_literals import spark_column, spark_literal
+from headgate.declarations.refusal import Refusal
 from headgate.errors import DeclarationError, Fault
-from headgate.expr.literals import spark_column, spark_literal
+from headgate.hashing.hash_contract import HashContract
+from headgate.hashing.hash_contract_types import HashType
 from headgate.hashing.spark_numbers import (
     decimal_body,
     double_body,
@@ -21,9 +24,6 @@ from headgate.hashing.spark_numbers import (
 )
 from headgate.hashing.spark_types import SparkType, check_fits, parse_spark_type, usual_type
 from headgate.hashing.values import EMPTY, TAGS
-from headgate.spec.hash_contract import HashContract
-from headgate.spec.hash_contract_types import HashType
-from headgate.spec.refusal import Refusal
 
 _DIGESTS = {"SHA-256": "sha2({}, 256)", "SHA-512": "sha2({}, 512)", "MD5": "md5({})"}
 _TEXTS = ("string", "uuid")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.expr.literals import spark_literal
+from headgate.conditions.expr_literals import spark_literal
+from headgate.hashing.hash_contract_types import MOST_DIGITS, MOST_SCALE
 from headgate.hashing.spark_types import SparkType
-from headgate.spec.hash_contract_types import MOST_DIGITS, MOST_SCALE
 
 # Doubles are exact up to here, and twice rounded still off by less than a half.
 _SURE_DIGITS = 15

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from headgate.spec.hash_contract_types import MOST_DIGITS, HashType
-from headgate.spec.refusal import Refusal
+from headgate.declarations.refusal import Refusal
+from headgate.hashing.hash_contract_types import MOST_DIGITS, HashType
 
 _SIGN = re.compile(r"\s*([a-z_]+|\d+|[<>(),])\s*")
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "integer": 10, "bigint": 19, "long": 19}

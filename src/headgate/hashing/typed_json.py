@@ -12,9 +12,9 @@ from typing import Any, cast
 from uuid import UUID
 
 from headgate.errors import RowRefusedError
+from headgate.hashing.hash_contract import HashContract
+from headgate.hashing.hash_contract_types import HashType
 from headgate.hashing.values import UnfitError, Value
-from headgate.spec.hash_contract import HashContract
-from headgate.spec.hash_contract_types import HashType
 
 Plain = Any  # JSON has no closed shape here
 _DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}

@@ -11,6 +11,7 @@ from math import inf, isfinite
 from typing import Any, TypeAlias, cast
 from uuid import UUID
 
+from headgate.hashing.hash_contract_types import HashType
 from headgate.hashing.numbers import (
     date_body,
     decimal_body,
@@ -21,7 +22,6 @@ from headgate.hashing.numbers import (
     timestamp_iso,
     with_point,
 )
-from headgate.spec.hash_contract_types import HashType
 
 # What a row's value may be; the type says which.
 Value: TypeAlias = Any  # rows come from drivers and JSON

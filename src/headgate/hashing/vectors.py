@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 
 from headgate.errors import OperationError, RowRefusedError
+from headgate.hashing.hash_contract import HashContract, contract_of
 from headgate.hashing.rows import row_hash, row_text
 from headgate.hashing.typed_json import read_row, write_value
 from headgate.hashing.values import Value
-from headgate.spec.hash_contract import HashContract, contract_of
 
 FILE = Path("java/connect-plugins") / "vectors" / "hash_vectors.jsonl"
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headgate.engine.bundles import bundle
+from headgate.core.runtime.engine_bundles import bundle
 from headgate.local import java_server
 from headgate.local.embedded_server import EmbeddedServer, http_answer, json_field
 from headgate.local.java_server import JVM, Runtime
@@ -144,7 +144,7 @@ class ConnectServer(EmbeddedServer):
 
         Workers of one cluster and group are one Connect: each answers for all.
         """
-        from headgate.engine.topics import Topics
+        from headgate.core.kafka.engine_topics import Topics
 
         cluster = json_field(http_answer(f"{self.url}/") or b"", "kafka_cluster_id")
         return cluster is not None and cluster == Topics(self.bootstrap, 2.0).cluster_id()
@@ -159,7 +159,7 @@ class ConnectServer(EmbeddedServer):
 
 def environment() -> dict[str, str]:
     """What the worker inherits: no password of ours is any of its business."""
-    from headgate.axes import NAMES, SECRETS
+    from headgate.config.schema import NAMES, SECRETS
 
     hidden = {NAMES[field] for field in SECRETS}
     return {name: value for name, value in os.environ.items() if name not in hidden}

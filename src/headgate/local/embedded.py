@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from headgate.engine.bundles_folder import bundle_folder
+from headgate.config.env_files import RUNNING_SERVICES
+from headgate.core.runtime.bundles_folder import bundle_folder
 from headgate.errors import UnavailableError
 from headgate.local import cassandra, cdc, connect, postgres, registry
 from headgate.local.cassandra import CassandraServer
@@ -24,7 +25,6 @@ from headgate.local.state import (
     LocalFiles,
     Plan,
 )
-from headgate.profile import RUNNING_SERVICES
 
 EXTRA = (CASSANDRA, POSTGRES, REGISTRY, CONNECT, CDC)
 # What has to answer before a service is started.
@@ -71,7 +71,7 @@ def connect_service(files: LocalFiles, plan: Plan) -> ConnectServer:
 
 def _secrets(files: LocalFiles, root: Path) -> dict[str, str]:
     """What connectors may refer to: of the profile or the environment, else of our PostgreSQL."""
-    from headgate.settings import load_settings
+    from headgate.config.settings import load_settings
 
     settings = load_settings(root)
     embedded = settings.origin("postgres_password") in ("default", RUNNING_SERVICES)
@@ -100,7 +100,7 @@ def _bootstrap(files: LocalFiles, plan: Plan) -> str:
 
 def connect_plugins(root: Path) -> Path | None:
     """Our own plugins, compiled when they have changed; None outside a project that has them."""
-    from headgate.feeds.connect.build import build_plugins
+    from headgate.core.runtime.build import build_plugins
 
     sources = root / PLUGIN_SOURCES
     return build_plugins(sources).folder if (sources / "src").is_dir() else None
@@ -108,8 +108,8 @@ def connect_plugins(root: Path) -> Path | None:
 
 def fetch(services: Sequence[str], root: Path) -> None:
     """Everything a service needs from elsewhere, before it is started."""
-    from headgate.engine.bundles import bundle
-    from headgate.engine.java import find_java
+    from headgate.core.runtime.engine_bundles import bundle
+    from headgate.core.runtime.engine_java import find_java
 
     if {CASSANDRA, CDC} & {*services}:
         find_java(versions=cassandra.JAVA)

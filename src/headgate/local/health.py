@@ -12,6 +12,8 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from headgate.config.env_files import DEFAULT_PROFILE, RUNNING_SERVICES
+from headgate.config.settings import Settings
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
@@ -30,8 +32,6 @@ from headgate.local.state import (
     EngineFile,
     LocalFiles,
 )
-from headgate.profile import DEFAULT_PROFILE, RUNNING_SERVICES
-from headgate.settings import Settings
 
 DISK_FULL = 1_000_000
 NOT_RUNNING = "not running: headgate local up"
@@ -112,7 +112,7 @@ def _is_broker_outside(settings: Settings) -> bool:
 
 def ask_broker(settings: Settings) -> Health:
     """Whether the broker answers; of the embedded one, whether it is the one of this home's data."""
-    from headgate.engine.topics import Topics
+    from headgate.core.kafka.engine_topics import Topics
 
     address = settings.bootstrap_servers
     if not address:
@@ -149,9 +149,9 @@ def _lease_fault(settings: Settings, engine: EngineFile) -> str:
 
     The kernel accepts connections for a process that is stopped. Its lease is not renewed, though.
     """
-    from headgate.engine.holder import is_process
-    from headgate.engine.lease import NAME
-    from headgate.store.ops import OpsStore
+    from headgate.core.engine.engine_lease import NAME
+    from headgate.core.engine.holder import is_process
+    from headgate.core.ledger.ops_store import OpsStore
 
     try:
         with OpsStore.open(settings.ops_store_url) as store:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.engine.archive import archive_of, archive_options
-from headgate.engine.bundles import bundle, class_path
-from headgate.engine.java import SUPPORTED, Java, find_java
+from headgate.core.runtime.class_archive import archive_of, archive_options
+from headgate.core.runtime.engine_bundles import bundle, class_path
+from headgate.core.runtime.engine_java import SUPPORTED, Java, find_java
 from headgate.local.process import Child, read_log
 
 # One-tier compilation and one collector thread: a server of a laptop starts sooner and stays small.

@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.engine.admin import read_cluster_id
+from headgate.core.kafka.admin import read_cluster_id
 from headgate.errors import UnavailableError
 from headgate.local import java_server
 from headgate.local.java_server import JVM, LOGGING, Runtime
@@ -176,7 +176,7 @@ def ready(broker: Broker) -> bool:
     """
     if not port_answers(broker.port, 0.2):
         return False
-    from headgate.engine.topics import Topics
+    from headgate.core.kafka.engine_topics import Topics
 
     own = read_cluster_id(broker.folder)
     return own is not None and Topics(broker.bootstrap, timeout=2.0).cluster_id() == own

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.config.settings import Settings
 from headgate.errors import OperationError, UnavailableError
 from headgate.local.process import choose_port
-from headgate.settings import Settings
 
 COMPOSE_FILE = Path("infra/observability.optional.yml")
 PROMETHEUS_FILE = Path("infra/prometheus.yml")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from headgate.engine.archive import archive_of
-from headgate.engine.bundles_folder import bundle_folder
-from headgate.engine.java import find_java
+from headgate.core.runtime.bundles_folder import bundle_folder
+from headgate.core.runtime.class_archive import archive_of
+from headgate.core.runtime.engine_java import find_java
 from headgate.local import java_server
 from headgate.local.embedded_server import EmbeddedServer, http_answer, json_field
 from headgate.local.java_server import JVM, Runtime

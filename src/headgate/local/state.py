@@ -13,7 +13,12 @@ from typing import IO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from headgate.profile import PRIVATE_FOLDER, SUPERVISOR_LOCK, read_running, write_atomically
+from headgate.config.env_files import (
+    PRIVATE_FOLDER,
+    SUPERVISOR_LOCK,
+    read_running,
+    write_atomically,
+)
 
 BROKER = "broker"
 ENGINE = "engine"

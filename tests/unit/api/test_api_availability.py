@@ -20,14 +20,16 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
-from headgate.api import events, manners, served
-from headgate.api.places import GIT, MOST, MOST_OF_A_CALLER, MOST_WRONG_KEYS, STREAMS, WrongKeys
+from headgate.config.settings import Settings
+from headgate.core.ledger import answers as kept
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import OperationError, TooManyError, UnavailableError
-from headgate.feeds.events.database import Place
-from headgate.settings import Settings
-from headgate.store import answers as kept
-from headgate.store.control_tables import answers, api_keys
-from headgate.store.ops import OpsStore
+from headgate.filters.api import events
+from headgate.filters.events.events_database import Place
+from headgate.filters.store.control_tables import answers, api_keys
+from headgate.web import middleware as manners
+from headgate.web import served
+from headgate.web.limits import GIT, MOST, MOST_OF_A_CALLER, MOST_WRONG_KEYS, STREAMS, WrongKeys
 
 EVENTS = "/api/v1/events"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
-from headgate.control.deploying import Reconciler
-from headgate.store.answers import KEPT_FOR, UNDER_WAY_FOR, AnswerStore
-from headgate.store.ops import OpsStore
+from headgate.core.ledger.answers import KEPT_FOR, UNDER_WAY_FOR, AnswerStore
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.control.reconciler import Reconciler
 
 
 @pytest.fixture

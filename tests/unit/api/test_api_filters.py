@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
-from headgate.control.deploying import Reconciler
-from headgate.control.targets.open import open_targets
-from headgate.store.routing_model import Standing
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.store.routing_model import Standing
+from headgate.filters.targets.open import open_targets
 
 
 def reconciled(api: ApiClient) -> None:

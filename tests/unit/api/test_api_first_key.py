@@ -8,9 +8,9 @@ import pytest
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.api.server import refuse_strangers
-from headgate.control.identity.policy import OPERATIONS, READS
+from headgate.config.settings import Settings
+from headgate.core.identity.policy import OPERATIONS, READS
 from headgate.errors import ForbiddenError
-from headgate.settings import Settings
 
 
 def test_reads_are_answered(api_without_keys: ApiClient) -> None:

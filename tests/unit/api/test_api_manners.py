@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
-from headgate.api.manners import MOST_BYTES
-from headgate.api.places import DRY_RUNS
+from headgate.web.limits import DRY_RUNS
+from headgate.web.middleware import MOST_BYTES
 
 
 def test_all_faults_come_at_once_each_with_its_pointer(api: ApiClient) -> None:

@@ -24,10 +24,11 @@ from tests.support.api_client import (
 )
 from tests.support.document_mutations import mutate_document
 
-from headgate.api import dlq, drift
-from headgate.control.git.mending import Mended
-from headgate.feeds.events.reading import Read
-from headgate.settings import Settings
+from headgate.config.settings import Settings
+from headgate.dead_letters import dlq
+from headgate.filters.api import drift
+from headgate.filters.events.reading import Read
+from headgate.filters.git.mending import Mended
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "schemas/event/samples/service-dealer-001-event.json"

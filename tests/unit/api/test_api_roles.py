@@ -14,10 +14,10 @@ from fastapi import APIRouter
 from tests.support.api_client import ApiClient
 
 from headgate.api import app as app_module
-from headgate.api.guard import allowed
-from headgate.control.identity.model import ROLES
-from headgate.control.identity.policy import OPERATIONS, PUBLIC, READS
-from headgate.settings import Settings
+from headgate.config.settings import Settings
+from headgate.core.identity.model import ROLES
+from headgate.core.identity.policy import OPERATIONS, PUBLIC, READS
+from headgate.web.authentication import allowed
 
 # A parameter that no route has: whoever passes the guard's table is refused for it right after,
 # so that nothing is carried out.

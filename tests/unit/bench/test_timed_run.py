@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.timed_run import own_environment
 
-from headgate.settings import load_settings
+from headgate.config.settings import load_settings
 
 
 def test_a_timed_run_writes_nothing_where_the_profile_points(project: Path) -> None:

@@ -9,12 +9,19 @@ from typing import Any
 import orjson
 import pytest
 
-from headgate.checks.account_evidence import Evidence, sums
-from headgate.checks.accounts import account
-from headgate.checks.certificate import broken, certify, text, write
-from headgate.checks.facts import AcceptedGap, CertifiedTable, Commit, Line, TableEvidence, Verdict
-from headgate.checks.topic import BatchCount, Recount, TopicEvidence
-from headgate.store.model import ACCEPTED_GAP, LedgerRow, Range
+from headgate.certify.account_evidence import Evidence, sums
+from headgate.certify.accounts import account
+from headgate.certify.certificate import broken, certify, text, write
+from headgate.core.accounting.facts import (
+    AcceptedGap,
+    CertifiedTable,
+    Commit,
+    Line,
+    TableEvidence,
+    Verdict,
+)
+from headgate.core.accounting.topic import BatchCount, Recount, TopicEvidence
+from headgate.core.ledger.store_model import ACCEPTED_GAP, LedgerRow, Range
 
 BRONZE, SILVER = "bronze-orders", "silver-orders"
 TIME = datetime(2024, 1, 1, tzinfo=UTC)

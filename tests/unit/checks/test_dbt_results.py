@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.checks.dbt_results import DbtReport, Manifest, RunResults, make_report
-from headgate.cli.dbt import as_text, reasons, tell
 from headgate.errors import DifferenceError, OperationError
+from headgate.pipeline.cli.dbt import as_text, reasons, tell
+from headgate.pipeline.dbt.dbt_results import DbtReport, Manifest, RunResults, make_report
 
 MANIFEST = Manifest.model_validate(
     {

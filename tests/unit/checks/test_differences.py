@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.checks.differences import (
+from headgate.config.reference import MASK
+from headgate.reconcile.differences import (
     DIFFERENT,
     EQUAL,
     KINDS,
@@ -20,9 +21,8 @@ from headgate.checks.differences import (
     count_kinds,
     row_difference,
 )
-from headgate.checks.differences_kinds import Kind, kind_of, same_value
-from headgate.checks.differences_shown import shown_key, shown_value
-from headgate.variables import MASK
+from headgate.reconcile.differences_kinds import Kind, kind_of, same_value
+from headgate.reconcile.differences_shown import shown_key, shown_value
 
 AT = datetime(2024, 3, 31, 10, 15, 30, 123456, UTC)
 EXAMPLES: list[tuple[object, object, Kind]] = [

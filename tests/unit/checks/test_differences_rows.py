@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from headgate.checks.differences import EQUAL, NOT_CLOUD, NOT_ONPREM, NOWHERE
-from headgate.checks.differences_gather import open_rows
 from headgate.cli.main import cli
+from headgate.config.reference import MASK
+from headgate.config.settings import Settings, load_settings
 from headgate.errors import DifferenceError, SettingsError, UnavailableError
-from headgate.feeds.rows.duck import DuckRows, ParquetQueries, parquet_source
-from headgate.settings import Settings, load_settings
-from headgate.spec.rules_loader import load_rules
-from headgate.spec.ruleset import RuleTable
-from headgate.variables import MASK
+from headgate.quality.spec.rule_set import RuleTable
+from headgate.quality.spec.rules_loader import load_rules
+from headgate.reconcile.differences import EQUAL, NOT_CLOUD, NOT_ONPREM, NOWHERE
+from headgate.reconcile.differences_gather import open_rows
+from headgate.reconcile.duck import DuckRows, ParquetQueries, parquet_source
 
 ROOT = Path(__file__).parents[3]
 AT = datetime(2024, 1, 1, 10, 0, 0, 123456, UTC)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.doctor import (
+from headgate.core.accounting.facts import Verdict
+from headgate.local.doctor import (
     GB,
     Diagnosis,
     Examination,
@@ -18,7 +19,6 @@ from headgate.checks.doctor import (
     pins,
     text,
 )
-from headgate.checks.facts import Verdict
 
 
 def test_an_old_python_is_refused() -> None:

@@ -8,10 +8,10 @@ import pytest
 from tests.support.clock import START
 from tests.support.manifests import ORDERS, load_manifest
 
-from headgate.checks.drift import Brought, manifest_lines, plain_name, report
-from headgate.compile.evolution import evolved_column
-from headgate.spec.types import DOUBLE, JSON
-from headgate.store.model import Drifted, DriftKind
+from headgate.core.ledger.store_model import Drifted, DriftKind
+from headgate.declarations.spec_types import DOUBLE, JSON
+from headgate.pipeline.compile.evolution import evolved_column
+from headgate.pipeline.drift_report import Brought, manifest_lines, plain_name, report
 
 
 def drifted(field: str, kind: DriftKind, records: int = 10) -> Drifted:

@@ -7,8 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-
-from headgate.checks.faults import (
+from bench.faults.bronze import (
     BRONZE_POINTS,
     PUBLISHED,
     Kill,
@@ -17,7 +16,8 @@ from headgate.checks.faults import (
     plan,
     read_state,
 )
-from headgate.engine.faults import Point
+
+from headgate.core.engine.faults import Point
 
 
 def planned(seed: int, count: int) -> State:

@@ -8,7 +8,9 @@ from tests.support.filter_documents import DEALER
 from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import random_filter
 
-from headgate.checks.filter_explain import (
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.explain import (
     ExplainedCondition,
     ExplainedFilter,
     ExplainedRevision,
@@ -16,11 +18,9 @@ from headgate.checks.filter_explain import (
     explanation_lines,
     read_counts,
 )
-from headgate.compile.filters.compile import compile_filter
-from headgate.spec.filter import Filter
-from headgate.spec.filter_loader import parse_filter
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import Seen, Standing
+from headgate.filters.loader import parse_filter
+from headgate.filters.spec import Filter
+from headgate.filters.store.routing_model import Seen, Standing
 
 NUMBER = {"field": "header_data.n", "valueType": "number"}
 TIME = {"field": "saved_date", "valueType": "timestamp"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headgate.checks.flow import Flow, text
+from headgate.demo.flow import Flow, text
 
 FLOW = Flow(
     file="events.parquet",

@@ -3,8 +3,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from headgate.checks.job_view import JobView, JudgedBatchView, view
-from headgate.store.model import ACCEPTED_GAP, LedgerRow, Mark, Progress, Range, Run, RunState
+from headgate.core.engine.job_status import JobView, JudgedBatchView, view
+from headgate.core.ledger.store_model import (
+    ACCEPTED_GAP,
+    LedgerRow,
+    Mark,
+    Progress,
+    Range,
+    Run,
+    RunState,
+)
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 RUN = Run(

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headgate.checks.lag import Lag, LagReport, measured, refuse_too_many_letters, rows_behind
-from headgate.engine.topics import TopicState
+from headgate.core.engine.lag import Lag, LagReport, measured, refuse_too_many_letters, rows_behind
+from headgate.core.kafka.engine_topics import TopicState
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import LedgerRow, Range
 from headgate.errors import DifferenceError
-from headgate.store.model import LedgerRow, Range
-from headgate.store.ops import OpsStore
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 TOPIC = TopicState("orders", "id1", begin={0: 0, 1: 5, 2: 0}, end={0: 100, 1: 50, 2: 0})

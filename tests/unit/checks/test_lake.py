@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.dbt import variables
-from headgate.checks.lake import extensions, quoted, scan, secret_sql
-from headgate.checks.metadata import (
+from headgate.cli.lake import wait_for_rows
+from headgate.config.settings import Settings
+from headgate.core.lake.duckdb_reader import extensions, quoted, scan, secret_sql
+from headgate.core.lake.metadata import (
     newest_hadoop_file,
     plain_path,
     read_location,
     read_snapshots,
 )
-from headgate.cli.lake import wait_for_rows
 from headgate.errors import SettingsError, UnavailableError
-from headgate.settings import Settings
+from headgate.pipeline.dbt.dbt import variables
 
 CREATED, SECOND, STAGED = 1_700_000_000_000, 1_700_000_001_000, 1_700_000_002_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from headgate.checks.quality import ALL_WINDOWS, Comparison, Found, compared, text
-from headgate.feeds.rules.planted import Planted, RuleCount
+from headgate.demo.quality.comparison import ALL_WINDOWS, Comparison, Found, compared, text
+from headgate.demo.quality.planted import Planted, RuleCount
 
 PLANTED = Planted(
     table="things",

@@ -7,7 +7,7 @@ from collections import Counter
 import duckdb
 import pytest
 
-from headgate.checks.quality_report_sample import FailedRow, failed_row, sample_sql
+from headgate.quality.report.rows import FailedRow, failed_row, sample_sql
 
 # Every tenth row is clean; rule r0 holds on most of the others, r9 on few, and one status has no rule.
 TABLE = """

@@ -6,10 +6,9 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-
-from headgate.checks.reconcile_faults import report_text
-from headgate.checks.reconcile_faults_found import Final, compared
-from headgate.checks.reconcile_faults_plant import (
+from bench.faults.reconcile.reconcile_faults import report_text
+from bench.faults.reconcile.reconcile_faults_found import Final, compared
+from bench.faults.reconcile.reconcile_faults_plant import (
     DELETE_EVENT,
     MATCH,
     MISMATCH,
@@ -20,7 +19,7 @@ from headgate.checks.reconcile_faults_plant import (
     ZOMBIE,
     Pair,
 )
-from headgate.checks.reconcile_faults_play import HOLDS, FaultReport, Struck
+from bench.faults.reconcile.reconcile_faults_play import HOLDS, FaultReport, Struck
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 7000, tzinfo=UTC)
 

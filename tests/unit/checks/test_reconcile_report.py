@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from tests.support.reconcile_evidence import HOSTILE, NOON, STATUSES, evidence, header
 
-from headgate.checks.reconcile_report import Objective, ReconcileReport
-from headgate.checks.reconcile_report_html import colour_of, report_html
-from headgate.checks.reconcile_report_make import Step, make_report, points_of, rollup_of
-from headgate.checks.reconcile_report_svg import Stack, stacks_svg, top_of
-from headgate.checks.reconcile_report_text import read_before, report_json, report_text
-from headgate.compile.reconcile.decisions import statuses
+from headgate.reconcile.decisions import statuses
+from headgate.reconcile.report.make import Step, make_report, points_of, rollup_of
+from headgate.reconcile.report.model import Objective, ReconcileReport
+from headgate.reconcile.report.reconcile_report_html import colour_of, report_html
+from headgate.reconcile.report.reconcile_report_svg import Stack, stacks_svg, top_of
+from headgate.reconcile.report.reconcile_report_text import read_before, report_json, report_text
 
 
 @pytest.fixture(scope="module")

@@ -11,20 +11,10 @@ from typing import cast
 import duckdb
 import pytest
 
-from headgate.checks.lake import Lake
-from headgate.checks.reconcile_read import flags_sql, refuse_unless_reconciled
-from headgate.checks.reconcile_report_gather import (
-    IN_TIME,
-    Wanted,
-    _Changes,
-    letters_sql,
-    newest_sql,
-    steps_sql,
-    told_sql,
-)
-from headgate.checks.reconcile_report_make import rollup_of
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import (
+from headgate.core.lake.duckdb_reader import Lake
+from headgate.errors import UnavailableError
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.reconcile_state import (
     SIDES,
     Reading,
     Side,
@@ -33,8 +23,18 @@ from headgate.compile.reconcile.state import (
     merge_all,
     of_message,
 )
-from headgate.compile.reconcile.verdict import judge
-from headgate.errors import UnavailableError
+from headgate.reconcile.report.gather import (
+    IN_TIME,
+    Wanted,
+    _Changes,
+    letters_sql,
+    newest_sql,
+    steps_sql,
+    told_sql,
+)
+from headgate.reconcile.report.make import rollup_of
+from headgate.reconcile.results import flags_sql, refuse_unless_reconciled
+from headgate.reconcile.verdict import judge
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WINDOW = timedelta(minutes=10)

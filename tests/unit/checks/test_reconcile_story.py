@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from headgate.checks.reconcile_story import Event, Story, Told, readings, standing_of, story_text
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import (
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.key_history import Event, Story, Told, readings, standing_of, story_text
+from headgate.reconcile.reconcile_state import (
     First,
     Reading,
     Side,
@@ -16,7 +16,7 @@ from headgate.compile.reconcile.state import (
     merge,
     of_message,
 )
-from headgate.compile.reconcile.verdict import judge
+from headgate.reconcile.verdict import judge
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
 LATER = datetime(2026, 1, 11, 12, tzinfo=UTC)

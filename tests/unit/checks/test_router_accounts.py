@@ -3,12 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from headgate.checks.facts import Verdict
-from headgate.checks.router_accounts import RouterEvidence, account
-from headgate.checks.router_arrived import Arrived
-from headgate.checks.router_ranges import FilterRanges
-from headgate.checks.topic import TopicEvidence
-from headgate.store.model import LedgerRow, Range
+from headgate.core.accounting.facts import Verdict
+from headgate.core.accounting.topic import TopicEvidence
+from headgate.core.ledger.store_model import LedgerRow, Range
+from headgate.filters.router_accounts import RouterEvidence, account
+from headgate.filters.router_arrived import Arrived
+from headgate.filters.router_ranges import FilterRanges
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.checks.router_ranges import Evidence, by_revision, proved
-from headgate.store.routing_model import (
+from headgate.filters.router_ranges import Evidence, by_revision, proved
+from headgate.filters.store.routing_model import (
     Owed,
     Owing,
     Routed,

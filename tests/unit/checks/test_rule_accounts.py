@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from headgate.checks.facts import Commit, TableEvidence, Verdict
-from headgate.checks.rule_accounts import RuleEvidence, account
-from headgate.checks.topic import TopicEvidence
-from headgate.store.model import Intent, LedgerRow, Range
+from headgate.core.accounting.facts import Commit, TableEvidence, Verdict
+from headgate.core.accounting.topic import TopicEvidence
+from headgate.core.ledger.store_model import Intent, LedgerRow, Range
+from headgate.quality.accounting import RuleEvidence, account
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 OUTCOMES = {"accepted": 7, "dead_letter": 1, "refused": 1, "tombstone": 1}

@@ -12,9 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from tests.support.quality_evidence import CANARY, NOON, judged_table, rule_table
 
-from headgate.checks.rule_diff import RuleDiff, row_changes, rule_changes
-from headgate.checks.rule_diff_read import rows_of_file
-from headgate.checks.rule_diff_rows import (
+from headgate.conditions.parser import parse_condition
+from headgate.declarations.spec_types import STRING, parse_type
+from headgate.errors import UsageError
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.diff.rule_diff import RuleDiff, row_changes, rule_changes
+from headgate.quality.diff.rule_diff_read import rows_of_file
+from headgate.quality.diff.rule_diff_rows import (
     UNDECLARED,
     Given,
     declared_fields,
@@ -22,12 +26,8 @@ from headgate.checks.rule_diff_rows import (
     typed_row,
     with_key,
 )
-from headgate.checks.rule_diff_text import diff_text
-from headgate.compile.rules.model import JudgedTable
-from headgate.errors import UsageError
-from headgate.expr.parse import parse_condition
-from headgate.spec.ruleset import RuleColumn, RuleSource, RuleTable
-from headgate.spec.types import STRING, parse_type
+from headgate.quality.diff.rule_diff_text import diff_text
+from headgate.quality.spec.rule_set import RuleColumn, RuleSource, RuleTable
 
 
 def changed(table: JudgedTable, name: str, **values: object) -> JudgedTable:

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ROOT
 
-from headgate.checks.account_evidence import Evidence
-from headgate.checks.dbt_results import DataTest, DbtReport
-from headgate.checks.facts import TableEvidence, Verdict
-from headgate.checks.stages import (
+from headgate.certify.account_evidence import Evidence
+from headgate.certify.stages import (
     Answer,
     Finding,
     GeneratorMetrics,
@@ -20,8 +18,7 @@ from headgate.checks.stages import (
     pipeline,
     services,
 )
-from headgate.checks.topic import TopicEvidence
-from headgate.checks.validate import (
+from headgate.certify.validation import (
     ValidationReport,
     _Stages,
     attempt,
@@ -29,12 +26,15 @@ from headgate.checks.validate import (
     refuse_unless_ok,
     text,
 )
-from headgate.compile.render import PLACEHOLDERS
+from headgate.config.settings import Settings
+from headgate.core.accounting.facts import TableEvidence, Verdict
+from headgate.core.accounting.topic import TopicEvidence
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import JobSpec, LedgerRow, Range, Run, RunState
+from headgate.core.sql.render import PLACEHOLDERS
 from headgate.errors import DifferenceError, UnavailableError
-from headgate.settings import Settings
-from headgate.spec.loader import load_dataset
-from headgate.store.model import JobSpec, LedgerRow, Range, Run, RunState
-from headgate.store.ops import OpsStore
+from headgate.pipeline.dbt.dbt_results import DataTest, DbtReport
+from headgate.pipeline.spec_loader import load_dataset
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 

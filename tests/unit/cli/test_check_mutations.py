@@ -15,12 +15,12 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 from tests.support.document_mutations import ODD_JSON, ODD_YAML, mutate_document, replace_at
 
-from headgate.axes import NAMES
 from headgate.cli.main import cli
+from headgate.config.schema import NAMES
+from headgate.demo.quality.rule_feed_loader import load_feed
 from headgate.errors import DeclarationError, HeadgateError
-from headgate.feeds.connect.connectors import read_connector
-from headgate.feeds.consumers.config import load_config
-from headgate.spec.rule_feed_loader import load_feed
+from headgate.filters.consumers.config import load_config
+from headgate.reconcile.cassandra.connector import read_connector
 
 ROOT = Path(__file__).parents[3]
 COPIED = ("datasets", "rules", "schemas", "contracts", "consumers", "java/connect-plugins")

@@ -12,12 +12,12 @@ from click.testing import CliRunner, Result
 from headgate.cli.connect_deploy import REFERRED, specs_of
 from headgate.cli.main import cli
 from headgate.cli.topics import rule_specs
+from headgate.core.kafka.connect_rest import Connector
 from headgate.errors import UnavailableError
-from headgate.feeds.connect.connectors import documents_connector
-from headgate.feeds.connect_rest import Connector
 from headgate.local.connect import ALLOWED, ConnectServer
-from headgate.spec.reconcile import Rows
-from headgate.spec.rules_loader import load_rules
+from headgate.quality.spec.reconcile_section import Rows
+from headgate.quality.spec.rules_loader import load_rules
+from headgate.reconcile.cassandra.connector import documents_connector
 
 ROOT = Path(__file__).parents[3]
 CANARY = "canary-7f3"

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli.main import cli
+from headgate.config.reference import MASK
 from headgate.errors import DeclarationError, SettingsError, UsageError
-from headgate.variables import MASK
 
 ROOT = Path(__file__).parents[3]
 SILVER = "06_silver.sql"

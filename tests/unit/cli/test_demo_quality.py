@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.checks.quality import Comparison, Line
-from headgate.cli.demo_quality import QualityDemo, bursts, difference, tables_of, text
-from headgate.cli.steps import StepReport
-from headgate.settings import load_settings
+from headgate.config.settings import load_settings
+from headgate.demo.quality.comparison import Comparison, Line
+from headgate.demo.quality.demo_quality import QualityDemo, bursts, difference, tables_of, text
+from headgate.terminal.steps import StepReport
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 from tests.support.ledger_rows import intent, ledger_row, topic_range
 
-from headgate.cli.filters_check import load_compiled
 from headgate.cli.main import cli
+from headgate.config.settings import load_settings
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DeclarationError, UsageError
-from headgate.settings import load_settings
-from headgate.spec.filter_loader import filter_files
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import Member, RoutedBatch, RoutedCount, Seen, Standing
+from headgate.filters.cli.filters_check import load_compiled
+from headgate.filters.loader import filter_files
+from headgate.filters.store.routing_model import Member, RoutedBatch, RoutedCount, Seen, Standing
 
 ROOT = Path(__file__).parents[3]
 FILTER = "service-by-dealer-001"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.filters_check import load_compiled
 from headgate.cli.main import cli
 from headgate.errors import DeclarationError
-from headgate.spec.filter_loader import filter_files
+from headgate.filters.cli.filters_check import load_compiled
+from headgate.filters.loader import filter_files
 
 ROOT = Path(__file__).parents[3]
 

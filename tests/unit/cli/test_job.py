@@ -11,20 +11,21 @@ import pytest
 from click.testing import CliRunner
 from tests.support.clock import ManualClock
 
-from headgate.checks.lag import Lag, PartitionLag
-from headgate.cli import job_mend, job_report, job_show, job_stream
-from headgate.cli.console import console
-from headgate.cli.job_report import EngineWatch, RunReport, report
-from headgate.cli.job_run import carried_out, interrupted, run_job
-from headgate.cli.job_stream import restart
+from headgate.cli.job import job_mend, job_show, job_stream
+from headgate.cli.job.job_run import carried_out, interrupted, run_job
+from headgate.cli.job.job_stream import restart
 from headgate.cli.main import cli
-from headgate.engine.expiry import ExpiredError
-from headgate.engine.lease import NAME, EngineLease
+from headgate.config.settings import Settings
+from headgate.core.engine.engine_lease import NAME, EngineLease
+from headgate.core.engine.lag import Lag, PartitionLag
+from headgate.core.engine.submit import ask_for, need_broker
+from headgate.core.kafka.expiry import ExpiredError
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import JobSpec, Lease, Progress, Run, RunState
 from headgate.errors import InterruptedByUserError, UnavailableError, UsageError
-from headgate.jobs.requests import ask_for, need_broker
-from headgate.settings import Settings
-from headgate.store.model import JobSpec, Lease, Progress, Run, RunState
-from headgate.store.ops import OpsStore
+from headgate.terminal import runs as job_report
+from headgate.terminal.cli_console import console
+from headgate.terminal.runs import EngineWatch, RunReport, report
 
 ROOT = Path(__file__).parents[3]
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
@@ -108,7 +109,7 @@ def test_what_expired_before_the_first_batch_is_named(
     )
     store.move(run.job, run.number, RunState.FAILED, ExpiredError.code, words)
     lag = Lag("bronze-taxi", "t", (PartitionLag(0, 5, 5, 9, 4, None, 0),))
-    monkeypatch.setattr("headgate.checks.lag.measure", lambda *_: lag)
+    monkeypatch.setattr("headgate.core.engine.lag.measure", lambda *_: lag)
     monkeypatch.setattr(job_mend, "open_store", lambda: (settings, store))
     said: list[str] = []
     monkeypatch.setattr(console, "say", said.append)
@@ -252,7 +253,7 @@ def test_an_interrupted_command_tells_it(
     def interrupt(*_: object) -> Run:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("headgate.jobs.requests.wait_for", interrupt)
+    monkeypatch.setattr("headgate.core.engine.submit.wait_for", interrupt)
     run = store.submit(JobSpec("bronze-taxi", "bronze", "taxi", "batch", "r"))
     take_lease(store, "an engine")
     with pytest.raises(InterruptedByUserError, match="goes on in the engine"):
@@ -263,7 +264,7 @@ def test_an_interrupted_command_tells_it(
 def test_without_a_broker_no_run_is_asked_for_and_no_spark_started(
     settings: Settings, store: OpsStore, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    monkeypatch.setattr("headgate.cli.job_run.open_store", lambda: (settings, store))
+    monkeypatch.setattr("headgate.cli.job.job_run.open_store", lambda: (settings, store))
     with pytest.raises(UnavailableError, match="the embedded broker is not running") as caught:
         CliRunner().invoke(run_job, [job], catch_exceptions=False)
     assert caught.value.exit_code == 8

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.cli import asking
 from headgate.cli.main import cli
+from headgate.terminal import asking
 
 
 @pytest.fixture

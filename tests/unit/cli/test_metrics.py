@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 from tests.support.metric_windows import JOB, NOW, SHAPE, event_time, settle_batch
 
 from headgate.cli.main import cli
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import RuleCount
+from headgate.core.metrics.emit import Emitter
+from headgate.core.metrics.metrics_windows import WindowSums
 from headgate.errors import UsageError
-from headgate.metrics.emit import Emitter
-from headgate.metrics.windows import WindowSums
-from headgate.store.model import RuleCount
-from headgate.store.ops import OpsStore
 
 Run = Callable[..., Result]
 

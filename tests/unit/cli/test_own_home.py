@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.demo import demo_environment
-from headgate.cli.own_home import alone, embedded_environment, stopped_on_failure
+from headgate.config.settings import load_settings
+from headgate.demo.demo import demo_environment
+from headgate.demo.own_home import alone, embedded_environment, stopped_on_failure
 from headgate.errors import ConflictError, UnavailableError
-from headgate.settings import load_settings
 
 
 def test_the_chosen_profile_does_not_leak_into_the_demo(project: Path) -> None:

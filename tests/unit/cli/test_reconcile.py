@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.cli.demo_reconcile import ReconcileDemo, difference
 from headgate.cli.main import cli
-from headgate.cli.reconcile_pairs import pair_limits, pairs_of
-from headgate.cli.steps import StepReport
-from headgate.compile.reconcile.decisions import decisions
-from headgate.compile.reconcile.limits import Limits
+from headgate.config.settings import load_settings
+from headgate.demo.reconcile.cli import ReconcileDemo, difference
 from headgate.errors import UsageError
-from headgate.settings import load_settings
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.cli.reconcile_pairs import pair_limits, pairs_of
+from headgate.reconcile.decisions import decisions
+from headgate.terminal.steps import StepReport
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli.main import cli
-from headgate.cli.rules import VERBS
 from headgate.errors import DeclarationError, DifferenceError
+from headgate.quality.cli import VERBS
 
 ROOT = Path(__file__).parents[3]
 

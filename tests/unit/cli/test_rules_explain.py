@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from tests.support.quality_evidence import NOON, ledger_row
 
 from headgate.cli.main import cli
+from headgate.config.settings import load_settings
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Intent, JobSpec, Judged, RuleCount
 from headgate.errors import UsageError
-from headgate.settings import load_settings
-from headgate.store.model import Intent, JobSpec, Judged, RuleCount
-from headgate.store.ops import OpsStore
 
 ROOT = Path(__file__).parents[3]
 RULES = """\

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.sql import TITLE, is_query, title
-from headgate.engine import connect as connect_module
-from headgate.engine.connect import connect
+from headgate.config.settings import Settings
+from headgate.core.engine import connect as connect_module
+from headgate.core.engine.connect import connect
 from headgate.errors import UnavailableError
-from headgate.settings import Settings
 
 
 @pytest.mark.parametrize(

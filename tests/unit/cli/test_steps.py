@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.steps import Steps, took, wait_for
 from headgate.errors import OperationError
+from headgate.terminal.steps import Steps, took, wait_for
 
 
 def test_a_step_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

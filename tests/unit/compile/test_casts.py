@@ -7,11 +7,19 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ORDERS, compile_manifest
 
-from headgate.compile.casts import tried, tried_of_any
-from headgate.compile.dataset import SILVER
-from headgate.expr.forms import FORMS
-from headgate.expr.literals import spark_literal
-from headgate.spec.types import DATE, DOUBLE, STRING, TIMESTAMP, TIMESTAMP_LTZ, SqlType, decimal
+from headgate.conditions.expr_literals import spark_literal
+from headgate.conditions.forms import FORMS
+from headgate.core.sql.casts import tried, tried_of_any
+from headgate.declarations.spec_types import (
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_LTZ,
+    SqlType,
+    decimal,
+)
+from headgate.pipeline.compile.compile_dataset import SILVER
 
 MONEY = decimal(10, 2)
 

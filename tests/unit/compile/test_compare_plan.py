@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from headgate.compile.compare.keyed import Bits, keyed_sql, partitions_for, samples_sql
-from headgate.compile.compare.model import Asked, Column, Table
-from headgate.compile.compare.plan import plan
-from headgate.compile.compare.repeated import repeated_keys_sql, repeated_sql
-from headgate.compile.compare.sums import Sums, differing, fetch_sql, sums_sql
-from headgate.compile.compare.types import TWO_PARTS, common_form, hash_type
-from headgate.compile.compare.unkeyed import unkeyed_sql
-from headgate.compile.script import parse_script
+from headgate.core.sql.compile_script import parse_script
 from headgate.errors import UsageError
+from headgate.reconcile.table_compare.compare_plan import plan
+from headgate.reconcile.table_compare.keyed import Bits, keyed_sql, partitions_for, samples_sql
+from headgate.reconcile.table_compare.model import Asked, Column, Table
+from headgate.reconcile.table_compare.repeated import repeated_keys_sql, repeated_sql
+from headgate.reconcile.table_compare.sums import Sums, differing, fetch_sql, sums_sql
+from headgate.reconcile.table_compare.types import TWO_PARTS, common_form, hash_type
+from headgate.reconcile.table_compare.unkeyed import unkeyed_sql
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "compare"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ORDERS, compile_manifest, load_manifest, load_templates
 
-from headgate.compile.bronze import OWN_NAMES
-from headgate.compile.dataset import BRONZE_BATCH, evolved_bronze
-from headgate.compile.evolution import evolved_column
-from headgate.compile.script import Script, parse_script
+from headgate.core.sql.bronze import OWN_NAMES
+from headgate.core.sql.compile_script import Script, parse_script
+from headgate.declarations.spec_types import DOUBLE, JSON
 from headgate.errors import DeclarationError
-from headgate.spec.types import DOUBLE, JSON
+from headgate.pipeline.compile.compile_dataset import BRONZE_BATCH, evolved_bronze
+from headgate.pipeline.compile.evolution import evolved_column
 
 
 def script(folder: Path, contract: str) -> Script:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.compile.evolution import (
+from headgate.declarations.spec_types import JSON, STRING
+from headgate.pipeline.compile.evolution import (
     FRACTION,
     LARGE,
     LONG_FRACTION,
@@ -19,7 +20,6 @@ from headgate.compile.evolution import (
     type_of,
     with_fractions,
 )
-from headgate.spec.types import JSON, STRING
 
 
 def seen(field: str, *kinds: str, records: int = 1, place: int = 0) -> Seen:

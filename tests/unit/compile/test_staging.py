@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.support.manifests import ORDERS, ROOT, compile_manifest
 
-from headgate.compile.staging import quoted
-from headgate.jobs.declaration import compiled as compiled_of
+from headgate.pipeline.compile.staging import quoted
+from headgate.pipeline.declaration import compiled as compiled_of
 
 SHIPPED = ROOT / "dbt" / "models" / "staging" / "stg_yellow_trips.sql"
 

@@ -11,11 +11,11 @@ from tests.support.clock import ManualClock
 from tests.support.control_plane import ANN, BOB, TOPIC_TARGET, TopicTarget, filter_document
 from tests.support.ops_store import create_database
 
-from headgate.control.deploying import Reconciler
-from headgate.control.service import FilterService
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError
-from headgate.store.control_model import FilterRecord, OperationState, Status
-from headgate.store.ops import OpsStore
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.store.control_model import FilterRecord, OperationState, Status
 
 
 @dataclass

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.control_plane import ANN, BOB, CAT, ControlPlaneHarness, filter_document
 
-from headgate.control.identity.model import Identity
-from headgate.control.lifecycle import LEGAL, allowed
+from headgate.core.identity.model import Identity
 from headgate.errors import (
     ConflictError,
     DeclarationError,
@@ -15,7 +14,8 @@ from headgate.errors import (
     IllegalTransitionError,
     StaleError,
 )
-from headgate.store.control_model import OperationState, Status
+from headgate.filters.control.lifecycle import LEGAL, allowed
+from headgate.filters.store.control_model import OperationState, Status
 
 
 def test_a_new_filter_waits_for_approval(harness: ControlPlaneHarness) -> None:

@@ -7,13 +7,13 @@ import pytest
 from tests.support.control_plane import ANN, ControlPlaneHarness, filter_document
 from tests.support.filter_documents import CANARY, event_value
 
-from headgate.control.identity.model import ROLES, Identity
-from headgate.control.masking import is_tagged, masked_header
-from headgate.control.recent import Record, Span, shared_out
-from headgate.control.service import FilterService
+from headgate.config.reference import MASK
+from headgate.core.identity.masking import is_tagged, masked_header
+from headgate.core.identity.model import ROLES, Identity
 from headgate.errors import DeclarationError, ForbiddenError, UnavailableError
-from headgate.store.routing_model import TopicEnd
-from headgate.variables import MASK
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.recent import Record, Span, shared_out
+from headgate.filters.store.routing_model import TopicEnd
 
 VERA = Identity("vera", frozenset({"viewer"}))
 

@@ -19,16 +19,16 @@ from tests.support.control_plane import (
 )
 from tests.support.ops_store import create_database
 
-from headgate.compile.filters import flink
-from headgate.compile.filters.alone import alone_sql
-from headgate.compile.filters.compile import compile_filter
-from headgate.compile.filters.flink import flink_faults, flink_sql
-from headgate.control import revisions
-from headgate.control.service import FilterService
-from headgate.control.targets.engine import EngineTarget
 from headgate.errors import ConflictError
-from headgate.spec.filter_loader import parse_filter
-from headgate.store.control_model import Status
+from headgate.filters.compile import flink
+from headgate.filters.compile.alone import alone_sql
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.compile.flink import flink_faults, flink_sql
+from headgate.filters.control import control_revisions as revisions
+from headgate.filters.control.control_service import FilterService
+from headgate.filters.loader import parse_filter
+from headgate.filters.store.control_model import Status
+from headgate.filters.targets.engine import EngineTarget
 
 PATH, COLUMN = "header_data.a", "event_name"
 

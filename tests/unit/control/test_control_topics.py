@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support.control_plane import ANN, BOB, ControlPlaneHarness, filter_document
 
+from headgate.config.settings import Settings
+from headgate.declarations.topic_names import ReservedTopics, reason_against_events
 from headgate.errors import ConflictError, DeclarationError
-from headgate.settings import Settings
-from headgate.spec.filter_loader import parse_filter
-from headgate.spec.topic_names import ReservedTopics, reason_against_events
+from headgate.filters.loader import parse_filter
 
 NOT_FOR_EVENTS = [
     "connect-configs",

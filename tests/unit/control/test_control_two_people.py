@@ -12,9 +12,17 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.support.control_walk import ControlPlaneWalk
 from tests.support.ops_store import create_database
 
-from headgate.control import approvals, ordering, revisions, service, submitting
-from headgate.store.control import Change
-from headgate.store.control_model import Approval, FilterRecord, OperationKind, OperationState
+from headgate.filters.control import approvals, ordering
+from headgate.filters.control import control_revisions as revisions
+from headgate.filters.control import control_service as service
+from headgate.filters.control import edit as submitting
+from headgate.filters.store.control import Change
+from headgate.filters.store.control_model import (
+    Approval,
+    FilterRecord,
+    OperationKind,
+    OperationState,
+)
 
 GENERATE = (Phase.generate,)
 

@@ -25,9 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from headgate.control.approvals import is_among
-from headgate.control.identity.model import person
-from headgate.control.identity.tokens import (
+from headgate.config.settings import Settings
+from headgate.core.identity.model import person
+from headgate.core.identity.tokens import (
     Issuer,
     KeyInFile,
     KeySetAtUrl,
@@ -36,7 +36,7 @@ from headgate.control.identity.tokens import (
     verifier_of,
 )
 from headgate.errors import SettingsError, UnauthenticatedError
-from headgate.settings import Settings
+from headgate.filters.control.approvals import is_among
 
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.support.ops_store import create_database
 
-from headgate.control.targets.engine import EngineTarget
-from headgate.control.targets.model import Deployment, Held, State
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import Seen, Standing
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.store.routing_model import Seen, Standing
+from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.targets.model import Deployment, Held, State
 
 WANTED = Deployment("f", "raw", "r1", "{}", "filtered-f", "d1")
 

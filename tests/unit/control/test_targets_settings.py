@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.control.targets.confluent_api import place_of
-from headgate.control.targets.open import open_targets
+from headgate.config.settings import load_settings
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import SettingsError
-from headgate.settings import load_settings
-from headgate.store.ops import OpsStore
+from headgate.filters.targets.confluent_api import place_of
+from headgate.filters.targets.open import open_targets
 
 VARIABLES = {
     "CONFLUENT_CLOUD_API_KEY": "KEY",

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from headgate.engine import topics
-from headgate.engine.admin import advise_when_away, read_cluster_id, shared_admin
-from headgate.engine.topics import Topics, TopicSpec
+from headgate.config.settings import load_settings
+from headgate.core.kafka import engine_topics as topics
+from headgate.core.kafka.admin import advise_when_away, read_cluster_id, shared_admin
+from headgate.core.kafka.engine_topics import Topics, TopicSpec
 from headgate.errors import UnavailableError
-from headgate.settings import load_settings
 
 NOBODY = "127.0.0.1:1"
 OWN = "127.0.0.1:2"

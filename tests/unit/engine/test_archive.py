@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.main import cli
-from headgate.engine import archive
+from headgate.core.runtime import class_archive as archive
 from headgate.errors import OperationError
 
 Run = Callable[..., None]
@@ -21,7 +21,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the archive belongs; the jars are there."""
     found = tmp_path / "a cache" / "spark-1.jsa"
     monkeypatch.setattr(archive, "spark_archive", lambda: found)
-    monkeypatch.setattr("headgate.engine.bundles.bundle", lambda name: ())
+    monkeypatch.setattr("headgate.core.runtime.engine_bundles.bundle", lambda name: ())
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.engine.conflicts import (
+from headgate.core.lake.conflicts import (
     LONGEST,
     TRIES,
     TableMovedError,

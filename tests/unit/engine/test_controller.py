@@ -12,17 +12,17 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from tests.support.clock import ManualClock
 
-from headgate.engine import controller as controller_module
-from headgate.engine.context import Job, RunContext
-from headgate.engine.controller import LOSSES, TRIES, Controller
-from headgate.engine.driver import Driver
-from headgate.engine.lease import EngineLease
-from headgate.engine.stream import explain
+from headgate.config.settings import Settings
+from headgate.core.engine import engine_controller as controller_module
+from headgate.core.engine.context import Job, RunContext
+from headgate.core.engine.driver import Driver
+from headgate.core.engine.engine_controller import LOSSES, TRIES, Controller
+from headgate.core.engine.engine_lease import EngineLease
+from headgate.core.engine.engine_stream import explain
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import JobSpec, Progress, Run, RunState
 from headgate.errors import DriverLostError, UnavailableError, UsageError
 from headgate.local.process import wait_until
-from headgate.settings import Settings
-from headgate.store.model import JobSpec, Progress, Run, RunState
-from headgate.store.ops import OpsStore
 
 JOB = "bronze-taxi"
 

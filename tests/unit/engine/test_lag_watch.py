@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from headgate.engine.reading import LagWatch
-from headgate.engine.topics import TopicState
-from headgate.metrics.readings import JobLag
-from headgate.store.model import Intent, JobSpec, LedgerRow, Range, RunState
-from headgate.store.ops import OpsStore
-from headgate.store.tables import metadata
+from headgate.core.engine.engine_reading import LagWatch
+from headgate.core.kafka.engine_topics import TopicState
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Intent, JobSpec, LedgerRow, Range, RunState
+from headgate.core.ledger.tables import metadata
+from headgate.core.metrics.metrics_readings import JobLag
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TOPICS = {

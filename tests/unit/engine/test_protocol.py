@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.ledger_rows import intent, topic_range
 
-from headgate.engine.conflicts import AlreadyPublishedError
-from headgate.engine.faults import Faults
-from headgate.engine.protocol import BatchProtocol, Result, refuse_unless_next
-from headgate.engine.reach import Reached
+from headgate.core.engine.faults import Faults
+from headgate.core.engine.protocol import BatchProtocol, Result, refuse_unless_next
+from headgate.core.lake.conflicts import AlreadyPublishedError
+from headgate.core.lake.reach import Reached
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Intent
 from headgate.errors import BatchRefusedError
-from headgate.store.model import Intent
-from headgate.store.ops import OpsStore
 
 
 @dataclass

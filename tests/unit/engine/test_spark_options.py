@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from headgate.engine.spark_options import quote_java_options
+from headgate.core.engine.spark_options import quote_java_options
 
 OPTIONS = [
     "-XX:+UseSerialGC",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from headgate.engine import statements
-from headgate.engine.statements import TRIES, create
-from headgate.engine.stream import SHORT, explain
+from headgate.core.engine.engine_stream import SHORT, explain
+from headgate.core.lake import statements
+from headgate.core.lake.statements import TRIES, create
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.engine.views import Views
+from headgate.core.lake.views import Views
 
 
 class Session:

@@ -7,13 +7,13 @@ from types import FrameType
 import pytest
 from tests.support.random_conditions import COLUMNS, random_text, rows
 
-from headgate.expr.analysis.findings import Finding, Named, analyse
-from headgate.expr.analysis.read import Reader
-from headgate.expr.parse import parse_condition
-from headgate.expr.tree import Expr
-from headgate.expr.twin.evaluate import evaluate
-from headgate.expr.twin.values import Value
-from headgate.spec.types import INT
+from headgate.conditions.analysis.findings import Finding, Named, analyse
+from headgate.conditions.analysis.read import Reader
+from headgate.conditions.ast import Expr
+from headgate.conditions.evaluator.evaluate import evaluate
+from headgate.conditions.evaluator.twin_values import Value
+from headgate.conditions.parser import parse_condition
+from headgate.declarations.spec_types import INT
 
 SEED = 11
 # About two seconds of one core.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from headgate.expr.functions import FUNCTION_NAMES
+from headgate.conditions.functions import FUNCTION_NAMES
 
 ROOT = Path(__file__).parents[3]
 

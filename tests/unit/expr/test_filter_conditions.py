@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from tests.support.filter_documents import DEALER, EVERYTHING
 
-from headgate.compile.filters.analysis import findings_of, never_matches
-from headgate.compile.filters.compile import compile_filter
-from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.terms import MOST_ROWS, Cut, cut
-from headgate.expr.json_conditions import conditions_of
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import mapped, walk
-from headgate.spec.filter_loader import parse_filter
+from headgate.conditions.ast import mapped, walk
+from headgate.conditions.spark import to_spark
+from headgate.filters.compile.analysis import findings_of, never_matches
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.compile.conditions import conditions_of
+from headgate.filters.compile.model import CompiledFilter
+from headgate.filters.compile.terms import MOST_ROWS, Cut, cut
+from headgate.filters.loader import parse_filter
 
 
 def compiled(name: str, *conditions: dict[str, Any], **document: Any) -> CompiledFilter:

@@ -7,10 +7,10 @@ from math import inf, nan
 import pytest
 from tests.support.random_expressions import HOSTILE_TEXTS
 
-from headgate.expr.literals import LiteralValue, spark_identifier, spark_literal
-from headgate.expr.parse import parse_value
-from headgate.expr.tree import Literal
-from headgate.spec.refusal import Refusal
+from headgate.conditions.ast import Literal
+from headgate.conditions.expr_literals import LiteralValue, spark_identifier, spark_literal
+from headgate.conditions.parser import parse_value
+from headgate.declarations.refusal import Refusal
 
 
 @pytest.mark.parametrize(

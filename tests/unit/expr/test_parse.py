@@ -7,14 +7,23 @@ from pathlib import Path
 import pytest
 from tests.support.random_expressions import COLUMNS
 
-from headgate.expr.faults import ExprError
-from headgate.expr.forms import FORMS
-from headgate.expr.literals import spark_literal
-from headgate.expr.parse import parse_condition, parse_value
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import columns_of
-from headgate.spec.loader import load_dataset
-from headgate.spec.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, decimal
+from headgate.conditions.ast import columns_of
+from headgate.conditions.expr_literals import spark_literal
+from headgate.conditions.faults import ExprError
+from headgate.conditions.forms import FORMS
+from headgate.conditions.parser import parse_condition, parse_value
+from headgate.conditions.spark import to_spark
+from headgate.declarations.spec_types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    decimal,
+)
+from headgate.pipeline.spec_loader import load_dataset
 
 ROOT = Path(__file__).parents[3]
 

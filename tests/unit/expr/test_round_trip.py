@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.random_expressions import COLUMNS, KINDS, random_condition, random_expr
 
-from headgate.expr.parse import parse_condition, parse_value
-from headgate.expr.spark import to_spark
-from headgate.expr.tree import columns_of, walk
+from headgate.conditions.ast import columns_of, walk
+from headgate.conditions.parser import parse_condition, parse_value
+from headgate.conditions.spark import to_spark
 
 QUICK = settings(
     max_examples=20,

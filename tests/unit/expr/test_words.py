@@ -7,12 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS, KINDS, random_expr
 
-from headgate.expr.parse import parse_condition
-from headgate.expr.spark import BATCH_TIME
-from headgate.expr.tree import BatchTime, Compare, Literal, columns_of
-from headgate.expr.tree import Column as Of
-from headgate.expr.words import in_words
-from headgate.spec.types import DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_LTZ, SqlType
+from headgate.conditions.ast import BatchTime, Compare, Literal, columns_of
+from headgate.conditions.ast import Column as Of
+from headgate.conditions.parser import parse_condition
+from headgate.conditions.spark import BATCH_TIME
+from headgate.conditions.words import in_words
+from headgate.declarations.spec_types import (
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_LTZ,
+    SqlType,
+)
 
 TYPES: dict[str, SqlType] = {
     "fare": DOUBLE,

@@ -9,8 +9,15 @@ from typing import cast
 import pytest
 
 from headgate.errors import UnavailableError
-from headgate.feeds.audit import COLUMNS, Copied, copy_audit, insert_cql, row_of, table_cql
-from headgate.feeds.cassandra import Cassandra
+from headgate.reconcile.cassandra.audit import (
+    COLUMNS,
+    Copied,
+    copy_audit,
+    insert_cql,
+    row_of,
+    table_cql,
+)
+from headgate.reconcile.cassandra.session import Cassandra
 
 TOLD = {
     "id": "9f",
@@ -108,7 +115,7 @@ def copied(
     monkeypatch: pytest.MonkeyPatch, away: set[int], *, once: bool = False, most: float = 99.0
 ) -> tuple[Shaky, Copied, list[str], float]:
     group, cassandra, said, slept = Group(4), Shaky(away), list[str](), [0.0]
-    monkeypatch.setattr("headgate.feeds.audit.Consumer", group.consumer)
+    monkeypatch.setattr("headgate.reconcile.cassandra.audit.Consumer", group.consumer)
 
     def sleep(seconds: float) -> None:
         slept[0] += seconds

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from headgate.errors import OperationError, RowRefusedError
-from headgate.feeds.cassandra import Cassandra, Column, Place, TableShape, failure_of
-from headgate.feeds.cassandra_rows import RowForm, RowReader
-from headgate.feeds.cassandra_values import LAST, micros, plain
-from headgate.feeds.repair.cassandra import timestamp
-from headgate.feeds.repair.model import Item
-from headgate.feeds.rows.model import WholeRow
+from headgate.reconcile.cassandra.rows import RowForm, RowReader
+from headgate.reconcile.cassandra.session import Cassandra, Column, Place, TableShape, failure_of
+from headgate.reconcile.cassandra.values import LAST, micros, plain
+from headgate.reconcile.model import WholeRow
+from headgate.reconcile.repair.cassandra import timestamp
+from headgate.reconcile.repair.model import Item
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NANOSECONDS = 1_772_366_400_000_000_000

@@ -10,11 +10,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headgate.engine.bundles import read_lock
-from headgate.engine.java_build import Ecj, Javac, find_compiler, list_java_files
+from headgate.core.runtime.build import PLUGINS, SERVICES, service_files
+from headgate.core.runtime.engine_bundles import read_lock
+from headgate.core.runtime.engine_java_build import Ecj, Javac, find_compiler, list_java_files
 from headgate.errors import SettingsError
-from headgate.feeds.connect.build import PLUGINS, SERVICES, service_files
-from headgate.feeds.connect.connectors import (
+from headgate.hashing.hash_contract import HashContract
+from headgate.hashing.hash_contract_loader import load_contract
+from headgate.local.connect import METRICS
+from headgate.quality.spec.rules_loader import load_rules
+from headgate.reconcile.cassandra.connector import (
     HASH,
     SOURCE,
     CloudTable,
@@ -25,10 +29,6 @@ from headgate.feeds.connect.connectors import (
     own_connector,
     read_connector,
 )
-from headgate.local.connect import METRICS
-from headgate.spec.hash_contract import HashContract
-from headgate.spec.hash_contract_loader import load_contract
-from headgate.spec.rules_loader import load_rules
 
 ROOT = Path(__file__).parents[3]
 CONNECT = ROOT / "java/connect-plugins"
@@ -220,7 +220,7 @@ def test_without_a_javac_the_eclipse_compiler_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = (tmp_path / "ecj.jar",)
-    monkeypatch.setattr("headgate.engine.java_build.bundle", lambda *_: fetched)
+    monkeypatch.setattr("headgate.core.runtime.engine_java_build.bundle", lambda *_: fetched)
     home = tmp_path / "java"
     java = home / "bin/java"
     java.parent.mkdir(parents=True)

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError
 
+from headgate.core.kafka.frame import framed
 from headgate.errors import DeclarationError, OperationError, SettingsError, UnavailableError
-from headgate.feeds.consumers.config import ConsumerConfig, Dealer, load_config
-from headgate.feeds.consumers.delivery import Record, delivery_of, headers_of
-from headgate.feeds.consumers.event import NoEventError, read_event
-from headgate.feeds.consumers.handling import Handler
-from headgate.feeds.consumers.run import DealerConsumer, settings
-from headgate.feeds.consumers.seen import Seen
-from headgate.feeds.consumers.sinks import Billing, Crm, Inventory, sinks_of
-from headgate.feeds.registry.frame import framed
+from headgate.filters.consumers.config import ConsumerConfig, Dealer, load_config
+from headgate.filters.consumers.consumers_event import NoEventError, read_event
+from headgate.filters.consumers.consumers_sinks import Billing, Crm, Inventory, sinks_of
+from headgate.filters.consumers.delivery import Record, delivery_of, headers_of
+from headgate.filters.consumers.handling import Handler
+from headgate.filters.consumers.run import DealerConsumer, settings
+from headgate.filters.consumers.seen import Seen
 
 ROOT = Path(__file__).parents[3]
 DEALER = Dealer("DEALER-001", "Tesla Service Center - San Francisco")

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.errors import ConflictError, NotFoundError
-from headgate.feeds.redrive.journal import (
+from headgate.dead_letters.journal import (
     Journal,
     alone,
     need_journal,
@@ -20,7 +19,7 @@ from headgate.feeds.redrive.journal import (
     read_journal,
     sent_before,
 )
-from headgate.feeds.redrive.model import (
+from headgate.dead_letters.model import (
     FROM_TABLE,
     SAME_RECORD,
     SENT_BEFORE,
@@ -28,8 +27,9 @@ from headgate.feeds.redrive.model import (
     Letter,
     Outcome,
 )
-from headgate.feeds.redrive.plan import redrive_plan
-from headgate.feeds.redrive.run import Edges, run_redrive
+from headgate.dead_letters.plan import redrive_plan
+from headgate.dead_letters.run import Edges, run_redrive
+from headgate.errors import ConflictError, NotFoundError
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)
 

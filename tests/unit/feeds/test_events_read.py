@@ -9,11 +9,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from headgate.demo.filters.drawing import DEALERS, draw, oracle
 from headgate.errors import DeclarationError
-from headgate.feeds.events.drawing import DEALERS, draw, oracle
-from headgate.feeds.events.json_text import NotJsonError, parsed, text_of
-from headgate.feeds.events.reading import faults_of, read_event
-from headgate.feeds.events.schema import SAMPLES, schemas
+from headgate.filters.events.exact_json import NotJsonError, parsed, text_of
+from headgate.filters.events.reading import faults_of, read_event
+from headgate.filters.events.schema import SAMPLES, schemas
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / SAMPLES / "service-dealer-001-event.json"

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from headgate.demo.filters import sending
+from headgate.demo.filters.drawing import Drawn, draw
+from headgate.demo.filters.sending import send
 from headgate.errors import UnavailableError
-from headgate.feeds.events import sending
-from headgate.feeds.events.drawing import Drawn, draw
-from headgate.feeds.events.sending import send
 
 
 class Flaky:

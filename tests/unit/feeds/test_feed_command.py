@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.feed import plan_from, sample_words
+from headgate.config.settings import Settings
 from headgate.errors import UnavailableError
-from headgate.feeds.generator import Plan
-from headgate.feeds.sample import Planted
-from headgate.feeds.sample_file import SampleFile
-from headgate.settings import Settings
+from headgate.pipeline.cli.feed import plan_from, sample_words
+from headgate.pipeline.generator.feeds_sample import Planted
+from headgate.pipeline.generator.sample_file import SampleFile
+from headgate.pipeline.generator.send import Plan
 
 ROOT = Path(__file__).parents[3]
 

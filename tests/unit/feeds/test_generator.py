@@ -14,20 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headgate.core.kafka.arrow import from_numpy
+from headgate.declarations.declared import Declared
+from headgate.declarations.spec_columns import Column
+from headgate.declarations.spec_types import parse_type
 from headgate.errors import (
     DeclarationError,
     InterruptedByUserError,
     OperationError,
     SettingsError,
 )
-from headgate.feeds.arrow import from_numpy
-from headgate.feeds.contract import RowContract, envelope
-from headgate.feeds.generator import Generated, Plan, Sending, generate
-from headgate.feeds.source import ParquetSource, require_fit
-from headgate.spec.columns import Column
-from headgate.spec.dataset import Dataset
-from headgate.spec.declared import Declared
-from headgate.spec.types import parse_type
+from headgate.pipeline.generator.contract import RowContract, envelope
+from headgate.pipeline.generator.feeds_source import ParquetSource, require_fit
+from headgate.pipeline.generator.send import Generated, Plan, Sending, generate
+from headgate.pipeline.spec import Dataset
 
 ROWS = 50
 TYPES = {"Id": "BIGINT", "amount": "DOUBLE", "note": "STRING", "at": "STRING"}
@@ -181,7 +181,7 @@ def test_realtime_keeps_to_the_rate(plan: Plan) -> None:
 def test_batch_waits_for_each_batch_and_burst_only_for_the_last(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.feeds.generator.BATCH_ROWS", 10)
+    monkeypatch.setattr("headgate.pipeline.generator.send.BATCH_ROWS", 10)
     burst, batch = Memory(), Memory()
     send(plan, burst)
     send(replace(plan, mode="batch"), batch)
@@ -222,7 +222,7 @@ def test_the_envelope_is_json_even_around_broken_bytes() -> None:
 def test_an_interruption_ends_between_batches_and_says_how_many_were_sent(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.feeds.generator.BATCH_ROWS", 10)
+    monkeypatch.setattr("headgate.pipeline.generator.send.BATCH_ROWS", 10)
     writer = Memory()
     with pytest.raises(InterruptedByUserError, match="after 20 of 50 rows"):
         send(plan, writer, stop_after=2)

@@ -11,18 +11,18 @@ from typing import cast
 import pytest
 from click.testing import CliRunner
 
-from headgate.checks.reconcile_read import CurrentVerdict
 from headgate.cli.main import cli
-from headgate.cli.reconcile_hasher import METRICS_PORT, planned, words
+from headgate.config.settings import load_settings
 from headgate.errors import UnavailableError, UsageError
-from headgate.feeds.cassandra import place_of
-from headgate.feeds.hasher.counts import Counts, HasherMetrics
-from headgate.feeds.hasher.lookups import Lookups, Table
-from headgate.feeds.hasher.metering import metering
-from headgate.feeds.hasher.plan import Given
-from headgate.feeds.hasher.rereads import Rereads
-from headgate.feeds.hasher.run import Hashed
-from headgate.settings import load_settings
+from headgate.reconcile.cassandra.session import place_of
+from headgate.reconcile.cli.reconcile_hasher import METRICS_PORT, planned, words
+from headgate.reconcile.hasher.counts import Counts, HasherMetrics
+from headgate.reconcile.hasher.lookups import Lookups, Table
+from headgate.reconcile.hasher.metering import metering
+from headgate.reconcile.hasher.plan import Given
+from headgate.reconcile.hasher.rereads import Rereads
+from headgate.reconcile.hasher.run import Hashed
+from headgate.reconcile.results import CurrentVerdict
 
 ROOT = Path(__file__).parents[3]
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -110,7 +110,7 @@ def test_it_listens_on_a_documented_port_or_the_next_free_one(
         given.append(chosen)
         return done
 
-    monkeypatch.setattr("headgate.cli.reconcile_hasher.hashed", run)
+    monkeypatch.setattr("headgate.reconcile.cli.reconcile_hasher.hashed", run)
     CliRunner().invoke(cli, ["reconcile", "hasher", "business"], catch_exceptions=False)
     assert given[0].metrics_port == METRICS_PORT
     metrics = HasherMetrics("t", "j", Counts(), Lookups(cast("Table", None)), Rereads(1))
@@ -131,7 +131,7 @@ def asked_again(monkeypatch: pytest.MonkeyPatch, *keys: str) -> dict[str, dateti
     def take(_plan: object, wanted: Mapping[str, datetime | None]) -> None:
         asked.update(wanted)
 
-    monkeypatch.setattr("headgate.checks.cloud_letters.ask_again", take)
+    monkeypatch.setattr("headgate.reconcile.hasher.cloud_letters.ask_again", take)
     named = [word for key in keys for word in ("--key", key)]
     done = CliRunner().invoke(cli, ["reconcile", "reread", "business", *named])
     assert done.exit_code == 0, done.output
@@ -147,7 +147,7 @@ def test_a_key_is_asked_for_again_at_the_newest_version_that_was_judged(
         return CurrentVerdict(key, "MISSING_CLOUD", onprem, cloud, *more)
 
     told = [verdict("a", AT, None), verdict("b", AT, AT + timedelta(seconds=1))]
-    monkeypatch.setattr("headgate.checks.reconcile_read.current_verdicts", lambda *_: told)
+    monkeypatch.setattr("headgate.reconcile.results.current_verdicts", lambda *_: told)
     versions = {"a": AT, "b": AT + timedelta(seconds=1), "c": None}
     assert asked_again(monkeypatch, "a", "b", "c") == versions
 

@@ -15,23 +15,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.compile.reconcile.limits import Limits
-from headgate.compile.reconcile.state import Reading as Said
-from headgate.compile.reconcile.state import State, merge_all, of_message
-from headgate.compile.reconcile.verdict import judge
-from headgate.feeds.cassandra_rows import Row
-from headgate.feeds.hasher.asked import Asked, EventForm, Known, Record, Skipped, request_of
-from headgate.feeds.hasher.counts import Counts
-from headgate.feeds.hasher.framing import behind_the_frame, plainly
-from headgate.feeds.hasher.lookups import Lookups
-from headgate.feeds.hasher.offsets import Offsets, Partition
-from headgate.feeds.hasher.plan import Given, HasherPlan
-from headgate.feeds.hasher.publisher import Done, Publisher
-from headgate.feeds.hasher.reading import CloudForm, Reading, reading_of
-from headgate.feeds.hasher.rereads import request_for
-from headgate.feeds.hasher.run import asked_by
-from headgate.feeds.hasher.service import Ends, Hasher
-from headgate.feeds.hasher.table import HashedTable
+from headgate.quality.spec.limits import Limits
+from headgate.reconcile.cassandra.rows import Row
+from headgate.reconcile.hasher.asked import Asked, EventForm, Known, Record, Skipped, request_of
+from headgate.reconcile.hasher.counts import Counts
+from headgate.reconcile.hasher.framing import behind_the_frame, plainly
+from headgate.reconcile.hasher.hasher_publisher import Done, Publisher
+from headgate.reconcile.hasher.hasher_table import HashedTable
+from headgate.reconcile.hasher.lookups import Lookups
+from headgate.reconcile.hasher.offsets import Offsets, Partition
+from headgate.reconcile.hasher.plan import Given, HasherPlan
+from headgate.reconcile.hasher.reading import CloudForm, Reading, reading_of
+from headgate.reconcile.hasher.rereads import request_for
+from headgate.reconcile.hasher.run import asked_by
+from headgate.reconcile.hasher.service import Ends, Hasher
+from headgate.reconcile.reconcile_state import Reading as Said
+from headgate.reconcile.reconcile_state import State, merge_all, of_message
+from headgate.reconcile.verdict import judge
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -143,8 +143,8 @@ class InMemoryHasherHarness:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.broker, self.rows, self.messages = Broker(), dict[str, Row](), list[str]()
-        patch.setattr("headgate.feeds.hasher.service.Group", self._member)
-        patch.setattr("headgate.feeds.hasher.service.LOOK_EVERY", 0.0)
+        patch.setattr("headgate.reconcile.hasher.service.Group", self._member)
+        patch.setattr("headgate.reconcile.hasher.service.LOOK_EVERY", 0.0)
         self.sender = Sender(self.broker)
 
     def _member(self, _b: str, _g: str, _t: object, offsets: Offsets, *_more: object) -> Member:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from headgate.feeds.cassandra import Failure
-from headgate.feeds.cassandra_rows import Row
-from headgate.feeds.hasher.asked import Asked, Record
-from headgate.feeds.hasher.lookups import Found, Limits, Lookups, Lost
+from headgate.reconcile.cassandra.rows import Row
+from headgate.reconcile.cassandra.session import Failure
+from headgate.reconcile.hasher.asked import Asked, Record
+from headgate.reconcile.hasher.lookups import Found, Limits, Lookups, Lost
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 ROW = Row({"col1": "a"}, AT, None)

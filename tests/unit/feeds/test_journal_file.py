@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from headgate.core.runtime import journal_file
 from headgate.errors import ConflictError, OperationError
-from headgate.feeds import journal_file
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
 

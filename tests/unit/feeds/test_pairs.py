@@ -13,14 +13,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.checks.differences import row_difference
-from headgate.cli.feed_pairs import EARLY_SENT, waves_of
-from headgate.feeds.pairs.hashes import hash_by
-from headgate.feeds.pairs.model import COLUMNS, PHASES, Cell, Planned
-from headgate.feeds.pairs.oracle import ONPREM_FILE, read_keys, read_sums, write_oracle
-from headgate.feeds.pairs.planting import Order, Planting
-from headgate.feeds.pairs.roles import ROLES
-from headgate.spec.hash_contract_loader import load_contract
+from headgate.demo.reconcile.feed import EARLY_SENT, waves_of
+from headgate.demo.reconcile.hashes import hash_by
+from headgate.demo.reconcile.model import COLUMNS, PHASES, Cell, Planned
+from headgate.demo.reconcile.oracle import ONPREM_FILE, read_keys, read_sums, write_oracle
+from headgate.demo.reconcile.pairs_planting import Order, Planting
+from headgate.demo.reconcile.pairs_roles import ROLES
+from headgate.hashing.hash_contract_loader import load_contract
+from headgate.reconcile.differences import row_difference
 
 ROOT = Path(__file__).parents[3]
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.kafka.client import RegistryClient, Schema
+from headgate.core.kafka.frame import LARGEST_ID, UnreadableError, framed, unframed
+from headgate.core.kafka.registry_codecs import codec_of
+from headgate.core.kafka.values import FramedReader, FramedWriter, subject_of
 from headgate.errors import DeclarationError
-from headgate.feeds.registry.client import RegistryClient, Schema
-from headgate.feeds.registry.codecs import codec_of
-from headgate.feeds.registry.frame import LARGEST_ID, UnreadableError, framed, unframed
-from headgate.feeds.registry.values import FramedReader, FramedWriter, subject_of
 
 AVRO = Schema(
     json.dumps(

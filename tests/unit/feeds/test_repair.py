@@ -10,17 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.cli.reconcile_repair import report_text
 from headgate.errors import ConflictError, UsageError
-from headgate.feeds.repair.journal import (
+from headgate.reconcile.cli.repair import report_text
+from headgate.reconcile.model import WholeRow
+from headgate.reconcile.repair.journal import (
     Journal,
     need_open_journal,
     new_journal,
     open_journal,
     read_journal,
 )
-from headgate.feeds.repair.model import REPAIRABLE, Broken, Followed, Item, Outcome, RepairReport
-from headgate.feeds.repair.plan import (
+from headgate.reconcile.repair.model import (
+    REPAIRABLE,
+    Broken,
+    Followed,
+    Item,
+    Outcome,
+    RepairReport,
+)
+from headgate.reconcile.repair.repair_plan import (
     CLOUD_NEWER,
     DELETED_SINCE,
     GONE,
@@ -32,9 +40,8 @@ from headgate.feeds.repair.plan import (
     newer,
     repair_plan,
 )
-from headgate.feeds.repair.run import Edges, Judged, run_repair
-from headgate.feeds.repair.target import Announce, micros
-from headgate.feeds.rows.model import WholeRow
+from headgate.reconcile.repair.repair_run import Edges, Judged, run_repair
+from headgate.reconcile.repair.target import Announce, micros
 
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

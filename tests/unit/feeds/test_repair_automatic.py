@@ -17,12 +17,12 @@ from click.testing import CliRunner
 
 from headgate.cli.main import cli
 from headgate.errors import ConflictError, OperationError, SettingsError, UnavailableError
-from headgate.feeds.repair.automatic import Repaired, Rounds, Tried, run_automatic
-from headgate.feeds.repair.journal import new_journal, open_journal
-from headgate.feeds.repair.model import Broken, Outcome, RepairPlan, RepairReport
-from headgate.feeds.repair.plan import GONE, SOURCE_BEHIND, repair_plan
-from headgate.feeds.repair.run import Edges, Judged, run_repair
-from headgate.feeds.rows.model import WholeRow
+from headgate.reconcile.model import WholeRow
+from headgate.reconcile.repair.automatic import Repaired, Rounds, Tried, run_automatic
+from headgate.reconcile.repair.journal import new_journal, open_journal
+from headgate.reconcile.repair.model import Broken, Outcome, RepairPlan, RepairReport
+from headgate.reconcile.repair.repair_plan import GONE, SOURCE_BEHIND, repair_plan
+from headgate.reconcile.repair.repair_run import Edges, Judged, run_repair
 
 ROOT = Path(__file__).parents[3]
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
@@ -302,10 +302,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     (tmp_path / "pyproject.toml").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HEADGATE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("headgate.feeds.repair.automatic.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("headgate.reconcile.repair.automatic.FIRST_PAUSE", 0.01)
     rows = {pk: WholeRow({}, AT) for pk in "ab"} | {"late": WholeRow({}, AT - SECOND)}
     made = Shop(None, None, Rows(rows), iter(()))
-    monkeypatch.setattr("headgate.checks.differences_repair.open_repairs", made.open)
+    monkeypatch.setattr("headgate.reconcile.repair.table_repairs.open_repairs", made.open)
     return made
 
 
@@ -342,7 +342,7 @@ def test_a_row_that_comes_later_is_sent_later(shop: Shop, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(shop, "plan", plan)
     monkeypatch.setattr(
-        "headgate.feeds.repair.automatic.Tried", lambda: Tried(patience=0.0, longest=0.0)
+        "headgate.reconcile.repair.automatic.Tried", lambda: Tried(patience=0.0, longest=0.0)
     )
     done = automatic("--rounds", "6")
     assert done.exit_code == 0, done.output
@@ -365,7 +365,7 @@ def test_a_stop_amid_an_outage_leaves_a_journal_that_can_be_resumed(
         yield AWAY
 
     shop.trouble = trouble()
-    monkeypatch.setattr("headgate.feeds.interruption.interruption", interruption)
+    monkeypatch.setattr("headgate.core.runtime.interruption.interruption", interruption)
     done = automatic()
     assert done.exit_code == 0, done.output
     left = open_journal(shop.settings.home, "business")

@@ -10,13 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from headgate.feeds.cassandra import Cassandra, Column, TableShape
-from headgate.feeds.repair.cassandra import CassandraTarget, timestamp
-from headgate.feeds.repair.model import Item, Outcome
-from headgate.feeds.repair.target import micros, zulu
-from headgate.feeds.repair.values import InexactError, column_value
-from headgate.feeds.rows.cassandra import CassandraRows
-from headgate.feeds.rows.model import WholeRow
+from headgate.reconcile.cassandra.session import Cassandra, Column, TableShape
+from headgate.reconcile.model import WholeRow
+from headgate.reconcile.repair.cassandra import CassandraTarget, timestamp
+from headgate.reconcile.repair.model import Item, Outcome
+from headgate.reconcile.repair.target import micros, zulu
+from headgate.reconcile.repair.values import InexactError, column_value
+from headgate.reconcile.rows_cassandra import CassandraRows
 
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -11,14 +11,14 @@ from typing import Any
 import orjson
 import pytest
 
-from headgate.compile.rules.model import JudgedRule, JudgedTable
+from headgate.demo.quality.feeding import Feeding, Order, window_of
+from headgate.demo.quality.fit import require_fit
+from headgate.demo.quality.planted import Planted
+from headgate.demo.quality.rule_feed_loader import find_feed, load_feed
 from headgate.errors import DeclarationError, UsageError
-from headgate.feeds.rules.feeding import Feeding, Order, window_of
-from headgate.feeds.rules.fit import require_fit
-from headgate.feeds.rules.planted import Planted
-from headgate.spec.rule_feed_loader import find_feed, load_feed
-from headgate.spec.ruleset import RuleSet, RuleSource, RuleTable
-from headgate.spec.sample_loader import load_sample
+from headgate.pipeline.generator.sample_loader import load_sample
+from headgate.quality.compile.model import JudgedRule, JudgedTable
+from headgate.quality.spec.rule_set import RuleSet, RuleSource, RuleTable
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 HEX = re.compile(r"[0-9a-f]{64}")

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headgate.core.kafka.json_rows import JsonRows
 from headgate.errors import UsageError
-from headgate.feeds.json_rows import JsonRows
-from headgate.feeds.sample import BLOCK_ROWS, SampleMaker
-from headgate.feeds.sample_file import planted_file, refuse_to_overwrite, write_sample
-from headgate.spec.sample import Sample
-from headgate.spec.sample_loader import load_sample
+from headgate.pipeline.generator.feeds_sample import BLOCK_ROWS, SampleMaker
+from headgate.pipeline.generator.sample_file import planted_file, refuse_to_overwrite, write_sample
+from headgate.pipeline.generator.sample_loader import load_sample
+from headgate.pipeline.generator.spec_sample import Sample
 
 Row = dict[str, Any]
 

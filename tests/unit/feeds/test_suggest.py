@@ -13,14 +13,14 @@ from tests.fixtures import make_parquet
 from tests.support import parquet_files
 from tests.support.nycflights import write_nycflights_table
 
-from headgate.compile.rules.judge import load_judged
-from headgate.compile.rules.model import JudgedTable
 from headgate.errors import UsageError
-from headgate.feeds.suggest import RuleWishes, suggest
-from headgate.feeds.suggest_model import Suggested, Suggestion
-from headgate.feeds.suggest_rules import rounded_up
-from headgate.feeds.suggest_shapes import UUID, form_of
-from headgate.feeds.suggest_text import suggested_text
+from headgate.quality.compile.judge import load_judged
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.suggest.rule_set import suggested_text
+from headgate.quality.suggest.suggest import RuleWishes, suggest
+from headgate.quality.suggest.suggest_model import Suggested, Suggestion
+from headgate.quality.suggest.suggest_rules import rounded_up
+from headgate.quality.suggest.suggest_shapes import UUID, form_of
 
 ROWS = 2_000
 CANARY = "canary-7f3a"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import DeclarationError
+from headgate.hashing.hash_contract import contract_of
+from headgate.hashing.hash_contract_loader import load_contract
 from headgate.hashing.spark import row_hash_sql, row_text_sql
-from headgate.spec.hash_contract import contract_of
-from headgate.spec.hash_contract_loader import load_contract
 
 ROOT = Path(__file__).parents[3]
 TABLE = {

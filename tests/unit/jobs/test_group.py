@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.engine.followed import Followed
+from headgate.core.engine import group as module
+from headgate.core.engine.group import PAUSE_SECONDS, GroupOffsetsOf
+from headgate.core.kafka.followed import Followed
+from headgate.core.ledger.store_model import Range
 from headgate.errors import UnavailableError
-from headgate.jobs import group as module
-from headgate.jobs.group import PAUSE_SECONDS, GroupOffsetsOf
-from headgate.store.model import Range
 
 SETTLED = Range("kafka:orders", "old", {"0": 0}, {"0": 1_000_000})
 

@@ -7,12 +7,13 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from headgate.engine.markers import Marker
-from headgate.engine.small_files import Part, chunks, plan_compaction
+from headgate.core.lake.markers import Marker
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Intent, Range
 from headgate.errors import ConflictError, UsageError
-from headgate.jobs.maintain import PLAN, kept_plan, mark_name
-from headgate.jobs.maintain_needs import Books, needs_of
-from headgate.jobs.maintain_plan import (
+from headgate.maintenance.maintain import PLAN, kept_plan, mark_name
+from headgate.maintenance.maintain_needs import Books, needs_of
+from headgate.maintenance.maintain_plan import (
     ACTIONS,
     COMPACT,
     EXPIRE,
@@ -28,10 +29,9 @@ from headgate.jobs.maintain_plan import (
     Wanted,
     span_of,
 )
-from headgate.jobs.maintain_text import plan_text, report_text
-from headgate.jobs.maintain_usual import COMPACTED
-from headgate.store.model import Intent, Range
-from headgate.store.ops import OpsStore
+from headgate.maintenance.maintain_text import plan_text, report_text
+from headgate.maintenance.maintain_usual import COMPACTED
+from headgate.maintenance.small_files import Part, chunks, plan_compaction
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = NOW.date()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.rules_compile import compiled_texts
+from headgate.config.settings import Settings
+from headgate.core.engine.submit import ask_for, full_name, need_broker
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import Intent, LedgerRow, Range, Run
 from headgate.errors import ConflictError, UsageError
-from headgate.jobs.requests import ask_for, full_name, need_broker
-from headgate.jobs.rules_deploy import deploy, plan_deployment
-from headgate.jobs.rules_revision import declared_rules, deployed, fetch
-from headgate.settings import Settings
-from headgate.store.model import Intent, LedgerRow, Range, Run
-from headgate.store.ops import OpsStore
+from headgate.quality.cli.rules_compile import compiled_texts
+from headgate.quality.revision import declared_rules, deployed, fetch
+from headgate.quality.rules_deploy import deploy, plan_deployment
 
 FILE = "rules/one.yml"
 RULES = """

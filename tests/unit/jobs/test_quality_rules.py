@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from headgate.core.ledger.store_model import LedgerRow, Range, Run, RunState
 from headgate.errors import ConflictError
-from headgate.jobs.quality_keys import kept_for
-from headgate.jobs.quality_snapshot import new_dead_letters
-from headgate.jobs.quality_topic import StoppedByRuleError, stop_if_matched, was_told
-from headgate.jobs.rules_deploy import changes, refuse_other_source
-from headgate.jobs.rules_revision import RuleRevision, RulesRevision, SourceRevision
-from headgate.store.model import LedgerRow, Range, Run, RunState
+from headgate.quality.job.quality_keys import kept_for
+from headgate.quality.job.quality_topic import StoppedByRuleError, stop_if_matched, was_told
+from headgate.quality.job.snapshot import new_dead_letters
+from headgate.quality.revision import RuleRevision, RulesRevision, SourceRevision
+from headgate.quality.rules_deploy import changes, refuse_other_source
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

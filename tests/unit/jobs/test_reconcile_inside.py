@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.jobs.reconcile_states import inside
-from headgate.store.model import Range
+from headgate.core.ledger.store_model import Range
+from headgate.reconcile.job.reconcile_states import inside
 
 
 def range_of(start: dict[str, int], end: dict[str, int]) -> Range:

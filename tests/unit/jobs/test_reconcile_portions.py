@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from headgate.jobs.reconcile_portions import (
+from headgate.core.ledger.store_model import TABLE_SOURCE, Range
+from headgate.reconcile.job.sweep_bounds import (
     BATCHES,
     UNTIL,
     Ends,
@@ -15,7 +16,6 @@ from headgate.jobs.reconcile_portions import (
     round_ends,
     single_ends,
 )
-from headgate.store.model import TABLE_SOURCE, Range
 
 
 def range_of(start: Ends, end: Ends) -> Range:

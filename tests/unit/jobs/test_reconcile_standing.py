@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from headgate.jobs.reconcile_standing import (
+from headgate.quality.spec.reconcile_section import Reconcile, Slo
+from headgate.reconcile.job.reconcile_standing import (
     FEW_STATES,
     SECONDS,
     Counted,
@@ -17,7 +18,6 @@ from headgate.jobs.reconcile_standing import (
     count_query,
     pause,
 )
-from headgate.spec.reconcile import Reconcile, Slo
 
 
 def test_a_quick_count_is_made_every_few_seconds() -> None:

@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import create_engine, text
 
-from headgate.checks.router_ranges import ranges_of_all
-from headgate.jobs.router_owed import judged_or_owed, left_of
-from headgate.jobs.router_plan import World, planned
-from headgate.store.database import HEAD
-from headgate.store.model import Intent, LedgerRow, Range
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import (
+from headgate.core.ledger.database import HEAD
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.spans import between, blocks, first, merged, minus
+from headgate.core.ledger.store_model import Intent, LedgerRow, Range
+from headgate.core.ledger.tables import metadata
+from headgate.filters.router.router_owed import judged_or_owed, left_of
+from headgate.filters.router.router_plan import World, planned
+from headgate.filters.router_ranges import ranges_of_all
+from headgate.filters.store.routing_model import (
     Boundary,
     Member,
     Owing,
@@ -32,8 +34,6 @@ from headgate.store.routing_model import (
     TopicEnd,
     Wanted,
 )
-from headgate.store.spans import between, blocks, first, merged, minus
-from headgate.store.tables import metadata
 
 SOURCE, JOB = "events", "router-events"
 FILTERS = st.sampled_from(["one", "two", "three"])

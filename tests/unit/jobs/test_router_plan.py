@@ -5,9 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.jobs.router_plan import EXPIRED, World, is_new, planned
-from headgate.store.routing_model import Member, Owed, Owing, Seen, Standing, TopicEnd, Wanted
-from headgate.store.spans import Spans
+from headgate.core.ledger.spans import Spans
+from headgate.filters.router.router_plan import EXPIRED, World, is_new, planned
+from headgate.filters.store.routing_model import (
+    Member,
+    Owed,
+    Owing,
+    Seen,
+    Standing,
+    TopicEnd,
+    Wanted,
+)
 
 SOURCE = "events"
 ONE = Wanted("one", SOURCE, "r1", "{}", "out-one", "d1")

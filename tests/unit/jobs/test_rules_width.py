@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from headgate.config.settings import Settings
+from headgate.core.engine.submit import ask_for
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import (
+    Intent,
+    Judged,
+    LedgerRow,
+    Range,
+    RunState,
+    TouchedWindow,
+)
 from headgate.errors import ConflictError
-from headgate.jobs.requests import ask_for
-from headgate.jobs.rules_deploy import plan_deployment
-from headgate.settings import Settings
-from headgate.store.model import Intent, Judged, LedgerRow, Range, RunState, TouchedWindow
-from headgate.store.ops import OpsStore
+from headgate.quality.rules_deploy import plan_deployment
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = "quality-one"

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, NOW, SHAPE, event_time, settle_batch
 
-from headgate.metrics.emit import AT_ONCE, Emitter
-from headgate.metrics.windows import WindowSums, restored
-from headgate.store.ops import OpsStore
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.metrics.emit import AT_ONCE, Emitter
+from headgate.core.metrics.metrics_windows import WindowSums, restored
 
 
 class Partials:

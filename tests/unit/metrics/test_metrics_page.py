@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tests.support.metric_windows import NOON, RECORD
 
-from headgate.compile.rules.metrics import TOTALS
-from headgate.metrics.batches import BatchRecord, batch_fields
-from headgate.metrics.names import SEVERITY_TOTALS
-from headgate.metrics.windows import messages
-from headgate.store.model import Range
+from headgate.core.ledger.store_model import Range
+from headgate.core.metrics.batches import BatchRecord, batch_fields
+from headgate.core.metrics.metrics_names import SEVERITY_TOTALS
+from headgate.core.metrics.metrics_windows import messages
+from headgate.quality.compile.metrics import TOTALS
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headgate.metrics.names import (
+from headgate.core.metrics.metrics_names import (
     BY_NAME,
     METRICS,
     PREFIX,
@@ -14,8 +14,8 @@ from headgate.metrics.names import (
     prometheus,
     rule_metric,
 )
-from headgate.metrics.windows import WindowShape, WindowSums, record_of, window_fields
-from headgate.spec.metric_names import TAKEN_METRICS
+from headgate.core.metrics.metrics_windows import WindowShape, WindowSums, record_of, window_fields
+from headgate.declarations.metric_names import TAKEN_METRICS
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@ from __future__ import annotations
 from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
-from headgate.metrics import gauges, names
-from headgate.metrics.emit import Emitter
-from headgate.metrics.exposition import exposition, number
-from headgate.metrics.names import Metric
-from headgate.metrics.readings import EngineReading, Family, JobLag, Readings
-from headgate.metrics.server import Page
-from headgate.metrics.windows import WindowSums
-from headgate.store.model import JobSpec, RuleCount, RunState
-from headgate.store.ops import OpsStore
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import JobSpec, RuleCount, RunState
+from headgate.core.metrics import gauges
+from headgate.core.metrics import metrics_names as names
+from headgate.core.metrics.emit import Emitter
+from headgate.core.metrics.exposition import exposition, number
+from headgate.core.metrics.metrics_names import Metric
+from headgate.core.metrics.metrics_readings import EngineReading, Family, JobLag, Readings
+from headgate.core.metrics.metrics_windows import WindowSums
+from headgate.core.metrics.server import Page
 
 COUNTS = (
     RuleCount("amount", "negative", "ERROR", 3, 5),

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.metrics.readings import Readings
-from headgate.store.model import Intent, LedgerRow, Range
-from headgate.store.ops import OpsStore, utc_now
-from headgate.store.routing_model import (
+from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.core.ledger.store_model import Intent, LedgerRow, Range
+from headgate.core.metrics.metrics_readings import Readings
+from headgate.filters.store.routing_model import (
     Member,
     Owed,
     RoutedBatch,

@@ -7,10 +7,10 @@ from tests.support.clock import ManualClock
 from tests.support.metric_sinks import RecordingSink
 from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
-from headgate.metrics.emit import Emitter
-from headgate.metrics.sinks import AT_ONCE, Deliverer
-from headgate.metrics.windows import WindowSums
-from headgate.store.ops import OpsStore
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.metrics.emit import Emitter
+from headgate.core.metrics.metrics_sinks import AT_ONCE, Deliverer
+from headgate.core.metrics.metrics_windows import WindowSums
 
 
 def closed(store: OpsStore, clock: ManualClock, offset: int, *starts: int, rows: int = 1) -> None:

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from tests.support.filter_documents import DEALER, EVERYTHING
+from tools.filter_schema import FILTER_SCHEMA_FILE, filter_schema
 
-from headgate.compile.filters.compile import compile_filter
 from headgate.errors import DeclarationError, Fault
-from headgate.spec.filter import (
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.document_text import MOST_FAULTS
+from headgate.filters.loader import filter_files, load_filter, parse_filter, parse_text
+from headgate.filters.spec import (
     STATUS_FIELDS,
     Filter,
     canonical,
@@ -20,9 +23,6 @@ from headgate.spec.filter import (
     id_from_name,
     revision_of,
 )
-from headgate.spec.filter_lines import MOST_FAULTS
-from headgate.spec.filter_loader import filter_files, load_filter, parse_filter, parse_text
-from headgate.spec.filter_schema import FILTER_SCHEMA_FILE, filter_schema
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from headgate.declarations.refusal import Refusal
 from headgate.errors import DeclarationError
-from headgate.spec.hash_contract import contract_of
-from headgate.spec.hash_contract_loader import contract_files, load_contract
-from headgate.spec.hash_contract_types import parse_hash_type
-from headgate.spec.refusal import Refusal
+from headgate.hashing.hash_contract import contract_of
+from headgate.hashing.hash_contract_loader import contract_files, load_contract
+from headgate.hashing.hash_contract_types import parse_hash_type
 
 ROOT = Path(__file__).parents[3]
 

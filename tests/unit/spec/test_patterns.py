@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.spec.patterns import java_pattern
-from headgate.spec.refusal import Refusal
+from headgate.declarations.patterns import java_pattern
+from headgate.declarations.refusal import Refusal
 
 
 def test_doubled_quotes_are_halved() -> None:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from headgate.spec.schema import (
+from tools.declaration_schemas import (
     HASH_SCHEMA_FILE,
     RULES_SCHEMA_FILE,
     SCHEMA_FILE,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.spec.refusal import Refusal
-from headgate.spec.types import SqlType, can_cast, decimal, parse_type
+from headgate.declarations.refusal import Refusal
+from headgate.declarations.spec_types import SqlType, can_cast, decimal, parse_type
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.support.clock import ManualClock
 
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import LeaseLostError
-from headgate.store.ops import OpsStore
 
 
 def test_one_holder_at_a_time(store: OpsStore, clock: ManualClock) -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.support.ledger_rows import intent, ledger_row, table_range, topic_range
 
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import BatchRefusedError
-from headgate.store.ops import OpsStore
 
 
 def test_a_replay_gets_the_stored_intent(store: OpsStore) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.store.ops import OpsStore
+from headgate.core.ledger.ops_store import OpsStore
 
 
 def test_marks_are_found_by_how_their_names_begin(store: OpsStore) -> None:

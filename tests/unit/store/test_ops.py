@@ -15,12 +15,12 @@ from sqlalchemy.exc import IntegrityError
 from tests.support.clock import ManualClock
 
 from headgate.cli import main
+from headgate.core.ledger import database
+from headgate.core.ledger.database import HEAD, MIGRATIONS, make_private_file
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import JobSpec
+from headgate.core.ledger.tables import metadata
 from headgate.errors import SettingsError, UnavailableError
-from headgate.store import database
-from headgate.store.database import HEAD, MIGRATIONS, make_private_file
-from headgate.store.model import JobSpec
-from headgate.store.ops import OpsStore
-from headgate.store.tables import metadata
 
 
 def test_head_names_the_newest_migration() -> None:

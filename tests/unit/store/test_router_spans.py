@@ -3,7 +3,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.store.spans import Spans, between, blocks, each, first, merged, minus, size, union
+from headgate.core.ledger.spans import (
+    Spans,
+    between,
+    blocks,
+    each,
+    first,
+    merged,
+    minus,
+    size,
+    union,
+)
 
 SPAN = st.tuples(st.sampled_from("01"), st.integers(0, 30), st.integers(0, 30))
 SPANS = st.lists(SPAN, max_size=6).map(merged)

@@ -6,9 +6,9 @@ import pytest
 from tests.support.clock import ManualClock
 from tests.support.ledger_rows import intent, ledger_row, topic_range
 
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import BatchRefusedError
-from headgate.store.ops import OpsStore
-from headgate.store.routing_model import (
+from headgate.filters.store.routing_model import (
     Boundary,
     Member,
     Owed,

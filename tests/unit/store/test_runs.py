@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from tests.support.clock import ManualClock
 
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import JobSpec, Progress, RunState
 from headgate.errors import ConflictError, OperationError
-from headgate.store.model import JobSpec, Progress, RunState
-from headgate.store.ops import OpsStore
 
 BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", {"full": "true"})
 

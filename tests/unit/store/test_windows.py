@@ -6,9 +6,16 @@ import pytest
 from tests.support.clock import ManualClock
 from tests.support.ledger_rows import intent, ledger_row, topic_range
 
-from headgate.store import windows
-from headgate.store.model import Closing, Judged, LedgerRow, RuleCount, TouchedWindow, Window
-from headgate.store.ops import OpsStore
+from headgate.core.ledger import store_windows as windows
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import (
+    Closing,
+    Judged,
+    LedgerRow,
+    RuleCount,
+    TouchedWindow,
+    Window,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = "bronze-orders"

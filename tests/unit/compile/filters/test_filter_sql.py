@@ -13,15 +13,15 @@ import pytest
 from tests.support.filter_documents import DEALER, EVERYTHING
 from tests.support.hostile_texts import hostile_texts
 
-from headgate.compile.filters.alone import alone_sql
-from headgate.compile.filters.compile import compile_filter
-from headgate.compile.filters.flink import flink_sql, flink_statements
-from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.routing import router_script
-from headgate.compile.script import parse_script
+from headgate.core.sql.compile_script import parse_script
 from headgate.errors import DeclarationError
-from headgate.spec.filter import Filter
-from headgate.spec.filter_loader import filter_files, load_filter, parse_filter
+from headgate.filters.compile.alone import alone_sql
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.compile.filters_routing import router_script
+from headgate.filters.compile.flink import flink_sql, flink_statements
+from headgate.filters.compile.model import CompiledFilter
+from headgate.filters.loader import filter_files, load_filter, parse_filter
+from headgate.filters.spec import Filter
 
 HOSTILE = hostile_texts(Random(7), 300)
 ROOT = Path(__file__).parents[4]

@@ -14,10 +14,10 @@ from tests.support.filter_documents import DEALER
 from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_record
 
-from headgate.compile.filters.compile import compile_filter
-from headgate.compile.filters.model import CompiledFilter
-from headgate.compile.filters.twin import Event, Refused, event_of, matcher, output_of
-from headgate.spec.filter_loader import parse_filter
+from headgate.filters.compile.compile import compile_filter
+from headgate.filters.compile.model import CompiledFilter
+from headgate.filters.compile.twin import Event, Refused, event_of, matcher, output_of
+from headgate.filters.loader import parse_filter
 
 ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "filters"

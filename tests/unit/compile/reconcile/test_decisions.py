@@ -6,18 +6,18 @@ from itertools import product
 
 import pytest
 
-from headgate.compile.reconcile.decisions import (
+from headgate.conditions.ast import columns_of
+from headgate.conditions.evaluator.twin_values import Value
+from headgate.quality.compile.verdicts import settled_rules
+from headgate.reconcile.compile.judging import rows_while_open
+from headgate.reconcile.decisions import (
     ROLLUPS,
     decided,
     decisions,
     settled_decisions,
     statuses,
 )
-from headgate.compile.reconcile.facts import FACTS, TYPES
-from headgate.compile.reconcile.judging import rows_while_open
-from headgate.compile.rules.verdicts import settled_rules
-from headgate.expr.tree import columns_of
-from headgate.expr.twin.values import Value
+from headgate.reconcile.facts import FACTS, TYPES
 
 UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER = "unseen", "deleted", "absent", "invalid", "a", "b"
 KINDS = (UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.support.rule_tables import compile_script, load_rule_table
 
-from headgate.compile.rules.judge import load_judged
-from headgate.compile.rules.model import JudgedTable
+from headgate.quality.compile.judge import load_judged
+from headgate.quality.compile.model import JudgedTable
 
 
 def aggregated(folder: Path, aggregate: str) -> JudgedTable:

@@ -18,14 +18,14 @@ from tests.support.rule_tables import (
     shipped_table,
 )
 
-from headgate.compile.reconcile.decisions import statuses
-from headgate.compile.reconcile.tables import CHANGES
-from headgate.compile.rules import compile as compile_module
-from headgate.compile.rules.compile import compile_table, revision_of
-from headgate.compile.rules.model import JudgedTable
-from headgate.compile.rules.tables import PARTIALS, RESULTS
-from headgate.compile.rules.verdicts import rule_verdict
-from headgate.compile.script import Script
+from headgate.core.sql.compile_script import Script
+from headgate.quality.compile import compile as compile_module
+from headgate.quality.compile.compile import compile_table, revision_of
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.rules_tables import PARTIALS, RESULTS
+from headgate.quality.compile.verdicts import rule_verdict
+from headgate.reconcile.compile.tables import CHANGES
+from headgate.reconcile.decisions import statuses
 
 SHIPPED = ("business", "customer", "orders", "taxi")
 QUALITY = {"clock", "source", "view", "accept", "partial view", "partials", "refuse"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tests.support.rule_tables import HEAD, LAKE, compile_script
 
-from headgate.compile.casts import tried_of_any
-from headgate.compile.rules.judge import judged
-from headgate.spec.rules_loader import load_rules
-from headgate.spec.types import parse_type
+from headgate.core.sql.casts import tried_of_any
+from headgate.declarations.spec_types import parse_type
+from headgate.quality.compile.judge import judged
+from headgate.quality.spec.rules_loader import load_rules
 
 RULE = '      - {name: odd, when: "amount > 1"}'
 

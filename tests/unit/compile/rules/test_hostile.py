@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.support.random_expressions import HOSTILE_TEXTS
 
-from headgate.compile.fragments import comment
-from headgate.compile.rules.compile import compile_table
-from headgate.compile.rules.judge import load_judged
-from headgate.compile.rules.model import JudgedTable
-from headgate.compile.script import parse_script
+from headgate.core.sql.compile_fragments import comment
+from headgate.core.sql.compile_script import parse_script
 from headgate.errors import DeclarationError
+from headgate.quality.compile.compile import compile_table
+from headgate.quality.compile.judge import load_judged
+from headgate.quality.compile.model import JudgedTable
 
 pytestmark = pytest.mark.heavy
 

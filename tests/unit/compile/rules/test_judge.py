@@ -14,9 +14,9 @@ from tests.support.rule_files import (
     load_rule_file,
 )
 
-from headgate.compile.rules.judge import judged, judged_table
 from headgate.errors import DeclarationError
-from headgate.spec.rules_loader import load_rules
+from headgate.quality.compile.judge import judged, judged_table
+from headgate.quality.spec.rules_loader import load_rules
 
 ROOT = Path(__file__).parents[4]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.compile.rules.table_types import misfits
-from headgate.spec.types import SqlType
+from headgate.declarations.spec_types import SqlType
+from headgate.quality.compile.table_types import misfits
 
 
 def said(kind: SqlType, has: str) -> list[str]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.support.rule_files import ONE, PAIR, load_rule_file
 
-from headgate.compile.rules.judge import judged
-from headgate.compile.rules.model import JudgedTable
-from headgate.compile.rules.rows import FieldRefusal, row_values
-from headgate.compile.rules.twin import Seen, judge_row, judge_rows
-from headgate.expr.twin.values import Value
-from headgate.spec.rules_loader import load_rules
+from headgate.conditions.evaluator.twin_values import Value
+from headgate.quality.compile.judge import judged
+from headgate.quality.compile.model import JudgedTable
+from headgate.quality.rows import FieldRefusal, row_values
+from headgate.quality.spec.rules_loader import load_rules
+from headgate.quality.twin import Seen, judge_row, judge_rows
 
 ROOT = Path(__file__).parents[4]
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

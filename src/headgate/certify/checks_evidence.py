@@ -1,0 +1,194 @@
+"""Gathers what the account of a dataset rests on: the ledger, the tables, the broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from headgate.certify.account_evidence import Evidence
+from headgate.certify.certified import read_certified
+from headgate.certify.origins import repeated_origins
+from headgate.config.settings import Settings
+from headgate.core.accounting.checks_broker import ask_broker
+from headgate.core.accounting.facts import AcceptedGap, CertifiedTable
+from headgate.core.accounting.recount import recount
+from headgate.core.accounting.table_evidence import table_evidence
+from headgate.core.lake.duckdb_reader import Lake, quoted
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.store_model import ACTIVE, LedgerRow
+from headgate.core.sql.compile_fragments import DEAD_LETTERS, DEAD_LETTERS_TABLE, job_name
+from headgate.declarations.project import available_datasets, find_dataset
+from headgate.pipeline.spec import Dataset
+from headgate.pipeline.spec_loader import load_dataset
+
+BRONZE, SILVER, BACKFILL = "bronze", "silver", "backfill"
+LOOKS, SECONDS_BETWEEN_LOOKS = 20, 0.5
+
+
+@dataclass(frozen=True)
+class Books:
+    """The ledger as it stood at one moment."""
+
+    rows: tuple[LedgerRow, ...]
+    open_batches: int
+    busy: bool
+    streaming: bool = False
+    gaps: tuple[AcceptedGap, ...] = ()
+    certified: Mapping[str, CertifiedTable] = field(default_factory=dict[str, CertifiedTable])
+
+    def of(self, job: str) -> tuple[LedgerRow, ...]:
+        return tuple(row for row in self.rows if row.job == job)
+
+    @property
+    def settled(self) -> frozenset[int]:
+        return frozenset(id_ for row in self.rows for id_ in row.snapshots.values())
+
+
+def subjects_in(store: OpsStore, kind: str) -> tuple[str, ...]:
+    """The datasets, tables, pairs or topics whose job of this kind has a ledger."""
+    prefix = job_name(kind, "")
+    jobs = {row.job for row in store.ledger() if row.job.startswith(prefix)}
+    return tuple(sorted(job.removeprefix(prefix) for job in jobs))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is accounted for: a dataset's topic and tables, by its manifest or by the ledger."""
+
+    name: str
+    topic: str
+    bronze_table: str
+    silver_table: str
+    is_declared: bool = True
+
+
+def declared(settings: Settings, name: str) -> Dataset:
+    return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
+
+
+def subject_of(settings: Settings, store: OpsStore, name: str) -> Subject:
+    """The dataset as declared; one that was removed, as its ledger rows name its tables."""
+    rows = store.ledger(job_name(BRONZE, name))
+    if rows and name not in available_datasets(settings.root):
+        silver = _table_named_by(store.ledger(job_name(SILVER, name)))
+        topic = topic_of(rows) or ""
+        return Subject(name, topic, _table_named_by(rows), silver, is_declared=False)
+    dataset = declared(settings, name)
+    return Subject(name, dataset.topic, dataset.bronze_table, dataset.silver_table)
+
+
+def _table_named_by(rows: Sequence[LedgerRow]) -> str:
+    """The table that the newest batch has written to, dead letters aside; empty when none has."""
+    names = [name for row in rows for name in row.snapshots if name != DEAD_LETTERS]
+    return names[-1].partition(".")[2].replace("`", "") if names else ""
+
+
+def gather(
+    settings: Settings, store: OpsStore, lake: Lake, name: str, *, however_many: bool = False
+) -> Evidence:
+    """All evidence of one dataset; `however_many` records there are, they are counted again."""
+    found = _settled(settings, store, lake, subject_of(settings, store, name))
+    return counted_again(settings, found, however_many=however_many)
+
+
+def _settled(settings: Settings, store: OpsStore, lake: Lake, dataset: Subject) -> Evidence:
+    """The evidence of one moment: looks again while batches are being settled."""
+    name = dataset.name
+    books = _books(store, name)
+    for _ in range(LOOKS):
+        evidence, before = _look(settings, lake, dataset, books), books
+        books = _books(store, name)
+        if books == before and not (books.busy and books.open_batches):
+            return evidence
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return _look(settings, lake, dataset, books)
+
+
+def _books(store: OpsStore, name: str) -> Books:
+    jobs = [job_name(kind, name) for kind in (BRONZE, SILVER, BACKFILL)]
+    open_ = sum(len(store.open_intents(job)) for job in jobs)
+    under_way = [run for job in jobs for run in store.runs(job, states=ACTIVE)]
+    streaming = any(run.mode == "streaming" for run in under_way)
+    rows = store.ledger()
+    gaps = tuple(
+        AcceptedGap(row, _accepted_by(store, row))
+        for row in rows
+        if row.job == jobs[0] and row.is_accepted_gap
+    )
+    certified = read_certified(store, name)
+    return Books(rows, open_, bool(under_way), streaming, gaps, certified)
+
+
+def _accepted_by(store: OpsStore, row: LedgerRow) -> str:
+    """The run knows who asked for it, unless the ops store was lost since."""
+    found = [run for run in store.runs(row.job) if run.number == row.run]
+    return found[0].options.get("by", "") if found else "someone unknown"
+
+
+def _look(settings: Settings, lake: Lake, dataset: Subject, books: Books) -> Evidence:
+    job = job_name(BRONZE, dataset.name)
+    bronze_ledger = books.of(job)
+    topic = topic_of(bronze_ledger) or dataset.topic
+    silver_ledger = books.of(job_name(SILVER, dataset.name))
+    backfill_ledger = books.of(job_name(BACKFILL, dataset.name))
+    until, silver_until = newest(bronze_ledger), newest((*silver_ledger, *backfill_ledger))
+    before = books.certified
+    bronze = table_evidence(
+        lake, dataset.bronze_table, time="ingestion_ts", until=until, certified=before.get("bronze")
+    )
+    dead = table_evidence(
+        lake,
+        DEAD_LETTERS_TABLE,
+        f"job = {quoted(job)}",
+        time="refused_at",
+        until=until,
+        certified=before.get("dead_letters"),
+    )
+    silver = table_evidence(
+        lake, dataset.silver_table, until=silver_until, certified=before.get("silver")
+    )
+    on_broker, why = ask_broker(settings, topic)
+    return Evidence(
+        dataset=dataset.name,
+        topic=topic,
+        streaming=books.streaming,
+        bronze_ledger=bronze_ledger,
+        silver_ledger=silver_ledger,
+        backfill_ledger=backfill_ledger,
+        open_batches=books.open_batches,
+        settled=books.settled,
+        bronze=bronze,
+        silver=silver,
+        dead_letters=dead,
+        repeated_origins=repeated_origins(lake, bronze, dead, bronze_ledger),
+        on_broker=on_broker,
+        why_no_broker=why,
+        gaps=books.gaps,
+        declared_topic=dataset.topic,
+        is_declared=dataset.is_declared,
+    )
+
+
+def topic_of(rows: Sequence[LedgerRow]) -> str | None:
+    return rows[-1].range.source.removeprefix("kafka:") if rows else None
+
+
+def newest(rows: Sequence[LedgerRow]) -> datetime | None:
+    """The time of the newest batch; times of one job's batches rise."""
+    return max((row.batch_time for row in rows), default=None)
+
+
+def counted_again(settings: Settings, evidence: Evidence, *, however_many: bool) -> Evidence:
+    """The evidence with the topic's records counted once more, where the broker has them."""
+    if evidence.confirmed is None or not evidence.bronze_ledger:
+        return evidence
+    found = recount(
+        settings.need("bootstrap_servers"),
+        evidence.topic,
+        evidence.bronze_ledger,
+        evidence.confirmed,
+        however_many=however_many,
+    )
+    return replace(evidence, recount=found)

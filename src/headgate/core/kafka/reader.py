@@ -1,0 +1,161 @@
+"""Reads a stretch of a topic with a plain Kafka consumer: no Spark, no group, nothing committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from headgate.core.kafka.engine_topics import TopicState
+from headgate.errors import UnavailableError
+
+AT_ONCE = 1_000
+# So long a call waits for records that may not come.
+WAIT_SECONDS = 0.05
+QUIET_SECONDS = 20.0
+# What a consumer is told when a partition is read to its end; librdkafka's public name.
+PARTITION_END = KafkaError._PARTITION_EOF
+# What an offset that is gone becomes: the reading's end, or the oldest record that is still there.
+Expired = Literal["error", "earliest"]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Offsets of a topic, in each partition from `begin` (inclusive) to `end` (exclusive)."""
+
+    topic: str
+    begin: Mapping[int, int]
+    end: Mapping[int, int]
+
+    @classmethod
+    def whole(cls, state: TopicState) -> Stretch:
+        """All that the topic had when it was described."""
+        return cls(state.name, state.begin, state.end)
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """Those that hold an offset."""
+        return frozenset(p for p, end in self.end.items() if end > self.begin[p])
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record where it stands."""
+
+    partition: int
+    offset: int
+    message: Message
+
+    @property
+    def key(self) -> bytes | None:
+        return _bytes(self.message.key())
+
+    @property
+    def value(self) -> bytes | None:
+        return _bytes(self.message.value())
+
+    @property
+    def millis(self) -> int:
+        """The record's time, negative where it has none."""
+        return self.message.timestamp()[1]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """As text; the last of two with one name."""
+        pairs = cast("list[tuple[str, bytes | None]]", self.message.headers() or [])
+        return {name: (value or b"").decode(errors="replace") for name, value in pairs}
+
+
+def committed_records(
+    bootstrap: str,
+    stretch: Stretch,
+    seconds: float = QUIET_SECONDS,
+    *,
+    quiet: bool = False,
+    expired: Expired = "error",
+) -> Generator[Found]:
+    """Every committed record of the stretch; raises UnavailableError when it takes longer.
+
+    With `quiet` the seconds count from the last record that came, for topics of any size.
+    """
+    limit, waiting = time.monotonic() + seconds, set(stretch.partitions)
+    with closing(_consumer(bootstrap, expired)) as consumer:
+        consumer.assign([TopicPartition(stretch.topic, p, stretch.begin[p]) for p in waiting])
+        while waiting:
+            if time.monotonic() > limit:
+                raise _late(stretch.topic, seconds, quiet)
+            for found in _consume(consumer):
+                if found.partition not in waiting:
+                    continue
+                end = stretch.end[found.partition]
+                if isinstance(found, Found) and found.offset < end:
+                    yield found
+                # The last offsets may be without a record: then only the partition's end is told.
+                if isinstance(found, _End) or found.offset + 1 >= end:
+                    waiting.discard(found.partition)
+                    consumer.pause([TopicPartition(stretch.topic, found.partition)])
+                limit = time.monotonic() + seconds if quiet else limit
+
+
+def oldest_records(bootstrap: str, stretch: Stretch, seconds: float) -> dict[int, datetime]:
+    """The time of the first committed record of each partition of the stretch, where there is one."""
+    limit, waiting = time.monotonic() + seconds, set(stretch.partitions)
+    times: dict[int, datetime] = {}
+    with closing(_consumer(bootstrap, "error")) as consumer:
+        consumer.assign([TopicPartition(stretch.topic, p, stretch.begin[p]) for p in waiting])
+        while waiting and time.monotonic() < limit:
+            for found in _consume(consumer):
+                if found.partition in waiting:
+                    waiting.discard(found.partition)
+                    consumer.pause([TopicPartition(stretch.topic, found.partition)])
+                    if isinstance(found, Found) and found.offset < stretch.end[found.partition]:
+                        times[found.partition] = datetime.fromtimestamp(found.millis / 1000, UTC)
+    return times
+
+
+@dataclass(frozen=True)
+class _End:
+    partition: int
+
+
+def _consume(consumer: Consumer) -> Generator[Found | _End]:
+    for message in consumer.consume(AT_ONCE, timeout=WAIT_SECONDS):
+        partition, offset, error = message.partition(), message.offset(), message.error()
+        if error is None and partition is not None and offset is not None:
+            yield Found(partition, offset, message)
+        elif partition is not None and partition >= 0 and error is not None:
+            if error.code() != PARTITION_END:
+                raise UnavailableError("a topic could not be read", why=error.str())
+            yield _End(partition)
+
+
+def _bytes(given: bytes | str | None) -> bytes | None:
+    """The library's types allow for text, which only its own deserializers make."""
+    return given.encode() if isinstance(given, str) else given
+
+
+def _late(topic: str, seconds: float, quiet: bool) -> UnavailableError:
+    if quiet:
+        return UnavailableError(f"{topic} gave nothing for {seconds:g} s before its end was read")
+    return UnavailableError(f"{topic} could not be read within {seconds:g} s")
+
+
+def _consumer(bootstrap: str, expired: Expired) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "headgate-reader",  # the library asks for one; no group is joined
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": expired,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+            "queued.max.messages.kbytes": 32_768,
+            "log_level": 0,
+        }
+    )

@@ -1,0 +1,455 @@
+"""The ops store: everything that must outlive a process. Safe to use from threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from sqlalchemy import Engine, delete, insert, select
+
+from headgate.core.identity.store_keys import KeyStore
+from headgate.core.ledger import drift, intents, leases, ledger, marks, rule_counts, sinks
+from headgate.core.ledger import store_runs as runs
+from headgate.core.ledger import store_windows as windows
+from headgate.core.ledger.answers import AnswerStore
+from headgate.core.ledger.canonical import canonical, fingerprint
+from headgate.core.ledger.database import connect, writing
+from headgate.core.ledger.store_model import (
+    Closing,
+    Drifted,
+    FieldDrift,
+    Intent,
+    JobSpec,
+    Judged,
+    Lease,
+    LedgerRow,
+    Mark,
+    Progress,
+    Range,
+    Revision,
+    RuleCount,
+    Run,
+    RunState,
+    SinkState,
+    Unsent,
+    Window,
+)
+from headgate.core.ledger.tables import revisions as revision_table
+from headgate.errors import DriverLostError
+from headgate.filters.store.control import ControlStore
+from headgate.filters.store.routing import RoutingStore
+from headgate.filters.store.routing_model import RoutedBatch
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class OpsStore:
+    """Leases, runs, intents, the ledger, revisions and marks; every method is one transaction."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime] = utc_now) -> None:
+        self._engine = engine
+        self._clock = clock
+        self.routing = RoutingStore(engine, clock)
+        self.control = ControlStore(engine, clock)
+        self.keys = KeyStore(engine, clock)
+        self.answers = AnswerStore(engine, clock)
+
+    @classmethod
+    def open(cls, url: str, clock: Callable[[], datetime] = utc_now) -> Self:
+        """Open the store at this URL, creating or migrating it when needed."""
+        return cls(connect(url), clock)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Leases
+
+    def acquire(self, name: str, holder: str, ttl_seconds: float) -> Lease | None:
+        """The lease, or None while another holder's has not run out."""
+        now = self._clock()
+        with writing(self._engine) as db:
+            return leases.acquire(db, name, holder, now, now + timedelta(seconds=ttl_seconds))
+
+    def renew(self, lease: Lease, ttl_seconds: float) -> Lease:
+        """The lease with a later end; LeaseLostError once someone else has taken it."""
+        with writing(self._engine) as db:
+            return leases.renew(db, lease, self._clock() + timedelta(seconds=ttl_seconds))
+
+    def release(self, lease: Lease) -> None:
+        with writing(self._engine) as db:
+            leases.release(db, lease, self._clock())
+
+    def lease(self, name: str) -> Lease | None:
+        """Who holds the lease now, if anyone does."""
+        with self._engine.connect() as db:
+            held = leases.find(db, name)
+        return held if held and held.holder and held.expires_at > self._clock() else None
+
+    # Runs
+
+    def submit(self, spec: JobSpec) -> Run:
+        """A new SUBMITTED run; ConflictError while the job has one that has not ended."""
+        with writing(self._engine) as db:
+            return runs.submit(db, spec, self._clock())
+
+    def run(self, job: str, number: int) -> Run:
+        with self._engine.connect() as db:
+            return runs.get(db, job, number)
+
+    def latest(self, job: str) -> Run | None:
+        found = self.runs(job, limit=1)
+        return found[0] if found else None
+
+    def runs(
+        self,
+        job: str | None = None,
+        since: datetime | None = None,
+        states: Collection[RunState] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Run, ...]:
+        """Runs, newest first."""
+        with self._engine.connect() as db:
+            return runs.find(db, job, since, states, limit)
+
+    def move(
+        self,
+        job: str,
+        number: int,
+        state: RunState,
+        error_code: str | None = None,
+        error_text: str | None = None,
+        engine: str | None = None,
+    ) -> Run:
+        """The run in its next state; ConflictError when that is not a legal transition."""
+        with writing(self._engine) as db:
+            return runs.move(db, job, number, state, self._clock(), error_code, error_text, engine)
+
+    def restarted(self, job: str, number: int, why: str = "") -> Run:
+        """Count a restart, and note when and why it was."""
+        with writing(self._engine) as db:
+            marks.write(db, _restart_mark(job), why, self._clock())
+            return runs.restarted(db, job, number)
+
+    def last_restart(self, job: str) -> Mark | None:
+        return self.read_mark(_restart_mark(job))
+
+    def trouble(self, job: str, number: int, code: str | None, text: str | None) -> None:
+        """Note what keeps a run from going on, or that nothing does any more."""
+        now = self.run(job, number)
+        if (now.error_code, now.error_text) != (code, text):
+            with writing(self._engine) as db:
+                runs.trouble(db, job, number, code, text)
+
+    def count_loss(self, job: str, number: int) -> int:
+        """Count that the driver was lost under this run; how often, since it last settled a batch."""
+        with writing(self._engine) as db:
+            run = runs.get(db, job, number)
+            name, since = f"driver-lost:{job}", f"{number}/{run.progress.batches}"
+            mark = marks.read(db, name)
+            before, _, times = (mark.value if mark else "").partition(" ")
+            count = int(times) + 1 if before == since else 1
+            marks.write(db, name, f"{since} {count}", self._clock())
+            return count
+
+    def report(self, job: str, number: int, progress: Progress) -> None:
+        with writing(self._engine) as db:
+            runs.report(db, job, number, progress)
+
+    def request_stop(self, job: str, number: int) -> Run:
+        with writing(self._engine) as db:
+            return runs.request_stop(db, job, number)
+
+    def claim(self, job: str, number: int, engine: str) -> Run:
+        """The run, carried out by this engine from now on."""
+        with writing(self._engine) as db:
+            before = runs.get(db, job, number)
+            claimed = runs.claim(db, job, number, engine, self._clock())
+            if claimed.restarts > before.restarts:
+                words = f"its engine {before.engine} went away"
+                if before.error_code == DriverLostError.code:
+                    words = before.error_text or words
+                marks.write(db, _restart_mark(job), words, self._clock())
+            return claimed
+
+    def let_go(self, job: str, number: int) -> None:
+        """The run has no engine for now, but stays wanted."""
+        with writing(self._engine) as db:
+            runs.let_go(db, job, number)
+
+    # Intents
+
+    def begin(self, intent: Intent) -> Intent:
+        """The intent to obey: the one already stored for this start, else this one, now stored."""
+        with writing(self._engine) as db:
+            return intents.begin(db, intent)
+
+    def amend(self, intent: Intent, revisions: Sequence[str]) -> Intent:
+        """The same offsets under another set of revisions."""
+        with writing(self._engine) as db:
+            return intents.amend(db, intent, revisions)
+
+    def withdraw(self, intent: Intent) -> None:
+        """Give up a batch that can no longer be carried out and of which nothing is written."""
+        with writing(self._engine) as db:
+            intents.withdraw(db, intent)
+
+    def open_intents(self, job: str) -> tuple[Intent, ...]:
+        with self._engine.connect() as db:
+            return intents.open_of(db, job)
+
+    def unsettled_intents(self) -> tuple[Intent, ...]:
+        """Batches of all jobs that are under way or were given up: no ledger row is of them."""
+        with self._engine.connect() as db:
+            return intents.unsettled(db)
+
+    def intent_at(self, job: str, start: Mapping[str, int]) -> Intent | None:
+        """The newest open or settled intent with this start."""
+        with self._engine.connect() as db:
+            return intents.at(db, job, start)
+
+    # Ledger
+
+    def settle(
+        self,
+        intent: Intent,
+        row: LedgerRow,
+        judged: Judged | None = None,
+        routed: RoutedBatch | None = None,
+    ) -> LedgerRow:
+        """Write the outcome and close the intent; BatchRefusedError when it does not add up.
+
+        What rules found, the windows they were counted into and what filters sent on are kept in the
+        same transaction.
+        """
+        with writing(self._engine) as db:
+            return ledger.settle(db, intent, row, judged, routed)
+
+    def ledger(self, job: str | None = None) -> tuple[LedgerRow, ...]:
+        """Ledger rows in the order they were committed."""
+        with self._engine.connect() as db:
+            return ledger.find(db, job)
+
+    def newest_batches(self, job: str, limit: int) -> tuple[LedgerRow, ...]:
+        """The last rows of a job, in the order they were committed."""
+        with self._engine.connect() as db:
+            return ledger.newest(db, job, limit)
+
+    def ledger_after(self, row: int, limit: int) -> tuple[LedgerRow, ...]:
+        """Rows of all jobs that were written after this one, in that order."""
+        with self._engine.connect() as db:
+            return ledger.after(db, row, limit)
+
+    def last_batch_time(self, job: str) -> datetime | None:
+        """The time of the batch that was settled last; None before the first one."""
+        with self._engine.connect() as db:
+            return ledger.last_batch_time(db, job)
+
+    def coverage(self, job: str) -> Mapping[str, int]:
+        """Where the job's next batch must start: the end of each partition, or the snapshot."""
+        with self._engine.connect() as db:
+            return ledger.coverage(db, job)
+
+    def settled_range(self, job: str) -> Range | None:
+        """The newest source of the job and how far it is settled; None before the first batch."""
+        with self._engine.connect() as db:
+            return ledger.settled_range(db, job)
+
+    def rebuild(
+        self,
+        rows: Iterable[LedgerRow],
+        judged: Callable[[LedgerRow], Judged | None] = lambda row: None,
+    ) -> int:
+        """Add the rows that are missing, with what rules found in them; how many they were."""
+        with writing(self._engine) as db:
+            return ledger.rebuild(db, rows, judged)
+
+    # Drift
+
+    def note_drift(self, intent: Intent, found: Iterable[FieldDrift]) -> None:
+        """Keep which fields of a batch deviated, before the batch is published."""
+        with writing(self._engine) as db:
+            drift.note(db, intent, found)
+
+    def drift(self, job: str) -> tuple[Drifted, ...]:
+        """Every field of the job's records that ever deviated from its declaration."""
+        with self._engine.connect() as db:
+            return drift.find(db, job)
+
+    # Rules and windows of metrics
+
+    def rule_counts(self, job: str) -> tuple[RuleCount, ...]:
+        """What each rule of the job found, over all its batches."""
+        with self._engine.connect() as db:
+            return rule_counts.sums(db, job)
+
+    def rule_counts_between(self, after: int, until: int) -> tuple[tuple[str, RuleCount], ...]:
+        """What each rule of each job found in the batches of these rows of the ledger.
+
+        Counts without a rule are of all rows that were judged.
+        """
+        with self._engine.connect() as db:
+            return rule_counts.sums_between(db, after, until)
+
+    def batch_counts(self, after: int, until: int) -> Mapping[int, tuple[RuleCount, ...]]:
+        """The same batch by batch, by the number of its ledger row; without counts of all rows."""
+        with self._engine.connect() as db:
+            return rule_counts.by_batch(db, after, until)
+
+    def newest_rule_counts(self, job: str, limit: int) -> Mapping[int, tuple[RuleCount, ...]]:
+        """The counts of the job's last batches, by the number of their ledger row."""
+        with self._engine.connect() as db:
+            return rule_counts.newest(db, job, limit)
+
+    def judged_rows(self, job: str) -> Mapping[int, int]:
+        """How many rows each batch of the job judged, by the number of its ledger row."""
+        with self._engine.connect() as db:
+            return rule_counts.judged_rows(db, job)
+
+    def pending_windows(
+        self, job: str, before: datetime | None = None, limit: int = 1000
+    ) -> tuple[Window, ...]:
+        """Windows with something new in them that begin before a time, the oldest first."""
+        with self._engine.connect() as db:
+            return windows.pending(db, job, before, limit)
+
+    def greatest_event_time(self, job: str, until: datetime | None = None) -> datetime | None:
+        """How far event time has come by a time, or by now; rows from the future say nothing."""
+        with self._engine.connect() as db:
+            return windows.greatest_event_time(db, job, until or self._clock())
+
+    def last_closed_window(self, job: str, until: datetime) -> datetime | None:
+        """The start of the last closed window, of those that begin by a time."""
+        with self._engine.connect() as db:
+            return windows.last_closed(db, job, until)
+
+    def jobs_with_pending_windows(self) -> tuple[str, ...]:
+        with self._engine.connect() as db:
+            return windows.jobs_with_pending(db)
+
+    def last_record_at(self, job: str) -> datetime | None:
+        """When the job's last batch was committed; None while one is under way."""
+        with self._engine.connect() as db:
+            return windows.last_record_at(db, job)
+
+    def close_windows(self, closings: Sequence[Closing]) -> int:
+        """Keep what was found of windows; how many have a new record."""
+        with writing(self._engine) as db:
+            return windows.close(db, closings, self._clock())
+
+    def forget_records(self, job: str) -> None:
+        """Let go of the text of the job's oldest records."""
+        with writing(self._engine) as db:
+            windows.forget(db, job)
+
+    def windows(self, job: str | None = None, limit: int = 1000) -> tuple[Window, ...]:
+        """The newest windows, in the order of their times."""
+        with self._engine.connect() as db:
+            return windows.find(db, job, limit)
+
+    def window_counts(self) -> Mapping[str, tuple[int, int, int]]:
+        """Per job: windows with something new in them, closed ones, and closings again."""
+        with self._engine.connect() as db:
+            return windows.counts(db)
+
+    # Sinks of metrics
+
+    def register_sink(self, name: str) -> SinkState:
+        """The sink's state; a new one begins with what closes and is settled from now on."""
+        with writing(self._engine) as db:
+            return sinks.register(db, name, self._clock())
+
+    def sinks(self) -> tuple[SinkState, ...]:
+        with self._engine.connect() as db:
+            return sinks.every(db)
+
+    def waiting_windows(self, sink: SinkState) -> int:
+        """How many closed windows the sink has still to send."""
+        with self._engine.connect() as db:
+            return sinks.waiting(db, sink)
+
+    def unsent_windows(self, sink: SinkState, limit: int) -> tuple[Unsent, ...]:
+        """The next windows for this sink, in the order they were closed."""
+        with self._engine.connect() as db:
+            return sinks.unsent(db, sink, limit)
+
+    def windows_sent(self, sink: str, found: Sequence[tuple[Unsent, Mapping[str, int]]]) -> None:
+        with writing(self._engine) as db:
+            sinks.sent(db, sink, found, self._clock())
+
+    def claim_windows(
+        self, sink: SinkState, found: Sequence[tuple[Unsent, Mapping[str, int]]]
+    ) -> bool:
+        """Mark windows as sent before they are; False when another process was quicker."""
+        with writing(self._engine) as db:
+            return sinks.claim(db, sink, found, self._clock())
+
+    def claim_batches(self, sink: SinkState, until: int, *, sent: bool) -> bool:
+        """Let the sink go on behind this ledger row; False when another process was quicker."""
+        with writing(self._engine) as db:
+            return sinks.claim_batches(db, sink, until, self._clock(), sent=sent)
+
+    def rewind_sink(self, sink: str, *, batches: bool) -> None:
+        """Let the sink begin again with the first window that is kept, and with old batches."""
+        with writing(self._engine) as db:
+            sinks.rewind(db, sink, batches=batches)
+
+    def sink_failed(self, sink: str, words: str) -> None:
+        with writing(self._engine) as db:
+            sinks.failed(db, sink, words)
+
+    def sent_windows(
+        self, job: str, starts: Sequence[datetime]
+    ) -> Mapping[datetime, Mapping[str, int]]:
+        """Per window: the sequence that each sink has sent."""
+        with self._engine.connect() as db:
+            return sinks.sent_of(db, job, starts)
+
+    # Revisions and marks
+
+    def keep_revision(self, kind: str, name: str, content: object, hash: str | None = None) -> str:
+        """Store a declaration's content (text, or a JSON value) under its hash, or the one it has."""
+        words = content if isinstance(content, str) else canonical(content)
+        revision = Revision(hash or fingerprint(words), kind, name, words, self._clock())
+        if self.revision(revision.hash) is None:
+            with writing(self._engine) as db:
+                db.execute(delete(revision_table).where(revision_table.c.hash == revision.hash))
+                db.execute(insert(revision_table).values(**vars(revision)))
+        return revision.hash
+
+    def revision(self, hash: str) -> Revision | None:
+        query = select(revision_table).where(revision_table.c.hash == hash)
+        with self._engine.connect() as db:
+            row = db.execute(query).one_or_none()
+        return Revision(*row) if row else None
+
+    def mark(self, name: str, value: str) -> None:
+        """Note that something happened now."""
+        with writing(self._engine) as db:
+            marks.write(db, name, value, self._clock())
+
+    def marks(self, prefix: str) -> Mapping[str, Mark]:
+        """The marks whose names begin so."""
+        with self._engine.connect() as db:
+            return marks.find(db, prefix)
+
+    def probe_write(self, lock_seconds: float) -> None:
+        """Write a mark; a DBAPIError when the store takes no writes, or is locked for so long."""
+        with writing(self._engine, lock_seconds) as db:
+            marks.write(db, "probe", "", self._clock())
+
+    def read_mark(self, name: str) -> Mark | None:
+        with self._engine.connect() as db:
+            return marks.read(db, name)
+
+
+def _restart_mark(job: str) -> str:
+    return f"restarted:{job}"

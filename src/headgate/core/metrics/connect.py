@@ -1,0 +1,93 @@
+"""What Kafka Connect counts of our plugins, passed on under our names: one look at its endpoint at a time."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from http.client import HTTPException
+from typing import cast
+from urllib.request import urlopen
+
+from headgate.core.metrics import metrics_names as names
+from headgate.core.metrics.family import Family, Sample
+from headgate.core.metrics.metrics_names import Metric
+
+LOOK_SECONDS = 10.0
+LABELS = ("connector",)
+_LINE = re.compile(r"^(?P<name>[a-z_]+)\{(?P<labels>[^}]*)\}\s+(?P<value>[-+0-9.eE]+|NaN)\s*$")
+_CONNECTOR = re.compile(r'connector="((?:[^"\\]|\\.)*)"')
+# What the worker's exporter calls an attribute of a bean, and what it is here.
+PASSED_ON: dict[str, Metric] = {
+    "headgate_connect_hashrow_errors": names.SMT_ERRORS,
+    "headgate_connect_hashrow_missing_fields": names.SMT_MISSING_FIELDS,
+    "headgate_connect_hashrow_schema_drift": names.SCHEMA_DRIFT,
+    "headgate_connect_hashrow_column_removed": names.COLUMNS_REMOVED,
+    "headgate_connect_hashrow_dead_letters": names.DEAD_LETTERS,
+    "headgate_connect_cassandrapoll_timeouts": names.CASSANDRA_TIMEOUTS,
+    "headgate_connect_cassandrapoll_dead_letters": names.DEAD_LETTERS,
+}
+
+
+def passed_on(text: str) -> tuple[Family, ...]:
+    """The families in an exposition of Connect's; what two beans count is added.
+
+    Their only label is `connector`, also where others count the same by job or by table: a sum by
+    table would mix tables and connectors.
+    """
+    found: dict[Metric, dict[tuple[str, ...], float]] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        metric = PASSED_ON.get(match["name"].removesuffix(names.TOTAL)) if match else None
+        connector = _CONNECTOR.search(match["labels"]) if match else None
+        if match is None or metric is None or connector is None or match["value"] == "NaN":
+            continue
+        values = found.setdefault(metric, {})
+        labels = (connector[1],)
+        values[labels] = values.get(labels, 0.0) + float(match["value"])
+    return tuple(
+        Family(replace(metric, labels=LABELS), _sorted(values.items()))
+        for metric, values in found.items()
+    )
+
+
+def together(*readings: tuple[Family, ...]) -> tuple[Family, ...]:
+    """The families of several readings, those of one name beside each other."""
+    found: dict[str, list[Family]] = {}
+    for family in (one for reading in readings for one in reading):
+        found.setdefault(family.metric.name, []).append(family)
+    return tuple(family for families in found.values() for family in families)
+
+
+def _sorted(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    return tuple(sorted(samples))
+
+
+class ConnectWatch:
+    """Reads the worker's endpoint now and then, so that no scrape waits for it."""
+
+    def __init__(
+        self, url: str | None, timeout: float, read: Callable[[str, float], str] | None = None
+    ) -> None:
+        self._url, self._timeout, self._read = url, timeout, read or _text
+        self.families: tuple[Family, ...] = ()
+
+    def run(self, stop: threading.Event) -> None:
+        while self._url and not stop.is_set():
+            self.look()
+            stop.wait(LOOK_SECONDS)
+
+    def look(self) -> None:
+        """While the worker is away its counters are not told: they are its own, and start anew with it."""
+        if self._url is None:
+            return
+        try:
+            self.families = passed_on(self._read(self._url, self._timeout))
+        except (OSError, HTTPException, ValueError):
+            self.families = ()
+
+
+def _text(url: str, timeout: float) -> str:
+    with urlopen(url, timeout=timeout) as answer:
+        return cast("bytes", answer.read()).decode("utf-8", "replace")

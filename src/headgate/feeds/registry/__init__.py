@@ -1,1 +1,0 @@
-"""Values in a schema registry's wire format: the client, the frame, Avro and JSON Schema."""

@@ -1,0 +1,178 @@
+"""A consumer group over the topics that ask for readings: shared by all hashers of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from headgate.core.kafka.reader import PARTITION_END
+from headgate.errors import OperationError
+from headgate.reconcile.hasher.asked import Record
+from headgate.reconcile.hasher.offsets import Offsets, Partition
+
+# So long after a kill the others take over.
+SESSION_SECONDS = 6
+COMMIT_SECONDS = 10.0
+AT_ONCE = 500
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Message(Protocol):
+    """The calls used here; the library's own annotations leave their types open."""
+
+    def error(self) -> KafkaError | None: ...
+    def topic(self) -> str: ...
+    def partition(self) -> int: ...
+    def offset(self) -> int: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+
+
+class Group:
+    """One member. `leaving` is called before partitions are given away: publish no more of them."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        topics: Sequence[str],
+        offsets: Offsets,
+        leaving: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.name, self._offsets, self._leaving, self._say = group, offsets, leaving, say
+        self._consumer: Any = Consumer(
+            {**_settings(bootstrap, group), "on_commit": self._committed}
+        )
+        self._paused: bool | None = False
+        self._consumer.subscribe(
+            list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def records(self, most: int, timeout: float) -> Iterator[Record]:
+        """What has come, at most so many; waits that long for the first."""
+        first = cast("_Message | None", self._consumer.poll(timeout))
+        if first is None:
+            return
+        more = cast("list[_Message]", self._consumer.consume(min(most, AT_ONCE), 0))
+        for message in (first, *more):
+            if message.error() is not None:
+                self._note(message)
+            elif (message.topic(), message.partition()) in self._offsets.partitions:
+                yield self._record(message)
+
+    def pause(self, on: bool) -> None:
+        """Stay in the group without being given records, or go on."""
+        if on == self._paused:
+            return
+        here = [TopicPartition(topic, number) for topic, number in self._offsets.partitions]
+        with suppress(KafkaException):  # partitions that are just being given away
+            (self._consumer.pause if on else self._consumer.resume)(here)
+            self._paused = on
+
+    def commit(self, wait: bool = False) -> None:
+        """Write to the group what is settled; what cannot be written now is written next time."""
+        offsets = self._offsets.untold()
+        wanted = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
+        with suppress(KafkaException):
+            if wanted and wait:
+                self._committed(None, self._consumer.commit(offsets=wanted, asynchronous=False))
+            elif wanted:
+                self._consumer.commit(offsets=wanted, asynchronous=True)
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        if error is None:
+            written = [p for p in partitions if p.error is None]
+            self._offsets.told({(p.topic, p.partition): p.offset for p in written})
+
+    def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int]:
+        """Where the whole group stands."""
+        if not partitions:
+            return {}
+        asked = [TopicPartition(topic, number) for topic, number in partitions]
+        try:
+            found = self._consumer.committed(asked, timeout=COMMIT_SECONDS)
+        except KafkaException:
+            return {}
+        return {(f.topic, f.partition): f.offset for f in found if f.offset >= 0}
+
+    def close(self) -> None:
+        """Leave the group, so that the others take over at once."""
+        self._consumer.close()
+
+    def _record(self, message: _Message) -> Record:
+        topic, partition = message.topic(), message.partition()
+        self._offsets.begin((topic, partition), message.offset())
+        return Record(
+            topic,
+            partition,
+            message.offset(),
+            EPOCH + timedelta(milliseconds=message.timestamp()[1]),
+            message.key(),
+            message.value(),
+            tuple(message.headers() or ()),
+            self._offsets.epoch((topic, partition)),
+        )
+
+    def _note(self, message: _Message) -> None:
+        error = cast("KafkaError", message.error())
+        if error.code() == PARTITION_END:
+            self._offsets.passed((message.topic(), message.partition()), message.offset())
+        elif error.fatal():
+            raise OperationError(
+                f"the consumer group {self.name} cannot go on",
+                why=error.str(),
+                fix="start the hasher again; it goes on where the group stands",
+            )
+
+    def _assigned(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._offsets.assign(_pairs(partitions))
+        self._paused = None  # what was paused before comes back so: the next round tells all
+        self._tell()
+
+    def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._leaving()
+        self.commit(wait=True)
+        self._offsets.revoke(_pairs(partitions))
+        self._tell()
+
+    def _lost(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        """Others have them already: what was settled since is theirs to do again."""
+        self._offsets.revoke(_pairs(partitions))
+        self._tell()
+
+    def _tell(self) -> None:
+        """Which partitions it has now: so that one can see how the work is shared."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in sorted(self._offsets.partitions):
+            by_topic.setdefault(topic, []).append(number)
+        words = ", ".join(f"{topic} {numbers}" for topic, numbers in by_topic.items())
+        self._say(f"group {self.name}: {words or 'no partitions'}")
+
+
+def _pairs(partitions: list[TopicPartition]) -> list[Partition]:
+    return [(partition.topic, partition.partition) for partition in partitions]
+
+
+def _settings(bootstrap: str, group: str) -> dict[str, str | int | float | bool]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        # Topic by topic: the hasher of a key's events has the requests to read it again too.
+        "partition.assignment.strategy": "range",
+        "session.timeout.ms": SESSION_SECONDS * 1000,
+        "heartbeat.interval.ms": 1000,
+        "fetch.wait.max.ms": 100,
+        "reconnect.backoff.max.ms": 1000,
+        "log_level": 0,  # it would write refused connections to stderr
+    }
