@@ -15,7 +15,7 @@ from bench.goals import Figure, Measurement
 from bench.sample import load_taxi
 from bench.session import BenchSession, open_session
 from bench.timing import Cost, measure_cost, report_progress
-from headgate.core.sql.bronze import json_type
+from headgate.core.sql.strict_json import json_type
 
 PLAIN = "lake.plain.rows"
 # What share of the records cannot be parsed, and the ratio to reach.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.errors import OperationError, UsageError
-from headgate.terminal.cli_console import FORMATS, console
+from headgate.terminal.console import FORMATS, console
 
 if TYPE_CHECKING:
     from bench.goals import Measurement, Size
@@ -231,7 +231,7 @@ def bursts(bursts: int, seconds: float, seed: int) -> None:
       python -m bench bursts
       python -m bench bursts --bursts 10 --seconds 100
     """
-    from bench.faults.bursts import run_bursts
+    from bench.faults.stream import run_bursts
     from headgate.config.settings import load_settings
 
     settings = load_settings()
@@ -260,8 +260,7 @@ def reconcile_faults(small: bool, only: str) -> None:
       python -m bench reconcile-faults
       python -m bench reconcile-faults --small --only cassandra
     """
-    from bench.faults.reconcile.reconcile_faults import SMALL, report_text, run_reconcile_faults
-    from bench.faults.reconcile.reconcile_faults_play import FAULTS
+    from bench.faults.reconcile.scenario import FAULTS, SMALL, report_text, run_reconcile_faults
     from headgate.config.settings import load_settings
 
     named = [name.strip() for name in only.split(",") if name.strip()]
@@ -294,12 +293,11 @@ def filter_faults(small: bool, only: str) -> None:
       python -m bench filter-faults
       python -m bench filter-faults --small --only engine
     """
-    from bench.faults.filter_faults import SMALL, run_filter_faults
-    from bench.faults.filter_faults_play import FAULTS
+    from bench.faults.filters import FAULTS, SMALL, run_filter_faults
     from headgate.config.settings import load_settings
-    from headgate.demo.demo import SHORT_LIVED
-    from headgate.demo.filters import filter_proof
-    from headgate.demo.filters.filter_stage import SOURCE
+    from headgate.demo.cli import SHORT_LIVED
+    from headgate.demo.filters import proof as filter_proof
+    from headgate.demo.filters.stage import SOURCE
 
     named = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in named if name not in FAULTS]:

@@ -15,7 +15,7 @@ import orjson
 from bench.goals import Figure, Measurement
 from bench.sample import ROOT
 from bench.timing import report_progress
-from headgate.core.runtime.engine_java import cache_dir
+from headgate.core.runtime.java import cache_dir
 
 COMMAND = Path(sys.executable).with_name("headgate")
 # Seconds of the first and the second run of the demo.

@@ -17,11 +17,9 @@ from bench.compare_rows import COLUMNS, count_planted, write_tables
 from bench.goals import Figure, Measurement
 from bench.session import open_session
 from bench.timing import best_cpu, measure_in_turns
-from headgate.reconcile.table_compare.compare import Comparison
-from headgate.reconcile.table_compare.compare_plan import plan
-from headgate.reconcile.table_compare.compare_tables import open_table
-from headgate.reconcile.table_compare.found import Found
-from headgate.reconcile.table_compare.model import Asked
+from headgate.reconcile.table_compare.plan import Asked, plan
+from headgate.reconcile.table_compare.results import Found
+from headgate.reconcile.table_compare.run import Comparison, open_table
 
 TARGET = 0.35
 KEY = "k"

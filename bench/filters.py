@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 from bench.goals import Figure, Measurement
 from bench.session import open_session
 from bench.timing import best_cpu, measure_in_turns
-from headgate.filters.compile.compile import compile_filter
-from headgate.filters.compile.filters_routing import router_script
-from headgate.filters.compile.model import CompiledFilter
-from headgate.filters.compile.twin import Event, event_of, matcher
+from headgate.filters.compile.matcher import Event, event_of, matcher
+from headgate.filters.compile.routing import router_script
+from headgate.filters.compile.spark_sql import CompiledFilter, compile_filter
 from headgate.filters.loader import parse_filter
 
 DEALERS = 1_000

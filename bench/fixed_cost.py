@@ -19,11 +19,11 @@ from bench.router import APPROVER, AUTHOR, SOURCE, make_event, make_filter
 from bench.session import BenchSession, open_session
 from bench.timing import report_progress
 from headgate.core.engine.job_kind import JOBS
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.control.service import FilterService
+from headgate.filters.targets.deployment import EngineTarget
 
 TARGETS = {"bronze": 0.6, "router": 0.6, "quality": 1.2, "reconcile": 1.2}
 JOB_NAMES = {

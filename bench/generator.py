@@ -17,8 +17,8 @@ import orjson
 from bench.goals import Figure, Measurement
 from bench.sample import ROOT, create_topics, send_sample, write_taxi_sample
 from bench.timing import best_cpu, measure_in_turns
-from headgate.core.kafka.topic_writer import TopicWriter
-from headgate.pipeline.generator.feeds_source import ParquetSource
+from headgate.core.kafka.producer import TopicWriter
+from headgate.pipeline.generator.source import ParquetSource
 
 TOPIC = "bench-generator"
 SCHEMA = ROOT / "schemas/taxi_trip.json"

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.goals import Figure, Measurement
 from bench.session import open_session
 from bench.timing import best_cpu, measure_in_turns, report_progress
-from headgate.hashing.hash_contract import contract_of
+from headgate.hashing.contract import contract_of
 from headgate.hashing.spark import row_hash_sql
 
 TARGET = 1.5

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from bench.run_goals import RESULTS
 from headgate.config.env_files import find_root
 from headgate.errors import OperationError
-from headgate.terminal.cli_console import as_table
+from headgate.terminal.console import as_table
 
 # What is measured, and the name of its report.
 WORK = {"rules": "peers", "tables": "peers_compare"}

@@ -20,9 +20,9 @@ from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import cpu_seconds, report_progress
 from headgate.core.engine.job_kind import JOBS
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.kafka.topics import Topics, TopicSpec
+from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import LedgerRow
 
 TARGET = 20_000
 JOB = "reconcile-business"

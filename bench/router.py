@@ -23,16 +23,15 @@ from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import report_progress
 from headgate.api.server import RECONCILE_EVERY
-from headgate.core.engine.context import RunContext
 from headgate.core.engine.job_kind import JOBS
-from headgate.core.identity.model import Identity
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.engine.run import RunContext
+from headgate.core.identity.roles import Identity
+from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.store.control_model import Operation, OperationState
-from headgate.filters.store.routing_model import Standing
-from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.control.service import FilterService
+from headgate.filters.store.model import Operation, OperationState, Standing
+from headgate.filters.targets.deployment import EngineTarget
 
 TARGET_SECONDS = 10.0
 SOURCE, OUTPUTS = "raw-event-headers", 5

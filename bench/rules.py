@@ -17,14 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import best_cpu, measure_cost, measure_in_turns, report_progress
-from headgate.conditions.spark import to_spark
+from headgate.conditions.spark_sql import to_spark
 from headgate.core.engine.job_kind import JOBS
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.sql.compile_script import Script, parse_rule_script
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.judge import load_judged
-from headgate.quality.compile.model import JudgedTable
+from headgate.core.sql.script import Script, parse_rule_script
+from headgate.quality.compile.file import compile_table
+from headgate.quality.compile.resolve import JudgedTable, load_judged
 
 SEED = 5
 TABLE = "bench"

@@ -26,7 +26,7 @@ from bench.goals import (
     render_rows,
     render_value,
 )
-from headgate.demo.demo import SHORT_LIVED
+from headgate.demo.cli import SHORT_LIVED
 from headgate.demo.own_home import (
     alone,
     embedded_environment,
@@ -35,7 +35,7 @@ from headgate.demo.own_home import (
     stopped_on_failure,
 )
 from headgate.errors import OperationError, UsageError
-from headgate.terminal.cli_console import as_table, console
+from headgate.terminal.console import as_table, console
 from headgate.terminal.steps import Steps, command
 
 RESULTS = Path("build") / "bench"
@@ -210,7 +210,7 @@ def read_code(root: Path) -> Code:
 def describe_machine() -> Machine:
     import platform
 
-    from headgate.core.runtime.engine_java import find_java
+    from headgate.core.runtime.java import find_java
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return Machine(

@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from bench.compare_rows import count_planted, write_tables
 from bench.sample import ROOT
 from bench.timing import report_progress
-from headgate.core.runtime.engine_java import find_java
+from headgate.core.runtime.java import find_java
 
 COLUMNS, KINDS = 20, ("not_null", "range", "in", "regex")
 BAD_SHARE = 0.01 / COLUMNS

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
-from headgate.declarations.declared import Declared
-from headgate.pipeline.generator.sample_file import write_sample
-from headgate.pipeline.generator.sample_loader import load_sample
+from headgate.core.kafka.topics import Topics, TopicSpec
+from headgate.declarations.errors import Declared
+from headgate.pipeline.generator.declaration import load_sample
+from headgate.pipeline.generator.sample import write_sample
 from headgate.pipeline.generator.send import Generated, Plan, generate
+from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
-from headgate.pipeline.spec_loader import load_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 DATASET = "taxi"

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from bench.sample import DATASET, ROOT, create_topics, send_sample, write_taxi_sample
 from bench.timing import report_progress
 from headgate.config.settings import Settings, load_settings
-from headgate.core.engine.context import RunContext
-from headgate.core.engine.engine_session import start_session
 from headgate.core.engine.job_kind import JOBS
+from headgate.core.engine.run import RunContext
+from headgate.core.engine.session import start_session
 from headgate.core.engine.submit import ask_for, job_name
+from headgate.core.ledger.model import JobSpec, LedgerRow, Run
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, LedgerRow, Run
-from headgate.pipeline import declaration
+from headgate.pipeline import revision as declaration
 
 NO_BROKER = "127.0.0.1:1"
 MAX_STREAM_SECONDS = 600.0

@@ -13,7 +13,7 @@ from headgate.config.env_files import find_root
 from headgate.config.settings import load_settings
 from headgate.demo.own_home import alone, emptied, replaced, stopped_on_failure
 from headgate.demo.steps import NAME_WIDTH, Planted, Walk
-from headgate.terminal.cli_console import as_json, console
+from headgate.terminal.console import as_json, console
 from headgate.terminal.steps import StepReport, Steps
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _run(root: Path, settings: Settings) -> TimedRun:
 
 def allow_planted(settings: Settings) -> None:
     """A sample says how many of its rows are bad: so many dead letters are no fault."""
-    from headgate.pipeline.generator.sample_file import planted_file
+    from headgate.pipeline.generator.sample import planted_file
 
     sidecar = planted_file(settings.data_file)
     if sidecar.is_file():

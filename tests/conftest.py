@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from headgate.config.schema import NAMES
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.reconcile.decisions import decisions, statuses
-from headgate.reconcile.facts import FACTS
+from headgate.reconcile.decision_table import decisions, statuses
+from headgate.reconcile.state import FACTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reconciliation.md"
 BEGIN, END = "<!-- begin: decisions -->", "<!-- end: decisions -->"

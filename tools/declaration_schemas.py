@@ -1,4 +1,4 @@
-"""The JSON Schemas of declarations, for editors that complete and check as one types."""
+"""The JSON Schemas of manifests, rule sets, rule tests and hash contracts, for editors: `schemas/*.json`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 from pydantic import TypeAdapter
 
-from headgate.hashing.hash_contract import HashContract
+from headgate.hashing.contract import HashContract
 from headgate.pipeline.spec import Dataset
 from headgate.quality.spec.rule_set import RuleSet
 from headgate.quality.spec.rule_tests import RuleTests

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.filters.events.schema import schemas
+from headgate.filters.events.model import schemas
 
 
 def main() -> None:

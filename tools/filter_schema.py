@@ -1,4 +1,4 @@
-"""The JSON Schema of a filter's document, for editors and for other programs."""
+"""The JSON Schema of a filter's document, for editors and other programs: `schemas/filter.schema.json`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from headgate.filters.filter_conditions import NEEDS
 from headgate.filters.spec import Filter
+from headgate.filters.validation import NEEDS
 
 FILTER_SCHEMA_FILE = Path("schemas/filter.schema.json")
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

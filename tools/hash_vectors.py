@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from headgate.hashing.vectors import FILE, Vector, make_vector
+from headgate.hashing.typed_json import VECTORS_FILE, Vector, make_vector
 
 SEED = 6
 ROOT = Path(__file__).parents[1]
@@ -471,5 +471,5 @@ def file_bytes() -> bytes:
 
 
 if __name__ == "__main__":
-    (ROOT / FILE).parent.mkdir(parents=True, exist_ok=True)
-    (ROOT / FILE).write_bytes(file_bytes())
+    (ROOT / VECTORS_FILE).parent.mkdir(parents=True, exist_ok=True)
+    (ROOT / VECTORS_FILE).write_bytes(file_bytes())

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from headgate.core.runtime.engine_bundles import LOCK_FILE, Artifact, digest, fetch
+from headgate.core.runtime.bundles import LOCK_FILE, Artifact, digest, fetch
 
 LISTS = Path(__file__).with_name("bundles")
 ORDER = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.core.metrics.metrics_names import METRICS, flat, namespaced, prometheus
+from headgate.core.metrics.names import METRICS, flat, namespaced, prometheus
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 BEGIN, END = "<!-- begin: names -->", "<!-- end: names -->"

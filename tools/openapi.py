@@ -10,7 +10,7 @@ from typing import Any
 from headgate.api.app import create_app
 from headgate.config.settings import Settings
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.service import FilterService
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "schemas" / "openapi.json"

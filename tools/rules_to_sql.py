@@ -22,8 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     sys.path.insert(0, str(ROOT / "src"))
     from headgate.config.settings import load_settings
     from headgate.errors import HeadgateError
-    from headgate.quality.cli.rules_compile import compiled_texts
-    from headgate.terminal.cli_console import console
+    from headgate.quality.cli.compile import compiled_texts
+    from headgate.terminal.console import console
 
     try:
         texts = compiled_texts(load_settings(ROOT), Path(arguments[0]))

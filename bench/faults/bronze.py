@@ -1,6 +1,6 @@
-"""Kills engines at named points, and holds what is left against a run that nobody disturbed.
+"""Kills engines at named points of a batch and compares the tables with an undisturbed run.
 
-A run of kills is one seed. It keeps its state after each kill and goes on where it was stopped.
+A play is one seed; it keeps its state after each kill and goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from random import Random
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from bench.faults.fault_rig import BRONZE, SILVER, Rig, rig
-from bench.faults.fault_traces import Comparison, compare
+from bench.faults.comparison import Comparison, compare
+from bench.faults.rig import BRONZE, SILVER, Rig, rig
 from headgate.config.settings import Settings
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 from headgate.errors import DifferenceError, OperationError
 
 ROWS = (60, 600, 6_000)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from table_task import KEY, Difference, measure_peer
 
-from headgate.reconcile.table_compare.compare import Comparison
-from headgate.reconcile.table_compare.compare_plan import plan
-from headgate.reconcile.table_compare.model import Asked, Column, Table
+from headgate.reconcile.table_compare.plan import Asked, Column, Table, plan
+from headgate.reconcile.table_compare.run import Comparison
 
 
 def table(name: str, frame: DataFrame) -> Table:

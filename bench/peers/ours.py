@@ -9,11 +9,11 @@ from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, SparkSession
 from rule_task import Rule, Task, measure_peer
 
-from headgate.core.runtime.spark_functions import EXTENSION, functions_jar
-from headgate.core.sql.compile_script import parse_rule_script
-from headgate.declarations.declared import Declared
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.judge import judged
+from headgate.core.runtime.java_build import EXTENSION, functions_jar
+from headgate.core.sql.script import parse_rule_script
+from headgate.declarations.errors import Declared
+from headgate.quality.compile.file import compile_table
+from headgate.quality.compile.resolve import judged
 from headgate.quality.spec.rule_set import RuleSet
 
 TABLE = "peer"

@@ -22,7 +22,7 @@ from bench.timing import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.config.settings import load_settings
-from headgate.core.engine.engine_session import start_session, stop_session
+from headgate.core.engine.session import start_session, stop_session
 
 SIDES = ("onprem", "cloud")
 WIDE = """

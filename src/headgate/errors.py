@@ -1,4 +1,4 @@
-"""What can go wrong, and whether trying again helps.
+"""The error tree: what can fail, the exit code, whether a retry helps; and counts with their nouns.
 
 HeadgateError
 ├── OperationError         it ran and failed                                 (exit 1, no retry)
@@ -31,6 +31,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+
+def count_of(n: int, noun: str, plural: str = "") -> str:
+    """`1 row`, `2 rows`, `1,000 batches`."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from tests.support.services import RunningBroker, start_broker, start_service, s
 
 from headgate.config.settings import Settings
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.runtime.build import build_plugins
-from headgate.core.runtime.bundles_folder import bundle_folder
-from headgate.filters.events.events_database import Place
+from headgate.core.runtime.bundles import bundle_folder
+from headgate.core.runtime.java_build import build_plugins
+from headgate.filters.events.database import Place
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import DEBEZIUM, ConnectServer
 from headgate.local.postgres import PostgresServer
@@ -121,7 +121,7 @@ def lake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(lake_home: Path) -> Iterator[SparkSession]:
     """The one session of this test run."""
-    from headgate.core.engine.engine_session import start_session, stop_session
+    from headgate.core.engine.session import start_session, stop_session
 
     session = start_session(Settings(root=lake_home, home=lake_home, **JVM))
     yield session

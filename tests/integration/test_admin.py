@@ -11,7 +11,7 @@ from pathlib import Path
 LEFT_BEHIND = """
 import gc, time
 from confluent_kafka import TopicCollection
-from headgate.engine.topics import Topics
+from headgate.core.kafka.topics import Topics
 
 gc.disable()
 topics = Topics("127.0.0.1:1", 0.2)

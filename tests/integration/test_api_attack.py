@@ -21,7 +21,7 @@ import pytest
 from tests.support.api_server import FILTER, ROLES, run_api
 
 from headgate.config.settings import Settings
-from headgate.core.identity.keys import Keys
+from headgate.core.identity.api_keys import Keys
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.web import connection_limits as connection
 from headgate.web.connection_limits import BODY_SECONDS, MOST_WAITING_OF_A_PEER

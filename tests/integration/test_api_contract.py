@@ -18,7 +18,7 @@ from tests.support.api_server import FILTER, RunningApi, run_api
 from tests.support.postgres import create_ops_store, settings_of
 from tests.support.services import RunningBroker
 
-from headgate.filters.events.events_database import Place
+from headgate.filters.events.database import Place
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 

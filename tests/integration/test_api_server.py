@@ -28,9 +28,9 @@ from headgate.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from headgate.filters.api import stream
-from headgate.filters.api.api_models import Happened
-from headgate.web.served import Served
+from headgate.filters.api import operations as stream
+from headgate.filters.api.models import Happened
+from headgate.web.app_state import Served
 
 ID = FILTER["id"]
 ROOT = Path(__file__).parents[2]
@@ -102,7 +102,7 @@ def test_the_client_raises_what_the_server_meant(api: RunningApi) -> None:
 
 
 def test_a_server_that_is_not_there_is_said_to_be_away() -> None:
-    from headgate.filters.api.api_client import Client
+    from headgate.filters.api.client import Client
     from headgate.local.process import any_port
 
     with (

@@ -13,7 +13,7 @@ from tests.support.dataset_events import events
 from tests.support.pipeline import Pipeline
 
 from headgate.core.engine.spark_options import catalog_options
-from headgate.core.lake.statements import create
+from headgate.core.lake.spark import create
 
 JOBS, CATALOGS = 4, 3
 

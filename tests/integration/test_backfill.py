@@ -12,11 +12,11 @@ from tests.support.oracle import expected_silver
 from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord, fail_at
 
 from headgate.certify.certificate import Certificate, broken
-from headgate.core.engine.faults import Faults, Point
-from headgate.core.engine.rebuild import what_tables_tell
-from headgate.core.ledger.store_model import Run
+from headgate.core.engine.batch import Faults, Point
+from headgate.core.engine.recovery import what_tables_tell
+from headgate.core.ledger.model import Run
 from headgate.errors import BatchRefusedError, UsageError
-from headgate.pipeline import declaration
+from headgate.pipeline import revision as declaration
 
 LATER = MORNING + 60 * SECOND
 

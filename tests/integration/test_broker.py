@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.errors import OperationError, UnavailableError
 from headgate.local import kafka
 from headgate.local.process import Child, alive, any_port, wait_until

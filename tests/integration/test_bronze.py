@@ -26,8 +26,8 @@ from tests.support.pipeline import (
 )
 from tests.support.streams import stream_job
 
-from headgate.core.kafka.engine_topics import Topics
-from headgate.core.ledger.store_model import LedgerRow
+from headgate.core.kafka.topics import Topics
+from headgate.core.ledger.model import LedgerRow
 from headgate.local.process import wait_until
 
 GOOD = compact(event(Random(1), 1))

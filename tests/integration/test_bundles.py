@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.runtime.engine_bundles import bundle, locked_bundle
+from headgate.core.runtime.bundles import bundle, locked_bundle
 from headgate.errors import OperationError, UnavailableError
 
 FOLDER_SETTINGS = """<ivysettings><settings defaultResolver="own"/><resolvers>
@@ -21,7 +21,7 @@ AWAY_SETTINGS = """<ivysettings><settings defaultResolver="own"/><resolvers>
   <ibiblio name="own" m2compatible="true" usepoms="false" root="http://127.0.0.1:1/"/>
 </resolvers></ivysettings>
 """
-FETCH = "from headgate.engine.bundles import bundle; print(len(bundle('kafka')))"
+FETCH = "from headgate.core.runtime.bundles import bundle; print(len(bundle('kafka')))"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bench.faults.bursts import run_bursts
+from bench.faults.stream import run_bursts
 
 from headgate.config.settings import Settings
 

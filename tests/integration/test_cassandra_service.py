@@ -14,7 +14,7 @@ from tests.support.local_commands import LocalEnvironment
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
-from headgate.local import cql
+from headgate.local import cassandra as cql
 from headgate.local.cassandra import CassandraServer
 from headgate.local.process import any_port, wait_until
 from headgate.local.service import Running

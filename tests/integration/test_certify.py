@@ -31,9 +31,9 @@ from tests.support.lake_harness import (
 
 from headgate.certify.certificate import broken, run_certification, text
 from headgate.cli.main import cli
-from headgate.core.kafka.engine_topics import TopicSpec, TopicState
+from headgate.core.kafka.topics import TopicSpec, TopicState
+from headgate.core.ledger.model import Range
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Range
 from headgate.errors import DifferenceError, UsageError
 from headgate.local.process import wait_until
 

@@ -12,10 +12,10 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, InjectedFaultError, Pipeline, create_topic, fail_at
 
-from headgate.core.engine.faults import Point
-from headgate.core.kafka.engine_topics import Topics
+from headgate.core.engine.batch import Point
+from headgate.core.kafka.topics import Topics
 from headgate.errors import BatchRefusedError
-from headgate.pipeline.jobs_bronze import repair_bronze
+from headgate.pipeline.bronze import repair_bronze
 
 Damage = Callable[[Path], None]
 

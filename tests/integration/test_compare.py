@@ -23,15 +23,14 @@ from click.testing import CliRunner
 
 from headgate.cli.main import cli
 from headgate.config.reference import MASK
-from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.script import parse_script
 from headgate.errors import HeadgateError
-from headgate.reconcile.table_compare.compare_plan import plan
-from headgate.reconcile.table_compare.differences_tables import (
+from headgate.reconcile.table_compare.plan import Asked, Plan, plan
+from headgate.reconcile.table_compare.results import (
     TablesReport,
     tables_report,
     tables_text,
 )
-from headgate.reconcile.table_compare.model import Asked, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,13 +71,13 @@ def random_row(draws: Random, key: int | None) -> Row:
 
 
 def planned(spark: SparkSession, left: str, right: str, **asked: Any) -> Plan:
-    from headgate.reconcile.table_compare.compare_tables import open_table
+    from headgate.reconcile.table_compare.run import open_table
 
     return plan(open_table(spark, left), open_table(spark, right), Asked(**asked))
 
 
 def compared(spark: SparkSession, left: str, right: str, **asked: Any) -> TablesReport:
-    from headgate.reconcile.table_compare.compare import Comparison
+    from headgate.reconcile.table_compare.run import Comparison
 
     return tables_report(Comparison(spark, planned(spark, left, right, **asked)).run())
 
@@ -117,7 +116,7 @@ def found(report: TablesReport) -> tuple[Mapping[str, int], Mapping[str, int]]:
 def test_every_status_and_column_count_is_that_of_a_comparison_by_hand(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr("headgate.reconcile.table_compare.compare_kept.FEW", few)
+    monkeypatch.setattr("headgate.reconcile.table_compare.run.FEW", few)
     draws = Random(6)
     keys = [None, *range(1_000)]
     left = [random_row(draws, key) for key in keys if key != 3]
@@ -368,7 +367,7 @@ def test_samples_tell_the_kind_and_mask_what_nobody_may_see(
 
 
 def test_the_source_is_read_once_from_each_side(spark: SparkSession, tmp_path: Path) -> None:
-    from headgate.reconcile.table_compare.compare import Comparison
+    from headgate.reconcile.table_compare.run import Comparison
 
     session = spark.newSession()  # the zone and the views are for no other test
     file = written(tmp_path / "a.parquet", [random_row(Random(1), at) for at in range(10)])
@@ -399,7 +398,7 @@ def test_the_command_says_what_differs_and_fails_with_5(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "headgate.reconcile.table_compare.compare_tables.query_session", lambda _: borrowed(spark)
+        "headgate.reconcile.table_compare.run.query_session", lambda _: borrowed(spark)
     )
     rows = [random_row(Random(1), at) | {"name": f"n{at}"} for at in range(5)]
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.compared")

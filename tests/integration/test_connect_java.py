@@ -13,10 +13,16 @@ from pathlib import Path
 import pytest
 from tools.hash_vectors import vectors
 
-from headgate.core.runtime.build import PLUGINS, build_plugins, compile_path
-from headgate.core.runtime.engine_bundles import bundle, class_path
-from headgate.core.runtime.engine_java import cache_dir, find_java
-from headgate.core.runtime.engine_java_build import Compiler, Ecj, find_compiler
+from headgate.core.runtime.bundles import bundle, class_path
+from headgate.core.runtime.java import cache_dir, find_java
+from headgate.core.runtime.java_build import (
+    PLUGINS,
+    Compiler,
+    Ecj,
+    build_plugins,
+    compile_path,
+    find_compiler,
+)
 from headgate.errors import OperationError, UnavailableError
 
 ROOT = Path(__file__).parents[2]

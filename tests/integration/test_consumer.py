@@ -16,10 +16,10 @@ import pytest
 from confluent_kafka import Producer
 from tests.support.services import RunningBroker
 
-from headgate.core.kafka.frame import framed
+from headgate.core.kafka.schema_registry import framed
 from headgate.filters.consumers.config import ConsumerConfig, Dealer
-from headgate.filters.consumers.run import DealerConsumer
-from headgate.filters.consumers.seen import Seen
+from headgate.filters.consumers.consumer import DealerConsumer
+from headgate.filters.consumers.sinks import Seen
 from headgate.local.process import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def test_records_that_were_never_committed_come_again_and_change_nothing(broker,
 
 
 def test_it_waits_for_a_topic_that_is_made_after_it_was_started(broker, tmp_path):
-    from headgate.core.kafka.engine_topics import TopicSpec
+    from headgate.core.kafka.topics import TopicSpec
 
     topic, stop = "made-later", threading.Event()
     with Seen(tmp_path / "state.db") as seen:

@@ -12,12 +12,12 @@ from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 from tests.support.postgres import create_ops_store
 
-from headgate.core.identity.store_audit import breaks
+from headgate.core.identity.audit import breaks
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DuplicateError, IllegalTransitionError, StaleError
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.control.service import FilterService
+from headgate.filters.targets.deployment import EngineTarget
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
 

@@ -13,16 +13,15 @@ from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 
 from headgate.api.server import RECONCILE_EVERY
-from headgate.core.identity.store_audit import breaks
+from headgate.core.identity.audit import breaks
 from headgate.core.ledger.ops_store import OpsStore, utc_now
-from headgate.filters.control.control_revisions import document_text
-from headgate.filters.control.control_service import FilterService
-from headgate.filters.control.faults import VARIABLE, Point
+from headgate.filters.control.operations import VARIABLE, Point
 from headgate.filters.control.reconciler import LEASE, Reconciler
-from headgate.filters.git.git_store import GitStore
-from headgate.filters.store.control_model import Status
-from headgate.filters.store.routing_model import Seen, Standing
-from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.control.revisions import document_text
+from headgate.filters.control.service import FilterService
+from headgate.filters.git.store import GitStore
+from headgate.filters.store.model import Seen, Standing, Status
+from headgate.filters.targets.deployment import EngineTarget
 
 # R9: so long after a kill all sides agree, with a step as often as the server makes one.
 MOST_SECONDS = 10.0

@@ -7,11 +7,10 @@ from confluent_kafka import Producer
 from tests.support.control_plane import filter_document
 from tests.support.filter_documents import event_value
 
-from headgate.core.kafka.engine_topics import TopicSpec
+from headgate.core.kafka.topics import TopicSpec
 from headgate.errors import UnavailableError
-from headgate.filters.control_preview import Question, preview
 from headgate.filters.loader import parse_filter
-from headgate.filters.recent import KafkaRecent
+from headgate.filters.preview import KafkaRecent, Question, preview
 from headgate.local.process import wait_until
 
 pytestmark = pytest.mark.integration

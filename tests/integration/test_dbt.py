@@ -23,8 +23,8 @@ from headgate.cli.main import cli
 from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.errors import ConflictError, DifferenceError, UnavailableError
-from headgate.pipeline.dbt import dbt
-from headgate.pipeline.dbt.dbt_results import DbtReport
+from headgate.pipeline.dbt import run as dbt
+from headgate.pipeline.dbt.models import DbtReport
 
 ROOT = Path(__file__).parents[2]
 SILVER = "silver.cleaned_trips"

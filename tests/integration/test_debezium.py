@@ -15,23 +15,19 @@ from tests.support.postgres import ROOT, settings_of
 from tests.support.router_job import Router
 from tests.support.services import RunningBroker
 
-from headgate.cli.connect_deploy import EVENTS_REFERRED, specs_of
+from headgate.cli.connect import EVENTS_REFERRED, specs_of
 from headgate.core.kafka.connect_rest import ConnectRest
-from headgate.demo.filters.drawing import draw
-from headgate.demo.filters.filter_proof_gather import handled
-from headgate.demo.filters.sending import ToPostgres, send
+from headgate.demo.filters.events import ToPostgres, draw, send
+from headgate.demo.filters.proof import handled
 from headgate.filters.api import events
 from headgate.filters.consumers.config import ConsumerConfig, Dealer
-from headgate.filters.consumers.run import DealerConsumer
-from headgate.filters.consumers.seen import Seen
+from headgate.filters.consumers.consumer import DealerConsumer
+from headgate.filters.consumers.sinks import Seen
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.events.events import events_connector
-from headgate.filters.events.events_database import Place, migrate
-from headgate.filters.events.events_database import connect as connect_database
+from headgate.filters.events.database import EventWriter, Place, events_connector, migrate
+from headgate.filters.events.database import connect as connect_database
 from headgate.filters.events.exact_json import parsed
-from headgate.filters.events.reading import read_event
-from headgate.filters.events.schema import SAMPLES
-from headgate.filters.events.writer import EventWriter
+from headgate.filters.events.model import SAMPLES, read_event
 from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running

@@ -10,21 +10,20 @@ import pytest
 from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.router_job import Router, event
 
-from headgate.core.identity.model import Identity
+from headgate.core.identity.roles import Identity
 from headgate.core.ledger.ops_store import utc_now
-from headgate.dead_letters.dead_letters import Chosen
-from headgate.dead_letters.redriving import open_redriving
-from headgate.dead_letters.topic import attempts
-from headgate.demo.filters.filter_proof_gather import Place, handled, prove
+from headgate.dead_letters.service import attempts, open_redriving
+from headgate.dead_letters.table import Chosen
+from headgate.demo.filters.proof import Place, handled, prove
 from headgate.errors import ForbiddenError
 from headgate.filters.consumers.config import ConsumerConfig, Dealer
-from headgate.filters.consumers.run import DealerConsumer
-from headgate.filters.consumers.seen import Seen
-from headgate.filters.control.control_service import FilterService
+from headgate.filters.consumers.consumer import DealerConsumer
+from headgate.filters.consumers.sinks import Seen
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.git.git_store import GitStore
-from headgate.filters.store.control_model import Status
-from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.control.service import FilterService
+from headgate.filters.git.store import GitStore
+from headgate.filters.store.model import Status
+from headgate.filters.targets.deployment import EngineTarget
 
 ANA = Identity("ana", frozenset({"author", "approver"}))
 BEN = Identity("ben", frozenset({"approver"}))

@@ -13,7 +13,7 @@ import pyspark
 import pytest
 from tests.support.project_clone import SECONDS, ProjectClone, clone_project
 
-from headgate.core.runtime.engine_java import find_java
+from headgate.core.runtime.java import find_java
 from headgate.quality.notebook import SUFFIXES
 
 ROWS, SEED = 3_000, 11

@@ -9,10 +9,9 @@ import pytest
 from tests.support.dead_letter_table import DeadLetterRow, settings_at, write_dead_letters
 
 from headgate.config.settings import Settings
-from headgate.dead_letters.dead_letters import Chosen
 from headgate.dead_letters.masking import Hidden, hidden_names, shown
-from headgate.dead_letters.model import FROM_TABLE, SAME_RECORD
-from headgate.dead_letters.redriving import open_redriving
+from headgate.dead_letters.service import open_redriving
+from headgate.dead_letters.table import FROM_TABLE, SAME_RECORD, Chosen
 from headgate.errors import NotFoundError
 
 LETTERS = [

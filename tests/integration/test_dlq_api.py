@@ -15,7 +15,7 @@ from tests.support.dead_letter_table import DeadLetterRow, settings_at, write_de
 from headgate.api.app import create_app
 from headgate.config.settings import Settings
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
+from headgate.filters.control.service import FilterService
 
 LETTERS = "/api/v1/dead-letters"
 ROOT = Path(__file__).parents[2]

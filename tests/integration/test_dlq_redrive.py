@@ -19,11 +19,9 @@ from tests.support.services import RunningBroker
 
 from headgate.config.settings import Settings
 from headgate.core.ledger.ops_store import OpsStore, utc_now
-from headgate.dead_letters.dead_letters import Chosen
-from headgate.dead_letters.journal import open_journals, read_journal
-from headgate.dead_letters.model import SENT_BEFORE
-from headgate.dead_letters.redriving import Redriving, open_redriving
-from headgate.dead_letters.topic import ATTEMPT, LETTER, ORIGIN
+from headgate.dead_letters.redrive import open_journals, read_journal
+from headgate.dead_letters.service import ATTEMPT, LETTER, ORIGIN, Redriving, open_redriving
+from headgate.dead_letters.table import SENT_BEFORE, Chosen
 from headgate.errors import ConflictError
 
 COUNT = 120

@@ -13,15 +13,15 @@ from tests.support.dataset_events import compact, event
 from tests.support.pipeline import InjectedFaultError, Pipeline, fail_at
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
-from headgate.core.ledger.store_model import DriftKind
-from headgate.core.sql.render import PLACEHOLDERS
-from headgate.declarations.spec_types import BIGINT
+from headgate.core.engine.batch import Point
+from headgate.core.ledger.model import DriftKind
+from headgate.core.sql.script import PLACEHOLDERS
+from headgate.declarations.types import BIGINT
 from headgate.errors import OperationError
 from headgate.pipeline.compile.evolution import evolved_column
 from headgate.pipeline.drift_report import drift_report
+from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
-from headgate.pipeline.spec_loader import load_dataset
 
 New = Callable[..., Pipeline]
 TEN = range(10)
@@ -149,7 +149,7 @@ def test_columns_that_would_refuse_what_is_sound_are_taken_back(
     pipeline = new_pipeline()
     pipeline.produce([compact(record(n, tip=n + 0.5)) for n in TEN])
     wrong = evolved_column("tip", BIGINT)
-    monkeypatch.setattr("headgate.pipeline.evolve.new_columns", lambda *_: (wrong,))
+    monkeypatch.setattr("headgate.pipeline.drift.new_columns", lambda *_: (wrong,))
     pipeline.process("bronze")
     assert pipeline.outcomes() == {"accepted": 10}
     assert "tip" not in columns(pipeline)

@@ -23,10 +23,10 @@ from tests.support.streams import (
     wait_until_read,
 )
 
-from headgate.core.engine.engine_lease import active_engine
 from headgate.core.engine.host import ENGINE_FILE
+from headgate.core.engine.lease import active_engine
 from headgate.core.engine.submit import ask_for
-from headgate.core.ledger.store_model import RunState
+from headgate.core.ledger.model import RunState
 from headgate.errors import DriverLostError
 from headgate.local.process import wait_until
 

@@ -16,14 +16,13 @@ from tests.support.postgres import ROOT, query_rows, settings_of
 
 from headgate.api.server import Address, Server, serve
 from headgate.config.settings import Settings
-from headgate.core.identity.keys import Keys
+from headgate.core.identity.api_keys import Keys
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.demo.filters.drawing import draw
-from headgate.demo.filters.sending import ToApi, send
+from headgate.demo.filters.events import ToApi, draw, send
 from headgate.errors import OperationError, UnavailableError
 from headgate.filters.api import events
 from headgate.filters.events.exact_json import text_of
-from headgate.filters.events.schema import SAMPLES
+from headgate.filters.events.model import SAMPLES
 from headgate.local.process import any_port
 
 ONE, MANY, HEALTH = "/api/v1/events", "/api/v1/events/bulk", "/api/v1/events/health"

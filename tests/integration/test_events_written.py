@@ -12,14 +12,11 @@ from dataclasses import replace
 import pytest
 from tests.support.postgres import ROOT, create_database, query_rows
 
-from headgate.demo.filters.drawing import draw
-from headgate.demo.filters.sending import ToPostgres, send
+from headgate.demo.filters.events import ToPostgres, draw, send
 from headgate.errors import UnavailableError
-from headgate.filters.events.events_database import connect
+from headgate.filters.events.database import TABLES, EventWriter, connect
 from headgate.filters.events.exact_json import parsed
-from headgate.filters.events.reading import Read, read_event
-from headgate.filters.events.schema import SAMPLES
-from headgate.filters.events.writer import TABLES, EventWriter
+from headgate.filters.events.model import SAMPLES, Read, read_event
 from headgate.local.process import any_port
 
 

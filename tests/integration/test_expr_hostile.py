@@ -12,11 +12,11 @@ from tests.support.hostile_texts import hostile_names, hostile_texts
 from headgate.conditions import builder as build
 from headgate.conditions.ast import Column, Expr, Literal
 from headgate.conditions.evaluator.evaluate import evaluate
-from headgate.conditions.expr_literals import spark_identifier
+from headgate.conditions.literals import spark_identifier
 from headgate.conditions.parser import parse_condition
-from headgate.conditions.spark import to_spark
-from headgate.declarations.refusal import Refusal
-from headgate.declarations.spec_types import INT, STRING
+from headgate.conditions.spark_sql import to_spark
+from headgate.declarations.errors import Refusal
+from headgate.declarations.types import INT, STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

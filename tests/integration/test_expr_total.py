@@ -21,11 +21,10 @@ from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS, KINDS, rand
 from tests.support.random_rows import extremes
 
 from headgate.conditions.ast import Expr
-from headgate.conditions.expr_literals import spark_identifier, spark_literal
-from headgate.conditions.keywords import RESERVED
+from headgate.conditions.literals import RESERVED, spark_identifier, spark_literal
 from headgate.conditions.parser import parse_value
-from headgate.conditions.spark import to_spark
-from headgate.declarations.spec_types import BOOLEAN, DOUBLE, INT, STRING
+from headgate.conditions.spark_sql import to_spark
+from headgate.declarations.types import BOOLEAN, DOUBLE, INT, STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,8 +27,8 @@ from tests.support.random_expressions import (
 from tests.support.random_rows import Row, random_rows
 
 from headgate.conditions.ast import Expr
-from headgate.conditions.evaluator.casing import lower, upper
-from headgate.conditions.spark import to_spark
+from headgate.conditions.evaluator.functions import lower, upper
+from headgate.conditions.spark_sql import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

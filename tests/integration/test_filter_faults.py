@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from bench.faults.filter_faults import SMALL, run_filter_faults
-from bench.faults.filter_faults_play import FAULTS
+from bench.faults.filters import FAULTS, SMALL, run_filter_faults
 
 from headgate.config.settings import load_settings
-from headgate.demo.demo import SHORT_LIVED
+from headgate.demo.cli import SHORT_LIVED
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,9 +22,8 @@ from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_filter, random_record
 from tests.support.strict_json import mutate_records
 
-from headgate.filters.compile.compile import compile_filter
-from headgate.filters.compile.model import CompiledFilter
-from headgate.filters.compile.twin import Refused
+from headgate.filters.compile.matcher import Refused
+from headgate.filters.compile.spark_sql import CompiledFilter, compile_filter
 from headgate.filters.loader import parse_filter
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from tests.support.spark_sql import run_spark_sql
 
 from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake
-from headgate.filters.cli.filters_compile import compiled_text
-from headgate.filters.compile.compile import SENT, compile_filter
-from headgate.filters.compile.twin import Event, event_of, matcher
+from headgate.filters.cli.local import compiled_text
+from headgate.filters.compile.matcher import Event, event_of, matcher
+from headgate.filters.compile.spark_sql import SENT, compile_filter
 from headgate.filters.loader import filter_files, load_filter
 from headgate.pipeline.build import plan_build, write_build
 

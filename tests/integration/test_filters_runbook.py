@@ -19,7 +19,7 @@ from tests.support.project_clone import (
 )
 from tests.support.services import RunningBroker
 
-from headgate.core.kafka.engine_topics import TopicSpec
+from headgate.core.kafka.topics import TopicSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

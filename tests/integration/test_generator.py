@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from headgate.core.kafka.topic_writer import TopicWriter
+from headgate.core.kafka.producer import TopicWriter
 from headgate.errors import UnavailableError
 from headgate.local.process import wait_until
-from headgate.pipeline.generator.feeds_source import ParquetSource
-from headgate.pipeline.generator.sample_file import write_sample
-from headgate.pipeline.generator.sample_loader import load_sample
+from headgate.pipeline.generator.declaration import load_sample
+from headgate.pipeline.generator.sample import write_sample
 from headgate.pipeline.generator.send import Plan, Sending, generate
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.pipeline.generator.source import ParquetSource
+from headgate.pipeline.loader import load_dataset
 
 ROOT = Path(__file__).parents[2]
 ROWS = 12_000

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import HeadgateError, SettingsError, UnavailableError, UsageError
-from headgate.filters.git.git_store import GitStore
+from headgate.filters.git.store import GitStore
 
 PATH = "schemas/v1/filters/service-by-dealer-001.json"
 ID = "service-by-dealer-001"
@@ -213,7 +213,7 @@ def test_many_processes_commit_and_none_is_lost(tmp_path: Path):
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from headgate.control.git.store import GitStore
+        from headgate.filters.git.store import GitStore
         store = GitStore(Path(sys.argv[1]))
         for at in range(5):
             store.commit(f"filter-{sys.argv[2]}-{at}", "1\\n", sys.argv[2], "one")
@@ -231,7 +231,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_repository(tmp_path: Path):
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from headgate.control.git.store import GitStore
+        from headgate.filters.git.store import GitStore
         store = GitStore(Path(sys.argv[1]))
         print("ready", flush=True)
         for at in range(1000):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tests.support.git_store import commit_by_hand, filter_text
 
-from headgate.filters.git import drift as drift_module
-from headgate.filters.git.drift import TOO_MANY, drift_of, restored, writers
-from headgate.filters.git.git_store import GitStore
-from headgate.filters.git.model import DriftKind, GitIdentity
+from headgate.filters.git import sync as drift_module
+from headgate.filters.git.repository import DriftKind, GitIdentity
+from headgate.filters.git.store import GitStore
+from headgate.filters.git.sync import TOO_MANY, drift_of, restored, writers
 
 
 def drifted(tmp_path: Path) -> tuple[GitStore, dict[str, str]]:

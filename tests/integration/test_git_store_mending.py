@@ -21,12 +21,12 @@ from tests.support.ops_store import create_database
 from headgate.api.app import create_app
 from headgate.cli.main import cli
 from headgate.config.settings import Settings
-from headgate.core.identity.control_audit import verified
-from headgate.core.identity.keys import Keys
+from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.audit import verified
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.git.git_store import GitStore
+from headgate.filters.control.service import FilterService
+from headgate.filters.git.store import GitStore
 
 MEND = "/api/v1/drift:mend"
 

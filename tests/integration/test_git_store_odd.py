@@ -15,15 +15,14 @@ from tests.support.git_store import commit_by_hand, filter_text
 from tests.support.ops_store import create_database
 
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_revisions import document_text, drafted
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.git import commits
-from headgate.filters.git.drift import writers
-from headgate.filters.git.git_store import GitStore
-from headgate.filters.git.mending import Side, found, mend
-from headgate.filters.git.model import FOLDER
-from headgate.web.background import Repeated
+from headgate.filters.control.revisions import document_text, drafted
+from headgate.filters.control.service import FilterService
+from headgate.filters.git import sync as commits
+from headgate.filters.git.repository import FOLDER
+from headgate.filters.git.store import GitStore
+from headgate.filters.git.sync import Side, found, mend, writers
+from headgate.web.app_state import Repeated
 
 OLD = b"Latin \xe9"
 

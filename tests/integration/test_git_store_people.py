@@ -15,11 +15,11 @@ from tests.support.ops_store import create_database
 
 from headgate.api.app import create_app
 from headgate.config.settings import Settings
-from headgate.core.identity.keys import Keys
+from headgate.core.identity.api_keys import Keys
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.git.git_store import GitStore
+from headgate.filters.control.service import FilterService
+from headgate.filters.git.store import GitStore
 
 FILTERS = "/api/v1/filters"
 BOB = ("bob", "bob@corp.com")

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.support.services import RunningBroker
 
-from headgate.core.kafka.groups import GroupOffsets
+from headgate.core.kafka.offsets import GroupOffsets
 from headgate.errors import HeadgateError
 from headgate.local.process import wait_until
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.hash_vector_tables import VectorTable, write_tables
 
-from headgate.hashing.hash_contract import contract_of
-from headgate.hashing.rows import row_hash
+from headgate.hashing.contract import contract_of
+from headgate.hashing.python import row_hash
 from headgate.hashing.spark import row_hash_sql
-from headgate.hashing.vectors import FILE, Vector, read_vectors
+from headgate.hashing.typed_json import VECTORS_FILE, Vector, read_vectors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ AMERICA, NEPAL = "America/New_York", "Asia/Kathmandu"
 @pytest.fixture(scope="module")
 def vectors() -> dict[int, Vector]:
     """Those that a table can hold."""
-    return {vector.id: vector for vector in read_vectors(ROOT / FILE) if vector.spark}
+    return {vector.id: vector for vector in read_vectors(ROOT / VECTORS_FILE) if vector.spark}
 
 
 @pytest.fixture(scope="module")

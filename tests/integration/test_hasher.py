@@ -21,13 +21,12 @@ from tests.support.hasher_harness import (
 )
 
 from headgate.errors import SettingsError, UnavailableError
-from headgate.quality.spec.limits import Limits
+from headgate.quality.spec.reconcile_checks import Limits
 from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
-from headgate.reconcile.hasher.asked import reread_topic
-from headgate.reconcile.hasher.cloud_letters import ask_again, cloud_letters, keys_of
-from headgate.reconcile.hasher.hasher_publisher import Publisher
-from headgate.reconcile.reconcile_state import Reading, merge, of_message
-from headgate.reconcile.verdict import judge
+from headgate.reconcile.decision_table import judge
+from headgate.reconcile.hasher.publisher import Publisher, ask_again, cloud_letters, keys_of
+from headgate.reconcile.hasher.requests import reread_topic
+from headgate.reconcile.state import Reading, merge, of_message
 
 
 @pytest.fixture(scope="module")

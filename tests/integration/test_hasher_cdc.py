@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from tests.support.hasher_harness import ConsumedRecord, HasherHarness, event, hash_of
 
-from headgate.core.kafka.client import RegistryClient, Schema
-from headgate.core.kafka.engine_topics import TopicSpec
-from headgate.core.kafka.values import FramedReader, FramedWriter, subject_of
+from headgate.core.kafka.codecs import FramedReader, FramedWriter, subject_of
+from headgate.core.kafka.schema_registry import RegistryClient, Schema
+from headgate.core.kafka.topics import TopicSpec
 from headgate.errors import UnavailableError
-from headgate.local.cdc import CdcServer
+from headgate.local.cassandra import CdcServer
 from headgate.local.process import wait_until
 from headgate.local.registry import RegistryServer
 from headgate.local.service import Running
 from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
-from headgate.reconcile.hasher.framing import behind_the_frame, closer
+from headgate.reconcile.hasher.requests import behind_the_frame, closer
 
 pytestmark = pytest.mark.slow
 JSON_SCHEMA = {"type": "object", "properties": {"hash_onprem": {"type": "string"}}}

@@ -19,7 +19,7 @@ from tests.support.hasher_harness import (
 
 from headgate.local.process import wait_until
 from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
-from headgate.reconcile.hasher.asked import reread_topic
+from headgate.reconcile.hasher.requests import reread_topic
 
 pytestmark = pytest.mark.slow
 YOUNGER = (AT + timedelta(seconds=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,7 +12,7 @@ from tests.support.hostile_records import ACCEPTED, KINDS, REFUSED, RecordKind, 
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, Pipeline, ProducerRecord
 
-from headgate.core.sql.bronze import REASONS
+from headgate.core.sql.strict_json import REASONS
 
 SEED = 2024
 GOOD = 10_000

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 from tests.support.api_server import FILTER, run_api
 
-from headgate.core.identity import tokens
-from headgate.core.identity.tokens import AWAY_SECONDS, Issuer, KeySetAtUrl, TokenVerifier
+from headgate.core.identity import authentication as tokens
+from headgate.core.identity.authentication import AWAY_SECONDS, Issuer, KeySetAtUrl, TokenVerifier
 from headgate.errors import UnauthenticatedError, UnavailableError
 
 ISSUER = "https://issuer.example"

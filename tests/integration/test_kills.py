@@ -12,7 +12,7 @@ from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, InjectedFaultError, Pipeline, ProducerRecord, fail_at
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 
 BAD = b"not a record"
 # A restarted engine finishes the broken batch first and passes most points in doing so: the second

@@ -12,10 +12,10 @@ import pytest
 from tests.support.dataset_events import events
 from tests.support.pipeline import Pipeline
 
-from headgate.core.engine.rebuild import rebuild_on
+from headgate.core.engine.recovery import rebuild_on
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.maintenance import maintain
-from headgate.maintenance.maintain_plan import (
+from headgate.maintenance import job as maintain
+from headgate.maintenance.plan import (
     ACTIONS,
     TABLES,
     VACUUM,

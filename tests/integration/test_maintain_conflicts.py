@@ -12,10 +12,10 @@ from tests.support.bronze_table import assert_consistent
 from tests.support.dataset_events import events
 from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord
 
-from headgate.core.engine.faults import Point
-from headgate.maintenance import maintain
-from headgate.maintenance.maintain_plan import COMPACT, Report, Wanted
-from headgate.maintenance.small_files import Part
+from headgate.core.engine.batch import Point
+from headgate.maintenance import job as maintain
+from headgate.maintenance.plan import COMPACT, Report, Wanted
+from headgate.maintenance.selection import Part
 from headgate.maintenance.table import MaintainedTable
 
 DAYS = 2  # few dates, so that each has several files

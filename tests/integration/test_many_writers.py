@@ -16,20 +16,18 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, ProducerRecord
 
-from headgate.core.engine.faults import Point
-from headgate.core.engine.protocol import Result
-from headgate.core.lake.conflicts import TableMovedError
-from headgate.core.lake.iceberg import ManagedTable
-from headgate.core.lake.jvm import IcebergTable, Snapshot
-from headgate.core.ledger.store_model import Intent, JobSpec, RunState
-from headgate.core.sql.compile_fragments import TABLE_PROPERTIES
+from headgate.core.engine.batch import Point, Result
+from headgate.core.lake.commits import TableMovedError
+from headgate.core.lake.spark import IcebergTable, Snapshot
+from headgate.core.lake.table import ManagedTable
+from headgate.core.ledger.model import Intent, JobSpec, RunState
+from headgate.core.sql.fragments import TABLE_PROPERTIES
 from headgate.errors import BatchRefusedError, ConflictError
-from headgate.maintenance import maintain
-from headgate.maintenance.maintain_plan import COMPACT, EXPIRE, TABLES, Report, Wanted, span_of
+from headgate.maintenance import job as maintain
+from headgate.maintenance.plan import COMPACT, EXPIRE, TABLES, Report, Wanted, span_of
 from headgate.maintenance.table import MaintainedTable
-from headgate.pipeline.declaration import declared_revision, keep
-from headgate.pipeline.jobs_silver import EmptyBronzeError
-from headgate.pipeline.silver_batch import SilverWork
+from headgate.pipeline.revision import declared_revision, keep
+from headgate.pipeline.silver import EmptyBronzeError, SilverWork
 
 BAD = b"not a record"
 DAYS = 2  # few dates, so that each has several files

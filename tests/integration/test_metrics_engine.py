@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.services import RunningBroker
 
-from headgate.core.engine.engine_reading import LagWatch, engine_reading
-from headgate.core.kafka.topic_writer import TopicWriter
+from headgate.core.engine.telemetry import LagWatch, engine_reading
+from headgate.core.kafka.producer import TopicWriter
+from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, Range, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent, JobSpec, LedgerRow, Range, RunState
-from headgate.core.metrics.metrics_readings import JobLag
+from headgate.core.metrics.readings import JobLag
 
 pytestmark = pytest.mark.integration
 JOB = "quality-orders"

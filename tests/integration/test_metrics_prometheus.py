@@ -18,12 +18,11 @@ import orjson
 import pytest
 from tests.support.metric_windows import SHAPE, event_time, settle_batch
 
+from headgate.core.ledger.model import JobSpec, RuleCount, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, RuleCount, RunState
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.exposition import exposition
-from headgate.core.metrics.metrics_readings import EngineReading, JobLag, Readings
-from headgate.core.metrics.server import MetricsServer
+from headgate.core.metrics.prometheus import MetricsServer, exposition
+from headgate.core.metrics.readings import EngineReading, JobLag, Readings
+from headgate.core.metrics.windows import Emitter
 from headgate.local.observability import PROMETHEUS_FILE
 from headgate.local.process import any_port
 

@@ -22,11 +22,10 @@ from tests.support.metric_windows import FEW_ROWS, SHAPE, event_time, settle_bat
 from tests.support.services import RunningBroker
 
 from headgate.config.settings import Settings
-from headgate.core.engine.metrics_sinks import sinks_of
+from headgate.core.engine.telemetry import sinks_of
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.metrics_sinks import Deliverer
-from headgate.core.metrics.metrics_windows import WindowSums
+from headgate.core.metrics.delivery import Deliverer
+from headgate.core.metrics.windows import Emitter, WindowSums
 
 pytestmark = pytest.mark.integration
 WINDOWS = 7
@@ -117,10 +116,10 @@ def test_windows_reach_the_topic_which_is_made_where_it_is_absent(
 KILLED = """
     import os, signal, sys
     from pathlib import Path
-    from headgate.engine.metrics_sinks import sinks_of
-    from headgate.metrics.sinks import Deliverer
-    from headgate.settings import Settings
-    from headgate.store.ops import OpsStore
+    from headgate.core.engine.telemetry import sinks_of
+    from headgate.core.metrics.delivery import Deliverer
+    from headgate.config.settings import Settings
+    from headgate.core.ledger.ops_store import OpsStore
 
     url, bootstrap, topic = sys.argv[1:]
     chosen = {"broker": "kafka", "bootstrap_servers": bootstrap, "metrics_topic": topic}

@@ -20,15 +20,12 @@ from tests.support.metric_windows import JOB, RECORD, SHAPE, event_time, settle_
 
 from headgate.cli.main import cli
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.metrics import dogstatsd
-from headgate.core.metrics.dogstatsd import DogStatsd, encoded
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.exposition import CONTENT_TYPE
-from headgate.core.metrics.metrics_readings import Readings
-from headgate.core.metrics.metrics_sinks import Change
-from headgate.core.metrics.metrics_windows import WindowSums, messages
-from headgate.core.metrics.push import HttpPush, body
-from headgate.core.metrics.server import MetricsServer
+from headgate.core.metrics import sinks as dogstatsd
+from headgate.core.metrics.delivery import Change
+from headgate.core.metrics.prometheus import CONTENT_TYPE, MetricsServer
+from headgate.core.metrics.readings import Readings
+from headgate.core.metrics.sinks import DogStatsd, HttpPush, body, encoded
+from headgate.core.metrics.windows import Emitter, WindowSums, messages
 from headgate.errors import OperationError, UnavailableError
 
 pytestmark = pytest.mark.integration

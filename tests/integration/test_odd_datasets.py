@@ -16,11 +16,11 @@ from tests.support import parquet_files as odd
 from tests.support.nycflights import write_nycflights_table
 from tests.support.pipeline import Pipeline
 
-from headgate.core.profiler.draw_up import Wishes, draw_up
+from headgate.core.profiler.draft import Wishes, draw_up
+from headgate.pipeline.draft import draft_text
 from headgate.pipeline.generator.send import Generated, Plan, generate
-from headgate.pipeline.profile_draft import draft_text
+from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
-from headgate.pipeline.spec_loader import load_dataset
 
 NewPipeline = Callable[..., Pipeline]
 ROWS = 60

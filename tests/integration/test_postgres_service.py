@@ -14,7 +14,7 @@ from tests.support.postgres import create_database, query_rows
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
-from headgate.filters.events.events_database import Place, connect, migrate
+from headgate.filters.events.database import Place, connect, migrate
 from headgate.local.postgres import PostgresServer, answers, password_of
 from headgate.local.process import any_port, wait_until
 from headgate.local.service import Running

@@ -19,11 +19,11 @@ from tests.support.quality_job import (
 )
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
-from headgate.core.engine.rebuild import rebuild_on
+from headgate.core.engine.batch import Point
+from headgate.core.engine.recovery import rebuild_on
+from headgate.core.ledger.model import Window
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Window
-from headgate.quality.job.quality_topic import StoppedByRuleError
+from headgate.quality.job.topic import StoppedByRuleError
 
 SEED = 5
 BAD = [ProducerRecord(b"not a record", partition=0), ProducerRecord(None, b"gone", partition=1)]

@@ -11,7 +11,7 @@ from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.quality_job import RULES, UNIQUE, QualityJob, declare_rules, row
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 
 # A restarted engine finishes the broken batch first and passes most points in doing so: the second
 # time is in the batch that is new to it.

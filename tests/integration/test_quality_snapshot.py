@@ -9,9 +9,9 @@ from tests.support.pipeline import InjectedFaultError, Pipeline, fail_at
 from tests.support.quality_job import QualityJob, declare_rules
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 from headgate.errors import DeclarationError
-from headgate.quality.report.quality_report_gather import Wanted, quality_report
+from headgate.quality.report.gather import Wanted, quality_report
 
 ROWS = (
     "('a', 'UPSERT', 1, TIMESTAMP '2024-01-01 10:00:00Z'), ('b', 'DELETE', 1, NULL),"

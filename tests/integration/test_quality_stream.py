@@ -23,8 +23,8 @@ from tests.support.streams import Stream
 
 from headgate.core.engine.job_status import view
 from headgate.core.ledger.ops_store import utc_now
+from headgate.quality.deploy import deploy, plan_deployment
 from headgate.quality.revision import dq_table, running_mark
-from headgate.quality.rules_deploy import deploy, plan_deployment
 
 LARGE = """
       - {name: large, when: "amount > 90", description: more than usual,

@@ -17,14 +17,14 @@ from tests.support.quality_job import RULES, UNIQUE, QualityJob, declare_rules, 
 from tests.support.streams import Stream
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
-from headgate.core.kafka.engine_topics import Topics
+from headgate.core.engine.batch import Point
+from headgate.core.kafka.topics import Topics
+from headgate.core.ledger.model import Intent, Judged, LedgerRow, RunState
 from headgate.core.ledger.ops_store import OpsStore, utc_now
-from headgate.core.ledger.store_model import Intent, Judged, LedgerRow, RunState
-from headgate.filters.store.routing_model import RoutedBatch
+from headgate.filters.store.model import RoutedBatch
 from headgate.local.process import wait_until
-from headgate.quality.job.quality_idle import LeftOpen
-from headgate.quality.job.quality_topic import StoppedByRuleError
+from headgate.quality.job.topic import StoppedByRuleError
+from headgate.quality.job.windows import LeftOpen
 
 FAR = (
     "0001-01-01T00:00:00Z",
@@ -69,7 +69,7 @@ def test_far_times_break_no_stream_and_silence_closes_what_is_open(
     quality: QualityJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline, store = quality.pipeline, quality.pipeline.store
-    monkeypatch.setattr("headgate.core.metrics.metrics_windows.IDLE", SILENCE)
+    monkeypatch.setattr("headgate.core.metrics.windows.IDLE", SILENCE)
     declare_rules(pipeline, RULES + UNIQUE)
     odd = [far(n, at) for n, at in enumerate(FAR)]
     pipeline.produce([*odd, row(1, key="k", second=1, partition=0)])

@@ -7,7 +7,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 
-from headgate.demo.quality.receivers import datagrams, posts
+from headgate.demo.quality.counts import datagrams, posts
 
 
 def test_the_receivers_keep_what_they_get() -> None:

@@ -25,9 +25,9 @@ from tests.support.reconcile_job import (
 from tests.support.streams import stream_job
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.job.reconcile_sweep import sweep_job
+from headgate.core.engine.batch import Point
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.job.sweep import sweep_job
 
 LIMITS = Limits(timedelta(seconds=20), timedelta(seconds=10), timedelta(seconds=60))
 STATUSES = {

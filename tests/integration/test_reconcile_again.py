@@ -8,8 +8,8 @@ import pytest
 from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
 from tests.support.reconcile_job import Pair, cloud, onprem
 
-from headgate.core.engine.faults import Point
-from headgate.reconcile.job import reconcile_sweep
+from headgate.core.engine.batch import Point
+from headgate.reconcile.job import sweep as reconcile_sweep
 
 
 def told(pair: Pair, key: str) -> list[str]:

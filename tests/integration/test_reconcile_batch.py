@@ -21,7 +21,7 @@ from tests.support.pipeline import (
 from tests.support.quality_job import QualityJob
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 
 PAIR = """
 version: 2

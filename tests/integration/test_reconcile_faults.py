@@ -5,8 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bench.faults.reconcile.reconcile_faults import SMALL, run_reconcile_faults
-from bench.faults.reconcile.reconcile_faults_play import CASSANDRA, CONNECT, ENGINE, FAULTS, KAFKA
+from bench.faults.reconcile.scenario import (
+    CASSANDRA,
+    CONNECT,
+    ENGINE,
+    FAULTS,
+    KAFKA,
+    SMALL,
+    run_reconcile_faults,
+)
 
 from headgate.config.settings import load_settings
 

@@ -12,8 +12,8 @@ from tests.support.pipeline import InjectedFaultError, Pipeline, ProducerRecord,
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, random_messages
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
-from headgate.core.lake.iceberg import ManagedTable
+from headgate.core.engine.batch import Point
+from headgate.core.lake.table import ManagedTable
 from headgate.errors import BatchRefusedError
 
 POINTS = (

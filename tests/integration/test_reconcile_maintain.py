@@ -9,9 +9,9 @@ from tests.support.pipeline import Pipeline
 from tests.support.reconcile_job import Pair, cloud, onprem
 
 from headgate.certify.certificate import broken
-from headgate.maintenance import maintain
-from headgate.maintenance.maintain_plan import COMPACT, EXPIRE, Report, Wanted
-from headgate.maintenance.maintain_usual import DQ
+from headgate.maintenance import job as maintain
+from headgate.maintenance.plan import COMPACT, EXPIRE, Report, Wanted
+from headgate.maintenance.selection import DQ
 
 
 def maintained(pair: Pair) -> Report:

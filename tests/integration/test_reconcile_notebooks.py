@@ -12,10 +12,10 @@ from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 from headgate.quality.notebook import compile_notes
 from headgate.quality.revision import declared_table
 from headgate.quality.spec.reconcile_section import Reconcile
-from headgate.reconcile.differences import Difference, RowDifference
 from headgate.reconcile.report.gather import Wanted, reconcile_report
 from headgate.reconcile.report.model import ReconcileReport
-from headgate.reconcile.report.reconcile_report_files import last_report, write_report
+from headgate.reconcile.report.render import last_report, write_report
+from headgate.reconcile.row_diff import Difference, RowDifference
 
 
 @pytest.fixture

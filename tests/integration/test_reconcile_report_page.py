@@ -10,7 +10,7 @@ from tests.support.browser import CONTRAST, Page, start_browser
 from tests.support.reconcile_evidence import evidence, header
 
 from headgate.reconcile.report.make import make_report
-from headgate.reconcile.report.reconcile_report_html import report_html
+from headgate.reconcile.report.render import report_html
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ from tests.support.reconcile_job import Message, Pair, cloud, digest, onprem, to
 
 from headgate.certify.certificate import broken
 from headgate.config.settings import Settings
-from headgate.core.engine.engine_reading import LagWatch
+from headgate.core.engine.telemetry import LagWatch
+from headgate.core.ledger.model import RunState
 from headgate.core.ledger.ops_store import OpsStore, utc_now
-from headgate.core.ledger.store_model import RunState
 from headgate.core.metrics.connect import passed_on, together
-from headgate.core.metrics.metrics_readings import Family, Readings
-from headgate.quality.spec.limits import Limits
+from headgate.core.metrics.readings import Family, Readings
+from headgate.quality.spec.reconcile_checks import Limits
 from headgate.reconcile.key_history import read_story
 from headgate.reconcile.results import current_verdicts, standing
 

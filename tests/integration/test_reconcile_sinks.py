@@ -7,8 +7,8 @@ from tests.support.metric_sinks import RecordingSink
 from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, tombstone
 
-from headgate.core.metrics.metrics_readings import Readings
-from headgate.core.metrics.metrics_sinks import Deliverer
+from headgate.core.metrics.delivery import Deliverer
+from headgate.core.metrics.readings import Readings
 
 RULES = """
 rules:

@@ -19,13 +19,12 @@ from tests.support.reconcile_messages import (
 from tests.support.reconcile_sql import VIEWS, run_script, set_batch_time
 from tests.support.rule_tables import script_of
 
-from headgate.core.sql.compile_script import Script
-from headgate.core.sql.render import PLACEHOLDERS
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.judge import load_judged
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.reconcile_state import SIDES
-from headgate.reconcile.verdict import Verdict, judge
+from headgate.core.sql.script import PLACEHOLDERS, Script
+from headgate.quality.compile.file import compile_table
+from headgate.quality.compile.resolve import load_judged
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import Verdict, judge
+from headgate.reconcile.state import SIDES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,9 @@ import pytest
 from tests.support.pipeline import Pipeline, ProducerRecord
 from tests.support.reconcile_job import Message, Pair, cloud, onprem
 
-from headgate.core.metrics.metrics_names import STATE_BYTES, STATE_ROWS, Metric
-from headgate.core.metrics.metrics_readings import Readings
-from headgate.quality.spec.limits import Limits
+from headgate.core.metrics.names import STATE_BYTES, STATE_ROWS, Metric
+from headgate.core.metrics.readings import Readings
+from headgate.quality.spec.reconcile_checks import Limits
 
 SHORT = {"window": "5 SECONDS", "grace": "5 SECONDS", "horizon": "20 SECONDS"}
 LIMITS = Limits(timedelta(seconds=5), timedelta(seconds=5), timedelta(seconds=20))

@@ -12,9 +12,9 @@ from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
 from tests.support.reconcile_job import MORNING, Pair, cloud, onprem
 
 from headgate.certify.certificate import broken
-from headgate.core.engine import protocol
-from headgate.core.engine.faults import Point
-from headgate.reconcile.job.reconcile_sweep import sweep_job
+from headgate.core.engine import batch as protocol
+from headgate.core.engine.batch import Point
+from headgate.reconcile.job.sweep import sweep_job
 
 NEWEST = """
 SELECT pk, dq_status FROM (

@@ -9,8 +9,8 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, Pipeline, ProducerRecord, produce_in_transaction
 
-from headgate.core.engine.record_counts import RecordCounter, RecordCounts
-from headgate.core.sql.compile_script import Script
+from headgate.core.engine.staging import RecordCounter, RecordCounts
+from headgate.core.sql.script import Script
 from headgate.errors import OperationError
 
 COUNT = 3_000

@@ -12,11 +12,11 @@ from tests.support.random_regexes import STRANGE, accepted_patterns, hostile_tex
 from tests.support.regex_patterns import ACCEPTED
 
 from headgate.conditions.ast import Column, Literal
-from headgate.conditions.expr_literals import spark_literal
 from headgate.conditions.functions import call
-from headgate.conditions.regex.regex_init import canonical, compiled
-from headgate.conditions.spark import to_spark
-from headgate.declarations.spec_types import STRING
+from headgate.conditions.literals import spark_literal
+from headgate.conditions.regex.pattern import canonical, compiled
+from headgate.conditions.spark_sql import to_spark
+from headgate.declarations.types import STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,21 +28,19 @@ from tests.support.hasher_harness import (
 
 from headgate.config.settings import Settings, load_settings
 from headgate.local.process import wait_until
-from headgate.quality.spec.limits import Limits
+from headgate.quality.spec.loader import load_rules
+from headgate.quality.spec.reconcile_checks import Limits
 from headgate.quality.spec.rule_set import RuleTable
-from headgate.quality.spec.rules_loader import load_rules
 from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
-from headgate.reconcile.differences import EQUAL
-from headgate.reconcile.differences_gather import open_rows
-from headgate.reconcile.hasher.asked import reread_topic
-from headgate.reconcile.reconcile_state import Reading, Side, State, merge, of_message
-from headgate.reconcile.repair.cassandra import NO_EFFECT
-from headgate.reconcile.repair.journal import need_open_journal, new_journal, open_journal
-from headgate.reconcile.repair.model import Item
-from headgate.reconcile.repair.repair_plan import CLOUD_NEWER
+from headgate.reconcile.decision_table import judge
+from headgate.reconcile.hasher.requests import reread_topic
+from headgate.reconcile.repair.plan import CLOUD_NEWER, Item
+from headgate.reconcile.repair.run import need_open_journal, new_journal, open_journal
 from headgate.reconcile.repair.table_repairs import Repairs, open_repairs
-from headgate.reconcile.repair.target import micros
-from headgate.reconcile.verdict import judge
+from headgate.reconcile.repair.targets import NO_EFFECT, micros
+from headgate.reconcile.row_diff import EQUAL
+from headgate.reconcile.rows import open_rows
+from headgate.reconcile.state import Reading, Side, State, merge, of_message
 
 LATE = AT + timedelta(hours=2)
 SCHEMA = pa.schema(
@@ -267,7 +265,7 @@ import sys
 from datetime import datetime
 from types import SimpleNamespace
 
-import headgate.checks.differences_repair as put_together
+import headgate.reconcile.repair.table_repairs as put_together
 from headgate.cli.main import cli
 
 count, version, *words = sys.argv[1:]

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from bench.faults.fault_rig import ended
-from bench.faults.reconcile.reconcile_faults_found import PLAIN
-from bench.faults.reconcile.reconcile_faults_plant import make_table
-from bench.faults.reconcile.reconcile_faults_play import CLOUD_TABLE
+from bench.faults.reconcile.keys import PLAIN, make_table
 from bench.faults.reconcile.rig import JOB, TABLE, PairRig, Times, pair_rig
+from bench.faults.reconcile.scenario import CLOUD_TABLE
+from bench.faults.rig import ended
 
 from headgate.config.settings import load_settings
-from headgate.demo.reconcile.oracle import read_keys
+from headgate.demo.reconcile.planting import read_keys
 from headgate.errors import UnavailableError
 from headgate.local.process import wait_until
 from headgate.reconcile.results import current_verdicts

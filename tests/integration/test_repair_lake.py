@@ -16,14 +16,20 @@ from tests.support.dead_letter_table import settings_at
 from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.errors import SettingsError, UnavailableError
+from headgate.quality.spec.loader import load_rules
 from headgate.quality.spec.rule_set import RuleTable
-from headgate.quality.spec.rules_loader import load_rules
-from headgate.reconcile.differences_gather import open_side
-from headgate.reconcile.model import RowsByKey
 from headgate.reconcile.repair.automatic import Repaired, Rounds, Tried, run_automatic
-from headgate.reconcile.repair.model import Broken, RepairPlan, RepairReport, nothing_sent
-from headgate.reconcile.repair.repair_plan import GONE, SOURCE_BEHIND, repair_plan
+from headgate.reconcile.repair.plan import (
+    GONE,
+    SOURCE_BEHIND,
+    Broken,
+    RepairPlan,
+    RepairReport,
+    nothing_sent,
+    repair_plan,
+)
 from headgate.reconcile.repair.table_repairs import open_repairs
+from headgate.reconcile.rows import RowsByKey, open_side
 
 ROOT = Path(__file__).parents[2]
 NAME = "onprem.business_table"

@@ -10,8 +10,8 @@ import pytest
 from tests.support.browser import CONTRAST, Page, start_browser
 from tests.support.quality_evidence import CANARY, HOSTILE, NOON, evidence, judged_table
 
-from headgate.quality.report.quality_report_html import report_html
-from headgate.quality.report.quality_report_make import make_report
+from headgate.quality.report.build import make_report
+from headgate.quality.report.page import report_html
 
 RULES = 1_000
 ROWS = "document.querySelectorAll('#rules tbody tr')"

@@ -20,11 +20,11 @@ from tests.support.pipeline import (
 from tests.support.router_job import RoutedRecord, Router, deduplicate, event
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Faults, Point
+from headgate.core.engine.batch import Faults, Point
 from headgate.errors import BatchRefusedError
-from headgate.filters.compile.twin import Event, event_of, output_of
-from headgate.filters.router_ranges import ranges_of_all
-from headgate.filters.store.routing_model import Owing, Seen, Standing
+from headgate.filters.accounting import ranges_of_all
+from headgate.filters.compile.matcher import Event, event_of, output_of
+from headgate.filters.store.model import Owing, Seen, Standing
 
 FILTERS = Path("schemas/v1/filters")
 GOLDEN = Path("tests/golden/router/output.jsonl")

@@ -8,12 +8,12 @@ from tests.support.router_job import Router, event
 from tests.support.streams import delete_records_before, group_offsets
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
-from headgate.core.kafka.expiry import ExpiredError
-from headgate.core.ledger.store_model import Intent
+from headgate.core.engine.batch import Point
+from headgate.core.kafka.offsets import ExpiredError
+from headgate.core.ledger.model import Intent
 from headgate.errors import UsageError
-from headgate.filters.router_ranges import ranges_of_all
-from headgate.filters.store.routing_model import Standing
+from headgate.filters.accounting import ranges_of_all
+from headgate.filters.store.model import Standing
 
 # Ten events are read, five a partition; of the next ten, these are gone before they are.
 GONE = {0: 8, 1: 6}
@@ -98,7 +98,7 @@ def test_an_acceptance_that_was_killed_before_its_checkpoint_is_followed(
 ) -> None:
     delete_records_before(router.pipeline, GONE)
     with monkeypatch.context() as patch:
-        patch.setattr("headgate.filters.router.router_gap.repair_checkpoint", struck)
+        patch.setattr("headgate.filters.router.job.repair_checkpoint", struck)
         with pytest.raises(InjectedFaultError):
             router.route(form="accept-gap", by="ann")
     assert (open_intents(router), gaps(router)) == ((), [4])

@@ -8,9 +8,9 @@ import pytest
 from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, create_topic, fail_at
 from tests.support.router_job import Router, deduplicate, event
 
-from headgate.core.engine.faults import Point
-from headgate.filters.router_ranges import ranges_of_all
-from headgate.filters.store.routing_model import Owing, Standing
+from headgate.core.engine.batch import Point
+from headgate.filters.accounting import ranges_of_all
+from headgate.filters.store.model import Owing, Standing
 
 
 @pytest.mark.slow

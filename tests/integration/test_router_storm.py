@@ -12,10 +12,10 @@ from tests.support.router_job import Router, deduplicate, event
 from tests.support.streams import has_standing, stream_router
 
 from headgate.certify.certificate import broken
-from headgate.core.engine.faults import Point
-from headgate.core.ledger.coverage import gaps, overlaps
-from headgate.filters.router_ranges import ranges_of_all
-from headgate.filters.store.routing_model import Standing
+from headgate.core.engine.batch import Point
+from headgate.core.ledger.offset_ranges import gaps, overlaps
+from headgate.filters.accounting import ranges_of_all
+from headgate.filters.store.model import Standing
 
 POINTS = (
     (Point.AFTER_INTENT, 1),

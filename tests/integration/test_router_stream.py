@@ -7,8 +7,8 @@ from tests.support.pipeline import Pipeline
 from tests.support.router_job import Router, event
 from tests.support.streams import has_standing, stream_router
 
-from headgate.filters.router_ranges import ranges_of
-from headgate.filters.store.routing_model import Standing
+from headgate.filters.accounting import ranges_of
+from headgate.filters.store.model import Standing
 
 
 @pytest.fixture

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.rule_tables import run_views
 
-from headgate.quality.compile.judge import load_judged
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.compile.verdicts import PREFIX
-from headgate.quality.rows import row_values
+from headgate.quality.compile.resolve import JudgedTable, load_judged
+from headgate.quality.compile.results import PREFIX
+from headgate.quality.evaluator import RowVerdict, completed, judge_row, row_values
 from headgate.quality.spec.rule_tests import RuleTests, load_tests, rule_tests_beside
-from headgate.quality.testing import completed
-from headgate.quality.twin import RowVerdict, judge_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,14 +21,14 @@ from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.demo.quality.feed import feeding_of, open_feed, order_of, send
-from headgate.demo.quality.planted import Planted
+from headgate.demo.quality.planting import Planted
 from headgate.pipeline.build import plan_build, write_build
-from headgate.quality.cli.rules_compile import compiled_texts
-from headgate.quality.compile.judge import open_rules
-from headgate.quality.spec.limits import Limits
-from headgate.quality.spec.rules_loader import rule_files
-from headgate.reconcile.reconcile_state import Side, State, merge_all
-from headgate.reconcile.verdict import judge
+from headgate.quality.cli.compile import compiled_texts
+from headgate.quality.compile.resolve import open_rules
+from headgate.quality.spec.loader import rule_files
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import judge
+from headgate.reconcile.state import Side, State, merge_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

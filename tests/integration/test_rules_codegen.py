@@ -11,8 +11,8 @@ from tests.support.reconcile_messages import RECORD, START
 from tests.support.rule_tables import ROOT, run_views, shipped_table
 
 from headgate.conditions.parser import parse_condition
-from headgate.quality.compile.model import JudgedRule, JudgedTable
-from headgate.quality.spec.rules_loader import rule_files, tables_in
+from headgate.quality.compile.resolve import JudgedRule, JudgedTable
+from headgate.quality.spec.loader import rule_files, tables_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,11 +9,10 @@ import pytest
 from pydantic import TypeAdapter
 from tests.support.rule_tables import run_views
 
-from headgate.core.kafka.frame import framed
-from headgate.declarations.declared import Declared
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.judge import judged
-from headgate.quality.compile.model import JudgedTable
+from headgate.core.kafka.schema_registry import framed
+from headgate.declarations.errors import Declared
+from headgate.quality.compile.file import compile_table
+from headgate.quality.compile.resolve import JudgedTable, judged
 from headgate.quality.spec.rule_set import RuleSet
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 from tests.support.rule_files import load_rule_file
 from tests.support.rule_tables import compile_script
 
-from headgate.core.sql.compile_script import Script
-from headgate.quality.compile.model import JudgedTable
+from headgate.core.sql.script import Script
+from headgate.quality.compile.resolve import JudgedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

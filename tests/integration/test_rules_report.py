@@ -13,18 +13,17 @@ import pytest
 from tests.support.pipeline import Pipeline, ProducerRecord, create_topic, produce
 from tests.support.quality_job import QualityJob
 
-from headgate.cli.job.job_run import report_quality
+from headgate.cli.job.run import report_quality
 from headgate.core.ledger.ops_store import utc_now
 from headgate.errors import DifferenceError, UsageError
-from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.resolve import JudgedTable
+from headgate.quality.diff.changes import row_changes, rule_changes
 from headgate.quality.diff.revisions import Finder
-from headgate.quality.diff.rule_diff import row_changes, rule_changes
-from headgate.quality.diff.rule_diff_read import rows_of_topics
+from headgate.quality.diff.rows import rows_of_topics
+from headgate.quality.explain import explained, explained_text, read_counts
+from headgate.quality.report.gather import Wanted, make_and_write, quality_report
 from headgate.quality.report.model import QualityReport
-from headgate.quality.report.quality_report_files import make_and_write
-from headgate.quality.report.quality_report_gather import Wanted, quality_report
-from headgate.quality.report.quality_report_text import report_text
-from headgate.quality.rule_explain import explained, explained_text, read_counts
+from headgate.quality.report.page import report_text
 
 CANARY = "canary-51e7"
 SEED = 11

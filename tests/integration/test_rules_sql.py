@@ -17,10 +17,9 @@ from pydantic import TypeAdapter
 from tests.support.random_rules import COLUMNS, RandomRule, random_rows, random_rules
 from tests.support.rule_tables import compile_script
 
-from headgate.declarations.declared import Declared
+from headgate.declarations.errors import Declared
 from headgate.errors import DeclarationError
-from headgate.quality.compile.judge import judged
-from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.resolve import JudgedTable, judged
 from headgate.quality.spec.rule_set import RuleSet
 
 if TYPE_CHECKING:

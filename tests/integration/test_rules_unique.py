@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.rule_tables import LAKE, TOPIC, compile_script, load_rule_table
 
-from headgate.core.sql.compile_script import Script
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.twin import judge_rows
+from headgate.core.sql.script import Script
+from headgate.quality.compile.resolve import JudgedTable
+from headgate.quality.evaluator import judge_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from headgate.cli.main import cli
 from headgate.errors import ConflictError, DeclarationError, UsageError
-from headgate.pipeline.compile.seal import is_sealed
-from headgate.pipeline.declaration import chosen
+from headgate.pipeline.compile.templates import is_sealed
+from headgate.pipeline.revision import chosen
 
 ROOT = Path(__file__).parents[2]
 SILVER = "spark/sql/orders/06_silver.sql.tmpl"

@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.kafka.client import TRIES, RegistryClient, Schema
-from headgate.core.kafka.frame import UnreadableError, framed
-from headgate.core.kafka.values import FramedReader, FramedWriter, subject_of
+from headgate.core.kafka.codecs import FramedReader, FramedWriter, subject_of
+from headgate.core.kafka.schema_registry import (
+    TRIES,
+    RegistryClient,
+    Schema,
+    UnreadableError,
+    framed,
+)
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
 from headgate.local.process import any_port
 from headgate.local.registry import RegistryServer

@@ -15,7 +15,7 @@ from tests.support.dead_letter_table import DeadLetterRow, environ_at, write_dea
 
 from headgate.config.reference import MASK
 from headgate.config.settings import load_settings
-from headgate.core.kafka.engine_topics import TopicSpec
+from headgate.core.kafka.topics import TopicSpec
 
 ROOT = Path(__file__).parents[2]
 SOURCE, ID = "screens-events", "screens"

@@ -12,8 +12,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.config.settings import Settings
-from headgate.core.engine import engine_session as session_module
-from headgate.core.engine.engine_session import ConnectServer, _submitted_by_file, start_session
+from headgate.core.engine import session as session_module
+from headgate.core.engine.session import ConnectServer, _submitted_by_file, start_session
 from headgate.errors import HeadgateError, SettingsError, UnavailableError
 
 TOKEN = "a-secret-token"

@@ -24,10 +24,10 @@ from tests.support.oracle import ExpectedSilver, expected_silver, surrogate_key
 from tests.support.pipeline import Pipeline
 
 from headgate.core.lake.duckdb_reader import Lake
-from headgate.core.sql.render import PLACEHOLDERS
-from headgate.pipeline.compile import compile_silver as silver_sql
-from headgate.pipeline.expressions import load_checked
-from headgate.pipeline.jobs_silver import EmptyBronzeError
+from headgate.core.sql.script import PLACEHOLDERS
+from headgate.pipeline.compile import silver as silver_sql
+from headgate.pipeline.loader import load_checked
+from headgate.pipeline.silver import EmptyBronzeError
 
 SEED = 5
 MANY_DATES = 100  # `test_silver_takes_a_file_of_many_dates` has 20,000

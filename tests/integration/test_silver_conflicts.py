@@ -12,11 +12,11 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze, expected_silver
 from tests.support.pipeline import TYPES, InjectedFaultError, Interruption, Pipeline, fail_at
 
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 from headgate.core.engine.job_kind import JOBS
-from headgate.core.lake.iceberg import ManagedTable
-from headgate.core.lake.markers import marker
-from headgate.core.ledger.store_model import RunState
+from headgate.core.lake.commits import marker
+from headgate.core.lake.table import ManagedTable
+from headgate.core.ledger.model import RunState
 from headgate.errors import LeaseLostError
 
 

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 from tests.support.services import RunningBroker
 
-from headgate.core.runtime.build import build_plugins
+from headgate.core.runtime.java_build import build_plugins
 from headgate.local.connect import ConnectServer
 from headgate.local.service import Running
 

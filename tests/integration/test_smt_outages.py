@@ -22,7 +22,7 @@ from tests.support.connect_harness import (
 )
 from tests.support.services import RunningBroker
 
-from headgate.core.runtime.build import build_plugins
+from headgate.core.runtime.java_build import build_plugins
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
 from headgate.local.process import wait_until

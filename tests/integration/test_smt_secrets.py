@@ -16,8 +16,8 @@ from tests.support.connect_harness import (
 )
 from tests.support.services import RunningBroker
 
-from headgate.cli.connect_deploy import REFERRED
-from headgate.core.runtime.build import build_plugins
+from headgate.cli.connect import REFERRED
+from headgate.core.runtime.java_build import build_plugins
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
 from headgate.local.process import wait_until

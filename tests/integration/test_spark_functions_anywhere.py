@@ -17,8 +17,8 @@ from tests.support.spark_sql import run_spark_sql
 from tests.support.strict_json import render_call
 
 from headgate.config.settings import Settings
-from headgate.core.runtime.engine_java import find_java
-from headgate.core.runtime.spark_functions import session_jars, spark_jars
+from headgate.core.runtime.java import find_java
+from headgate.core.runtime.java_build import session_jars, spark_jars
 from headgate.local.process import Child, Command, any_port, port_answers, wait_until
 from headgate.pipeline.build import plan_build, write_build
 
@@ -34,8 +34,8 @@ OUTCOME = [[None, 9_000, 9_999], ["not_json", 1_000, None]]
 DRIVER = """
 import json, sys, time
 from pathlib import Path
-from headgate.engine.session import ConnectServer, start_session, stop_session
-from headgate.settings import Settings
+from headgate.core.engine.session import ConnectServer, start_session, stop_session
+from headgate.config.settings import Settings
 
 master, home, port, query = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 settings = Settings(root=home, home=home, spark_master=master, spark_driver_memory="1g")
@@ -54,8 +54,8 @@ stop_session(session)
 CLIENT = """
 import json, sys
 from pathlib import Path
-from headgate.engine.connect import connect
-from headgate.settings import Settings
+from headgate.core.engine.connect import connect
+from headgate.config.settings import Settings
 
 home = Path(sys.argv[1])
 settings = Settings(root=home, home=home, connect_url=f"sc://localhost:{sys.argv[2]}", connect_token="token")

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from tests.support.strict_json import CASE_FILE, PROJECT
 
-from headgate.core.runtime.engine_bundles import bundle, class_path
-from headgate.core.runtime.engine_java import cache_dir, find_java
-from headgate.core.runtime.engine_java_build import Ecj, find_compiler
-from headgate.core.runtime.spark_functions import functions_jar, spark_jars
+from headgate.core.runtime.bundles import bundle, class_path
+from headgate.core.runtime.java import cache_dir, find_java
+from headgate.core.runtime.java_build import Ecj, find_compiler, functions_jar, spark_jars
 
 SEED = 4100
 

@@ -19,8 +19,8 @@ from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.pipeline.build import plan_build, write_build
-from headgate.pipeline.generator.sample_file import write_sample
-from headgate.pipeline.generator.sample_loader import load_sample
+from headgate.pipeline.generator.declaration import load_sample
+from headgate.pipeline.generator.sample import write_sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import PySparkException
 
-from headgate.cli.sql import _run
+from headgate.cli.engine import _run
 from headgate.config.settings import Settings
 from headgate.core.engine import connect as connect_module
 from headgate.core.engine.connect import connect
-from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.script import parse_script
 from headgate.errors import OperationError, UnavailableError
 
 GONE = "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE"

@@ -24,7 +24,7 @@ from tests.support.streams import (
     wait_until_read,
 )
 
-from headgate.core.ledger.store_model import RunState
+from headgate.core.ledger.model import RunState
 from headgate.local.process import wait_until
 
 pytestmark = pytest.mark.slow

@@ -22,10 +22,10 @@ from tests.support.streams import delete_records_before, group_offsets, stream_j
 
 from headgate.certify.certificate import broken
 from headgate.core.engine import lag
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 from headgate.core.engine.lag import measure, refuse_too_many_letters, report
-from headgate.core.engine.rebuild import rebuild_on
-from headgate.core.kafka.expiry import ExpiredError
+from headgate.core.engine.recovery import rebuild_on
+from headgate.core.kafka.offsets import ExpiredError
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DifferenceError, UsageError
 from headgate.local.process import wait_until

@@ -16,9 +16,9 @@ from tests.support.fake_confluent import (
 )
 
 from headgate.errors import ForbiddenError, HeadgateError, OperationError, UnavailableError
+from headgate.filters.targets.confluent import ConfluentTarget, statement_names
 from headgate.filters.targets.confluent_api import Place, Statements
-from headgate.filters.targets.model import Deployment, State
-from headgate.filters.targets.targets_confluent import ConfluentTarget, statement_names
+from headgate.filters.targets.deployment import Deployment, State
 
 TOPIC = "filtered-service-events-dealer-001"
 SINK, INSERT = f"{TOPIC}-sink", f"{TOPIC}-insert"

@@ -18,15 +18,14 @@ from tests.support.fake_confluent import (
 )
 from tests.support.ops_store import create_database
 
-from headgate.core.identity.model import Identity
+from headgate.core.identity.roles import Identity
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import AGREE_EVERY, Reconciler
-from headgate.filters.store.control_model import Status
+from headgate.filters.control.service import FilterService
+from headgate.filters.store.model import Status
+from headgate.filters.targets.confluent import ConfluentTarget, StoredOwnership
 from headgate.filters.targets.confluent_api import Place, Statements
-from headgate.filters.targets.model import Deployment
-from headgate.filters.targets.ownership import StoredOwnership
-from headgate.filters.targets.targets_confluent import ConfluentTarget
+from headgate.filters.targets.deployment import Deployment
 
 ANN, BOB = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob"))
 SINK, INSERT = "filtered-one-sink", "filtered-one-insert"

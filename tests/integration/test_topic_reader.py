@@ -9,9 +9,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from headgate.core.kafka import reader as topic_reader
-from headgate.core.kafka.admin import shared_admin
-from headgate.core.kafka.engine_topics import TopicSpec
 from headgate.core.kafka.reader import Stretch, committed_records
+from headgate.core.kafka.topics import TopicSpec, shared_admin
 from headgate.errors import UnavailableError
 from headgate.local.process import any_port, wait_until
 

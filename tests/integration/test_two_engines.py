@@ -13,18 +13,18 @@ from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze, expected_silver
 from tests.support.pipeline import TYPES, Interruption, Pipeline
 
-from headgate.core.engine.engine_lease import NAME, EngineLease
-from headgate.core.engine.engine_stream import read_range
-from headgate.core.engine.faults import Faults, Point
+from headgate.core.engine.batch import Faults, Point
 from headgate.core.engine.host import run_here
+from headgate.core.engine.lease import NAME, EngineLease
+from headgate.core.engine.stream import read_range
 from headgate.core.engine.submit import ask_for
-from headgate.core.lake.conflicts import AlreadyPublishedError
-from headgate.core.lake.iceberg import ManagedTable
-from headgate.core.lake.jvm import Snapshot
-from headgate.core.ledger.store_model import JobSpec, Range, Run, RunState
+from headgate.core.lake.commits import AlreadyPublishedError
+from headgate.core.lake.spark import Snapshot
+from headgate.core.lake.table import ManagedTable
+from headgate.core.ledger.model import JobSpec, Range, Run, RunState
 from headgate.errors import ConflictError, LeaseLostError
 from headgate.local.process import wait_until
-from headgate.pipeline.jobs_bronze import BronzeRun, bronze_target
+from headgate.pipeline.bronze import BronzeRun, bronze_target
 
 BAD = b"not a record"
 LATER = MOMENT + timedelta(minutes=1)

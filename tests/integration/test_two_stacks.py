@@ -13,8 +13,7 @@ from confluent_kafka import Producer
 from tests.support.local_commands import LocalEnvironment
 from tests.support.services import RunningBroker
 
-from headgate.core.kafka.admin import read_cluster_id
-from headgate.core.kafka.engine_topics import Topics
+from headgate.core.kafka.topics import Topics, read_cluster_id
 from headgate.local.process import alive, wait_until
 from headgate.local.state import LocalFiles
 

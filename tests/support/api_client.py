@@ -15,11 +15,11 @@ from tests.support.filter_documents import DEALER
 
 from headgate.api.app import create_app
 from headgate.config.settings import Settings
-from headgate.core.identity.keys import Keys
+from headgate.core.identity.api_keys import Keys
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.control.control_service import FilterService
-from headgate.filters.store.routing_model import Seen, Standing
-from headgate.filters.targets.open import open_targets
+from headgate.filters.control.service import FilterService
+from headgate.filters.store.model import Seen, Standing
+from headgate.filters.targets.deployment import open_targets
 
 FILTER = DEALER
 FILTERS = "/api/v1/filters"

@@ -11,10 +11,10 @@ from typing import Any
 
 from headgate.api.server import Address, Server, serve
 from headgate.config.settings import Settings
-from headgate.core.identity.keys import Keys
+from headgate.core.identity.api_keys import Keys
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.api.api_client import Client
-from headgate.filters.store.routing_model import Seen, Standing
+from headgate.filters.api.client import Client
+from headgate.filters.store.model import Seen, Standing
 
 FILTER: dict[str, Any] = {
     "id": "service-by-dealer-001",

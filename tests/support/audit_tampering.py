@@ -9,9 +9,9 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from headgate.core.identity.store_audit import FIRST, entry_hash
-from headgate.filters.store.control_model import AuditEntry
-from headgate.filters.store.control_tables import (
+from headgate.core.identity.audit import FIRST, entry_hash
+from headgate.filters.store.model import AuditEntry
+from headgate.filters.store.tables import (
     audit,
     audit_head,
 )

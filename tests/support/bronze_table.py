@@ -11,9 +11,9 @@ from typing import Any
 from tests.support.pipeline import Pipeline
 from tests.support.streams import stream_job
 
-from headgate.core.lake.iceberg import ManagedTable
-from headgate.pipeline.compile.compile_dataset import BRONZE_BATCH
-from headgate.pipeline.declaration import declared_revision
+from headgate.core.lake.table import ManagedTable
+from headgate.pipeline.compile.dataset import BRONZE_BATCH
+from headgate.pipeline.revision import declared_revision
 
 SCHEMA = (
     "id BIGINT, at TIMESTAMP_NTZ, seen TIMESTAMP, name STRING, amount DOUBLE,"

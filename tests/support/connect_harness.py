@@ -17,10 +17,9 @@ from urllib.request import Request, urlopen
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from headgate.core.kafka.connect_rest import Connector
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
-from headgate.hashing.hash_contract import HashContract
-from headgate.hashing.hash_contract_loader import load_contract
-from headgate.hashing.rows import row_hash
+from headgate.core.kafka.topics import Topics, TopicSpec
+from headgate.hashing.contract import HashContract, load_contract
+from headgate.hashing.python import row_hash
 from headgate.local.cassandra import LOCAL_DC, CassandraServer
 from headgate.local.connect import ConnectServer
 from headgate.local.process import wait_until

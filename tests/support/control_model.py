@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from headgate.filters.control.faults import ControlFaults, Point
+from headgate.filters.control.operations import ControlFaults, Point
 
 
 class KilledError(BaseException):

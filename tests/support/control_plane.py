@@ -11,16 +11,14 @@ from typing import Any
 
 from tests.support.clock import ManualClock
 
-from headgate.core.identity.model import Identity
+from headgate.core.identity.roles import Identity
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import UnavailableError
-from headgate.filters.control.control_service import FilterService
-from headgate.filters.control.faults import ControlFaults
+from headgate.filters.control.operations import ControlFaults
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.store.control_model import FilterRecord, Operation
-from headgate.filters.store.routing_model import Seen, Standing, Wanted
-from headgate.filters.targets.engine import EngineTarget
-from headgate.filters.targets.model import Deployment, Observed, State
+from headgate.filters.control.service import FilterService
+from headgate.filters.store.model import FilterRecord, Operation, Seen, Standing, Wanted
+from headgate.filters.targets.deployment import Deployment, EngineTarget, Observed, State
 
 ANN, BOB, CAT = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob", "cat"))
 ENGINE = "engine"

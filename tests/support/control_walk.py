@@ -20,11 +20,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.support.control_model import FaultInjector, FilterModel, KilledError
 from tests.support.control_plane import ControlPlaneHarness, filter_document
 
-from headgate.core.identity.model import Identity
-from headgate.core.identity.store_audit import breaks
+from headgate.core.identity.audit import breaks
+from headgate.core.identity.roles import Identity
 from headgate.errors import HeadgateError
-from headgate.filters.control.faults import Point
-from headgate.filters.store.control_model import OperationKind, OperationState
+from headgate.filters.control.operations import Point
+from headgate.filters.store.model import OperationKind, OperationState
 
 NAMES = ("ann", "bob", "cat", "dan")
 ROLES = ("author", "approver", "deployer", "operator", "admin")

@@ -13,12 +13,11 @@ from tests.support.random_expressions import COLUMNS
 from tests.support.random_rows import BATCH_TIME, Row, spark_value
 
 from headgate.conditions.ast import Expr
-from headgate.conditions.evaluator.calendar import days_since, micros_since, time_text
 from headgate.conditions.evaluator.evaluate import evaluate
-from headgate.conditions.evaluator.twin_values import Value
-from headgate.conditions.expr_literals import spark_identifier, spark_literal
-from headgate.conditions.spark import to_spark
-from headgate.declarations.spec_types import SqlType
+from headgate.conditions.evaluator.values import Value, days_since, micros_since, time_text
+from headgate.conditions.literals import spark_identifier, spark_literal
+from headgate.conditions.spark_sql import to_spark
+from headgate.declarations.types import SqlType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

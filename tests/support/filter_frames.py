@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headgate.filters.compile.filters_routing import router_script
-from headgate.filters.compile.model import CompiledFilter
-from headgate.filters.compile.twin import Event, Refused, event_of, matcher, output_of
+from headgate.filters.compile.matcher import Event, Refused, event_of, matcher, output_of
+from headgate.filters.compile.routing import router_script
+from headgate.filters.compile.spark_sql import CompiledFilter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

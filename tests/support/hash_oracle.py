@@ -12,9 +12,9 @@ from typing import Any
 
 from tools.hash_vectors import ALL
 
-from headgate.hashing.hash_contract import HashContract, contract_of
-from headgate.hashing.hash_contract_types import HashType, parse_hash_type
-from headgate.hashing.values import Value
+from headgate.hashing.contract import HashContract, contract_of
+from headgate.hashing.python import Value
+from headgate.hashing.types import HashType, parse_hash_type
 
 KINDS = {name: parse_hash_type(kind[0]) for name, kind in ALL.items()}
 _WIDE = Context(prec=200)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.hashing.hash_contract_types import HashType
+from headgate.hashing.types import HashType
 
 
 @dataclass

@@ -13,11 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.hashing.hash_contract import contract_of
-from headgate.hashing.spark_types import SparkType, parse_spark_type
-from headgate.hashing.typed_json import read_row
-from headgate.hashing.values import Value
-from headgate.hashing.vectors import Vector
+from headgate.hashing.contract import contract_of
+from headgate.hashing.python import Value
+from headgate.hashing.typed_json import Vector, read_row
+from headgate.hashing.types import SparkType, parse_spark_type
 
 _PLAIN: dict[str, pa.DataType] = {
     "string": pa.string(),

@@ -20,15 +20,15 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from headgate.core.kafka.engine_topics import TopicSpec
-from headgate.hashing.hash_contract_loader import load_contract
-from headgate.hashing.rows import row_hash
+from headgate.core.kafka.topics import TopicSpec
+from headgate.hashing.contract import load_contract
+from headgate.hashing.python import row_hash
 from headgate.local.process import die_with_parent
-from headgate.quality.key_path import read_path
+from headgate.quality.record_parser import read_path
 from headgate.reconcile.cassandra.session import Cassandra, Place
-from headgate.reconcile.hasher.asked import EventForm
 from headgate.reconcile.hasher.plan import Given, HasherPlan
-from headgate.reconcile.hasher.reading import CloudForm
+from headgate.reconcile.hasher.readings import CloudForm
+from headgate.reconcile.hasher.requests import EventForm
 from headgate.reconcile.hasher.run import Hashed, run_hasher
 
 ROOT = Path(__file__).parents[2]

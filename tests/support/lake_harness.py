@@ -14,8 +14,8 @@ from tests.support.recheck import recheck_certificate
 
 from headgate.certify.certificate import Certificate, run_certification, write
 from headgate.config.settings import Settings
+from headgate.core.ledger.model import Intent, LedgerRow, Range
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent, LedgerRow, Range
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tests.support.clock import START
 
-from headgate.core.ledger.store_model import Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow, Range
 
 
 def topic_range(start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1") -> Range:

@@ -27,11 +27,11 @@ from tests.support.pipeline import JVM, ROOT, TYPES, Pipeline, create_topic, env
 
 from headgate.certify.certificate import broken
 from headgate.config.settings import Settings
-from headgate.core.engine.engine_lease import SECONDS
 from headgate.core.engine.lag import rows_behind
-from headgate.core.kafka.engine_topics import Topics
+from headgate.core.engine.lease import SECONDS
+from headgate.core.kafka.topics import Topics
+from headgate.core.ledger.model import RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import RunState
 from headgate.local import stack as services
 from headgate.local.process import die_with_parent, wait_until
 from headgate.local.state import LocalFiles, Phase, ServiceState

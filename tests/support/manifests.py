@@ -8,11 +8,11 @@ from textwrap import dedent
 import sqlglot
 from sqlglot import exp
 
-from headgate.core.sql.render import PLACEHOLDERS
-from headgate.declarations.declared import Declared
-from headgate.pipeline.compile.compile_dataset import CompiledDataset, compile_dataset
+from headgate.core.sql.script import PLACEHOLDERS
+from headgate.declarations.errors import Declared
+from headgate.pipeline.compile.dataset import CompiledDataset, compile_dataset
+from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
-from headgate.pipeline.spec_loader import load_dataset
 
 ROOT = Path(__file__).parents[2]
 ORDERS = dedent("""\

@@ -7,11 +7,10 @@ from typing import Any
 
 from tests.support.metric_windows import event_time, settle_batch
 
+from headgate.core.ledger.model import RuleCount
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import RuleCount
-from headgate.core.metrics.dogstatsd import encoded
-from headgate.core.metrics.metrics_sinks import Change
-from headgate.core.metrics.records import said
+from headgate.core.metrics.delivery import Change, said
+from headgate.core.metrics.sinks import encoded
 from headgate.errors import UnavailableError
 
 # Counts that a batch of a reconciled pair enters in the ledger.

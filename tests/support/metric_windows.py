@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import (
+from headgate.core.ledger.model import (
     Intent,
     Judged,
     LedgerRow,
@@ -14,7 +13,8 @@ from headgate.core.ledger.store_model import (
     RuleCount,
     TouchedWindow,
 )
-from headgate.core.metrics.metrics_windows import AggregateVerdict, WindowRecord, WindowShape
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.metrics.windows import AggregateVerdict, WindowRecord, WindowShape
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 # Rows are judged an hour after they happened.

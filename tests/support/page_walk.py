@@ -216,10 +216,9 @@ def host_engine(spark: SparkSession, settings: Settings) -> Generator[SparkSessi
     `headgate sql` queries the yielded session instead of Spark Connect. Views that the jobs create are
     dropped at the end.
     """
-    from headgate.core.engine.driver import Driver
-    from headgate.core.engine.engine_controller import Controller
-    from headgate.core.engine.engine_lease import EngineLease
+    from headgate.core.engine.controller import Controller, Driver
     from headgate.core.engine.job_kind import JOBS
+    from headgate.core.engine.lease import EngineLease
     from headgate.core.engine.spark_options import catalog_options
     from headgate.core.ledger.ops_store import OpsStore
 

@@ -16,17 +16,17 @@ from tests.support.recheck import recheck_certificate
 
 from headgate.config.schema import NAMES
 from headgate.config.settings import Settings
-from headgate.core.engine.faults import VARIABLE, Faults, Point
-from headgate.core.kafka.engine_topics import Topics
+from headgate.core.engine.batch import VARIABLE, Faults, Point
+from headgate.core.kafka.topics import Topics
+from headgate.core.ledger.model import LedgerRow, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import LedgerRow, Run, RunState
 from headgate.local.process import die_with_parent, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.certify.certificate import Certificate
-    from headgate.core.engine.context import RunContext
+    from headgate.core.engine.run import RunContext
 
 ROOT = Path(__file__).parents[2]
 # Much is compiled here that runs only a few times: the quick compiler alone takes less time.
@@ -159,7 +159,7 @@ class Pipeline:
         faults: Faults | None = None,
         still_mine: Callable[[], None] = lambda: None,
     ) -> RunContext:
-        from headgate.core.engine.context import RunContext
+        from headgate.core.engine.run import RunContext
 
         session = self.session.newSession()
         return RunContext(

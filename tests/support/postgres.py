@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from headgate.filters.events.events_database import Place, connect
+from headgate.filters.events.database import Place, connect
 from headgate.local.postgres import DATABASE, USER, PostgresServer
 from headgate.local.process import LOOPBACK
 

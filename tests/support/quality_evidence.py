@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from headgate.conditions.parser import parse_condition
-from headgate.core.ledger.store_model import LedgerRow, Range, RuleCount, Run, RunState
-from headgate.declarations.spec_types import parse_type
-from headgate.quality.compile.model import JudgedRule, JudgedTable, Unique
+from headgate.core.ledger.model import LedgerRow, Range, RuleCount, Run, RunState
+from headgate.declarations.types import parse_type
+from headgate.quality.compile.resolve import JudgedRule, JudgedTable, Unique
+from headgate.quality.report.build import Evidence, StatusCount
 from headgate.quality.report.model import Sample, VerdictLine, WindowLine, Windows
-from headgate.quality.report.quality_report_make import Evidence, StatusCount
 from headgate.quality.report.rows import FailedRow, sensitive_columns, shown_row
 from headgate.quality.spec.rule_set import (
     SEVERITIES,

@@ -14,7 +14,7 @@ from typing import Any
 from tests.support.oracle import Record
 from tests.support.pipeline import MORNING, Pipeline, ProducerRecord
 
-from headgate.core.ledger.store_model import RuleCount
+from headgate.core.ledger.model import RuleCount
 
 START = datetime(2024, 1, 1, 10, tzinfo=UTC)
 WINDOW = timedelta(seconds=10)

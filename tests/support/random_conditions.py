@@ -7,8 +7,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from random import Random
 
-from headgate.conditions.evaluator.twin_values import Value
-from headgate.declarations.spec_types import (
+from headgate.conditions.evaluator.values import Value
+from headgate.declarations.types import (
     BIGINT,
     BOOLEAN,
     DATE,

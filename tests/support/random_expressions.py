@@ -12,8 +12,8 @@ from random import Random
 from headgate.conditions import builder as build
 from headgate.conditions.ast import Column, Expr, Literal
 from headgate.conditions.functions import FUNCTION_NAMES, call
-from headgate.declarations.refusal import Refusal
-from headgate.declarations.spec_types import (
+from headgate.declarations.errors import Refusal
+from headgate.declarations.types import (
     BIGINT,
     BOOLEAN,
     DATE,

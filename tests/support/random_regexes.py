@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from headgate.conditions.regex.chars import CharSet
-from headgate.conditions.regex.read import read
-from headgate.conditions.regex.regex_automaton import Automaton, automaton
-from headgate.conditions.regex.regex_init import canonical
-from headgate.conditions.regex.regex_nodes import (
+from headgate.conditions.regex.automaton import Automaton, automaton
+from headgate.conditions.regex.nodes import (
     Begin,
     Chars,
+    CharSet,
     Choice,
     End,
     Node,
@@ -19,6 +17,8 @@ from headgate.conditions.regex.regex_nodes import (
     Repeat,
     Sequence,
 )
+from headgate.conditions.regex.parse import read
+from headgate.conditions.regex.pattern import canonical
 
 LENGTH = 1_024
 GREEDY = 96

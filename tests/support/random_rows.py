@@ -9,10 +9,9 @@ from random import Random
 
 from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS
 
-from headgate.conditions.evaluator.calendar import micros_since, time_text
-from headgate.conditions.evaluator.twin_values import Value
-from headgate.conditions.expr_literals import spark_literal
-from headgate.declarations.spec_types import SqlType
+from headgate.conditions.evaluator.values import Value, micros_since, time_text
+from headgate.conditions.literals import spark_literal
+from headgate.declarations.types import SqlType
 
 Row = dict[str, Value]
 BATCH_TIME = datetime(2024, 5, 6, 7, 8, 9, 123_456, tzinfo=UTC)

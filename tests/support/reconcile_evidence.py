@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from headgate.reconcile.differences import Difference, RowDifference
-from headgate.reconcile.differences_kinds import Kind
 from headgate.reconcile.report.make import Before, Evidence, Step
 from headgate.reconcile.report.model import (
     Header,
@@ -16,6 +14,7 @@ from headgate.reconcile.report.model import (
     RepairLine,
     RepairList,
 )
+from headgate.reconcile.row_diff import Difference, Kind, RowDifference
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOSTILE = "</script><img src=x onerror=alert(1)> & 'K'"

@@ -14,9 +14,10 @@ from typing import Any
 from tests.support.oracle import Record, read_topic
 from tests.support.pipeline import MORNING, Pipeline, ProducerRecord, create_topic, produce
 
-from headgate.core.engine.faults import Faults
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.reconcile_state import (
+from headgate.core.engine.batch import Faults
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import judge
+from headgate.reconcile.state import (
     ACTIONS,
     DELETE,
     UPSERT,
@@ -26,7 +27,6 @@ from headgate.reconcile.reconcile_state import (
     merge_all,
     of_message,
 )
-from headgate.reconcile.verdict import judge
 
 LANES = 2  # partitions over which the messages of one set are spread
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

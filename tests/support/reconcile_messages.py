@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from headgate.reconcile.reconcile_state import DELETE, Reading, Side, State, merge_all, of_message
+from headgate.reconcile.state import DELETE, Reading, Side, State, merge_all, of_message
 
 START = datetime(2024, 1, 1, 10, tzinfo=UTC)
 TOPICS: dict[Side, str] = {"onprem": "topic1", "cloud": "topic2"}

@@ -12,8 +12,8 @@ from tests.support.reconcile_messages import (
     records_of,
 )
 
-from headgate.core.sql.compile_script import Script
-from headgate.reconcile.reconcile_state import SIDES, Side
+from headgate.core.sql.script import Script
+from headgate.reconcile.state import SIDES, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

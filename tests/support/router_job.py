@@ -11,15 +11,14 @@ from typing import Any
 from tests.support.oracle import Record, read_topic
 from tests.support.pipeline import LETTER_COLUMNS, DeadLetter, Pipeline, ProducerRecord
 
-from headgate.core.engine.faults import Faults
-from headgate.core.kafka.engine_topics import Topics
-from headgate.core.ledger.canonical import canonical
-from headgate.core.ledger.store_model import LedgerRow, Run, RunState
+from headgate.core.engine.batch import Faults
+from headgate.core.kafka.topics import Topics
+from headgate.core.ledger.model import LedgerRow, Run, RunState, canonical
 from headgate.filters.loader import parse_filter
-from headgate.filters.recent import KafkaRecent
-from headgate.filters.router.replay_requests import ReplayRequests
+from headgate.filters.preview import KafkaRecent
+from headgate.filters.router.plan import ReplayRequests
 from headgate.filters.spec import content, revision_of
-from headgate.filters.store.routing_model import Seen, TopicEnd, Wanted
+from headgate.filters.store.model import Seen, TopicEnd, Wanted
 
 DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
 

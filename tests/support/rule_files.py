@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.conditions.spark import to_spark
+from headgate.conditions.spark_sql import to_spark
 from headgate.errors import DeclarationError, Fault
-from headgate.quality.compile.judge import JudgedFile, load_judged
-from headgate.quality.compile.model import JudgedRule
+from headgate.quality.compile.resolve import JudgedFile, JudgedRule, load_judged
 
 ONE = """\
 version: 2

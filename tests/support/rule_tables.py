@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.core.sql.compile_script import Script, parse_rule_script
-from headgate.core.sql.render import PLACEHOLDERS
-from headgate.quality.compile.compile import CompiledRules, compile_table
-from headgate.quality.compile.judge import judged, judged_table
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.spec.rules_loader import find_table, load_rules
+from headgate.core.sql.script import PLACEHOLDERS, Script, parse_rule_script
+from headgate.quality.compile.file import CompiledRules, compile_table
+from headgate.quality.compile.resolve import JudgedTable, judged, judged_table
+from headgate.quality.spec.loader import find_table, load_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

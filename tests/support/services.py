@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.errors import UnavailableError
 from headgate.local import kafka
 from headgate.local.process import Child, any_port, wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.pipeline import JVM
 
 from headgate.config.settings import Settings
-from headgate.core.runtime.engine_java import find_java
+from headgate.core.runtime.java import find_java
 
 
 def run_spark_sql(settings: Settings, statements: str, folder: Path) -> str:

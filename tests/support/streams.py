@@ -17,13 +17,13 @@ from confluent_kafka.admin import AdminClient
 from tests.support.pipeline import Pipeline
 from tests.support.router_job import Router
 
-from headgate.core.engine.context import RunContext
-from headgate.core.engine.engine_lease import active_engine
-from headgate.core.engine.faults import Faults
+from headgate.core.engine.batch import Faults
 from headgate.core.engine.host import ENGINE_FILE
 from headgate.core.engine.job_kind import JOBS
-from headgate.core.ledger.store_model import Run, RunState
-from headgate.filters.store.routing_model import Standing
+from headgate.core.engine.lease import active_engine
+from headgate.core.engine.run import RunContext
+from headgate.core.ledger.model import Run, RunState
+from headgate.filters.store.model import Standing
 from headgate.local.process import wait_until
 
 SECONDS = 240

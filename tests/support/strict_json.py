@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.dataset_events import compact
 from tests.support.hostile_records import encode_event, valid_event
 
-from headgate.conditions.expr_literals import spark_literal
+from headgate.conditions.literals import spark_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

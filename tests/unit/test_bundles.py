@@ -10,9 +10,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headgate.core.runtime import engine_bundles as bundles
-from headgate.core.runtime.bundles_folder import bundle_folder
-from headgate.core.runtime.engine_bundles import Artifact, bundle, faulty, ivy_xml, place, read_lock
+from headgate.core.runtime import bundles
+from headgate.core.runtime.bundles import (
+    Artifact,
+    bundle,
+    bundle_folder,
+    faulty,
+    ivy_xml,
+    place,
+    read_lock,
+)
 from headgate.errors import OperationError, UnavailableError, UsageError
 
 CONTENT = b"a jar"

@@ -10,9 +10,9 @@ import click
 import pytest
 
 from headgate.cli.main import cli
-from headgate.core.sql.render import PLACEHOLDERS
-from headgate.pipeline.compile.compile_dataset import compile_dataset
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.core.sql.script import PLACEHOLDERS
+from headgate.pipeline.compile.dataset import compile_dataset
+from headgate.pipeline.loader import load_dataset
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from headgate.core.metrics.metrics_names import BY_NAME, prometheus
+from headgate.core.metrics.names import BY_NAME, prometheus
 from headgate.local.observability import COMPOSE_FILE, PROMETHEUS_FILE, TARGET
-from headgate.reconcile.cli.reconcile_hasher import METRICS_PORT
-from headgate.reconcile.decisions import statuses
+from headgate.reconcile.cli.hasher import METRICS_PORT
+from headgate.reconcile.decision_table import statuses
 
 ROOT = Path(__file__).parents[2]
 HASHER = f"localhost:{METRICS_PORT}"

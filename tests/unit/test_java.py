@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.runtime import engine_java as java
-from headgate.core.runtime.engine_java import find_java, major_version
-from headgate.core.runtime.trust import trust_store
+from headgate.core.runtime import java
+from headgate.core.runtime.java import find_java, major_version, trust_store
 from headgate.errors import UnavailableError
 
 

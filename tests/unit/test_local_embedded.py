@@ -9,15 +9,14 @@ from click.testing import CliRunner
 
 from headgate.cli.main import cli
 from headgate.config.settings import Settings
-from headgate.core.runtime.engine_bundles import read_lock
+from headgate.core.runtime.bundles import read_lock
 from headgate.errors import SettingsError, UsageError
 from headgate.local import supervisor
-from headgate.local.cassandra import CAUSES, CassandraServer, options
-from headgate.local.cdc import CdcServer
+from headgate.local.cassandra import CAUSES, CassandraServer, CdcServer, options
 from headgate.local.connect import ConnectServer
-from headgate.local.embedded import BUNDLES, EXTRA, NEEDS
 from headgate.local.health import QUESTIONS
-from headgate.local.java_server import cause
+from headgate.local.service import cause
+from headgate.local.service_kinds import BUNDLES, EXTRA, NEEDS
 from headgate.local.stack import wanted_services
 from headgate.local.state import BROKER, CASSANDRA, CDC, CONNECT, ENGINE, LocalFiles, Phase, Plan
 from headgate.local.state import now as right_now

@@ -8,11 +8,10 @@ import struct
 import pytest
 
 from headgate.config.settings import Settings
-from headgate.core.engine.engine_lease import NAME
-from headgate.core.engine.holder import this_engine
+from headgate.core.engine.lease import NAME, this_engine
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import UnavailableError
-from headgate.local import cql
+from headgate.local import cassandra as cql
 from headgate.local.health import Health, HttpAnswer, _lease_fault, away_error
 from headgate.local.state import BROKER, EngineFile
 

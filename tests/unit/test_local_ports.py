@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ConflictError, UnavailableError
-from headgate.local import ports
-from headgate.local.ports import lock_folder, release_ports, reserve_port
-from headgate.local.process import any_port
+from headgate.local import process as ports
+from headgate.local.process import any_port, lock_folder, release_ports, reserve_port
 
 
 @pytest.fixture(autouse=True)

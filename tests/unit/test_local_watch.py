@@ -9,10 +9,12 @@ from typing import cast
 import pytest
 
 from headgate.errors import ConflictError
-from headgate.local import children, ports, supervisor
-from headgate.local.children import EngineService
+from headgate.local import process as ports
+from headgate.local import service_kinds as children
+from headgate.local import supervisor
 from headgate.local.process import Child, Command
 from headgate.local.service import PORT_IN_USE, Ended
+from headgate.local.service_kinds import EngineService
 from headgate.local.state import LocalFiles, Phase, Plan, now
 from headgate.local.supervisor import BACK_OFF, GIVE_UP_AFTER, Watched
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.local.memory import Process, family, resident
+from headgate.local.process import Process, family, resident
 
 TREE = {
     1: Process(1, parent=0, resident=1),

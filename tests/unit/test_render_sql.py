@@ -11,8 +11,7 @@ import pytest
 from headgate.config.env_files import Sources, from_environment, read_profile
 from headgate.config.settings import Settings, load_settings
 from headgate.core.engine import spark_options
-from headgate.core.sql.compile_script import parse_script
-from headgate.core.sql.render import Template
+from headgate.core.sql.script import Template, parse_script
 from headgate.errors import SettingsError
 from headgate.pipeline.build import Build, catalog_statements, plan_build, property_lines
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from bench.faults.fault_rig import RigBroker, ended, environment
+from bench.faults.rig import RigBroker, ended, environment
 from headgate.config.settings import Settings
 from headgate.core.kafka.connect_rest import ConnectRest
 from headgate.errors import OperationError, UnavailableError
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
-from headgate.local.embedded import connect_plugins
 from headgate.local.process import Child, Command, any_port, read_log, wait_until
 from headgate.local.service import Running
+from headgate.local.service_kinds import connect_plugins
 from headgate.local.state import LocalFiles
 
 TABLE = "business"

@@ -1,4 +1,4 @@
-"""The API as one app: routes, their guards, and what every answer has."""
+"""Builds the FastAPI app: routers, shared state, error handlers, middleware; refuses a route without its guard."""
 
 from __future__ import annotations
 
@@ -8,40 +8,35 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from headgate import __version__
-from headgate.api import health, metrics, reference
+from headgate.api import document, health
 from headgate.api.document import describe
 from headgate.config.settings import Settings
-from headgate.core.identity.authenticate import Authenticator
-from headgate.core.identity.keys import Keys
-from headgate.core.identity.policy import PUBLIC
-from headgate.core.identity.tokens import verifier_of
+from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.authentication import Authenticator, verifier_of
+from headgate.core.identity.roles import PUBLIC
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.dead_letters import dlq
-from headgate.filters.api import api_filters as filters
-from headgate.filters.api import api_operations as operations
-from headgate.filters.api import drafts, drift, events, filter_actions, previews, stream
-from headgate.filters.control.control_service import FilterService
+from headgate.dead_letters import api as dead_letters
+from headgate.filters.api import actions, events, filters, operations
+from headgate.filters.control.service import FilterService
 from headgate.web import problems
+from headgate.web.app_state import Served, StoreProbe
 from headgate.web.authentication import guarded
 from headgate.web.limits import Places, WrongKeys
 from headgate.web.middleware import Manners
-from headgate.web.served import Served, StoreProbe
 
 TITLE = "Headgate"
 OPENAPI_PATH = "/api/v1/openapi.json"
 ROUTERS: tuple[APIRouter, ...] = (
     health.router,
-    metrics.router,
-    drafts.router,
-    previews.router,
+    filters.documents_router,
     filters.router,
-    filter_actions.router,
+    actions.router,
     operations.router,
     events.router,
-    dlq.router,
-    drift.router,
-    stream.router,
-    reference.router,
+    dead_letters.router,
+    operations.drift_router,
+    operations.stream_router,
+    document.router,
 )
 
 
@@ -65,7 +60,7 @@ def create_app(
     )
     authenticator = Authenticator(Keys(store.keys), verifier_of(settings))
     app.state.served = Served(settings, store, service, authenticator, StoreProbe(store))
-    app.state.counts, app.state.places = metrics.Counts(), Places()
+    app.state.counts, app.state.places = health.Counts(), Places()
     app.state.wrong_keys = WrongKeys()
     app.state.event_writers = events.EventWriterHolder(settings, reload or (lambda: settings))
     problems.install(app)

@@ -1,4 +1,4 @@
-"""The server as a process: socket, background steps, and an end that finishes what was begun."""
+"""Runs the API as a process: socket, reconciler and git in the background, graceful stop."""
 
 from __future__ import annotations
 
@@ -20,21 +20,18 @@ from pydantic import BaseModel
 from headgate.api.app import create_app
 from headgate.config.env_files import write_atomically
 from headgate.config.settings import Settings
-from headgate.core.identity.authenticate import Authenticator
-from headgate.core.identity.keys import Keys
-from headgate.core.identity.loopback import is_loopback
-from headgate.core.identity.tokens import verifier_of
+from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.authentication import Authenticator, is_loopback, verifier_of
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.declarations.topic_names import ReservedTopics
+from headgate.declarations.names import ReservedTopics
 from headgate.errors import ForbiddenError, UnavailableError, UsageError
 from headgate.filters.api import events
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.git.git_store import GitStore
-from headgate.filters.git.open import open_git
-from headgate.filters.recent import KafkaRecent
-from headgate.filters.targets.open import open_targets
-from headgate.web.background import Repeated
+from headgate.filters.control.service import FilterService
+from headgate.filters.git.store import GitStore, open_git
+from headgate.filters.preview import KafkaRecent
+from headgate.filters.targets.deployment import open_targets
+from headgate.web.app_state import Repeated
 from headgate.web.connection_limits import LimitedProtocol
 
 RECONCILE_EVERY = 0.5

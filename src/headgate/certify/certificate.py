@@ -1,7 +1,7 @@
-"""The certificate: a dataset's account, its tables and their content hashes, as a file and as text.
+"""The certificate: all accounts, tables and content hashes of one moment, as a file and as text.
 
-`scripts/recheck_certificate.py` checks it again from the tables and the exported ledger, with no
-import of ours; what it reads here is fixed by SCHEMA_VERSION.
+`scripts/recheck_certificate.py` checks it again from the tables and the exported ledger, with no import of ours;
+what it reads here is fixed by SCHEMA_VERSION.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.certify.account_evidence import Evidence, Sums, sums
-from headgate.certify.accounts import account
-from headgate.certify.certified import note_certified
-from headgate.core.accounting.facts import CertifiedTable, Line, RuleAccount, TableEvidence, Verdict
-from headgate.core.ledger.canonical import canonical, fingerprint
-from headgate.core.ledger.store_model import LedgerRow
-from headgate.core.sql.compile_fragments import job_name
+from headgate.certify.account import Evidence, Sums, account, sums
+from headgate.certify.evidence import note_certified
+from headgate.core.accounting.evidence import (
+    CertifiedTable,
+    Line,
+    RuleAccount,
+    TableEvidence,
+    Verdict,
+)
+from headgate.core.ledger.model import LedgerRow, canonical, fingerprint
+from headgate.core.sql.fragments import job_name
 from headgate.errors import DifferenceError
-from headgate.filters import router_accounts
+from headgate.filters import accounting as router_accounts
 from headgate.quality import accounting as rule_accounts
 from headgate.reconcile import accounting as reconcile_accounts
 
@@ -165,7 +169,7 @@ def run_certification(
 ) -> Certificate:
     """Certify these datasets, or all that have a ledger; count `however_many` records again."""
     from headgate import __version__
-    from headgate.certify.checks_evidence import BRONZE, gather, subjects_in
+    from headgate.certify.evidence import BRONZE, gather, subjects_in
     from headgate.core.lake.duckdb_reader import Lake
     from headgate.core.ledger.ops_store import OpsStore, utc_now
 

@@ -1,4 +1,4 @@
-"""What each stage of the validation judges. Pure: facts in, findings out."""
+"""What each stage of the validation judges: services, jobs, data, marts. Pure: facts in, findings out."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headgate.certify.account_evidence import Evidence, sums
-from headgate.certify.accounts import account
-from headgate.certify.produced import produced
-from headgate.core.accounting.facts import Line, TableEvidence, Verdict
-from headgate.core.ledger.store_model import Run, RunState
+from headgate.certify.account import Evidence, account, produced, sums
+from headgate.core.accounting.evidence import Line, TableEvidence, Verdict
+from headgate.core.ledger.model import Run, RunState
 
 if TYPE_CHECKING:
-    from headgate.pipeline.dbt.dbt_results import DbtReport
+    from headgate.pipeline.dbt.models import DbtReport
 
 # What a dataset is processed by, and the forms of a run that process all there is.
 BATCH_JOBS = ("bronze", "silver")

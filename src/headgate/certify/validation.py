@@ -1,6 +1,6 @@
 """The four-stage validation: numbered checks, each with a value, a limit and a verdict.
 
-A stage whose need is away fails and says so; the others still run.
+A stage whose dependency is away fails and says so; the others still run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from headgate.certify.stages import (
     pipeline,
     services,
 )
-from headgate.core.accounting.facts import Verdict
+from headgate.core.accounting.evidence import Verdict
 from headgate.core.engine.submit import streams_of
-from headgate.core.ledger.store_model import ACTIVE, Run
-from headgate.core.sql.compile_fragments import job_name
+from headgate.core.ledger.model import ACTIVE, Run
+from headgate.core.sql.fragments import job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def run_validation(
     settings: Settings, watch: Watch = lambda words: None, name: str = ""
 ) -> ValidationReport:
     """Run all four stages on this dataset, or the active one."""
-    from headgate.certify.checks_evidence import declared
+    from headgate.certify.evidence import declared
     from headgate.core.ledger.ops_store import OpsStore, utc_now
 
     dataset = declared(settings, name or settings.need("dataset"))
@@ -155,7 +155,7 @@ class _Stages:
         return tuple(run for run in runs if run.subject == self._dataset.name)
 
     def _data(self) -> Sequence[Finding]:
-        from headgate.certify.checks_evidence import gather
+        from headgate.certify.evidence import gather
         from headgate.core.accounting.probes import generator_metrics, generator_refusals
 
         with _lake(self._settings) as lake:
@@ -176,7 +176,7 @@ class _Stages:
         )
 
     def _marts(self) -> Sequence[Finding]:
-        from headgate.pipeline.dbt import dbt
+        from headgate.pipeline.dbt import run as dbt
 
         return marts(dbt.test(self._settings, self._dataset.name))
 

@@ -1,4 +1,4 @@
-"""`headgate keys`: who may use the API. Works on the ops store itself, never over HTTP."""
+"""`headgate keys`: create, list and revoke API keys; say whose a git identity is. Works on the ops store, never over HTTP."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
-    from headgate.core.identity.keys import Keys
-    from headgate.filters.store.control_model import ApiKey
+    from headgate.core.identity.api_keys import Keys
+    from headgate.filters.store.model import ApiKey
 
 ROLES = ("viewer", "author", "approver", "deployer", "operator", "auditor", "admin", "producer")
 
@@ -151,7 +151,7 @@ def list_identities() -> None:
     Example:
       headgate keys git list
     """
-    from headgate.terminal.cli_console import as_table
+    from headgate.terminal.console import as_table
 
     with opened() as keys:
         owned = keys.git_identities()
@@ -177,7 +177,7 @@ def remove_identity(identity: str) -> None:
 def opened() -> Generator[Keys]:
     """The keys of the ops store that the settings name."""
     from headgate.config.settings import load_settings
-    from headgate.core.identity.keys import Keys
+    from headgate.core.identity.api_keys import Keys
     from headgate.core.ledger.ops_store import OpsStore
 
     with OpsStore.open(load_settings().ops_store_url) as store:
@@ -186,7 +186,7 @@ def opened() -> Generator[Keys]:
 
 def _local() -> str:
     """Whoever is at this machine: there is no other identity before the first key."""
-    from headgate.core.identity.model import LOCAL
+    from headgate.core.identity.roles import LOCAL
 
     try:
         return f"{LOCAL}:{getpass.getuser()}"
@@ -195,7 +195,7 @@ def _local() -> str:
 
 
 def _shown(key: ApiKey, now: datetime) -> ShownKey:
-    from headgate.core.identity.keys import state
+    from headgate.core.identity.api_keys import state
 
     return ShownKey(
         key.id,
@@ -209,7 +209,7 @@ def _shown(key: ApiKey, now: datetime) -> ShownKey:
 
 
 def _table(keys: list[ShownKey]) -> str:
-    from headgate.terminal.cli_console import as_table
+    from headgate.terminal.console import as_table
 
     return as_table(
         [

@@ -1,4 +1,4 @@
-"""`headgate lake`: counts of bronze and silver, read as dbt reads them."""
+"""`headgate lake`: count the rows of bronze and silver, read as dbt reads them, and wait for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.errors import UnavailableError
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def wait(min_rows: int | None, timeout: float | None) -> None:
 def load_active(settings: Settings) -> Dataset:
     """The manifest of the active dataset."""
     from headgate.declarations.project import find_dataset
-    from headgate.pipeline.spec_loader import load_dataset
+    from headgate.pipeline.loader import load_dataset
 
     name = active_dataset(settings)
     return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value

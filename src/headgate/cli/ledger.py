@@ -1,4 +1,4 @@
-"""`headgate ledger`: what became of every offset."""
+"""`headgate ledger`: show, export and rebuild what became of every offset."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
+    from headgate.core.ledger.model import LedgerRow
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.core.ledger.store_model import LedgerRow
 
 
 @click.group()
@@ -50,7 +50,7 @@ def export(job: str | None, out: Path | None) -> None:
 def rebuild() -> None:
     """Recreate missing rows from what the tables' snapshots say of themselves."""
     from headgate.config.settings import load_settings
-    from headgate.core.engine.rebuild import rebuild_ledger
+    from headgate.core.engine.recovery import rebuild_ledger
 
     with _store() as store:
         rebuilt = rebuild_ledger(load_settings(), store)

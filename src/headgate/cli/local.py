@@ -1,7 +1,8 @@
-"""`headgate local`: start, stop and ask the embedded services."""
+"""`headgate local` and `headgate doctor`: start, stop and inspect the embedded services; examine this machine."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.errors import UnavailableError, UsageError
-from headgate.terminal.asking import confirm
-from headgate.terminal.cli_console import console
+from headgate.errors import SettingsError, UnavailableError, UsageError
+from headgate.terminal.console import confirm, console
 
 if TYPE_CHECKING:
+    from headgate.config.settings import Settings
     from headgate.local.state import ServiceState
+
 
 SERVICES = ("broker", "engine")
 EXTRA = ("cassandra", "postgres", "registry", "connect", "cdc")
@@ -141,7 +143,7 @@ def _metrics_row(
 
 
 def _rows(found: Sequence[ServiceState]) -> list[dict[str, object]]:
-    from headgate.local.memory import processes, resident
+    from headgate.local.process import processes, resident
 
     running = processes()
     return [
@@ -220,3 +222,33 @@ def _print_from(name: str, path: Path, position: int, named: bool) -> int:
         click.echo(f"{name}: {line}" if named else line)
     start = position if size >= position else 0
     return start + len(whole) + len(newline)
+
+
+@click.command("doctor")
+def doctor_command() -> None:
+    """Look at Java, memory, disk, ports, jars and versions; say what to do about each.
+
+    Nothing is fetched, started or written. Exit 8 when something needed is missing.
+
+    \b
+    Examples:
+      headgate doctor
+      headgate -o json doctor
+    """
+    from headgate.local.doctor import examine, text
+
+    found = examine(_settings(), os.environ)
+    console.data(found, text=text(found))
+    if not found.healthy:
+        raise UnavailableError("this machine lacks something", fix="see the arrows above")
+
+
+def _settings() -> Settings:
+    """Settings that are not valid must not keep the doctor from looking at the rest."""
+    from headgate.config.settings import Settings, load_settings
+
+    try:
+        return load_settings(anywhere=True)
+    except SettingsError as error:
+        console.error(error)
+        return Settings()

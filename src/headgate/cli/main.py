@@ -1,4 +1,4 @@
-"""The `headgate` command: one noun a module, loaded only when it is called."""
+"""The `headgate` command: loads a noun when it is called, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from headgate import __version__
 from headgate.app import NOUNS
 from headgate.errors import HeadgateError, InterruptedByUserError
-from headgate.terminal.cli_console import FORMATS, console
+from headgate.terminal.console import FORMATS, console
 from headgate.terminal.lazy_group import LazyCommands
 
 

@@ -1,4 +1,4 @@
-"""`headgate metrics`: what is counted, its values now, and the windows on their way to sinks."""
+"""`headgate metrics` and `headgate obs`: what is counted, its values, windows and sinks; Prometheus and Grafana."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.errors import UnavailableError, UsageError
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
+    from headgate.core.ledger.model import Window
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.core.ledger.store_model import Window
-    from headgate.core.metrics.metrics_names import Metric
-    from headgate.core.metrics.metrics_readings import Family
-    from headgate.core.metrics.metrics_sinks import Sink
+    from headgate.core.metrics.delivery import Sink
+    from headgate.core.metrics.names import Metric
+    from headgate.core.metrics.readings import Family
 
 
 @click.group()
@@ -45,7 +45,7 @@ def list_(table: str | None) -> None:
       headgate metrics list
       headgate metrics list --table customer
     """
-    from headgate.core.metrics.metrics_names import METRICS
+    from headgate.core.metrics.names import METRICS
 
     if table is not None:
         console.data([*_rule_names(table)])
@@ -63,8 +63,8 @@ def _pair_metrics() -> Iterator[Metric]:
     """The counters that every reconciled pair has: of its verdicts, and of its records."""
     from dataclasses import replace
 
-    from headgate.core.metrics.metrics_names import COUNTED_METRICS, LATE_ARRIVAL, rule_metric
-    from headgate.quality.compile.verdicts import settled_rules
+    from headgate.core.metrics.names import COUNTED_METRICS, LATE_ARRIVAL, rule_metric
+    from headgate.quality.compile.results import settled_rules
 
     words = {rule.metric: f"Keys with the verdict {rule.status}." for rule in settled_rules()}
     words |= {metric: f"Records of a pair: {name}." for name, metric in COUNTED_METRICS.items()}
@@ -75,7 +75,7 @@ def _pair_metrics() -> Iterator[Metric]:
 
 def _rule_names(table: str) -> Iterator[dict[str, object]]:
     from headgate.config.settings import load_settings
-    from headgate.core.metrics.metrics_names import (
+    from headgate.core.metrics.names import (
         COUNTED,
         COUNTED_METRICS,
         LATE_ARRIVAL,
@@ -83,10 +83,10 @@ def _rule_names(table: str) -> Iterator[dict[str, object]]:
         namespaced,
         prometheus,
     )
-    from headgate.core.sql.render import PLACEHOLDERS
-    from headgate.quality.compile.judge import judged_table
-    from headgate.quality.compile.verdicts import all_rules
-    from headgate.quality.spec.rules_loader import find_table, load_rules
+    from headgate.core.sql.script import PLACEHOLDERS
+    from headgate.quality.compile.resolve import judged_table
+    from headgate.quality.compile.results import all_rules
+    from headgate.quality.spec.loader import find_table, load_rules
 
     settings = load_settings()
     file = find_table(settings.root, table)
@@ -112,8 +112,8 @@ def _rule_names(table: str) -> Iterator[dict[str, object]]:
 @click.option("--prometheus", is_flag=True, help="As Prometheus reads them.")
 def show(prefix: str, prometheus: bool) -> None:
     """Print the values now of metrics whose names begin with PREFIX; needs no engine."""
-    from headgate.core.metrics.exposition import exposition
-    from headgate.core.metrics.metrics_readings import Readings
+    from headgate.core.metrics.prometheus import exposition
+    from headgate.core.metrics.readings import Readings
 
     with _store() as store:
         found = [f for f in Readings(store).families() if f.metric.name.startswith(prefix)]
@@ -193,7 +193,7 @@ def send(only: str | None, again: bool, dry_run: bool) -> None:
 
 
 def _chosen(settings: Settings, only: str | None) -> tuple[Sink, ...]:
-    from headgate.core.engine.metrics_sinks import sinks_of
+    from headgate.core.engine.telemetry import sinks_of
 
     configured = sinks_of(settings)
     chosen = tuple(sink for sink in configured if only in (None, sink.name))
@@ -218,7 +218,7 @@ def _waiting(store: OpsStore, sink: Sink) -> dict[str, object]:
 
 
 def _send(store: OpsStore, chosen: tuple[Sink, ...]) -> None:
-    from headgate.core.metrics.metrics_sinks import Deliverer
+    from headgate.core.metrics.delivery import Deliverer
 
     deliverer = Deliverer(store, chosen)
     sent, errors = deliverer.deliver_now()
@@ -237,3 +237,38 @@ def _store() -> OpsStore:
     from headgate.core.ledger.ops_store import OpsStore
 
     return OpsStore.open(load_settings().ops_store_url)
+
+
+@click.group()
+def obs() -> None:
+    """Start and stop Prometheus and Grafana; they need Docker.
+
+    \b
+    Examples:
+      headgate obs up
+      headgate obs down
+    """
+
+
+@obs.command()
+def up() -> None:
+    """Start both; the dashboard is Grafana's home screen. Exit code 8 without Docker."""
+    from headgate.config.settings import load_settings
+    from headgate.local.observability import obs_up
+
+    settings = load_settings()
+    screens = obs_up(settings)
+    if not settings.metrics_url:
+        console.warn("no engine runs yet: make up")
+    console.done("up; the user and password are GRAFANA_ADMIN_USER and GRAFANA_ADMIN_PASSWORD")
+    console.data(screens)
+
+
+@obs.command()
+def down() -> None:
+    """Stop both and forget what they kept; the pipeline goes on."""
+    from headgate.config.settings import load_settings
+    from headgate.local.observability import obs_down
+
+    obs_down(load_settings())
+    console.done("Prometheus and Grafana are gone; `headgate obs up` starts them afresh")

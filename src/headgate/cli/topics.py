@@ -1,4 +1,4 @@
-"""`headgate topics`: create, show and delete the topics of a dataset."""
+"""`headgate topics`: create, show and delete the topics of a dataset or of a rule table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.errors import UnavailableError
-from headgate.terminal.asking import confirm
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import confirm, console
 from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.core.kafka.engine_topics import Topics, TopicSpec
+    from headgate.core.kafka.topics import Topics, TopicSpec
     from headgate.quality.spec.rule_set import RuleTable
 
 TOPIC_DAYS, DLQ_DAYS = 3, 7
@@ -35,7 +34,7 @@ def group() -> None:
 def topics_of(settings: Settings, dataset: str) -> tuple[str, str]:
     """The topic and the dead-letter topic that the manifest names."""
     from headgate.declarations.project import find_dataset
-    from headgate.pipeline.spec_loader import load_dataset
+    from headgate.pipeline.loader import load_dataset
 
     manifest = find_dataset(settings.root, dataset)
     found = load_dataset(manifest, settings.topics_of(dataset)).value
@@ -80,13 +79,13 @@ def _repairs(table: RuleTable) -> str:
 
 
 def _spec(name: str, partitions: int, days: int) -> TopicSpec:
-    from headgate.core.kafka.engine_topics import TopicSpec
+    from headgate.core.kafka.topics import TopicSpec
 
     return TopicSpec(name, partitions, days)
 
 
 def _open(settings: Settings) -> Topics:
-    from headgate.core.kafka.engine_topics import Topics
+    from headgate.core.kafka.topics import Topics
 
     if not settings.bootstrap_servers and settings.broker == "embedded":
         raise UnavailableError(
@@ -126,7 +125,7 @@ def create(
       headgate topics create --table business
     """
     from headgate.config.settings import load_settings
-    from headgate.quality.compile.judge import open_rules
+    from headgate.quality.compile.resolve import open_rules
 
     settings = load_settings()
     if table:

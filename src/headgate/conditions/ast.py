@@ -1,8 +1,8 @@
-"""The closed condition language as a tree of values: everything a condition can say.
+"""The syntax tree of the condition language: everything a condition can say, as frozen values.
 
-The tree is a small core. Short forms (`IF`, `NULLIF`, `IS TRUE`, unary minus, `abs` of a whole
+The tree is a small core: short forms (`IF`, `NULLIF`, `IS TRUE`, unary minus, `abs` of a whole
 number) are lowered to it when it is built, so that whatever reads it has few cases to know.
-Nodes are made by `build`, which checks types; constructing them directly skips those checks.
+`builder` makes the nodes and checks their types; constructing them directly skips those checks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from headgate.conditions.expr_literals import LiteralValue
-from headgate.declarations.spec_types import BOOLEAN, TIMESTAMP_LTZ, SqlType
+from headgate.conditions.literals import LiteralValue
+from headgate.declarations.types import BOOLEAN, TIMESTAMP_LTZ, SqlType
 
 Comparison: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 Operation: TypeAlias = OneOf["+", "-", "*", "/", "%"]

@@ -1,4 +1,4 @@
-"""Makes nodes of the tree, checking types; a Refusal says what does not fit.
+"""Build nodes of the syntax tree and check their types; a Refusal says what does not fit.
 
 Every way into the language (SQL text, JSON conditions, typed rules) goes through here, so that a
 tree is well typed and total whatever it was written in.
@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from math import isfinite
 
-from headgate.conditions.agree import agree, fitting_decimal, numeric_type, shown
 from headgate.conditions.ast import (
     NULL,
     And,
@@ -32,12 +31,24 @@ from headgate.conditions.ast import (
     Operation,
     Or,
 )
-from headgate.conditions.casts import MAX_PRINTED_SCALE, SURE_DIGITS, digits, is_admitted
-from headgate.conditions.forms import formed
-from headgate.conditions.spark import BATCH_TIME
-from headgate.conditions.times import read_date, read_time
-from headgate.declarations.refusal import Refusal
-from headgate.declarations.spec_types import (
+from headgate.conditions.spark_sql import (
+    BATCH_TIME,
+    MAX_PRINTED_SCALE,
+    SURE_DIGITS,
+    digits,
+    is_admitted,
+)
+from headgate.conditions.type_coercion import (
+    agree,
+    fitting_decimal,
+    formed,
+    numeric_type,
+    read_date,
+    read_time,
+    shown,
+)
+from headgate.declarations.errors import Refusal
+from headgate.declarations.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 from headgate.conditions import builder as build
-from headgate.conditions.agree import agree, shown
 from headgate.conditions.ast import NULL, Cast, Expr, Function, Literal
-from headgate.conditions.regex.regex_init import canonical
-from headgate.declarations.refusal import Refusal, suggestion
-from headgate.declarations.spec_types import (
+from headgate.conditions.regex.pattern import canonical
+from headgate.conditions.type_coercion import agree, shown
+from headgate.declarations.errors import Refusal, suggestion
+from headgate.declarations.types import (
     BIGINT,
     BOOLEAN,
     DATE,

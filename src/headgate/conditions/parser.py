@@ -1,7 +1,7 @@
-"""SQL text to a tree of the closed language: what is not on a list here is refused.
+"""Turn SQL text into the tree of the closed language: what is not on a list here is refused.
 
 Faults are gathered over the whole text. A part with a fault is None to whatever is around it, which
-then says nothing of its own.
+then reports nothing of its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from sqlglot import exp
 
 from headgate.conditions import builder as build
 from headgate.conditions.ast import NULL, Column, Comparison, Expr, Literal, Operation, size
-from headgate.conditions.expr_grammar import position_of, syntax
-from headgate.conditions.expr_literals import spark_column
-from headgate.conditions.faults import ExprError, ExprFault
 from headgate.conditions.functions import call, is_known, is_refused
-from headgate.conditions.spark import BATCH_TIME
-from headgate.declarations.refusal import Refusal, suggestion
-from headgate.declarations.spec_types import (
+from headgate.conditions.grammar import ExprError, ExprFault, position_of, syntax
+from headgate.conditions.literals import spark_column
+from headgate.conditions.spark_sql import BATCH_TIME
+from headgate.declarations.errors import Refusal, suggestion
+from headgate.declarations.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -1,4 +1,9 @@
-"""Env files: what they say line by line, which of them count, how one becomes the active one."""
+"""Env files: their assignments with line numbers, the sources in order of strength, the active profile.
+
+A source is a profile file, the running services' file or the process environment; `Sources.find`
+returns the strongest entry for a name. Writing the active profile is atomic and readable by its
+owner only, because profiles can hold secrets.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a person is told about a variable: name, help, choices, and what is wrong with a value."""
+"""Describe variables to people: name, help, type, choices, default, and what is wrong with a value.
+
+`Variable` stands beside a field's type in the schema; `describe` turns a model into the rows that the
+reference page, `config show` and the checks read. Secrets are masked here, also inside URLs.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The variables, and what may not be said together.
+"""The schema of all settings: each variable with its type and default, and the rules between variables.
 
-The fields of `Values` are the only list of variables: the reference, `config show` and the checks
-all read it. The rules below them judge values against each other; each names what to write.
+The fields of `Values` are the only list of variables: the reference, `config show` and the checks all
+read it. A rule judges values against each other and names what to write instead; rules that read
+a value which is already refused stay silent.
 """
 
 from __future__ import annotations

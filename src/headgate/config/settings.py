@@ -1,7 +1,8 @@
-"""The settings in force, and where each of them came from.
+"""Load the settings in force and keep where each value came from.
 
-`Settings(...)` is pure: it judges what it is given and reads nothing. `load_settings()` reads, from
-weakest to strongest: the defaults, the profile, what running local services wrote, the environment.
+`Settings(...)` is pure: it validates what it is given and reads nothing. `load_settings()` reads, from
+weakest to strongest: defaults, profile, what running local services wrote, environment. Every fault
+is reported at once, with its file and line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A dead letter as a person may see it: tagged values masked, and what cannot be read masked whole."""
+"""Show a dead letter as a person may see it: sensitive values masked, unreadable content masked whole."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import cast
 from headgate.config.reference import MASK
 from headgate.config.settings import Settings
 from headgate.core.identity.masking import is_tagged
-from headgate.core.kafka.frame import UnreadableError, unframed
-from headgate.dead_letters.model import Facts, Letter
-from headgate.dead_letters.topic import attempts
+from headgate.core.kafka.schema_registry import UnreadableError, unframed
+from headgate.dead_letters.service import attempts
+from headgate.dead_letters.table import Facts, Letter
 from headgate.errors import HeadgateError
-from headgate.hashing.hash_contract_loader import contract_files, load_contract
-from headgate.quality.spec.rules_loader import load_rules, rule_files
+from headgate.hashing.contract import contract_files, load_contract
+from headgate.quality.spec.loader import load_rules, rule_files
 
 # Whether a field of this name is masked.
 Hides = Callable[[str], bool]

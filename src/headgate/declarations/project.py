@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from headgate.declarations.refusal import suggestion
+from headgate.declarations.errors import suggestion
 from headgate.errors import UsageError
 
 MANIFEST = "dataset.yml"

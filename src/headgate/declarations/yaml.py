@@ -1,4 +1,4 @@
-"""YAML text as typed nodes that know their lines; the one place that touches the YAML library."""
+"""Parse YAML text into typed nodes with line numbers; the only module that uses the YAML library."""
 
 # ruamel.yaml leaves its nodes and errors untyped; everything that leaves this module is typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

@@ -1,4 +1,4 @@
-"""A home that one command has for itself: emptied first, and nothing left running in it."""
+"""A home and an environment for one command alone: emptied first, locked, and every service stopped on failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headgate.config.env_files import PRIVATE_FOLDER
 from headgate.errors import ConflictError, HeadgateError
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 # What says how much of this machine the command may use; everything else is its own.
 KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY", "SPARK_JAVA_OPTIONS"})

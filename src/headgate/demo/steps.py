@@ -1,4 +1,4 @@
-"""The whole path as steps, each of them a command that a person could type."""
+"""Steps of the pipeline demo, each of them a command that a person could type; the base class of the other demos."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ class Walk:
 
     def fetch(self) -> float:
         """Java and the jars of every service; the seconds it took, mostly downloads if any."""
-        from headgate.core.runtime.engine_bundles import bundle
-        from headgate.core.runtime.engine_java import find_java
+        from headgate.core.runtime.bundles import bundle
+        from headgate.core.runtime.java import find_java
 
         with self._steps.step("fetch") as step:
             java = find_java()

@@ -1,4 +1,7 @@
-"""JSON text of a filter as plain values, and the lines on which its faults stand."""
+"""JSON text of a filter: limits on size, depth and number of values; lines of JSON pointers; repeated keys.
+
+Whole numbers that a DOUBLE cannot hold are marked (`RoundedNumber`), since numbers are compared as DOUBLE.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A filter in words: which events it takes, when they match, where they go, its SQL and its counts."""
+"""A filter in words: events it takes, conditions, output topic, SQL, and what each revision judged and sent."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 from headgate.conditions.ast import Expr, IsNull, Not, walk
 from headgate.conditions.builder import negation
-from headgate.conditions.value_words import listed
-from headgate.conditions.words import in_words
+from headgate.conditions.describe import describe_condition, listed
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.sql.compile_fragments import fold_lines
-from headgate.filters.compile.compile import named, where
+from headgate.core.sql.fragments import fold_lines
+from headgate.errors import count_of
 from headgate.filters.compile.conditions import condition_of
-from headgate.filters.compile.model import CompiledFilter
-from headgate.filters.compile.reading import path_name, paths_of, with_columns
+from headgate.filters.compile.spark_sql import (
+    CompiledFilter,
+    named,
+    path_name,
+    paths_of,
+    where,
+    with_columns,
+)
 from headgate.filters.spec import AllOf, AnyCondition, AnyOf, Condition, Filter, NotOf
-from headgate.filters.store.routing_model import RevisionCount
-from headgate.plurals import count_of
+from headgate.filters.store.model import RevisionCount
 
 SHORT = 12
 _OPS = {"c": "create", "u": "update", "d": "delete", "r": "snapshot read"}
@@ -127,7 +131,9 @@ def _explain(item: AnyCondition, *, holds: bool = True) -> ExplainedCondition:
             return _explain(item.not_, holds=not holds)
         case Condition():
             condition = _with_path_names(condition_of(item))
-            return ExplainedCondition(in_words(condition if holds else negation(condition)))
+            return ExplainedCondition(
+                describe_condition(condition if holds else negation(condition))
+            )
 
 
 def _explain_group(words: str, items: Sequence[AnyCondition]) -> ExplainedCondition:

@@ -1,4 +1,4 @@
-"""Reads a filter's document: every fault at once, each with its JSON pointer and its line."""
+"""Loads a filter from a file, a text or a JSON value; raises DeclarationError with all faults and their lines."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from headgate.declarations.refusal import suggestion
-from headgate.declarations.spec_document import text_of
+from headgate.declarations.document import text_of
+from headgate.declarations.errors import suggestion
 from headgate.errors import DeclarationError, Fault, UsageError
 from headgate.filters.document_text import (
     MOST_BYTES,
@@ -21,8 +21,8 @@ from headgate.filters.document_text import (
     lines_of,
     read_json,
 )
-from headgate.filters.filter_checks import Found, faults_of
 from headgate.filters.spec import SOURCE, Filter, id_from_name
+from headgate.filters.validation import Found, faults_of
 
 FOLDER = Path("schemas") / "v1" / "filters"
 WHOLE = "(whole file)"

@@ -1,4 +1,8 @@
-"""A filter as its document declares it: which events go to which consumer's topic."""
+"""The document of a filter: conditions on an event, the output topic, the consumer; its content and revision.
+
+`canonical` is the content as one line of JSON, `revision_of` its SHA-256: the name of this content in the ops
+store, the ledger, approvals and git. Fields from `status` on are reported by the service and no part of it.
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,97 @@
-"""The embedded Cassandra: one node on the loopback address, its data in one folder."""
+"""The embedded Cassandra node, the CQL handshake that asks for its name, and Debezium's reader of its commit log."""
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from headgate.local import cql, java_server
-from headgate.local.embedded_server import IDENTITY, EmbeddedServer
-from headgate.local.java_server import Runtime
+from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Command, any_port
-from headgate.local.service import PORT_IN_USE
+from headgate.local.service import IDENTITY, JVM, PORT_IN_USE, EmbeddedServer, Runtime, http_answer
+
+PROTOCOL = 4
+RESPONSE = 0x80 | PROTOCOL
+STARTUP, READY, AUTHENTICATE, QUERY, RESULT = 0x01, 0x02, 0x03, 0x07, 0x08
+CONSISTENCY_ONE = 0x0001
+ROWS = 2
+LARGEST_ANSWER = 65_536
+HEADER = struct.Struct(">BBhBi")
+CLUSTER_NAME = "SELECT cluster_name FROM system.local"
+
+
+def answers(port: int, limit: float = 1.0, host: str = LOOPBACK) -> bool:
+    """Whether a node opens a CQL connection here, or asks who wants one."""
+    try:
+        with socket.create_connection((host, port), timeout=limit) as connection:
+            return _start(connection) in (READY, AUTHENTICATE)
+    except OSError:
+        return False
+
+
+def cluster_name(port: int, limit: float = 1.0, host: str = LOOPBACK) -> str | None:
+    """The name of the cluster whose node answers here; None without an answer or a login."""
+    try:
+        with socket.create_connection((host, port), timeout=limit) as connection:
+            if _start(connection) != READY:
+                return None
+            query = CLUSTER_NAME.encode()
+            body = struct.pack(">i", len(query)) + query + struct.pack(">HB", CONSISTENCY_ONE, 0)
+            opcode, answer = _ask(connection, QUERY, body)
+            return _only_value(answer) if opcode == RESULT else None
+    except (OSError, struct.error, UnicodeDecodeError):
+        return None
+
+
+def _start(connection: socket.socket) -> int | None:
+    return _ask(connection, STARTUP, _text_map({"CQL_VERSION": "3.0.0"}))[0]
+
+
+def _ask(connection: socket.socket, opcode: int, body: bytes) -> tuple[int | None, bytes]:
+    """Send one frame; the answer's opcode and body, no opcode when it is no answer in CQL."""
+    connection.sendall(HEADER.pack(PROTOCOL, 0, 0, opcode, len(body)) + body)
+    head = _exactly(connection, HEADER.size)
+    if len(head) < HEADER.size:
+        return None, b""
+    version, _, _, answered, size = HEADER.unpack(head)
+    if version != RESPONSE or not 0 <= size <= LARGEST_ANSWER:
+        return None, b""
+    return answered, _exactly(connection, size)
+
+
+def _only_value(result: bytes) -> str | None:
+    """The text of a result with one row of one column; the value stands at its very end."""
+    kind, _, columns = struct.unpack_from(">iii", result)
+    if kind != ROWS or columns != 1:
+        return None
+    at = struct.calcsize(">iii")
+    for _ in range(3):  # keyspace, table, column
+        at += 2 + int(struct.unpack_from(">H", result, at)[0])
+    at += 2  # the column's type
+    rows, size = struct.unpack_from(">ii", result, at)
+    at += struct.calcsize(">ii")
+    return result[at : at + size].decode() if rows == 1 and size >= 0 else None
+
+
+def _text_map(pairs: dict[str, str]) -> bytes:
+    return struct.pack(">H", len(pairs)) + b"".join(
+        _text(part) for pair in pairs.items() for part in pair
+    )
+
+
+def _text(value: str) -> bytes:
+    raw = value.encode()
+    return struct.pack(">H", len(raw)) + raw
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size and (part := connection.recv(size - len(found))):
+        found += part
+    return found
+
 
 NAME = "cassandra"
 PORT = 9042
@@ -102,7 +183,7 @@ class CassandraServer(EmbeddedServer):
         return super().identity
 
     def is_own(self) -> bool:
-        return cql.cluster_name(self.port) == self.identity
+        return cluster_name(self.port) == self.identity
 
     def endpoints(self) -> Mapping[str, str]:
         return {
@@ -115,3 +196,109 @@ class CassandraServer(EmbeddedServer):
 def options() -> tuple[str, ...]:
     """The JVM's options: what Cassandra needs of a Java with modules, and a quick start."""
     return tuple(OPTIONS.read_text("utf-8").split())
+
+
+CDC_NAME = "cdc"
+BUNDLE = "debezium-cassandra"
+TOPIC_PREFIX = "cassandra"
+CDC_CONFIG = "cdc.properties"
+AWAY = "Cassandra does not answer it"
+# Its health port listens on every address and no option changes that; it tells how it is, no data.
+# Without `poll.interval.ms` an event waits a second.
+PROPERTIES = """connector.name=headgate
+cassandra.node.id=node1
+topic.prefix={prefix}
+cassandra.config={config}
+cassandra.driver.config.file={driver}
+http.port={port}
+kafka.producer.bootstrap.servers={bootstrap}
+kafka.producer.acks=all
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+key.converter.schemas.enable=false
+value.converter.schemas.enable=false
+offset.backing.store.dir={folder}/offsets
+offset.flush.interval.ms=0
+commit.log.relocation.dir={folder}/relocated
+commit.log.real.time.processing.enabled=true
+commit.log.marked.complete.poll.interval.ms=100
+cdc.dir.poll.interval.ms=100
+poll.interval.ms=50
+snapshot.mode=never
+snapshot.consistency=ONE
+latest.commit.log.only=false
+"""
+DRIVER = """datastax-java-driver {{
+  basic {{
+    contact-points = ["{host}:{port}"]
+    request.timeout = 20 seconds
+    load-balancing-policy {{ local-datacenter = "{dc}" }}
+  }}
+}}
+"""
+CDC_CAUSES = (
+    java_server.DISK_FULL,
+    java_server.NOT_WRITABLE,
+    java_server.NO_MEMORY,
+    ("AllNodesFailedException", AWAY, "headgate local health"),
+    ("Address already in use", PORT_IN_USE, "start it again"),
+)
+
+
+class CdcServer(EmbeddedServer):
+    """One reader of one node's commit log."""
+
+    name = CDC_NAME
+    causes = CDC_CAUSES
+    passing = frozenset({AWAY})
+
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        cassandra: Path,
+        cassandra_port: int,
+        log: Path | None = None,
+        prefix: str = TOPIC_PREFIX,
+    ) -> None:
+        """`cassandra` is the folder of the embedded node, on the same machine."""
+        self._cassandra, self._cassandra_port = cassandra.absolute(), cassandra_port
+        self.bootstrap, self.prefix = bootstrap, prefix
+        self.port = any_port()
+        super().__init__(folder, log, f"http://{LOOPBACK}:{self.port}/health")
+
+    def find_runtime(self) -> Runtime:
+        return java_server.runtime_of(BUNDLE, versions=JAVA)
+
+    def command(self) -> Command:
+        driver = DRIVER.format(host=LOOPBACK, port=self._cassandra_port, dc=LOCAL_DC)
+        texts = {CDC_CONFIG: self.properties(), "driver.conf": driver, "logback.xml": LOGGING}
+        self.write(texts, [self.folder / name for name in ("offsets", "relocated", "own")])
+        argv = (
+            str(self.runtime.java.executable),
+            "-Xmx256m",
+            *JVM,
+            *(option for option in options() if option.startswith("--add-")),
+            *java_server.archive_arguments(self.runtime, self.folder),
+            f"-Dlogback.configurationFile={self.folder / 'logback.xml'}",
+            # It reads the node's classes, and they must not take the node's own folders.
+            f"-Dcassandra.storagedir={self.folder / 'own'}",
+            *("-jar", str(self.runtime.jars[0]), str(self.folder / CDC_CONFIG)),
+        )
+        return Command(argv, self.log, self.folder)
+
+    def properties(self) -> str:
+        """Its configuration; the same place gives the same text."""
+        return PROPERTIES.format(
+            prefix=self.prefix,
+            config=self._cassandra / "cassandra.yaml",
+            driver=self.folder / "driver.conf",
+            port=self.port,
+            bootstrap=self.bootstrap,
+            folder=self.folder,
+        )
+
+    def is_own(self) -> bool:
+        """Whether it is healthy; it ends when it cannot have its port, which is any free one."""
+        page = http_answer(f"http://{LOOPBACK}:{self.port}/health") or b""
+        return b'"healthy":true' in page.replace(b" ", b"")

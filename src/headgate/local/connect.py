@@ -6,12 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headgate.core.runtime.engine_bundles import bundle
-from headgate.local import java_server
-from headgate.local.embedded_server import EmbeddedServer, http_answer, json_field
-from headgate.local.java_server import JVM, Runtime
+from headgate.core.runtime.bundles import bundle
+from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Child, Command, any_port
-from headgate.local.service import PORT_IN_USE
+from headgate.local.service import (
+    JVM,
+    PORT_IN_USE,
+    EmbeddedServer,
+    Runtime,
+    http_answer,
+    json_field,
+)
 
 NAME = "connect"
 PORT = 8083
@@ -144,7 +149,7 @@ class ConnectServer(EmbeddedServer):
 
         Workers of one cluster and group are one Connect: each answers for all.
         """
-        from headgate.core.kafka.engine_topics import Topics
+        from headgate.core.kafka.topics import Topics
 
         cluster = json_field(http_answer(f"{self.url}/") or b"", "kafka_cluster_id")
         return cluster is not None and cluster == Topics(self.bootstrap, 2.0).cluster_id()

@@ -1,4 +1,4 @@
-"""What this machine has and lacks, each with a verdict and what to do about it."""
+"""Examines this machine: Java, memory, disk, ports, jars and versions, each with a verdict and what to do about it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from headgate.config.settings import Settings
-from headgate.core.accounting.facts import Verdict
-from headgate.core.runtime.engine_bundles import faulty, read_lock
-from headgate.core.runtime.engine_java import cache_dir, find_java
+from headgate.core.accounting.evidence import Verdict
+from headgate.core.runtime.bundles import faulty, read_lock
+from headgate.core.runtime.java import cache_dir, find_java
 from headgate.errors import HeadgateError
 from headgate.local.process import port_answers
 

@@ -17,10 +17,10 @@ from headgate.config.settings import Settings
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
-from headgate.local.embedded_server import http_answer
 from headgate.local.postgres import PostgresServer
 from headgate.local.process import alive, port_answers
 from headgate.local.registry import RegistryServer
+from headgate.local.service import http_answer
 from headgate.local.state import (
     BROKER,
     CASSANDRA,
@@ -112,7 +112,7 @@ def _is_broker_outside(settings: Settings) -> bool:
 
 def ask_broker(settings: Settings) -> Health:
     """Whether the broker answers; of the embedded one, whether it is the one of this home's data."""
-    from headgate.core.kafka.engine_topics import Topics
+    from headgate.core.kafka.topics import Topics
 
     address = settings.bootstrap_servers
     if not address:
@@ -149,8 +149,7 @@ def _lease_fault(settings: Settings, engine: EngineFile) -> str:
 
     The kernel accepts connections for a process that is stopped. Its lease is not renewed, though.
     """
-    from headgate.core.engine.engine_lease import NAME
-    from headgate.core.engine.holder import is_process
+    from headgate.core.engine.lease import NAME, is_process
     from headgate.core.ledger.ops_store import OpsStore
 
     try:

@@ -9,12 +9,11 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core.kafka.admin import read_cluster_id
+from headgate.core.kafka.topics import read_cluster_id
 from headgate.errors import UnavailableError
-from headgate.local import java_server
-from headgate.local.java_server import JVM, LOGGING, Runtime
+from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Child, Command, port_answers
-from headgate.local.service import PORT_IN_USE
+from headgate.local.service import JVM, LOGGING, PORT_IN_USE, Runtime
 
 FORMAT_SECONDS = 60
 # A short session lets a broker that was killed come back in seconds: its dead registration
@@ -176,7 +175,7 @@ def ready(broker: Broker) -> bool:
     """
     if not port_answers(broker.port, 0.2):
         return False
-    from headgate.core.kafka.engine_topics import Topics
+    from headgate.core.kafka.topics import Topics
 
     own = read_cluster_id(broker.folder)
     return own is not None and Topics(broker.bootstrap, timeout=2.0).cluster_id() == own

@@ -12,10 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from headgate.errors import UnavailableError
-from headgate.local import java_server
-from headgate.local.embedded_server import EmbeddedServer, read_or_draw
+from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Child, Command, alive, any_port, wait_until
-from headgate.local.service import PORT_IN_USE
+from headgate.local.service import PORT_IN_USE, EmbeddedServer, read_or_draw
 
 NAME = "postgres"
 USER, DATABASE = "headgate", "events"

@@ -1,19 +1,28 @@
-"""One supervised child process: it logs to a file, is reaped, and never outlives its parent."""
+"""Child processes, ports and memory: a child logs to a file and never outlives its parent; a port is reserved by a lock.
+
+A free port is only free at the moment it is looked at; a broker binds it seconds later. So a stack locks a file
+per port, in one folder per user, before it starts the service, and keeps the lock as long as the stack runs. The
+kernel releases it when the process ends, however it ends. The lock is between the stacks of one user; against
+other programs a service is known by its own identity.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Self
 
-from headgate.errors import ConflictError
+from headgate.errors import ConflictError, UnavailableError
 
 LOOPBACK = "127.0.0.1"
 PORTS_TRIED = 100
@@ -193,3 +202,145 @@ def any_port(taken: Collection[int] = ()) -> int:
             port = int(probe.getsockname()[1])
         if port not in taken:
             return port
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A locked port and the service of this process that it is for."""
+
+    service: str
+    lock: IO[str]
+
+
+# What this process has reserved, by port.
+_reserved: dict[int, Reservation] = {}
+
+
+def reserve_port(service: str, wanted: int, name: str, *, exact: bool = False) -> int:
+    """Lock the wanted port when it is free, else the next free one; 0 takes any.
+
+    `name` is the setting that an error names. With `exact` no other port is taken.
+    """
+    locked_elsewhere: set[int] = set()
+    while True:
+        unavailable = locked_elsewhere | _reserved.keys()
+        port = choose_port(wanted, name, taken=unavailable, exact=exact)
+        lock = _lock_port(port)
+        if lock is None:
+            locked_elsewhere.add(port)
+        elif port_is_free(port):  # it may have been bound between the look and the lock
+            _reserved[port] = Reservation(service, lock)
+            return port
+        else:
+            lock.close()
+
+
+def release_ports(service: str) -> None:
+    """Let go of every port that was reserved for a service."""
+    for port in [p for p, held in _reserved.items() if held.service == service]:
+        _reserved.pop(port).lock.close()
+
+
+def _lock_port(port: int) -> IO[str] | None:
+    """The lock of a port; None while another stack of this user has it."""
+    handle = (lock_folder() / f"{port}.lock").open("a")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        return None
+    return handle
+
+
+def lock_folder() -> Path:
+    """The one folder of this user, wherever the project, HOME or TMPDIR are."""
+    user = os.geteuid()
+    runtime = Path(f"/run/user/{user}")
+    usable = runtime.is_dir() and os.access(runtime, os.W_OK)
+    folder = runtime / "headgate-ports" if usable else Path(f"/tmp/headgate-ports-{user}")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        owner = folder.lstat().st_uid
+    except OSError as error:
+        raise _unusable(folder, str(error.strerror)) from error
+    if owner != user or folder.is_symlink():
+        raise _unusable(folder, "it belongs to somebody else")
+    return folder
+
+
+def _unusable(folder: Path, why: str) -> UnavailableError:
+    return UnavailableError(
+        "ports cannot be reserved", why=f"{folder}: {why}", fix="remove it, then try again"
+    )
+
+
+PROC = Path("/proc")
+LOOK_SECONDS = 0.25
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+@dataclass(frozen=True)
+class Process:
+    """What the kernel says of one process."""
+
+    pid: int
+    parent: int
+    resident: int
+
+
+class PeakMemory:
+    """Looks a few times a second until it is left; `peak` is the greatest sum of resident bytes."""
+
+    def __init__(self, pid: int | None = None) -> None:
+        self._pid = os.getpid() if pid is None else pid
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="memory", daemon=True)
+        self.peak: int | None = None
+
+    def __enter__(self) -> Self:
+        if PROC.is_dir():
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(LOOK_SECONDS):
+            self.peak = max(self.peak or 0, resident(self._pid, processes()))
+
+
+def resident(pid: int, found: Mapping[int, Process]) -> int:
+    """Bytes of the process and everything below it."""
+    return sum(found[p].resident for p in family(pid, found.values()) if p in found)
+
+
+def family(pid: int, found: Iterable[Process]) -> frozenset[int]:
+    """The process and its descendants."""
+    children: dict[int, list[int]] = {}
+    for process in found:
+        children.setdefault(process.parent, []).append(process.pid)
+    members, waiting = {pid}, [pid]
+    while waiting:
+        new = [child for child in children.get(waiting.pop(), ()) if child not in members]
+        members.update(new)
+        waiting.extend(new)
+    return frozenset(members)
+
+
+def processes() -> dict[int, Process]:
+    """Every process that can be read now; those that end meanwhile are left out."""
+    if not PROC.is_dir():
+        return {}
+    read = (_process(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
+    return {process.pid: process for process in read if process is not None}
+
+
+def _process(pid: int) -> Process | None:
+    try:
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return Process(pid, parent=int(fields[1]), resident=int(fields[21]) * PAGE)
+    except (OSError, IndexError, ValueError):
+        return None

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from headgate.core.runtime.bundles_folder import bundle_folder
+from headgate.core.runtime.bundles import bundle_folder
 from headgate.core.runtime.class_archive import archive_of
-from headgate.core.runtime.engine_java import find_java
-from headgate.local import java_server
-from headgate.local.embedded_server import EmbeddedServer, http_answer, json_field
-from headgate.local.java_server import JVM, Runtime
+from headgate.core.runtime.java import find_java
+from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Command, any_port
-from headgate.local.service import PORT_IN_USE
+from headgate.local.service import (
+    JVM,
+    PORT_IN_USE,
+    EmbeddedServer,
+    Runtime,
+    http_answer,
+    json_field,
+)
 
 NAME = "registry"
 PORT = 8081

@@ -1,4 +1,4 @@
-"""Start, stop and ask the local services: what `headgate local` does."""
+"""Starts, stops and inspects the local services of a home, and removes their data: what `headgate local` does."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from headgate.config.env_files import PRIVATE_FOLDER
 from headgate.config.settings import Settings
-from headgate.core.runtime.engine_bundles import bundle
-from headgate.core.runtime.engine_java import find_java
+from headgate.core.runtime.bundles import bundle
+from headgate.core.runtime.java import find_java
 from headgate.errors import HeadgateError, OperationError, UnavailableError, UsageError
-from headgate.local.embedded import EXTRA, with_what_they_need
-from headgate.local.embedded import fetch as fetch_extra
 from headgate.local.health import need_outside_services
 from headgate.local.process import alive, read_log, wait_until
+from headgate.local.service_kinds import EXTRA, with_what_they_need
+from headgate.local.service_kinds import fetch as fetch_extra
 from headgate.local.state import (
     BROKER,
     ENGINE,

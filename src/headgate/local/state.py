@@ -1,4 +1,4 @@
-"""What the local services write about themselves, and the files they write it to."""
+"""Files of a home's local services: plan, state, endpoints, the engine's own record, and the lock of the supervisor."""
 
 from __future__ import annotations
 

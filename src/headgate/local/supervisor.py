@@ -1,4 +1,4 @@
-"""The detached process that owns the local services: starts, watches, restarts, stops them."""
+"""The supervisor: a detached process that starts, watches, restarts and stops the services of one home."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from datetime import datetime
 from pathlib import Path
 
 from headgate.errors import HeadgateError
-from headgate.local import embedded
-from headgate.local.children import BrokerService, EngineService
-from headgate.local.ports import release_ports
-from headgate.local.process import Child, alive, wait_until
+from headgate.local import service_kinds as embedded
+from headgate.local.process import Child, alive, release_ports, wait_until
 from headgate.local.service import Service
+from headgate.local.service_kinds import BrokerService, EngineService
 from headgate.local.state import (
     BROKER,
     CASSANDRA,

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from headgate.conditions.expr_literals import spark_identifier, spark_literal
-from headgate.core.lake.iceberg import own_marker
-from headgate.core.lake.jvm import Files, IcebergTable
-from headgate.core.lake.markers import Marker, marker
-from headgate.core.lake.statements import sql
-from headgate.maintenance.maintenance import History, SnapshotFact
-from headgate.maintenance.small_files import (
+from headgate.conditions.literals import spark_identifier, spark_literal
+from headgate.core.lake.commits import Marker, marker
+from headgate.core.lake.spark import Files, IcebergTable, sql
+from headgate.core.lake.table import own_marker
+from headgate.maintenance.selection import (
     BYTES_AT_ONCE,
     SMALL_BYTES,
     TARGET_BYTES,
+    History,
     Part,
+    SnapshotFact,
     small_bytes,
 )
 

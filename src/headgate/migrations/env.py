@@ -1,4 +1,8 @@
-"""Runs inside the transaction and under the lock that `database.migrate` holds."""
+"""Alembic's environment for the ops store's schema: runs inside the transaction and lock of `database.migrate`.
+
+`versions/` has one file a version. This folder is no package: nothing imports it, Alembic loads it by its path. It
+may import the tables of every capability, so that one version creates all of them at once.
+"""
 
 from __future__ import annotations
 

@@ -1,29 +1,30 @@
-"""Backfill: the silver rows of some dates made anew from bronze, beside whatever else runs."""
+"""Backfill: rebuild the silver rows of some dates from bronze, beside whatever else runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.conditions.expr_literals import spark_literal
-from headgate.core.engine.context import RunContext
-from headgate.core.engine.progress import RunProgress
-from headgate.core.engine.protocol import Result
-from headgate.core.lake.iceberg import ManagedTable, Staging
-from headgate.core.lake.jvm import Snapshot
-from headgate.core.lake.statements import sql
-from headgate.core.ledger.store_model import SNAPSHOT, Intent, LedgerRow, Range
-from headgate.core.sql.compile_fragments import job_name
-from headgate.core.sql.compile_script import Script
+from headgate.conditions.literals import spark_literal
+from headgate.core.engine.batch import Result
+from headgate.core.engine.run import RunContext, RunProgress
+from headgate.core.lake.spark import Snapshot, sql
+from headgate.core.lake.table import ManagedTable, Staging
+from headgate.core.ledger.model import SNAPSHOT, Intent, LedgerRow, Range
+from headgate.core.sql.fragments import job_name
+from headgate.core.sql.script import Script
 from headgate.errors import BatchRefusedError
-from headgate.pipeline.compile.backfill import COLUMNS, columns_as
-from headgate.pipeline.compile.compile_dataset import SILVER_BACKFILL
-from headgate.pipeline.dates import Dates
-from headgate.pipeline.jobs_silver import EmptyBronzeError, bronze_of, give_up, is_outdated
-from headgate.pipeline.silver_batch import (
+from headgate.pipeline.compile.dataset import SILVER_BACKFILL
+from headgate.pipeline.compile.silver import COLUMNS, columns_as
+from headgate.pipeline.revision import Dates
+from headgate.pipeline.silver import (
     FILTERED,
     PASSED,
+    EmptyBronzeError,
     SilverWork,
     account_silver,
+    bronze_of,
+    give_up,
+    is_outdated,
     silver_target,
 )
 

@@ -1,4 +1,7 @@
-"""A dataset's SQL and Spark's configuration, rendered with the settings into `build/`."""
+"""Render a dataset's SQL and Spark's configuration with the settings into `build/`.
+
+`plan_build` renders and writes nothing; `write_build` replaces each file whole.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from headgate.config.env_files import write_atomically
 from headgate.config.reference import MASK, without_secrets
 from headgate.config.settings import Settings
 from headgate.core.engine import spark_options
-from headgate.core.runtime.engine_bundles import locked_bundle, place
-from headgate.core.runtime.engine_java import cache_dir
-from headgate.core.runtime.spark_functions import functions_jar_place
-from headgate.core.sql.compile_fragments import view_stem
-from headgate.core.sql.render import Template, render_values
-from headgate.pipeline.bases import Bases, write_source
-from headgate.pipeline.compile.seal import Chosen
-from headgate.pipeline.declaration import TEMPLATES, chosen, written_templates
+from headgate.core.runtime.bundles import locked_bundle, place
+from headgate.core.runtime.java import cache_dir
+from headgate.core.runtime.java_build import functions_jar_place
+from headgate.core.sql.fragments import view_stem
+from headgate.core.sql.script import Template, render_values
+from headgate.pipeline.compile.templates import Chosen
+from headgate.pipeline.revision import TEMPLATES, chosen, written_templates
+from headgate.pipeline.scaffold import Bases, write_source
 from headgate.pipeline.spec import Dataset
 
 CONF = "spark-defaults.conf"

@@ -1,23 +1,22 @@
-"""A table's columns held against the declared ones: what it lacks is added, what cannot be is refused."""
+"""Fit a table's columns to the declared ones: add what is missing, refuse what has another type."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headgate.conditions.expr_literals import spark_identifier, spark_literal
-from headgate.core.lake.iceberg import ManagedTable
-from headgate.core.lake.jvm import TableColumn
-from headgate.core.lake.statements import sql
-from headgate.core.sql.compile_fragments import properties as render
-from headgate.core.sql.compile_fragments import table_name
-from headgate.core.sql.drift import own_columns
-from headgate.declarations.spec_columns import Column
-from headgate.declarations.spec_types import STRING, SqlType
+from headgate.conditions.literals import spark_identifier, spark_literal
+from headgate.core.lake.spark import TableColumn, sql
+from headgate.core.lake.table import ManagedTable
+from headgate.core.sql.fragments import properties as render
+from headgate.core.sql.fragments import table_name
+from headgate.core.sql.strict_json import own_columns
+from headgate.declarations.columns import Column
+from headgate.declarations.types import STRING, SqlType
 from headgate.errors import OperationError
-from headgate.pipeline.compile.compile_silver import CLUSTERED_WRITES
 from headgate.pipeline.compile.evolution import folded
-from headgate.pipeline.declaration import DatasetRevision
+from headgate.pipeline.compile.silver import CLUSTERED_WRITES
+from headgate.pipeline.revision import DatasetRevision
 from headgate.pipeline.spec import Dataset, from_plain
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""What has drifted in a dataset's topic: the counts of the ledger, held against manifest and table."""
+"""Report the fields of a topic that deviate from the manifest: counts, consequences, likely renames.
+
+Reads the ledger's drift counts and the bronze table; proposes manifest lines that declare them.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from typing import Any, cast
 
 from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake
+from headgate.core.ledger.model import Drifted, DriftKind
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Drifted, DriftKind
-from headgate.core.sql.compile_fragments import job_name
-from headgate.core.sql.drift import EXTRA
-from headgate.declarations.spec_columns import Column
-from headgate.declarations.spec_types import JSON, SqlType
+from headgate.core.sql.fragments import job_name
+from headgate.core.sql.strict_json import EXTRA
+from headgate.declarations.columns import Column
+from headgate.declarations.types import JSON, SqlType
 from headgate.pipeline.compile.evolution import (
     evolved_column,
     evolved_columns,

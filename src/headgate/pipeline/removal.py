@@ -1,4 +1,4 @@
-"""Takes a dataset out of the project again: what was scaffolded, and with it the declaration."""
+"""Remove a dataset from the project: scaffolded files, baselines and the manifest; tables stay."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core.sql.render import PLACEHOLDERS
+from headgate.core.sql.script import PLACEHOLDERS
 from headgate.declarations.project import find_dataset
 from headgate.errors import ConflictError, DeclarationError
-from headgate.pipeline.bases import FOLDER, Bases, read_text
-from headgate.pipeline.compile.seal import is_sealed
-from headgate.pipeline.dbt_sources import reading_models, referring_files, source_file
-from headgate.pipeline.declaration import TEMPLATES
-from headgate.pipeline.jobs_scaffold import CONFLICT_FILE, MODELS
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.pipeline.compile.templates import is_sealed
+from headgate.pipeline.loader import load_dataset
+from headgate.pipeline.revision import TEMPLATES
+from headgate.pipeline.scaffold import (
+    CONFLICT_FILE,
+    FOLDER,
+    MODELS,
+    Bases,
+    read_text,
+    reading_models,
+    referring_files,
+    source_file,
+)
 
 
 @dataclass(frozen=True)

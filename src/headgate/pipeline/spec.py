@@ -1,4 +1,4 @@
-"""A dataset manifest: topic, columns, keys and quality filters of one stream."""
+"""The dataset manifest as a model: topic, columns, keys and quality filters of one stream."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from headgate.declarations.model import Text
-from headgate.declarations.spec_columns import RECORD_TIME, STRICT, TYPE_KEYS, Column, TimePattern
-from headgate.declarations.spec_types import TIMESTAMP_LTZ, SqlType
+from headgate.declarations.columns import RECORD_TIME, STRICT, TYPE_KEYS, Column, TimePattern
+from headgate.declarations.document import Text
+from headgate.declarations.types import TIMESTAMP_LTZ, SqlType
 
 MANIFEST_VERSION = 1
 

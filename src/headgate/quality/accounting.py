@@ -1,6 +1,6 @@
-"""Do the accounts of a quality job add up? Its ledger against its tables and the broker.
+"""Checks the accounts of a quality job: its ledger against its tables and the broker, for `headgate certify`.
 
-The independent script does not check these again yet; the dataset accounts it does.
+The independent script checks dataset accounts only, not yet these.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from headgate.core.accounting.facts import (
+from headgate.core.accounting.evidence import (
     Line,
     RuleAccount,
     TableEvidence,
+    TopicEvidence,
     Verdict,
     line,
     open_line,
 )
 from headgate.core.accounting.table_evidence import letters_by_batch, named_snapshots
 from headgate.core.accounting.table_history import history_line
-from headgate.core.accounting.topic import TopicEvidence
-from headgate.core.ledger.coverage import gaps, last_offsets, overlaps, since_rebuild
-from headgate.core.ledger.store_model import ACTIVE, Intent, LedgerRow
-from headgate.core.sql.compile_fragments import job_name
+from headgate.core.ledger.model import ACTIVE, Intent, LedgerRow
+from headgate.core.ledger.offset_ranges import gaps, last_offsets, overlaps, since_rebuild
+from headgate.core.sql.fragments import job_name
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -173,7 +173,7 @@ def windows_of(lake: Lake, table: str) -> int:
 
 def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleEvidence:
     """All evidence of one rule table."""
-    from headgate.core.accounting.checks_broker import ask_broker
+    from headgate.core.accounting.broker import ask_broker
     from headgate.core.accounting.table_evidence import table_evidence
 
     job, rows = job_name(QUALITY, table), store.ledger()

@@ -1,7 +1,7 @@
-"""Notebooks over the views of a rule table: for Jupyter over Connect, for Zeppelin over JDBC.
+"""Notebooks over the views of a rule table: for Jupyter over Connect, for Zeppelin over JDBC, or as plain SQL.
 
-Their text and SQL stand in `notebook_templates`: three templates hold the queries of a note
-(`rule_table`, `pair_side`, `pair`), one template for each form lays a note out as a file.
+Text and SQL stand in `notebook_templates`: three templates hold the queries (`rule_table`, `pair_side`,
+`pair`), one for each form lays them out as a file. The same rule set gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Literal
 
 import jinja2
 
-from headgate.conditions.expr_literals import spark_identifier, spark_literal
-from headgate.core.sql.compile_fragments import CATALOG, DEAD_LETTERS, comment
-from headgate.declarations.durations import in_words
-from headgate.hashing.hash_contract import HashContract
+from headgate.conditions.literals import spark_identifier, spark_literal
+from headgate.core.sql.fragments import CATALOG, DEAD_LETTERS, comment
+from headgate.declarations.types import in_words
+from headgate.hashing.contract import HashContract
 from headgate.hashing.spark import row_hash_sql
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.compile.names import names_of
+from headgate.quality.compile.resolve import JudgedTable
+from headgate.quality.compile.tables import names_of
 
 Form = Literal["jupyter", "zeppelin", "sql"]
 SUFFIXES: Mapping[Form, str] = {"jupyter": ".ipynb", "zeppelin": ".zpln", "sql": ".sql"}

@@ -1,4 +1,8 @@
-"""The revision that the job of a rule table runs: its declaration and its SQL, as kept in the ops store."""
+"""A revision of a rule table: declaration and SQL as one immutable value, kept in the ops store under its hash.
+
+A job reads nothing from disk: it runs what the revision holds. `declared_rules` makes one from the project's
+files, `keep` and `fetch` store and load it, `Revisions` caches revisions and their scripts for a run.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +15,29 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from headgate.config.settings import Settings
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.sql.compile_fragments import table_name
-from headgate.core.sql.compile_script import Script, parse_rule_script
-from headgate.core.sql.render import PLACEHOLDERS, Template, render_values
+from headgate.core.sql.fragments import table_name
+from headgate.core.sql.script import (
+    PLACEHOLDERS,
+    Script,
+    Template,
+    parse_rule_script,
+    render_values,
+)
 from headgate.errors import OperationError, SettingsError
-from headgate.quality.compile.compile import CompiledRules, compile_table, declaration_of
-from headgate.quality.compile.judge import judged_table
-from headgate.quality.compile.model import JudgedRule, JudgedTable
-from headgate.quality.compile.names import QUALITY, RECONCILE, Names
-from headgate.quality.compile.reading import quality_views, reconcile_views
-from headgate.quality.compile.rules_tables import table_statements
-from headgate.quality.spec.limits import Limits, limits_of
+from headgate.quality.compile.file import (
+    CompiledRules,
+    compile_table,
+    declaration_of,
+    quality_views,
+    reconcile_views,
+)
+from headgate.quality.compile.resolve import JudgedRule, JudgedTable, judged_table
+from headgate.quality.compile.tables import QUALITY, RECONCILE, Names, table_statements
+from headgate.quality.spec.loader import find_table, load_rules
+from headgate.quality.spec.reconcile_checks import Limits, limits_of
 from headgate.quality.spec.reconcile_section import Reconcile
 from headgate.quality.spec.rule_set import Aggregate, OnFail, RuleSet, RuleSource, Severity
-from headgate.quality.spec.rules_loader import find_table, load_rules
-from headgate.reconcile.compile.tables import reconcile_tables
+from headgate.reconcile.compile.states import reconcile_tables
 
 KIND = "rules"
 DEAD_LETTER: OnFail = "dead_letter"

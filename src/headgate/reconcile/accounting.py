@@ -1,4 +1,4 @@
-"""Do the accounts of a reconciled pair add up? Its ledger against its tables and both topics."""
+"""The account of a reconciled pair: its ledger against its tables and both topics, line by line."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.core.accounting.facts import (
+from headgate.core.accounting.evidence import (
     Line,
     RuleAccount,
     TableEvidence,
+    TopicEvidence,
     Verdict,
     line,
     open_line,
 )
 from headgate.core.accounting.table_evidence import dead_letters_of, named_snapshots
 from headgate.core.accounting.table_history import history_line
-from headgate.core.accounting.topic import TopicEvidence
-from headgate.core.ledger.coverage import gaps, overlaps
-from headgate.core.ledger.store_model import ACTIVE, Intent, LedgerRow
-from headgate.core.sql.compile_fragments import job_name
+from headgate.core.ledger.model import ACTIVE, Intent, LedgerRow
+from headgate.core.ledger.offset_ranges import gaps, overlaps
+from headgate.core.sql.fragments import job_name
 from headgate.quality.accounting import windows_of
 
 if TYPE_CHECKING:
@@ -172,9 +172,9 @@ def _count(lake: Lake, table: str, which: str) -> int:
 
 
 def _topics(settings: Settings, store: OpsStore, job: str) -> tuple[OnTopic, ...]:
-    from headgate.core.accounting.checks_broker import ask_broker
-    from headgate.core.kafka.followed import topic_ranges
-    from headgate.core.ledger.store_model import TOPIC_SOURCE
+    from headgate.core.accounting.broker import ask_broker
+    from headgate.core.kafka.offsets import topic_ranges
+    from headgate.core.ledger.model import TOPIC_SOURCE
 
     settled, found = store.settled_range(job), list[OnTopic]()
     for own in topic_ranges(settled).values() if settled is not None else ():

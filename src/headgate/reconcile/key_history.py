@@ -1,4 +1,4 @@
-"""The story of one key: what each side said and when it first came, each verdict, and why it is as it is."""
+"""The history of one key: the messages of both sides, when each arrived first, and every verdict with its reason."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from typing import Any, cast
 
 from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake, quoted
-from headgate.declarations.durations import in_words
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.differences_shown import shown_key
-from headgate.reconcile.reconcile_state import (
+from headgate.declarations.types import in_words
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import Verdict, judge
+from headgate.reconcile.results import (
+    flags_sql,
+    moment,
+    results_table,
+    states_table,
+    sure,
+)
+from headgate.reconcile.row_diff import shown_key
+from headgate.reconcile.state import (
     DELETE,
     SIDES,
     First,
@@ -22,14 +30,6 @@ from headgate.reconcile.reconcile_state import (
     State,
     merge_all,
 )
-from headgate.reconcile.results import (
-    flags_sql,
-    moment,
-    results_table,
-    states_table,
-    sure,
-)
-from headgate.reconcile.verdict import Verdict, judge
 
 CONFLICT = "in conflict: one version of a side has said two things; the greatest partition and offset decides"
 

@@ -1,4 +1,4 @@
-"""What the tables of a reconciled pair say now, without Spark: verdicts, counts, and how many are in time."""
+"""Reads the verdicts, status counts and on-time share of a pair from its tables, with DuckDB and without Spark."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake, Row, quoted
 from headgate.errors import UnavailableError
 from headgate.quality.spec.reconcile_section import OVER
-from headgate.reconcile.compile.tables import SIDES
-from headgate.reconcile.decisions import ROLLUPS, Rollup, statuses
+from headgate.reconcile.compile.states import SIDES
+from headgate.reconcile.decision_table import ROLLUPS, Rollup, statuses
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The newest versions decide which row speaks of a key now; of the same versions the last to be told.

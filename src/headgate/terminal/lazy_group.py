@@ -1,4 +1,4 @@
-"""Commands that are imported only when they are called, so that help stays quick."""
+"""Click groups that import a subcommand when it is called and suggest the nearest name for a misspelt one."""
 
 from __future__ import annotations
 

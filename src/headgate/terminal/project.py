@@ -1,4 +1,4 @@
-"""The dataset that a command acts on when none is named."""
+"""What commands of one project share: the active dataset, and paths as a person writes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings

@@ -1,4 +1,4 @@
-"""One run as a person or a script sees it, and what every verb of `headgate job` opens first."""
+"""Renders one run of a job, and watches while a command waits for it that an engine carries it out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from headgate.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from headgate.core.ledger.model import Run
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.core.ledger.store_model import Run
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def seconds(run: Run) -> float | None:
 
 
 def _outcome(run: Run, *, engine: bool) -> str:
-    from headgate.core.ledger.store_model import ACTIVE, RunState
+    from headgate.core.ledger.model import ACTIVE, RunState
 
     error = (run.error_text or "").split(" | ")[0]
     if run.state is RunState.FAILED:
@@ -91,7 +91,7 @@ class EngineWatch:
 
     def __call__(self, run: Run | None = None) -> None:
         """Look once; `run` is what is waited for, where it is a run."""
-        from headgate.core.engine.engine_lease import active_engine
+        from headgate.core.engine.lease import active_engine
 
         now, holder = time.monotonic(), active_engine(self._store)
         if holder is not None and (run is None or run.engine == holder):

@@ -1,4 +1,7 @@
-"""The steps of a long command: one line each, live on a terminal; what they say goes to logs."""
+"""Runs the steps of a long command and shows one line for each: live on a terminal, else every five seconds.
+
+What a step and its children print goes to a log file of the step; when a step fails, the end of its log is shown.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ import click
 from pydantic import BaseModel
 
 from headgate.errors import OperationError
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LIVE_SECONDS, LINE_SECONDS = 0.1, 5.0

@@ -1,4 +1,8 @@
-"""The door of every route: who is asking, may they, and was this very request answered before."""
+"""Identifies the caller of a route, checks the role, and refuses unknown query parameters.
+
+`allowed("operation")` is the dependency of a route; the operation must be in the policy table. It also claims
+the Idempotency-Key and takes a slot of `limits` until the answer is made.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,16 @@ from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from headgate.core.identity import policy
-from headgate.core.identity.keys import key_id_in
-from headgate.core.identity.loopback import is_loopback
-from headgate.core.identity.model import NOBODY, Identity
-from headgate.declarations.refusal import suggestion
+from headgate.core.identity import roles as policy
+from headgate.core.identity.api_keys import key_id_in
+from headgate.core.identity.authentication import is_loopback
+from headgate.core.identity.roles import NOBODY, Identity
+from headgate.declarations.errors import suggestion
 from headgate.errors import DeclarationError, Fault, UnauthenticatedError
-from headgate.web.api_idempotency import claim
+from headgate.web.app_state import served
+from headgate.web.idempotency import claim
 from headgate.web.limits import KINDS, Places, WrongKeys
 from headgate.web.problems import QUERY
-from headgate.web.served import served
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # Headers by which proxies, balancers and networks of caches say that they pass a request on.

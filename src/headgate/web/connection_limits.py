@@ -1,11 +1,11 @@
-"""Connections of callers: limits in time for head and body, and in number for those that wait.
+"""Limits connections: seconds for head and body of a request, and the number of connections that wait.
 
     new ──head complete──▶ body ──body complete──▶ answering ──answered──▶ idle ──first byte──▶ new
      │                      │                          │                     │
      └── 10 s: 408, close   └── 30 s: 408, close       └── nobody reads      └── 5 s: close (uvicorn)
                                                            for 60 s: cut off
 
-uvicorn ends idle connections only, so that 1,000 sockets whose head never comes would be an outage.
+uvicorn closes idle connections only, so that 1,000 sockets whose head never comes would be an outage.
 """
 
 from __future__ import annotations

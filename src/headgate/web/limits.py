@@ -1,4 +1,4 @@
-"""How many of one kind may be under way at once: what is dear for us must not stop what matters."""
+"""Limits concurrent expensive operations, in total and by caller, and wrong keys by address and minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every request and answer: an id, a size limit, safe headers, one line of log."""
+"""ASGI middleware for every request: request id, size limit of the body, safe headers, access log, request counts."""
 
 from __future__ import annotations
 

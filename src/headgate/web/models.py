@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.alias_generators import to_camel
 
-from headgate.filters.filter_conditions import HALF
+from headgate.filters.validation import HALF
 
 
 class Answered(BaseModel):

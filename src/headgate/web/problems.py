@@ -1,4 +1,7 @@
-"""Errors as RFC 9457 problems: what, why, what to do, and every fault with its place."""
+"""Renders errors as RFC 9457 problems: status, code, detail, what to do, and every fault with its JSON pointer.
+
+`install` adds the handlers to an app; `responses` names the possible problems of a route in the OpenAPI document.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
 from headgate.config.reference import alternatives
-from headgate.declarations.json_pointer import json_pointer
-from headgate.declarations.refusal import suggestion
+from headgate.declarations.errors import json_pointer, suggestion
 from headgate.errors import (
     ConflictError,
     DeclarationError,

@@ -25,10 +25,10 @@ from headgate.core.ledger import answers as kept
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import OperationError, TooManyError, UnavailableError
 from headgate.filters.api import events
-from headgate.filters.events.events_database import Place
-from headgate.filters.store.control_tables import answers, api_keys
+from headgate.filters.events.database import Place
+from headgate.filters.store.tables import answers, api_keys
+from headgate.web import app_state as served
 from headgate.web import middleware as manners
-from headgate.web import served
 from headgate.web.limits import GIT, MOST, MOST_OF_A_CALLER, MOST_WRONG_KEYS, STREAMS, WrongKeys
 
 EVENTS = "/api/v1/events"

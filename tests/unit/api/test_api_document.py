@@ -10,7 +10,7 @@ import pytest
 from tests.support.api_client import ApiClient, open_api_client
 from tools.openapi import FILE, written
 
-from headgate.core.identity.policy import PUBLIC
+from headgate.core.identity.roles import PUBLIC
 
 
 @pytest.fixture(scope="module")

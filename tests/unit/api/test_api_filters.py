@@ -8,8 +8,8 @@ from typing import Any
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.store.routing_model import Standing
-from headgate.filters.targets.open import open_targets
+from headgate.filters.store.model import Standing
+from headgate.filters.targets.deployment import open_targets
 
 
 def reconciled(api: ApiClient) -> None:

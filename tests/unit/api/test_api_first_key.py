@@ -9,7 +9,7 @@ from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.api.server import refuse_strangers
 from headgate.config.settings import Settings
-from headgate.core.identity.policy import OPERATIONS, READS
+from headgate.core.identity.roles import OPERATIONS, READS
 from headgate.errors import ForbiddenError
 
 

@@ -25,10 +25,10 @@ from tests.support.api_client import (
 from tests.support.document_mutations import mutate_document
 
 from headgate.config.settings import Settings
-from headgate.dead_letters import dlq
-from headgate.filters.api import drift
-from headgate.filters.events.reading import Read
-from headgate.filters.git.mending import Mended
+from headgate.dead_letters import api as dlq
+from headgate.filters.api import operations as drift
+from headgate.filters.events.model import Read
+from headgate.filters.git.sync import Mended
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "schemas/event/samples/service-dealer-001-event.json"

@@ -15,8 +15,7 @@ from tests.support.api_client import ApiClient
 
 from headgate.api import app as app_module
 from headgate.config.settings import Settings
-from headgate.core.identity.model import ROLES
-from headgate.core.identity.policy import OPERATIONS, PUBLIC, READS
+from headgate.core.identity.roles import OPERATIONS, PUBLIC, READS, ROLES
 from headgate.web.authentication import allowed
 
 # A parameter that no route has: whoever passes the guard's table is refused for it right after,

@@ -9,19 +9,20 @@ from typing import Any
 import orjson
 import pytest
 
-from headgate.certify.account_evidence import Evidence, sums
-from headgate.certify.accounts import account
+from headgate.certify.account import Evidence, account, sums
 from headgate.certify.certificate import broken, certify, text, write
-from headgate.core.accounting.facts import (
+from headgate.core.accounting.evidence import (
     AcceptedGap,
+    BatchCount,
     CertifiedTable,
     Commit,
     Line,
+    Recount,
     TableEvidence,
+    TopicEvidence,
     Verdict,
 )
-from headgate.core.accounting.topic import BatchCount, Recount, TopicEvidence
-from headgate.core.ledger.store_model import ACCEPTED_GAP, LedgerRow, Range
+from headgate.core.ledger.model import ACCEPTED_GAP, LedgerRow, Range
 
 BRONZE, SILVER = "bronze-orders", "silver-orders"
 TIME = datetime(2024, 1, 1, tzinfo=UTC)

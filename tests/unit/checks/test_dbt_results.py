@@ -6,7 +6,7 @@ import pytest
 
 from headgate.errors import DifferenceError, OperationError
 from headgate.pipeline.cli.dbt import as_text, reasons, tell
-from headgate.pipeline.dbt.dbt_results import DbtReport, Manifest, RunResults, make_report
+from headgate.pipeline.dbt.models import DbtReport, Manifest, RunResults, make_report
 
 MANIFEST = Manifest.model_validate(
     {

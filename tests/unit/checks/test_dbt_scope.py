@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.pipeline.dbt.dbt_scope import Node, Scope, outside
+from headgate.pipeline.dbt.models import Node, Scope, outside
 
 TABLES = {"rides": "silver.rides", "orders": "silver.orders"}
 SOURCES = {"s.rides": "silver.rides", "s.orders": "silver.orders", "s.crm": "crm.people"}

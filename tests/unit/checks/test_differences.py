@@ -11,18 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.config.reference import MASK
-from headgate.reconcile.differences import (
+from headgate.reconcile.row_diff import (
     DIFFERENT,
     EQUAL,
     KINDS,
     NOT_CLOUD,
     NOT_ONPREM,
     NOWHERE,
+    Kind,
     count_kinds,
+    kind_of,
     row_difference,
+    same_value,
+    shown_key,
+    shown_value,
 )
-from headgate.reconcile.differences_kinds import Kind, kind_of, same_value
-from headgate.reconcile.differences_shown import shown_key, shown_value
 
 AT = datetime(2024, 3, 31, 10, 15, 30, 123456, UTC)
 EXAMPLES: list[tuple[object, object, Kind]] = [

@@ -16,11 +16,10 @@ from headgate.cli.main import cli
 from headgate.config.reference import MASK
 from headgate.config.settings import Settings, load_settings
 from headgate.errors import DifferenceError, SettingsError, UnavailableError
+from headgate.quality.spec.loader import load_rules
 from headgate.quality.spec.rule_set import RuleTable
-from headgate.quality.spec.rules_loader import load_rules
-from headgate.reconcile.differences import EQUAL, NOT_CLOUD, NOT_ONPREM, NOWHERE
-from headgate.reconcile.differences_gather import open_rows
-from headgate.reconcile.duck import DuckRows, ParquetQueries, parquet_source
+from headgate.reconcile.row_diff import EQUAL, NOT_CLOUD, NOT_ONPREM, NOWHERE
+from headgate.reconcile.rows import DuckRows, ParquetQueries, open_rows, parquet_source
 
 ROOT = Path(__file__).parents[3]
 AT = datetime(2024, 1, 1, 10, 0, 0, 123456, UTC)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.accounting.facts import Verdict
+from headgate.core.accounting.evidence import Verdict
 from headgate.local.doctor import (
     GB,
     Diagnosis,

@@ -8,8 +8,8 @@ import pytest
 from tests.support.clock import START
 from tests.support.manifests import ORDERS, load_manifest
 
-from headgate.core.ledger.store_model import Drifted, DriftKind
-from headgate.declarations.spec_types import DOUBLE, JSON
+from headgate.core.ledger.model import Drifted, DriftKind
+from headgate.declarations.types import DOUBLE, JSON
 from headgate.pipeline.compile.evolution import evolved_column
 from headgate.pipeline.drift_report import Brought, manifest_lines, plain_name, report
 

@@ -17,7 +17,7 @@ from bench.faults.bronze import (
     read_state,
 )
 
-from headgate.core.engine.faults import Point
+from headgate.core.engine.batch import Point
 
 
 def planned(seed: int, count: int) -> State:

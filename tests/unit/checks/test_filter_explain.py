@@ -9,7 +9,7 @@ from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import random_filter
 
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.compile.compile import compile_filter
+from headgate.filters.compile.spark_sql import compile_filter
 from headgate.filters.explain import (
     ExplainedCondition,
     ExplainedFilter,
@@ -20,7 +20,7 @@ from headgate.filters.explain import (
 )
 from headgate.filters.loader import parse_filter
 from headgate.filters.spec import Filter
-from headgate.filters.store.routing_model import Seen, Standing
+from headgate.filters.store.model import Seen, Standing
 
 NUMBER = {"field": "header_data.n", "valueType": "number"}
 TIME = {"field": "saved_date", "valueType": "timestamp"}

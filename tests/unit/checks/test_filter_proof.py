@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.demo.filters.filter_proof import Counts, FilterProof, lanes_of, text
-from headgate.filters.store.routing_model import Routed, RoutedRange
+from headgate.demo.filters.proof import Counts, FilterProof, lanes_of, text
+from headgate.filters.store.model import Routed, RoutedRange
 
 VERSIONS = {"r1": "v1", "r2": "v2"}
 

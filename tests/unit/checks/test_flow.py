@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headgate.demo.flow import Flow, text
+from headgate.demo.cli import Flow, render_flow
 
 FLOW = Flow(
     file="events.parquet",
@@ -31,13 +31,13 @@ FLOW = Flow(
 def test_all_counts_end_in_one_column() -> None:
     ends = {
         found.end()
-        for line in text(FLOW).splitlines()
+        for line in render_flow(FLOW).splitlines()
         if (found := re.search(r" [\d,]+(?=  |$)", line))
     }
     assert len(ends) == 1
 
 
 def test_only_the_last_mart_closes_the_branch() -> None:
-    lines = text(FLOW).splitlines()
+    lines = render_flow(FLOW).splitlines()
     assert lines[-2].split()[:2] == ["├─►", "fct_orders"]
     assert lines[-1].split()[:2] == ["└─►", "mart_a"]

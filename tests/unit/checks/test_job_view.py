@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from headgate.core.engine.job_status import JobView, JudgedBatchView, view
-from headgate.core.ledger.store_model import (
+from headgate.core.ledger.model import (
     ACCEPTED_GAP,
     LedgerRow,
     Mark,

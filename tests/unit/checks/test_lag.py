@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headgate.core.engine.lag import Lag, LagReport, measured, refuse_too_many_letters, rows_behind
-from headgate.core.kafka.engine_topics import TopicState
+from headgate.core.kafka.topics import TopicState
+from headgate.core.ledger.model import LedgerRow, Range
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import LedgerRow, Range
 from headgate.errors import DifferenceError
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)

@@ -10,15 +10,15 @@ import pytest
 
 from headgate.cli.lake import wait_for_rows
 from headgate.config.settings import Settings
-from headgate.core.lake.duckdb_reader import extensions, quoted, scan, secret_sql
-from headgate.core.lake.metadata import (
+from headgate.core.lake.catalog import (
     newest_hadoop_file,
     plain_path,
     read_location,
     read_snapshots,
 )
+from headgate.core.lake.duckdb_reader import extensions, quoted, scan, secret_sql
 from headgate.errors import SettingsError, UnavailableError
-from headgate.pipeline.dbt.dbt import variables
+from headgate.pipeline.dbt.run import variables
 
 CREATED, SECOND, STAGED = 1_700_000_000_000, 1_700_000_001_000, 1_700_000_002_000
 

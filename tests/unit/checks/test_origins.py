@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pytest
 
-from headgate.certify.origins import repeated_sql
-from headgate.core.ledger.store_model import LedgerRow, Range
+from headgate.certify.evidence import repeated_sql
+from headgate.core.ledger.model import LedgerRow, Range
 
 FIRST = datetime(2024, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 SECOND = FIRST + timedelta(hours=1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from headgate.demo.quality.comparison import ALL_WINDOWS, Comparison, Found, compared, text
-from headgate.demo.quality.planted import Planted, RuleCount
+from headgate.demo.quality.planting import Planted, RuleCount
 
 PLANTED = Planted(
     table="things",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from headgate.demo.quality.comparison import ALL_WINDOWS
-from headgate.demo.quality.quality_found import Named, of_datagrams, of_exposition, of_messages
+from headgate.demo.quality.counts import Named, of_datagrams, of_exposition, of_messages
 
 CUSTOMER = Named("quality-taxi", "customer_onprem", "dq.cassandra", ("mismatch", "gone_total"))
 TAGS = "env:prod,dc:onprem,table:customer_onprem,topic:t"

@@ -21,20 +21,25 @@ from tests.support.quality_evidence import (
 )
 
 from headgate.conditions.parser import parse_condition
-from headgate.core.ledger.store_model import Range
-from headgate.core.metrics.metrics_windows import AggregateVerdict
-from headgate.declarations.spec_types import STRING
-from headgate.quality.compile.rule_words import rule_words
+from headgate.core.ledger.model import Range
+from headgate.core.metrics.windows import AggregateVerdict
+from headgate.declarations.types import STRING
+from headgate.quality.compile.resolve import rule_words
+from headgate.quality.explain import aggregate_words, verdict_line
+from headgate.quality.report.build import StatusCount, make_report, range_words
 from headgate.quality.report.model import MASK, QualityReport, broken_rules
-from headgate.quality.report.quality_report_html import report_html
-from headgate.quality.report.quality_report_make import StatusCount, make_report
-from headgate.quality.report.quality_report_ranges import range_words
-from headgate.quality.report.quality_report_svg import WIDTH, Bar, bars_svg, scale
-from headgate.quality.report.quality_report_text import report_json, report_text
+from headgate.quality.report.page import (
+    WIDTH,
+    Bar,
+    bars_svg,
+    report_html,
+    report_json,
+    report_text,
+    scale,
+)
 from headgate.quality.report.rows import masked_values, shown_row, spread, stratified
-from headgate.quality.rule_aggregates import aggregate_words, verdict_line
 from headgate.quality.spec.rule_set import Aggregate, Measure
-from headgate.terminal.report_page import percent
+from headgate.terminal.report import percent
 
 
 def report(rules: int = 0, runs: int = 3, mode: str = "batch") -> QualityReport:

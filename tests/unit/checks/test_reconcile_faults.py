@@ -6,9 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from bench.faults.reconcile.reconcile_faults import report_text
-from bench.faults.reconcile.reconcile_faults_found import Final, compared
-from bench.faults.reconcile.reconcile_faults_plant import (
+from bench.faults.reconcile.keys import (
     DELETE_EVENT,
     MATCH,
     MISMATCH,
@@ -17,9 +15,11 @@ from bench.faults.reconcile.reconcile_faults_plant import (
     OF,
     ROLES,
     ZOMBIE,
+    Final,
     Pair,
+    compared,
 )
-from bench.faults.reconcile.reconcile_faults_play import HOLDS, FaultReport, Struck
+from bench.faults.reconcile.scenario import HOLDS, FaultReport, Struck, report_text
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 7000, tzinfo=UTC)
 

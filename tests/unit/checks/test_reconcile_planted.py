@@ -8,13 +8,12 @@ from random import Random
 import orjson
 import pytest
 
-from headgate.demo.reconcile.model import Expected
-from headgate.demo.reconcile.oracle import ExpectedKey
-from headgate.demo.reconcile.reconcile_planted import FoundKey, lines_of, text, wrong_keys
-from headgate.demo.reconcile.reconcile_planted_gather import repeated_line
-from headgate.demo.reconcile.reconcile_recount import TopicRecord, recounted
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.reconcile_state import Side
+from headgate.demo.reconcile.comparison import FoundKey, lines_of, repeated_line, text, wrong_keys
+from headgate.demo.reconcile.keys import Expected
+from headgate.demo.reconcile.planting import ExpectedKey
+from headgate.demo.reconcile.recount import TopicRecord, recounted
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.state import Side
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LIMITS = Limits(timedelta(minutes=10), timedelta(minutes=5), timedelta(hours=1))

@@ -11,12 +11,19 @@ from pathlib import Path
 import pytest
 from tests.support.reconcile_evidence import HOSTILE, NOON, STATUSES, evidence, header
 
-from headgate.reconcile.decisions import statuses
+from headgate.reconcile.decision_table import statuses
 from headgate.reconcile.report.make import Step, make_report, points_of, rollup_of
 from headgate.reconcile.report.model import Objective, ReconcileReport
-from headgate.reconcile.report.reconcile_report_html import colour_of, report_html
-from headgate.reconcile.report.reconcile_report_svg import Stack, stacks_svg, top_of
-from headgate.reconcile.report.reconcile_report_text import read_before, report_json, report_text
+from headgate.reconcile.report.render import (
+    Stack,
+    colour_of,
+    read_before,
+    report_html,
+    report_json,
+    report_text,
+    stacks_svg,
+    top_of,
+)
 
 
 @pytest.fixture(scope="module")

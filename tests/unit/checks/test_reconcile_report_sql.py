@@ -13,16 +13,8 @@ import pytest
 
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.errors import UnavailableError
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.reconcile_state import (
-    SIDES,
-    Reading,
-    Side,
-    SideState,
-    State,
-    merge_all,
-    of_message,
-)
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import judge
 from headgate.reconcile.report.gather import (
     IN_TIME,
     Wanted,
@@ -34,7 +26,15 @@ from headgate.reconcile.report.gather import (
 )
 from headgate.reconcile.report.make import rollup_of
 from headgate.reconcile.results import flags_sql, refuse_unless_reconciled
-from headgate.reconcile.verdict import judge
+from headgate.reconcile.state import (
+    SIDES,
+    Reading,
+    Side,
+    SideState,
+    State,
+    merge_all,
+    of_message,
+)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WINDOW = timedelta(minutes=10)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from headgate.quality.spec.limits import Limits
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import judge
 from headgate.reconcile.key_history import Event, Story, Told, readings, standing_of, story_text
-from headgate.reconcile.reconcile_state import (
+from headgate.reconcile.state import (
     First,
     Reading,
     Side,
@@ -16,7 +17,6 @@ from headgate.reconcile.reconcile_state import (
     merge,
     of_message,
 )
-from headgate.reconcile.verdict import judge
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
 LATER = datetime(2026, 1, 11, 12, tzinfo=UTC)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headgate.core.accounting.recount import MOST_OFFSETS, recount
-from headgate.core.accounting.topic import NOTHING_LEFT, TopicEvidence
-from headgate.core.ledger.store_model import LedgerRow, Range
+from headgate.core.accounting.broker import MOST_OFFSETS, recount
+from headgate.core.accounting.evidence import NOTHING_LEFT, TopicEvidence
+from headgate.core.ledger.model import LedgerRow, Range
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 NOBODY = "127.0.0.1:1"

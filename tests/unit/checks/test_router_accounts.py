@@ -3,12 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from headgate.core.accounting.facts import Verdict
-from headgate.core.accounting.topic import TopicEvidence
-from headgate.core.ledger.store_model import LedgerRow, Range
-from headgate.filters.router_accounts import RouterEvidence, account
-from headgate.filters.router_arrived import Arrived
-from headgate.filters.router_ranges import FilterRanges
+from headgate.core.accounting.evidence import TopicEvidence, Verdict
+from headgate.core.ledger.model import LedgerRow, Range
+from headgate.filters.accounting import Arrived, FilterRanges, RouterEvidence, account
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.filters.router_ranges import Evidence, by_revision, proved
-from headgate.filters.store.routing_model import (
+from headgate.filters.accounting import RangeEvidence, by_revision, proved
+from headgate.filters.store.model import (
     Owed,
     Owing,
     Routed,
@@ -31,9 +31,9 @@ def evidence(
     history: tuple[Seen, ...],
     owed: tuple[Owed, ...] = (),
     reached: int = 30,
-) -> Evidence:
+) -> RangeEvidence:
     sums = (RoutedSum("router-events", "r1", 7, 2),)
-    return Evidence("one", Routed("one", ranges, sums), owed, history, {"t1": {"0": reached}})
+    return RangeEvidence("one", Routed("one", ranges, sums), owed, history, {"t1": {"0": reached}})
 
 
 def test_a_filter_that_judged_since_it_was_live_holds() -> None:

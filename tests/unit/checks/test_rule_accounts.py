@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from headgate.core.accounting.facts import Commit, TableEvidence, Verdict
-from headgate.core.accounting.topic import TopicEvidence
-from headgate.core.ledger.store_model import Intent, LedgerRow, Range
+from headgate.core.accounting.evidence import Commit, TableEvidence, TopicEvidence, Verdict
+from headgate.core.ledger.model import Intent, LedgerRow, Range
 from headgate.quality.accounting import RuleEvidence, account
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)

@@ -13,20 +13,19 @@ import pytest
 from tests.support.quality_evidence import CANARY, NOON, judged_table, rule_table
 
 from headgate.conditions.parser import parse_condition
-from headgate.declarations.spec_types import STRING, parse_type
+from headgate.declarations.types import STRING, parse_type
 from headgate.errors import UsageError
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.diff.rule_diff import RuleDiff, row_changes, rule_changes
-from headgate.quality.diff.rule_diff_read import rows_of_file
-from headgate.quality.diff.rule_diff_rows import (
+from headgate.quality.compile.resolve import JudgedTable
+from headgate.quality.diff.changes import RuleDiff, diff_text, row_changes, rule_changes
+from headgate.quality.diff.rows import (
     UNDECLARED,
     Given,
     declared_fields,
     masked_row,
+    rows_of_file,
     typed_row,
     with_key,
 )
-from headgate.quality.diff.rule_diff_text import diff_text
 from headgate.quality.spec.rule_set import RuleColumn, RuleSource, RuleTable
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.terminal.text_columns import aligned, counted
+from headgate.terminal.report import aligned, counted
 
 
 def test_words_stand_under_one_another_and_the_last_column_is_as_long_as_it_is():

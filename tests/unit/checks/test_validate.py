@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ROOT
 
-from headgate.certify.account_evidence import Evidence
+from headgate.certify.account import Evidence
 from headgate.certify.stages import (
     Answer,
     Finding,
@@ -27,14 +27,13 @@ from headgate.certify.validation import (
     text,
 )
 from headgate.config.settings import Settings
-from headgate.core.accounting.facts import TableEvidence, Verdict
-from headgate.core.accounting.topic import TopicEvidence
+from headgate.core.accounting.evidence import TableEvidence, TopicEvidence, Verdict
+from headgate.core.ledger.model import JobSpec, LedgerRow, Range, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, LedgerRow, Range, Run, RunState
-from headgate.core.sql.render import PLACEHOLDERS
+from headgate.core.sql.script import PLACEHOLDERS
 from headgate.errors import DifferenceError, UnavailableError
-from headgate.pipeline.dbt.dbt_results import DataTest, DbtReport
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.pipeline.dbt.models import DataTest, DbtReport
+from headgate.pipeline.loader import load_dataset
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 

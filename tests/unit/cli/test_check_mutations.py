@@ -17,7 +17,7 @@ from tests.support.document_mutations import ODD_JSON, ODD_YAML, mutate_document
 
 from headgate.cli.main import cli
 from headgate.config.schema import NAMES
-from headgate.demo.quality.rule_feed_loader import load_feed
+from headgate.demo.quality.declaration import load_feed
 from headgate.errors import DeclarationError, HeadgateError
 from headgate.filters.consumers.config import load_config
 from headgate.reconcile.cassandra.connector import read_connector

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.cli.connect_deploy import REFERRED, specs_of
+from headgate.cli.connect import REFERRED, specs_of
 from headgate.cli.main import cli
 from headgate.cli.topics import rule_specs
 from headgate.core.kafka.connect_rest import Connector
 from headgate.errors import UnavailableError
 from headgate.local.connect import ALLOWED, ConnectServer
+from headgate.quality.spec.loader import load_rules
 from headgate.quality.spec.reconcile_section import Rows
-from headgate.quality.spec.rules_loader import load_rules
 from headgate.reconcile.cassandra.connector import documents_connector
 
 ROOT = Path(__file__).parents[3]

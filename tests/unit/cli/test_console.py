@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from headgate.terminal.cli_console import as_table, in_one_line, printable, stderr_log_handler
+from headgate.terminal.console import as_table, in_one_line, printable, stderr_log_handler
 
 ODD = "fine\x1b[2A\rforged\u202e\nnext"
 

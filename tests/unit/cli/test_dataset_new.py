@@ -17,8 +17,8 @@ from tests.support import parquet_files as odd
 
 from headgate.cli.main import cli
 from headgate.errors import HeadgateError, OperationError, UsageError
+from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
-from headgate.pipeline.spec_loader import load_dataset
 
 ROOT = Path(__file__).parents[3]
 Columns = dict[str, pa.Array]
@@ -226,7 +226,7 @@ def test_the_likeliest_time_is_chosen_and_another_can_be() -> None:
 def test_a_column_that_is_not_there_is_refused_before_any_row_is_looked_at(
     wish: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("headgate.core.profiler.draw_up.scan")
+    monkeypatch.delattr("headgate.core.profiler.draft.scan")
     error = refusal({"id": odd.integers(), "at": odd.timestamps()}, wish, "nope")
     assert "the file has no column `nope`" in str(error)
     assert error.why == "its columns: id, at"

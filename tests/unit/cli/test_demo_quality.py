@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from headgate.config.settings import load_settings
+from headgate.demo.quality.cli import QualityDemo, bursts, difference, tables_of, text
 from headgate.demo.quality.comparison import Comparison, Line
-from headgate.demo.quality.demo_quality import QualityDemo, bursts, difference, tables_of, text
 from headgate.terminal.steps import StepReport
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,9 +14,9 @@ from headgate.cli.main import cli
 from headgate.config.settings import load_settings
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DeclarationError, UsageError
-from headgate.filters.cli.filters_check import load_compiled
+from headgate.filters.cli.local import load_compiled
 from headgate.filters.loader import filter_files
-from headgate.filters.store.routing_model import Member, RoutedBatch, RoutedCount, Seen, Standing
+from headgate.filters.store.model import Member, RoutedBatch, RoutedCount, Seen, Standing
 
 ROOT = Path(__file__).parents[3]
 FILTER = "service-by-dealer-001"

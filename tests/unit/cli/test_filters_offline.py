@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from headgate.cli.main import cli
 from headgate.errors import DeclarationError
-from headgate.filters.cli.filters_check import load_compiled
+from headgate.filters.cli.local import load_compiled
 from headgate.filters.loader import filter_files
 
 ROOT = Path(__file__).parents[3]

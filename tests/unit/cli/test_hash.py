@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from headgate.cli.hash import VERBS
 from headgate.cli.main import cli
 from headgate.errors import DeclarationError, DifferenceError, RowRefusedError, UsageError
-from headgate.hashing.vectors import FILE
+from headgate.hashing.typed_json import VECTORS_FILE
 
 ROOT = Path(__file__).parents[3]
 CONTRACT = "contracts/business_table.hash.yml"
@@ -97,13 +97,13 @@ def test_the_sql_is_shown_for_the_usual_types_and_for_those_given() -> None:
 
 
 def test_the_shared_vectors_agree() -> None:
-    result = run("vectors", str(ROOT / FILE))
+    result = run("vectors", str(ROOT / VECTORS_FILE))
     assert result.exit_code == 0
     assert "vectors agree" in result.stderr
 
 
 def test_a_vector_that_differs_is_shown(tmp_path: Path) -> None:
-    lines = (ROOT / FILE).read_text("utf-8").splitlines()[:3]
+    lines = (ROOT / VECTORS_FILE).read_text("utf-8").splitlines()[:3]
     wrong = json.loads(lines[1])
     wrong["v2"] = "0" * 64
     file = tmp_path / "mine.jsonl"

@@ -11,20 +11,21 @@ import pytest
 from click.testing import CliRunner
 from tests.support.clock import ManualClock
 
-from headgate.cli.job import job_mend, job_show, job_stream
-from headgate.cli.job.job_run import carried_out, interrupted, run_job
-from headgate.cli.job.job_stream import restart
+from headgate.cli.job import group as job_mend
+from headgate.cli.job import run as job_stream
+from headgate.cli.job import show as job_show
+from headgate.cli.job.run import carried_out, interrupted, restart, run_job
 from headgate.cli.main import cli
 from headgate.config.settings import Settings
-from headgate.core.engine.engine_lease import NAME, EngineLease
 from headgate.core.engine.lag import Lag, PartitionLag
+from headgate.core.engine.lease import NAME, EngineLease
 from headgate.core.engine.submit import ask_for, need_broker
-from headgate.core.kafka.expiry import ExpiredError
+from headgate.core.kafka.offsets import ExpiredError
+from headgate.core.ledger.model import JobSpec, Lease, Progress, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, Lease, Progress, Run, RunState
 from headgate.errors import InterruptedByUserError, UnavailableError, UsageError
 from headgate.terminal import runs as job_report
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 from headgate.terminal.runs import EngineWatch, RunReport, report
 
 ROOT = Path(__file__).parents[3]
@@ -264,7 +265,7 @@ def test_an_interrupted_command_tells_it(
 def test_without_a_broker_no_run_is_asked_for_and_no_spark_started(
     settings: Settings, store: OpsStore, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    monkeypatch.setattr("headgate.cli.job.job_run.open_store", lambda: (settings, store))
+    monkeypatch.setattr("headgate.cli.job.run.open_store", lambda: (settings, store))
     with pytest.raises(UnavailableError, match="the embedded broker is not running") as caught:
         CliRunner().invoke(run_job, [job], catch_exceptions=False)
     assert caught.value.exit_code == 8

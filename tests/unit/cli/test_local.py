@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli.main import cli
-from headgate.terminal import asking
+from headgate.terminal import console as asking
 
 
 @pytest.fixture

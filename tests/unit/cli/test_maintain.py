@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.errors import UsageError
-from headgate.maintenance import cli_maintain as maintain
-from headgate.maintenance import maintain_run
-from headgate.maintenance.maintain_plan import (
+from headgate.maintenance import cli as maintain
+from headgate.maintenance import cli as maintain_run
+from headgate.maintenance.plan import (
     ACTIONS,
     COMPACT,
     EXPIRE,
@@ -25,7 +25,7 @@ from headgate.maintenance.maintain_plan import (
     TableReport,
     Wanted,
 )
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SIZE = Size(files=9, bytes=50, small_files=9, parts=1, manifests=3, snapshots=4, metadata_files=7)

@@ -12,10 +12,9 @@ from click.testing import CliRunner, Result
 from tests.support.metric_windows import JOB, NOW, SHAPE, event_time, settle_batch
 
 from headgate.cli.main import cli
+from headgate.core.ledger.model import RuleCount
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import RuleCount
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.metrics_windows import WindowSums
+from headgate.core.metrics.windows import Emitter, WindowSums
 from headgate.errors import UsageError
 
 Run = Callable[..., Result]

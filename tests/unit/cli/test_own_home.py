@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.config.settings import load_settings
-from headgate.demo.demo import demo_environment
+from headgate.demo.cli import demo_environment
 from headgate.demo.own_home import alone, embedded_environment, stopped_on_failure
 from headgate.errors import ConflictError, UnavailableError
 

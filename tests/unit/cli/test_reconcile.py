@@ -13,9 +13,9 @@ from headgate.cli.main import cli
 from headgate.config.settings import load_settings
 from headgate.demo.reconcile.cli import ReconcileDemo, difference
 from headgate.errors import UsageError
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.cli.reconcile_pairs import pair_limits, pairs_of
-from headgate.reconcile.decisions import decisions
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.cli.verdicts import pair_limits, pairs_of
+from headgate.reconcile.decision_table import decisions
 from headgate.terminal.steps import StepReport
 
 ROOT = Path(__file__).parents[3]

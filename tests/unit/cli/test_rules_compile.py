@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from headgate.quality.cli.rules_compile import rules_compile
+from headgate.quality.cli.compile import rules_compile
 
 ROOT = Path(__file__).resolve().parents[3]
 

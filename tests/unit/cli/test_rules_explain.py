@@ -14,8 +14,8 @@ from tests.support.quality_evidence import NOON, ledger_row
 
 from headgate.cli.main import cli
 from headgate.config.settings import load_settings
+from headgate.core.ledger.model import Intent, JobSpec, Judged, RuleCount
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent, JobSpec, Judged, RuleCount
 from headgate.errors import UsageError
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.sql import TITLE, is_query, title
+from headgate.cli.engine import TITLE, is_query, title
 from headgate.config.settings import Settings
 from headgate.core.engine import connect as connect_module
 from headgate.core.engine.connect import connect

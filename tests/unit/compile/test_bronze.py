@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.support.manifests import ORDERS, compile_manifest, load_manifest, selected_columns
 
-from headgate.core.sql.bronze import json_type, read_options, read_record
-from headgate.core.sql.compile_script import Script, parse_script
-from headgate.pipeline.compile.compile_dataset import BRONZE_BATCH, BRONZE_STREAMING
+from headgate.core.sql.script import Script, parse_script
+from headgate.core.sql.strict_json import json_type, read_options, read_record
+from headgate.pipeline.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
 
 HOSTILE = "it's x; -- step: accept"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ORDERS, compile_manifest
 
-from headgate.conditions.expr_literals import spark_literal
-from headgate.conditions.forms import FORMS
-from headgate.core.sql.casts import tried, tried_of_any
-from headgate.declarations.spec_types import (
+from headgate.conditions.literals import spark_literal
+from headgate.conditions.type_coercion import FORMS
+from headgate.core.sql.fragments import tried, tried_of_any
+from headgate.declarations.types import (
     DATE,
     DOUBLE,
     STRING,
@@ -19,7 +19,7 @@ from headgate.declarations.spec_types import (
     SqlType,
     decimal,
 )
-from headgate.pipeline.compile.compile_dataset import SILVER
+from headgate.pipeline.compile.dataset import SILVER
 
 MONEY = decimal(10, 2)
 

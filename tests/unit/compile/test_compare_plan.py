@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.script import parse_script
 from headgate.errors import UsageError
-from headgate.reconcile.table_compare.compare_plan import plan
 from headgate.reconcile.table_compare.keyed import Bits, keyed_sql, partitions_for, samples_sql
-from headgate.reconcile.table_compare.model import Asked, Column, Table
-from headgate.reconcile.table_compare.repeated import repeated_keys_sql, repeated_sql
-from headgate.reconcile.table_compare.sums import Sums, differing, fetch_sql, sums_sql
-from headgate.reconcile.table_compare.types import TWO_PARTS, common_form, hash_type
-from headgate.reconcile.table_compare.unkeyed import unkeyed_sql
+from headgate.reconcile.table_compare.multisets import repeated_keys_sql, repeated_sql, unkeyed_sql
+from headgate.reconcile.table_compare.plan import (
+    TWO_PARTS,
+    Asked,
+    Column,
+    Table,
+    common_form,
+    hash_type,
+    plan,
+)
+from headgate.reconcile.table_compare.sides import Sums, differing, fetch_sql, sums_sql
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "compare"
 

@@ -9,9 +9,7 @@ import pytest
 import yaml
 from tests.support.manifests import ORDERS, ROOT, load_manifest
 
-from headgate.pipeline.compile.compile_dbt_files import model_tests, source_entry
-from headgate.pipeline.compile.promises import promises
-from headgate.pipeline.compile.staging import quoted
+from headgate.pipeline.compile.dbt_files import model_tests, promises, quoted, source_entry
 
 FILTERS = 'quality_filters: ["created_at IS NOT NULL", "total_amount > 0"]'
 NOT_NULL = {"not_null": {"config": {"severity": "warn"}}}

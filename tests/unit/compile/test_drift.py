@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ORDERS, compile_manifest, load_manifest, load_templates
 
-from headgate.core.sql.bronze import OWN_NAMES
-from headgate.core.sql.compile_script import Script, parse_script
-from headgate.declarations.spec_types import DOUBLE, JSON
+from headgate.core.sql.script import Script, parse_script
+from headgate.core.sql.strict_json import OWN_NAMES
+from headgate.declarations.types import DOUBLE, JSON
 from headgate.errors import DeclarationError
-from headgate.pipeline.compile.compile_dataset import BRONZE_BATCH, evolved_bronze
+from headgate.pipeline.compile.dataset import BRONZE_BATCH, evolved_bronze
 from headgate.pipeline.compile.evolution import evolved_column
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.declarations.spec_types import JSON, STRING
+from headgate.declarations.types import JSON, STRING
 from headgate.pipeline.compile.evolution import (
     FRACTION,
     LARGE,

@@ -8,7 +8,7 @@ import pytest
 from tests.support.manifests import ORDERS
 
 from headgate.errors import DeclarationError, Fault
-from headgate.pipeline.expressions import load_checked
+from headgate.pipeline.loader import load_checked
 
 KEYS = """name topic dlq_topic bronze_table silver_table event_ts_col ts_format partition_date_col
 partition_date_expr columns dedup_key quality_filters surrogate_key_fields""".split()

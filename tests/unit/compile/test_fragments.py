@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from tests.support.hostile_texts import hostile_texts
 
-from headgate.conditions.expr_literals import spark_literal
-from headgate.core.sql.compile_fragments import LONGEST_LINE, fold_lines, split_literals
+from headgate.conditions.literals import spark_literal
+from headgate.core.sql.fragments import LONGEST_LINE, fold_lines, split_literals
 
 SEED = 23
 WORDS = "AND ".join(f"column_{n} = 'a -- b `' " for n in range(12))

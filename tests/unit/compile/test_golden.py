@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ROOT, load_templates
 
-from headgate.core.sql.render import PLACEHOLDERS
+from headgate.core.sql.script import PLACEHOLDERS
 from headgate.declarations.project import available_datasets
-from headgate.pipeline.compile.compile_dataset import compile_dataset
-from headgate.pipeline.declaration import compiled
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.pipeline.compile.dataset import compile_dataset
+from headgate.pipeline.loader import load_dataset
+from headgate.pipeline.revision import compiled
 
 GOLDEN = ROOT / "tests" / "golden"
 TEMPLATES = ROOT / "spark" / "sql"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.rule_tables import ROOT, compile_shipped, load_rule_table
 
-from headgate.core.sql.compile_fragments import LONGEST_LINE
-from headgate.quality.compile.compile import compile_table
+from headgate.core.sql.fragments import LONGEST_LINE
+from headgate.quality.compile.file import compile_table
 
 GOLDEN = ROOT / "tests" / "golden"
 TABLES = ("business", "customer", "orders", "taxi")

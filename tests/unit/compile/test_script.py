@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.script import parse_script
 from headgate.errors import DeclarationError
 
 

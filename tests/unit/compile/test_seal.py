@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 from tests.support.manifests import ORDERS, compile_manifest
 
-from headgate.core.sql.render import Template
+from headgate.core.sql.script import Template
 from headgate.errors import DeclarationError, Fault
-from headgate.pipeline.compile.compile_dataset import (
+from headgate.pipeline.compile.dataset import (
     BRONZE_BATCH,
     SILVER,
     SILVER_BACKFILL,
     SILVER_INCREMENTAL,
 )
-from headgate.pipeline.compile.edited import check_edited
-from headgate.pipeline.compile.seal import choose, is_sealed, seal
+from headgate.pipeline.compile.templates import check_edited, choose, is_sealed, seal
 
 SELECTED = "SELECT\n  record.* EXCEPT (_reason_code, _reason, _drift),"
 STRICTER = ORDERS.replace("total_amount > 0", "total_amount > 1")

@@ -8,9 +8,9 @@ import sqlglot
 from sqlglot import exp
 from tests.support.manifests import ORDERS, compile_manifest, selected_columns
 
-from headgate.core.sql.compile_script import Script, parse_script
-from headgate.pipeline.compile.backfill import columns_as
-from headgate.pipeline.compile.compile_dataset import SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
+from headgate.core.sql.script import Script, parse_script
+from headgate.pipeline.compile.dataset import SILVER, SILVER_BACKFILL, SILVER_INCREMENTAL
+from headgate.pipeline.compile.silver import columns_as
 
 
 def script(folder: Path, file: str = SILVER, text: str = ORDERS) -> Script:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.support.manifests import ORDERS, ROOT, compile_manifest
 
-from headgate.pipeline.compile.staging import quoted
-from headgate.pipeline.declaration import compiled as compiled_of
+from headgate.pipeline.compile.dbt_files import quoted
+from headgate.pipeline.revision import compiled as compiled_of
 
 SHIPPED = ROOT / "dbt" / "models" / "staging" / "stg_yellow_trips.sql"
 

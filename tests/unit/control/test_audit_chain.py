@@ -16,18 +16,18 @@ from tests.support.control_plane import ANN, BOB, ControlPlaneHarness, filter_do
 from tests.support.ops_store import create_database
 
 from headgate.cli.main import cli
-from headgate.core.identity.control_audit import (
+from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.audit import (
+    entry_hash,
     exported,
     read_export,
     read_head_text,
     verified,
 )
-from headgate.core.identity.keys import Keys
-from headgate.core.identity.store_audit import entry_hash
 from headgate.errors import UsageError
-from headgate.filters.git.model import HEADGATE, Commit, GitIdentity
-from headgate.filters.store.control_model import AuditEntry
-from headgate.filters.store.control_tables import (
+from headgate.filters.git.repository import HEADGATE, Commit, GitIdentity
+from headgate.filters.store.model import AuditEntry
+from headgate.filters.store.tables import (
     api_keys,
     approvals,
     filter_versions,

@@ -13,9 +13,9 @@ from tests.support.ops_store import create_database
 
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError
-from headgate.filters.control.control_service import FilterService
 from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.store.control_model import FilterRecord, OperationState, Status
+from headgate.filters.control.service import FilterService
+from headgate.filters.store.model import FilterRecord, OperationState, Status
 
 
 @dataclass

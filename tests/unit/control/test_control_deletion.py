@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.control_plane import ANN, BOB, CAT, ControlPlaneHarness, filter_document
 
-from headgate.core.identity.model import Identity
+from headgate.core.identity.roles import Identity
 from headgate.errors import (
     ConflictError,
     ForbiddenError,
@@ -13,7 +13,7 @@ from headgate.errors import (
     NotFoundError,
     StaleError,
 )
-from headgate.filters.store.control_model import OperationState, Status
+from headgate.filters.store.model import OperationState, Status
 
 AUTHOR = Identity("ann", frozenset({"author"}))
 OPERATOR = Identity("olga", frozenset({"operator"}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.control_plane import ANN, BOB, CAT, ControlPlaneHarness, filter_document
 
-from headgate.core.identity.model import Identity
+from headgate.core.identity.roles import Identity
 from headgate.errors import (
     ConflictError,
     DeclarationError,
@@ -15,7 +15,7 @@ from headgate.errors import (
     StaleError,
 )
 from headgate.filters.control.lifecycle import LEGAL, allowed
-from headgate.filters.store.control_model import OperationState, Status
+from headgate.filters.store.model import OperationState, Status
 
 
 def test_a_new_filter_waits_for_approval(harness: ControlPlaneHarness) -> None:

@@ -9,11 +9,11 @@ from tests.support.filter_documents import CANARY, event_value
 
 from headgate.config.reference import MASK
 from headgate.core.identity.masking import is_tagged, masked_header
-from headgate.core.identity.model import ROLES, Identity
+from headgate.core.identity.roles import ROLES, Identity
 from headgate.errors import DeclarationError, ForbiddenError, UnavailableError
-from headgate.filters.control.control_service import FilterService
-from headgate.filters.recent import Record, Span, shared_out
-from headgate.filters.store.routing_model import TopicEnd
+from headgate.filters.control.service import FilterService
+from headgate.filters.preview import Record, Span, shared_out
+from headgate.filters.store.model import TopicEnd
 
 VERA = Identity("vera", frozenset({"viewer"}))
 

@@ -10,7 +10,7 @@ from headgate.errors import (
     NotFoundError,
     StaleError,
 )
-from headgate.filters.store.control_model import OperationState, Status
+from headgate.filters.store.model import OperationState, Status
 
 
 def test_a_failed_version_is_rolled_back_by_itself(harness: ControlPlaneHarness) -> None:

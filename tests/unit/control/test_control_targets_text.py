@@ -21,14 +21,13 @@ from tests.support.ops_store import create_database
 
 from headgate.errors import ConflictError
 from headgate.filters.compile import flink
-from headgate.filters.compile.alone import alone_sql
-from headgate.filters.compile.compile import compile_filter
 from headgate.filters.compile.flink import flink_faults, flink_sql
-from headgate.filters.control import control_revisions as revisions
-from headgate.filters.control.control_service import FilterService
+from headgate.filters.compile.spark_sql import alone_sql, compile_filter
+from headgate.filters.control import revisions
+from headgate.filters.control.service import FilterService
 from headgate.filters.loader import parse_filter
-from headgate.filters.store.control_model import Status
-from headgate.filters.targets.engine import EngineTarget
+from headgate.filters.store.model import Status
+from headgate.filters.targets.deployment import EngineTarget
 
 PATH, COLUMN = "header_data.a", "event_name"
 

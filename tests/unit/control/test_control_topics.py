@@ -8,7 +8,7 @@ import pytest
 from tests.support.control_plane import ANN, BOB, ControlPlaneHarness, filter_document
 
 from headgate.config.settings import Settings
-from headgate.declarations.topic_names import ReservedTopics, reason_against_events
+from headgate.declarations.names import ReservedTopics, reason_against_events
 from headgate.errors import ConflictError, DeclarationError
 from headgate.filters.loader import parse_filter
 

@@ -12,12 +12,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.support.control_walk import ControlPlaneWalk
 from tests.support.ops_store import create_database
 
-from headgate.filters.control import approvals, ordering
-from headgate.filters.control import control_revisions as revisions
-from headgate.filters.control import control_service as service
+from headgate.filters.control import approvals, revisions, service
+from headgate.filters.control import commands as ordering
 from headgate.filters.control import edit as submitting
 from headgate.filters.store.control import Change
-from headgate.filters.store.control_model import (
+from headgate.filters.store.model import (
     Approval,
     FilterRecord,
     OperationKind,

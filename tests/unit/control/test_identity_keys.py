@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.ops_store import create_database
 
 from headgate.cli.main import cli
-from headgate.core.identity.keys import Keys, state
+from headgate.core.identity.api_keys import Keys, state
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import NotFoundError, UnauthenticatedError, UsageError
 

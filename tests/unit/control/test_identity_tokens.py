@@ -26,8 +26,7 @@ from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from headgate.config.settings import Settings
-from headgate.core.identity.model import person
-from headgate.core.identity.tokens import (
+from headgate.core.identity.authentication import (
     Issuer,
     KeyInFile,
     KeySetAtUrl,
@@ -35,6 +34,7 @@ from headgate.core.identity.tokens import (
     TokenVerifier,
     verifier_of,
 )
+from headgate.core.identity.roles import person
 from headgate.errors import SettingsError, UnauthenticatedError
 from headgate.filters.control.approvals import is_among
 

@@ -10,9 +10,8 @@ import pytest
 from tests.support.ops_store import create_database
 
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.filters.store.routing_model import Seen, Standing
-from headgate.filters.targets.engine import EngineTarget
-from headgate.filters.targets.model import Deployment, Held, State
+from headgate.filters.store.model import Seen, Standing
+from headgate.filters.targets.deployment import Deployment, EngineTarget, Held, State
 
 WANTED = Deployment("f", "raw", "r1", "{}", "filtered-f", "d1")
 

@@ -10,7 +10,7 @@ from headgate.config.settings import load_settings
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import SettingsError
 from headgate.filters.targets.confluent_api import place_of
-from headgate.filters.targets.open import open_targets
+from headgate.filters.targets.deployment import open_targets
 
 VARIABLES = {
     "CONFLUENT_CLOUD_API_KEY": "KEY",

@@ -7,9 +7,14 @@ from typing import cast
 import pytest
 
 from headgate.config.settings import load_settings
-from headgate.core.kafka import engine_topics as topics
-from headgate.core.kafka.admin import advise_when_away, read_cluster_id, shared_admin
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
+from headgate.core.kafka import topics
+from headgate.core.kafka.topics import (
+    Topics,
+    TopicSpec,
+    advise_when_away,
+    read_cluster_id,
+    shared_admin,
+)
 from headgate.errors import UnavailableError
 
 NOBODY = "127.0.0.1:1"

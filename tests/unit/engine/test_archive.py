@@ -21,7 +21,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the archive belongs; the jars are there."""
     found = tmp_path / "a cache" / "spark-1.jsa"
     monkeypatch.setattr(archive, "spark_archive", lambda: found)
-    monkeypatch.setattr("headgate.core.runtime.engine_bundles.bundle", lambda name: ())
+    monkeypatch.setattr("headgate.core.runtime.bundles.bundle", lambda name: ())
     return found
 
 

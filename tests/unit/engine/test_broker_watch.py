@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headgate.core.engine import broker_watch
-from headgate.core.engine.broker_watch import BrokerWatch
-from headgate.core.kafka.engine_topics import Topics
+from headgate.core.engine import stream as broker_watch
+from headgate.core.engine.stream import BrokerWatch
+from headgate.core.kafka.topics import Topics
 from headgate.errors import HeadgateError, UnavailableError
 
 

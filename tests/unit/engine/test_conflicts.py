@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.core.lake.conflicts import (
+from headgate.core.lake.commits import (
     LONGEST,
     TRIES,
     TableMovedError,

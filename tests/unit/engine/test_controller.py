@@ -13,14 +13,13 @@ from py4j.protocol import Py4JNetworkError
 from tests.support.clock import ManualClock
 
 from headgate.config.settings import Settings
-from headgate.core.engine import engine_controller as controller_module
-from headgate.core.engine.context import Job, RunContext
-from headgate.core.engine.driver import Driver
-from headgate.core.engine.engine_controller import LOSSES, TRIES, Controller
-from headgate.core.engine.engine_lease import EngineLease
-from headgate.core.engine.engine_stream import explain
+from headgate.core.engine import controller as controller_module
+from headgate.core.engine.controller import LOSSES, TRIES, Controller, Driver
+from headgate.core.engine.lease import EngineLease
+from headgate.core.engine.run import Job, RunContext
+from headgate.core.engine.stream import explain
+from headgate.core.ledger.model import JobSpec, Progress, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, Progress, Run, RunState
 from headgate.errors import DriverLostError, UnavailableError, UsageError
 from headgate.local.process import wait_until
 

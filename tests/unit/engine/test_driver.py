@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.core.engine.driver import Driver
+from headgate.core.engine.controller import Driver
 
 
 class Process:

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.core.kafka.engine_topics import TopicState
-from headgate.core.kafka.expiry import (
+from headgate.core.kafka.offsets import (
     ExpiredError,
+    Followed,
     expired,
     is_data_loss,
     refuse_expired,
     refuse_shorter,
 )
-from headgate.core.kafka.followed import Followed
+from headgate.core.kafka.topics import TopicState
 from headgate.errors import BatchRefusedError
 
 TOPIC = Followed.one(

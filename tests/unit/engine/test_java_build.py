@@ -13,16 +13,17 @@ import pytest
 
 from headgate.config.settings import Settings
 from headgate.core.engine.spark_options import catalog_options
-from headgate.core.runtime import engine_java_build as java_build
-from headgate.core.runtime import spark_functions
-from headgate.core.runtime.engine_java_build import (
+from headgate.core.runtime import java_build
+from headgate.core.runtime import java_build as spark_functions
+from headgate.core.runtime.java_build import (
     KEPT,
     build_once,
+    functions_jar_place,
+    functions_sources,
     hash_files,
     read_classes,
     write_jar,
 )
-from headgate.core.runtime.spark_functions import functions_jar_place, functions_sources
 
 ROOT = Path(__file__).parents[3]
 POM = "{http://maven.apache.org/POM/4.0.0}"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from headgate.core.engine.engine_reading import LagWatch
-from headgate.core.kafka.engine_topics import TopicState
+from headgate.core.engine.telemetry import LagWatch
+from headgate.core.kafka.topics import TopicState
+from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, Range, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent, JobSpec, LedgerRow, Range, RunState
 from headgate.core.ledger.tables import metadata
-from headgate.core.metrics.metrics_readings import JobLag
+from headgate.core.metrics.readings import JobLag
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TOPICS = {

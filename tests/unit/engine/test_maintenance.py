@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.maintenance.maintenance import (
+from headgate.maintenance.selection import (
     MAIN,
     SLACK,
     STAGED_AT_LEAST,

@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.ledger_rows import intent, topic_range
 
-from headgate.core.engine.faults import Faults
-from headgate.core.engine.protocol import BatchProtocol, Result, refuse_unless_next
-from headgate.core.lake.conflicts import AlreadyPublishedError
-from headgate.core.lake.reach import Reached
+from headgate.core.engine.batch import BatchProtocol, Faults, Result, refuse_unless_next
+from headgate.core.lake.commits import AlreadyPublishedError
+from headgate.core.lake.table import Reached
+from headgate.core.ledger.model import Intent
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent
 from headgate.errors import BatchRefusedError
 
 

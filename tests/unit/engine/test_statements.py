@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from headgate.core.engine.engine_stream import SHORT, explain
-from headgate.core.lake import statements
-from headgate.core.lake.statements import TRIES, create
+from headgate.core.engine.stream import SHORT, explain
+from headgate.core.lake import spark as statements
+from headgate.core.lake.spark import TRIES, create
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.core.lake.views import Views
+from headgate.core.lake.spark import Views
 
 
 class Session:

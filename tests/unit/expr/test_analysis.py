@@ -8,12 +8,12 @@ import pytest
 from tests.support.random_conditions import COLUMNS, random_text, rows
 
 from headgate.conditions.analysis.findings import Finding, Named, analyse
-from headgate.conditions.analysis.read import Reader
+from headgate.conditions.analysis.two_valued import Reader
 from headgate.conditions.ast import Expr
 from headgate.conditions.evaluator.evaluate import evaluate
-from headgate.conditions.evaluator.twin_values import Value
+from headgate.conditions.evaluator.values import Value
 from headgate.conditions.parser import parse_condition
-from headgate.declarations.spec_types import INT
+from headgate.declarations.types import INT
 
 SEED = 11
 # About two seconds of one core.

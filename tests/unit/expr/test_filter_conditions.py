@@ -8,12 +8,11 @@ import pytest
 from tests.support.filter_documents import DEALER, EVERYTHING
 
 from headgate.conditions.ast import mapped, walk
-from headgate.conditions.spark import to_spark
-from headgate.filters.compile.analysis import findings_of, never_matches
-from headgate.filters.compile.compile import compile_filter
+from headgate.conditions.spark_sql import to_spark
 from headgate.filters.compile.conditions import conditions_of
-from headgate.filters.compile.model import CompiledFilter
-from headgate.filters.compile.terms import MOST_ROWS, Cut, cut
+from headgate.filters.compile.matcher import findings_of, never_matches
+from headgate.filters.compile.routing import MOST_ROWS, Cut, cut
+from headgate.filters.compile.spark_sql import CompiledFilter, compile_filter
 from headgate.filters.loader import parse_filter
 
 

@@ -8,9 +8,9 @@ import pytest
 from tests.support.random_expressions import HOSTILE_TEXTS
 
 from headgate.conditions.ast import Literal
-from headgate.conditions.expr_literals import LiteralValue, spark_identifier, spark_literal
+from headgate.conditions.literals import LiteralValue, spark_identifier, spark_literal
 from headgate.conditions.parser import parse_value
-from headgate.declarations.refusal import Refusal
+from headgate.declarations.errors import Refusal
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from tests.support.random_expressions import COLUMNS
 
 from headgate.conditions.ast import columns_of
-from headgate.conditions.expr_literals import spark_literal
-from headgate.conditions.faults import ExprError
-from headgate.conditions.forms import FORMS
+from headgate.conditions.grammar import ExprError
+from headgate.conditions.literals import spark_literal
 from headgate.conditions.parser import parse_condition, parse_value
-from headgate.conditions.spark import to_spark
-from headgate.declarations.spec_types import (
+from headgate.conditions.spark_sql import to_spark
+from headgate.conditions.type_coercion import FORMS
+from headgate.declarations.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -23,7 +23,7 @@ from headgate.declarations.spec_types import (
     TIMESTAMP,
     decimal,
 )
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.pipeline.loader import load_dataset
 
 ROOT = Path(__file__).parents[3]
 

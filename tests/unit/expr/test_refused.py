@@ -11,11 +11,11 @@ import pytest
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
-from headgate.conditions.faults import ExprError
 from headgate.conditions.functions import FUNCTION_NAMES
+from headgate.conditions.grammar import ExprError
 from headgate.conditions.parser import parse_condition
-from headgate.conditions.spark import to_spark
-from headgate.declarations.spec_types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from headgate.conditions.spark_sql import to_spark
+from headgate.declarations.types import BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 
 FUNCTIONS = Path(__file__).parents[2] / "fixtures" / "spark_functions.txt"
 COLUMNS = {"a": INT, "s": STRING, "b": BOOLEAN, "d": DOUBLE, "day": DATE, "ts": TIMESTAMP}

@@ -15,9 +15,9 @@ from tests.support.random_regexes import (
 )
 from tests.support.regex_patterns import ACCEPTED
 
-from headgate.conditions.regex.read import read
-from headgate.conditions.regex.regex_init import canonical, compiled, python_text
-from headgate.conditions.regex.regex_nodes import PatternRefusal, Repeat
+from headgate.conditions.regex.nodes import PatternRefusal, Repeat
+from headgate.conditions.regex.parse import read
+from headgate.conditions.regex.pattern import canonical, compiled, python_text
 
 SEED = 7
 QUICK = 60

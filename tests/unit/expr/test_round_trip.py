@@ -8,7 +8,7 @@ from tests.support.random_expressions import COLUMNS, KINDS, random_condition, r
 
 from headgate.conditions.ast import columns_of, walk
 from headgate.conditions.parser import parse_condition, parse_value
-from headgate.conditions.spark import to_spark
+from headgate.conditions.spark_sql import to_spark
 
 QUICK = settings(
     max_examples=20,

@@ -13,12 +13,11 @@ import pytest
 from tests.support.random_expressions import COLUMNS, KINDS, random_expr
 from tests.support.random_rows import BATCH_TIME, random_rows
 
-from headgate.conditions.evaluator.calendar import Day, as_date, day_of, days_of
 from headgate.conditions.evaluator.evaluate import evaluate
-from headgate.conditions.evaluator.twin_values import Value
+from headgate.conditions.evaluator.values import Day, Value, as_date, day_of, days_of
 from headgate.conditions.parser import parse_value
-from headgate.conditions.spark import to_spark
-from headgate.declarations.spec_types import BOOLEAN, DOUBLE, INT, STRING
+from headgate.conditions.spark_sql import to_spark
+from headgate.declarations.types import BOOLEAN, DOUBLE, INT, STRING
 
 CONDITIONS = Path(__file__).parents[3] / "docs" / "conditions.md"
 NULLS = {"x": INT, "s": STRING, "c": BOOLEAN, "d": DOUBLE}

@@ -9,10 +9,10 @@ from tests.support.random_expressions import COLUMNS, HOSTILE_TEXTS, KINDS, rand
 
 from headgate.conditions.ast import BatchTime, Compare, Literal, columns_of
 from headgate.conditions.ast import Column as Of
+from headgate.conditions.describe import describe_condition
 from headgate.conditions.parser import parse_condition
-from headgate.conditions.spark import BATCH_TIME
-from headgate.conditions.words import in_words
-from headgate.declarations.spec_types import (
+from headgate.conditions.spark_sql import BATCH_TIME
+from headgate.declarations.types import (
     DATE,
     DOUBLE,
     INT,
@@ -76,38 +76,41 @@ TYPES: dict[str, SqlType] = {
     ],
 )
 def test_a_condition_reads_as_a_person_would_say_it(condition: str, words: str) -> None:
-    assert in_words(parse_condition(condition, TYPES)) == words
+    assert describe_condition(parse_condition(condition, TYPES)) == words
 
 
 def test_the_clock_of_a_rule_is_the_time_of_its_batch() -> None:
     tree = Compare("<", BatchTime(), Of("sent", TIMESTAMP_LTZ))
-    assert in_words(tree) == "the time of the batch is before sent"
+    assert describe_condition(tree) == "the time of the batch is before sent"
 
 
 def test_a_length_of_time_is_told_in_its_largest_unit() -> None:
     tree = parse_condition("seconds_between(ended, begun) > 86400", TYPES)
-    assert in_words(tree) == "the time from begun to ended is above 1 day"
+    assert describe_condition(tree) == "the time from begun to ended is above 1 day"
     late = parse_condition(f"seconds_between({BATCH_TIME}, ended) > 90", TYPES, batch_time=True)
-    assert in_words(late) == "the time from ended to the time of the batch is above 90 seconds"
+    assert (
+        describe_condition(late)
+        == "the time from ended to the time of the batch is above 90 seconds"
+    )
 
 
 def test_columns_of_two_sources_are_told_apart() -> None:
     tree = parse_condition(
         "t1.hash <> t2.hash", {"t1.hash": STRING, "t2.hash": STRING}, sources=("t1", "t2")
     )
-    assert in_words(tree) == "t1.hash differs from t2.hash"
+    assert describe_condition(tree) == "t1.hash differs from t2.hash"
 
 
 def test_a_long_list_is_cut_and_counted() -> None:
     many = ", ".join(f"'{n}'" for n in range(400))
-    words = in_words(parse_condition(f"status IN ({many})", TYPES))
+    words = describe_condition(parse_condition(f"status IN ({many})", TYPES))
     assert words.startswith("status is one of '0', '1', ")
     assert words.endswith(" and 392 more")
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_no_constant_can_break_the_line_or_hide(text: str) -> None:
-    words = in_words(Compare("=", Of("s", STRING), Literal(text, STRING)))
+    words = describe_condition(Compare("=", Of("s", STRING), Literal(text, STRING)))
     assert words.isprintable()
 
 
@@ -117,7 +120,7 @@ def test_everything_the_language_can_say_has_words_that_name_its_columns(
     seed: int, kind: SqlType
 ) -> None:
     tree = random_expr(Random(seed), kind, depth=4)
-    words = in_words(tree)
+    words = describe_condition(tree)
     assert words.isprintable()
     assert all(name in words for name in columns_of(tree)), (words, columns_of(tree))
     assert set(columns_of(tree)) <= set(COLUMNS)

@@ -12,9 +12,9 @@ from headgate.errors import OperationError, RowRefusedError
 from headgate.reconcile.cassandra.rows import RowForm, RowReader
 from headgate.reconcile.cassandra.session import Cassandra, Column, Place, TableShape, failure_of
 from headgate.reconcile.cassandra.values import LAST, micros, plain
-from headgate.reconcile.model import WholeRow
-from headgate.reconcile.repair.cassandra import timestamp
-from headgate.reconcile.repair.model import Item
+from headgate.reconcile.repair.plan import Item
+from headgate.reconcile.repair.targets import timestamp
+from headgate.reconcile.rows import WholeRow
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NANOSECONDS = 1_772_366_400_000_000_000

@@ -10,14 +10,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headgate.core.runtime.build import PLUGINS, SERVICES, service_files
-from headgate.core.runtime.engine_bundles import read_lock
-from headgate.core.runtime.engine_java_build import Ecj, Javac, find_compiler, list_java_files
+from headgate.core.runtime.bundles import read_lock
+from headgate.core.runtime.java_build import (
+    PLUGINS,
+    SERVICES,
+    Ecj,
+    Javac,
+    find_compiler,
+    list_java_files,
+    service_files,
+)
 from headgate.errors import SettingsError
-from headgate.hashing.hash_contract import HashContract
-from headgate.hashing.hash_contract_loader import load_contract
+from headgate.hashing.contract import HashContract, load_contract
 from headgate.local.connect import METRICS
-from headgate.quality.spec.rules_loader import load_rules
+from headgate.quality.spec.loader import load_rules
 from headgate.reconcile.cassandra.connector import (
     HASH,
     SOURCE,
@@ -220,7 +226,7 @@ def test_without_a_javac_the_eclipse_compiler_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = (tmp_path / "ecj.jar",)
-    monkeypatch.setattr("headgate.core.runtime.engine_java_build.bundle", lambda *_: fetched)
+    monkeypatch.setattr("headgate.core.runtime.java_build.bundle", lambda *_: fetched)
     home = tmp_path / "java"
     java = home / "bin/java"
     java.parent.mkdir(parents=True)

@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError
 
-from headgate.core.kafka.frame import framed
+from headgate.core.kafka.schema_registry import framed
 from headgate.errors import DeclarationError, OperationError, SettingsError, UnavailableError
 from headgate.filters.consumers.config import ConsumerConfig, Dealer, load_config
-from headgate.filters.consumers.consumers_event import NoEventError, read_event
-from headgate.filters.consumers.consumers_sinks import Billing, Crm, Inventory, sinks_of
-from headgate.filters.consumers.delivery import Record, delivery_of, headers_of
-from headgate.filters.consumers.handling import Handler
-from headgate.filters.consumers.run import DealerConsumer, settings
-from headgate.filters.consumers.seen import Seen
+from headgate.filters.consumers.consumer import DealerConsumer, Handler, settings
+from headgate.filters.consumers.event import (
+    NoEventError,
+    Record,
+    delivery_of,
+    headers_of,
+    read_event,
+)
+from headgate.filters.consumers.sinks import Billing, Crm, Inventory, Seen, sinks_of
 
 ROOT = Path(__file__).parents[3]
 DEALER = Dealer("DEALER-001", "Tesla Service Center - San Francisco")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.connect_deploy import of_events, specs_of
+from headgate.cli.connect import of_events, specs_of
 from headgate.cli.main import cli
 from headgate.config.settings import Settings
 from headgate.errors import UnavailableError
-from headgate.filters.events.events_database import MIGRATIONS, migrations
+from headgate.filters.events.database import MIGRATIONS, migrations
 from headgate.reconcile.cassandra.connector import notices
 
 CANARY = "canary_51b7"

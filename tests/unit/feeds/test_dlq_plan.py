@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.dead_letters.journal import (
+from headgate.dead_letters.redrive import (
+    Edges,
     Journal,
     alone,
     need_journal,
     new_journal,
     read_journal,
+    redrive_plan,
+    run_redrive,
     sent_before,
 )
-from headgate.dead_letters.model import (
+from headgate.dead_letters.table import (
     FROM_TABLE,
     SAME_RECORD,
     SENT_BEFORE,
@@ -27,8 +30,6 @@ from headgate.dead_letters.model import (
     Letter,
     Outcome,
 )
-from headgate.dead_letters.plan import redrive_plan
-from headgate.dead_letters.run import Edges, run_redrive
 from headgate.errors import ConflictError, NotFoundError
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support import parquet_files as odd
 
-from headgate.core.kafka.json_rows import JsonRows
-from headgate.core.profiler.draw_up import Draft, Wishes, draw_up
+from headgate.core.kafka.arrow_json import JsonRows
+from headgate.core.profiler.draft import Draft, Wishes, draw_up
 from headgate.errors import OperationError
-from headgate.pipeline.cli.draft_files import DraftFiles
-from headgate.pipeline.generator.feeds_source import require_fit
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.pipeline.cli.draft import DraftFiles
+from headgate.pipeline.generator.source import require_fit
+from headgate.pipeline.loader import load_dataset
 
 ROOT = Path(__file__).parents[3]
 WORDS = [

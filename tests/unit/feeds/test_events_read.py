@@ -9,11 +9,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from headgate.demo.filters.drawing import DEALERS, draw, oracle
+from headgate.demo.filters.events import DEALERS, draw, oracle
 from headgate.errors import DeclarationError
 from headgate.filters.events.exact_json import NotJsonError, parsed, text_of
-from headgate.filters.events.reading import faults_of, read_event
-from headgate.filters.events.schema import SAMPLES, schemas
+from headgate.filters.events.model import SAMPLES, faults_of, read_event, schemas
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / SAMPLES / "service-dealer-001-event.json"

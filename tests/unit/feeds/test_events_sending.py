@@ -7,9 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from headgate.demo.filters import sending
-from headgate.demo.filters.drawing import Drawn, draw
-from headgate.demo.filters.sending import send
+from headgate.demo.filters import events as sending
+from headgate.demo.filters.events import Drawn, draw, send
 from headgate.errors import UnavailableError
 
 

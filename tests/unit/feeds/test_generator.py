@@ -14,19 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.core.kafka.arrow import from_numpy
-from headgate.declarations.declared import Declared
-from headgate.declarations.spec_columns import Column
-from headgate.declarations.spec_types import parse_type
+from headgate.core.kafka.arrow_json import from_numpy
+from headgate.declarations.columns import Column
+from headgate.declarations.errors import Declared
+from headgate.declarations.types import parse_type
 from headgate.errors import (
     DeclarationError,
     InterruptedByUserError,
     OperationError,
     SettingsError,
 )
-from headgate.pipeline.generator.contract import RowContract, envelope
-from headgate.pipeline.generator.feeds_source import ParquetSource, require_fit
 from headgate.pipeline.generator.send import Generated, Plan, Sending, generate
+from headgate.pipeline.generator.source import ParquetSource, RowContract, envelope, require_fit
 from headgate.pipeline.spec import Dataset
 
 ROWS = 50

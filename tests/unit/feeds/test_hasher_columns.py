@@ -10,13 +10,18 @@ from uuid import UUID
 import pytest
 
 from headgate.errors import SettingsError
-from headgate.hashing.hash_contract_types import parse_hash_type
+from headgate.hashing.types import parse_hash_type
 from headgate.reconcile.cassandra.rows import RowForm
 from headgate.reconcile.cassandra.session import Column, TableShape
 from headgate.reconcile.cassandra.values import KeyTypeError, key_values, moment
-from headgate.reconcile.hasher.column_types import fits, require_types
-from headgate.reconcile.hasher.drift import Drift, drift_of, require_columns
-from headgate.reconcile.hasher.drift_memory import DriftMemory
+from headgate.reconcile.hasher.table import (
+    Drift,
+    DriftMemory,
+    drift_of,
+    fits,
+    require_columns,
+    require_types,
+)
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 

@@ -15,12 +15,11 @@ from headgate.cli.main import cli
 from headgate.config.settings import load_settings
 from headgate.errors import UnavailableError, UsageError
 from headgate.reconcile.cassandra.session import place_of
-from headgate.reconcile.cli.reconcile_hasher import METRICS_PORT, planned, words
-from headgate.reconcile.hasher.counts import Counts, HasherMetrics
+from headgate.reconcile.cli.hasher import METRICS_PORT, planned, words
 from headgate.reconcile.hasher.lookups import Lookups, Table
-from headgate.reconcile.hasher.metering import metering
+from headgate.reconcile.hasher.metrics import Counts, HasherMetrics, metering
 from headgate.reconcile.hasher.plan import Given
-from headgate.reconcile.hasher.rereads import Rereads
+from headgate.reconcile.hasher.readings import Rereads
 from headgate.reconcile.hasher.run import Hashed
 from headgate.reconcile.results import CurrentVerdict
 
@@ -110,7 +109,7 @@ def test_it_listens_on_a_documented_port_or_the_next_free_one(
         given.append(chosen)
         return done
 
-    monkeypatch.setattr("headgate.reconcile.cli.reconcile_hasher.hashed", run)
+    monkeypatch.setattr("headgate.reconcile.cli.hasher.hashed", run)
     CliRunner().invoke(cli, ["reconcile", "hasher", "business"], catch_exceptions=False)
     assert given[0].metrics_port == METRICS_PORT
     metrics = HasherMetrics("t", "j", Counts(), Lookups(cast("Table", None)), Rereads(1))
@@ -131,7 +130,7 @@ def asked_again(monkeypatch: pytest.MonkeyPatch, *keys: str) -> dict[str, dateti
     def take(_plan: object, wanted: Mapping[str, datetime | None]) -> None:
         asked.update(wanted)
 
-    monkeypatch.setattr("headgate.reconcile.hasher.cloud_letters.ask_again", take)
+    monkeypatch.setattr("headgate.reconcile.hasher.publisher.ask_again", take)
     named = [word for key in keys for word in ("--key", key)]
     done = CliRunner().invoke(cli, ["reconcile", "reread", "business", *named])
     assert done.exit_code == 0, done.output

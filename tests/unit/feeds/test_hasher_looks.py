@@ -15,23 +15,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.quality.spec.limits import Limits
+from headgate.quality.spec.reconcile_checks import Limits
 from headgate.reconcile.cassandra.rows import Row
-from headgate.reconcile.hasher.asked import Asked, EventForm, Known, Record, Skipped, request_of
-from headgate.reconcile.hasher.counts import Counts
-from headgate.reconcile.hasher.framing import behind_the_frame, plainly
-from headgate.reconcile.hasher.hasher_publisher import Done, Publisher
-from headgate.reconcile.hasher.hasher_table import HashedTable
+from headgate.reconcile.decision_table import judge
+from headgate.reconcile.hasher.consumer import Offsets, Partition
 from headgate.reconcile.hasher.lookups import Lookups
-from headgate.reconcile.hasher.offsets import Offsets, Partition
+from headgate.reconcile.hasher.metrics import Counts
 from headgate.reconcile.hasher.plan import Given, HasherPlan
-from headgate.reconcile.hasher.reading import CloudForm, Reading, reading_of
-from headgate.reconcile.hasher.rereads import request_for
+from headgate.reconcile.hasher.publisher import Done, Publisher
+from headgate.reconcile.hasher.readings import CloudForm, Reading, reading_of, request_for
+from headgate.reconcile.hasher.requests import (
+    Asked,
+    EventForm,
+    Known,
+    Record,
+    Skipped,
+    behind_the_frame,
+    plainly,
+    request_of,
+)
 from headgate.reconcile.hasher.run import asked_by
 from headgate.reconcile.hasher.service import Ends, Hasher
-from headgate.reconcile.reconcile_state import Reading as Said
-from headgate.reconcile.reconcile_state import State, merge_all, of_message
-from headgate.reconcile.verdict import judge
+from headgate.reconcile.hasher.table import HashedTable
+from headgate.reconcile.state import Reading as Said
+from headgate.reconcile.state import State, merge_all, of_message
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

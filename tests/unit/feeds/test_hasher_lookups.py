@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from headgate.reconcile.cassandra.rows import Row
 from headgate.reconcile.cassandra.session import Failure
-from headgate.reconcile.hasher.asked import Asked, Record
 from headgate.reconcile.hasher.lookups import Found, Limits, Lookups, Lost
+from headgate.reconcile.hasher.requests import Asked, Record
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 ROW = Row({"col1": "a"}, AT, None)

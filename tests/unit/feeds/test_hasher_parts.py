@@ -14,28 +14,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.quality.key_path import read_path
-from headgate.quality.spec.rules_loader import load_rules
+from headgate.quality.record_parser import read_path
+from headgate.quality.spec.loader import load_rules
 from headgate.reconcile.cassandra.rows import Row
-from headgate.reconcile.hasher.asked import (
+from headgate.reconcile.hasher.consumer import Offsets
+from headgate.reconcile.hasher.lookups import Lookups, Table
+from headgate.reconcile.hasher.metrics import Counts, HasherMetrics
+from headgate.reconcile.hasher.publisher import Publisher, stamp_of
+from headgate.reconcile.hasher.readings import (
+    CloudForm,
+    Reading,
+    Rereads,
+    differs,
+    newest,
+    reading_of,
+)
+from headgate.reconcile.hasher.requests import (
     Asked,
     EventForm,
     Known,
     Record,
     Skipped,
     asked_of,
+    behind_the_frame,
+    changed_of,
     event_form,
+    key_of,
     request_of,
 )
-from headgate.reconcile.hasher.cdc import changed_of
-from headgate.reconcile.hasher.counts import Counts, HasherMetrics
-from headgate.reconcile.hasher.framing import behind_the_frame
-from headgate.reconcile.hasher.hasher_publisher import Publisher, stamp_of
-from headgate.reconcile.hasher.key_path import key_of
-from headgate.reconcile.hasher.lookups import Lookups, Table
-from headgate.reconcile.hasher.offsets import Offsets
-from headgate.reconcile.hasher.reading import CloudForm, Reading, differs, newest, reading_of
-from headgate.reconcile.hasher.rereads import Rereads
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 PATH = read_path("partitionColumns[type='PK'].value")
@@ -372,7 +378,7 @@ def test_s1_149_a_tombstone_has_the_time_of_the_delete_and_a_reading_that_of_its
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taken = Taken()
-    monkeypatch.setattr("headgate.reconcile.hasher.hasher_publisher.producer", lambda *_: taken)
+    monkeypatch.setattr("headgate.reconcile.hasher.publisher.producer", lambda *_: taken)
     publisher = Publisher("", "hasher-business")
     publisher.bury("topic2", "dead", AT, [record({})], lambda: None)
     publisher.send("topic2", "alive", b"{}", [record({})], lambda: None)

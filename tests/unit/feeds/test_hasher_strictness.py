@@ -9,9 +9,9 @@ from tests.support.dataset_events import events
 from tests.support.strict_json import RecordCase, mutate_records, read_cases
 from tests.support.strict_model import expect
 
-from headgate.declarations.spec_types import SqlType, parse_type
+from headgate.declarations.types import SqlType, parse_type
 from headgate.errors import HeadgateError
-from headgate.quality.sound import is_like, sound_fields
+from headgate.quality.record_parser import is_like, sound_fields
 
 SEED = 23
 # How these are written is not the hasher's matter, or it does not read them at all.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from headgate.core.runtime import journal_file
+from headgate.core.runtime import journal as journal_file
 from headgate.errors import ConflictError, OperationError
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)

@@ -12,8 +12,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from headgate.core.kafka.arrow import from_numpy
-from headgate.core.kafka.json_rows import JsonRows, can_write, keys
+from headgate.core.kafka.arrow_json import JsonRows, can_write, from_numpy, keys
 
 DOUBLES = [0.0, -0.0, 1.0, 0.1, 1e16, 1e-7, 1.5e300, 5e-324, -2.5, 123456789.125, 1 / 3]
 TEXTS = ["", "N", 'a"b', "back\\slash", "tab\tnew\nline", "\x00\x1f\x7f", "żółć 🎉", "null", "%s"]

@@ -14,13 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate.demo.reconcile.feed import EARLY_SENT, waves_of
-from headgate.demo.reconcile.hashes import hash_by
-from headgate.demo.reconcile.model import COLUMNS, PHASES, Cell, Planned
-from headgate.demo.reconcile.oracle import ONPREM_FILE, read_keys, read_sums, write_oracle
-from headgate.demo.reconcile.pairs_planting import Order, Planting
-from headgate.demo.reconcile.pairs_roles import ROLES
-from headgate.hashing.hash_contract_loader import load_contract
-from headgate.reconcile.differences import row_difference
+from headgate.demo.reconcile.keys import COLUMNS, PHASES, Cell, Planned, hash_by
+from headgate.demo.reconcile.planting import (
+    ONPREM_FILE,
+    Order,
+    Planting,
+    read_keys,
+    read_sums,
+    write_oracle,
+)
+from headgate.demo.reconcile.roles import ROLES
+from headgate.hashing.contract import load_contract
+from headgate.reconcile.row_diff import row_difference
 
 ROOT = Path(__file__).parents[3]
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

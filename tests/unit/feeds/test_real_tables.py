@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.nycflights import write_nycflights_table
 
-from headgate.core.profiler.draw_up import Draft, Wishes, draw_up
+from headgate.core.profiler.draft import Draft, Wishes, draw_up
 
 
 def drafted(name: str, folder: Path, *, times_as_text: bool = True) -> Draft:

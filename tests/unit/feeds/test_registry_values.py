@@ -10,10 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.kafka.client import RegistryClient, Schema
-from headgate.core.kafka.frame import LARGEST_ID, UnreadableError, framed, unframed
-from headgate.core.kafka.registry_codecs import codec_of
-from headgate.core.kafka.values import FramedReader, FramedWriter, subject_of
+from headgate.core.kafka.codecs import FramedReader, FramedWriter, codec_of, subject_of
+from headgate.core.kafka.schema_registry import (
+    LARGEST_ID,
+    RegistryClient,
+    Schema,
+    UnreadableError,
+    framed,
+    unframed,
+)
 from headgate.errors import DeclarationError
 
 AVRO = Schema(

@@ -12,36 +12,36 @@ from hypothesis import strategies as st
 
 from headgate.errors import ConflictError, UsageError
 from headgate.reconcile.cli.repair import report_text
-from headgate.reconcile.model import WholeRow
-from headgate.reconcile.repair.journal import (
-    Journal,
-    need_open_journal,
-    new_journal,
-    open_journal,
-    read_journal,
-)
-from headgate.reconcile.repair.model import (
-    REPAIRABLE,
-    Broken,
-    Followed,
-    Item,
-    Outcome,
-    RepairReport,
-)
-from headgate.reconcile.repair.repair_plan import (
+from headgate.reconcile.repair.plan import (
     CLOUD_NEWER,
     DELETED_SINCE,
     GONE,
     NO_VERSION,
     NOT_BROKEN,
+    REPAIRABLE,
     SOURCE_BEHIND,
     SOURCE_MOVED,
     STILL_THERE,
+    Broken,
+    Followed,
+    Item,
+    Outcome,
+    RepairReport,
     newer,
     repair_plan,
 )
-from headgate.reconcile.repair.repair_run import Edges, Judged, run_repair
-from headgate.reconcile.repair.target import Announce, micros
+from headgate.reconcile.repair.run import (
+    Edges,
+    Journal,
+    Judged,
+    need_open_journal,
+    new_journal,
+    open_journal,
+    read_journal,
+    run_repair,
+)
+from headgate.reconcile.repair.targets import Announce, micros
+from headgate.reconcile.rows import WholeRow
 
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

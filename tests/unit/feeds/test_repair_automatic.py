@@ -17,12 +17,18 @@ from click.testing import CliRunner
 
 from headgate.cli.main import cli
 from headgate.errors import ConflictError, OperationError, SettingsError, UnavailableError
-from headgate.reconcile.model import WholeRow
 from headgate.reconcile.repair.automatic import Repaired, Rounds, Tried, run_automatic
-from headgate.reconcile.repair.journal import new_journal, open_journal
-from headgate.reconcile.repair.model import Broken, Outcome, RepairPlan, RepairReport
-from headgate.reconcile.repair.repair_plan import GONE, SOURCE_BEHIND, repair_plan
-from headgate.reconcile.repair.repair_run import Edges, Judged, run_repair
+from headgate.reconcile.repair.plan import (
+    GONE,
+    SOURCE_BEHIND,
+    Broken,
+    Outcome,
+    RepairPlan,
+    RepairReport,
+    repair_plan,
+)
+from headgate.reconcile.repair.run import Edges, Judged, new_journal, open_journal, run_repair
+from headgate.reconcile.rows import WholeRow
 
 ROOT = Path(__file__).parents[3]
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
@@ -365,7 +371,7 @@ def test_a_stop_amid_an_outage_leaves_a_journal_that_can_be_resumed(
         yield AWAY
 
     shop.trouble = trouble()
-    monkeypatch.setattr("headgate.core.runtime.interruption.interruption", interruption)
+    monkeypatch.setattr("headgate.core.runtime.journal.interruption", interruption)
     done = automatic()
     assert done.exit_code == 0, done.output
     left = open_journal(shop.settings.home, "business")

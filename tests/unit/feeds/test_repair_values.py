@@ -11,12 +11,16 @@ from uuid import UUID
 import pytest
 
 from headgate.reconcile.cassandra.session import Cassandra, Column, TableShape
-from headgate.reconcile.model import WholeRow
-from headgate.reconcile.repair.cassandra import CassandraTarget, timestamp
-from headgate.reconcile.repair.model import Item, Outcome
-from headgate.reconcile.repair.target import micros, zulu
-from headgate.reconcile.repair.values import InexactError, column_value
-from headgate.reconcile.rows_cassandra import CassandraRows
+from headgate.reconcile.repair.plan import Item, Outcome
+from headgate.reconcile.repair.targets import (
+    CassandraTarget,
+    InexactError,
+    column_value,
+    micros,
+    timestamp,
+    zulu,
+)
+from headgate.reconcile.rows import CassandraRows, WholeRow
 
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

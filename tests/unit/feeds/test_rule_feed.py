@@ -11,13 +11,11 @@ from typing import Any
 import orjson
 import pytest
 
-from headgate.demo.quality.feeding import Feeding, Order, window_of
-from headgate.demo.quality.fit import require_fit
-from headgate.demo.quality.planted import Planted
-from headgate.demo.quality.rule_feed_loader import find_feed, load_feed
+from headgate.demo.quality.declaration import find_feed, load_feed, require_fit
+from headgate.demo.quality.planting import Feeding, Order, Planted, window_of
 from headgate.errors import DeclarationError, UsageError
-from headgate.pipeline.generator.sample_loader import load_sample
-from headgate.quality.compile.model import JudgedRule, JudgedTable
+from headgate.pipeline.generator.declaration import load_sample
+from headgate.quality.compile.resolve import JudgedRule, JudgedTable
 from headgate.quality.spec.rule_set import RuleSet, RuleSource, RuleTable
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

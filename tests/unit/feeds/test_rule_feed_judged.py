@@ -10,16 +10,13 @@ from typing import Any
 import orjson
 import pytest
 
-from headgate.demo.quality.feeding import Feeding, Order
-from headgate.demo.quality.fit import require_fit
-from headgate.demo.quality.rule_feed_loader import find_feed, load_feed
-from headgate.pipeline.generator.sample_loader import find_sample, load_sample
-from headgate.quality.compile.judge import judged_table
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.rows import row_values
+from headgate.demo.quality.declaration import find_feed, load_feed, require_fit
+from headgate.demo.quality.planting import Feeding, Order
+from headgate.pipeline.generator.declaration import find_sample, load_sample
+from headgate.quality.compile.resolve import JudgedTable, judged_table
+from headgate.quality.evaluator import RowVerdict, judge_row, judge_rows, row_values
+from headgate.quality.spec.loader import find_table, load_rules
 from headgate.quality.spec.rule_set import Side
-from headgate.quality.spec.rules_loader import find_table, load_rules
-from headgate.quality.twin import RowVerdict, judge_row, judge_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 START = datetime(2024, 1, 5, tzinfo=UTC)

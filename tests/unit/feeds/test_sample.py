@@ -12,12 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.core.kafka.json_rows import JsonRows
+from headgate.core.kafka.arrow_json import JsonRows
 from headgate.errors import UsageError
-from headgate.pipeline.generator.feeds_sample import BLOCK_ROWS, SampleMaker
-from headgate.pipeline.generator.sample_file import planted_file, refuse_to_overwrite, write_sample
-from headgate.pipeline.generator.sample_loader import load_sample
-from headgate.pipeline.generator.spec_sample import Sample
+from headgate.pipeline.generator.declaration import Sample, load_sample
+from headgate.pipeline.generator.sample import (
+    BLOCK_ROWS,
+    SampleMaker,
+    planted_file,
+    refuse_to_overwrite,
+    write_sample,
+)
 
 Row = dict[str, Any]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import DeclarationError, UsageError
-from headgate.pipeline.generator.sample_loader import find_sample, load_sample
-from headgate.pipeline.spec_loader import load_dataset
+from headgate.pipeline.generator.declaration import find_sample, load_sample
+from headgate.pipeline.loader import load_dataset
 
 ROOT = Path(__file__).parents[3]
 VARIABLES = {"TOPIC": "t", "DLQ_TOPIC": "d"}

@@ -14,13 +14,10 @@ from tests.support import parquet_files
 from tests.support.nycflights import write_nycflights_table
 
 from headgate.errors import UsageError
-from headgate.quality.compile.judge import load_judged
-from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.resolve import JudgedTable, load_judged
+from headgate.quality.suggest.proposals import Suggested, Suggestion, rounded_up
 from headgate.quality.suggest.rule_set import suggested_text
-from headgate.quality.suggest.suggest import RuleWishes, suggest
-from headgate.quality.suggest.suggest_model import Suggested, Suggestion
-from headgate.quality.suggest.suggest_rules import rounded_up
-from headgate.quality.suggest.suggest_shapes import UUID, form_of
+from headgate.quality.suggest.survey import UUID, RuleWishes, form_of, suggest
 
 ROWS = 2_000
 CANARY = "canary-7f3a"

@@ -20,11 +20,10 @@ from tests.support.hash_text_reader import HashTextReader
 from tools.hash_vectors import MOVED
 
 from headgate.errors import RowRefusedError
-from headgate.hashing.hash_contract import contract_of
-from headgate.hashing.hash_contract_types import parse_hash_type
-from headgate.hashing.rows import row_hash, row_text
+from headgate.hashing.contract import contract_of
+from headgate.hashing.python import Value, row_hash, row_text, writer
 from headgate.hashing.typed_json import parse_row, read_value
-from headgate.hashing.values import Value, writer
+from headgate.hashing.types import parse_hash_type
 
 PAGE = (Path(__file__).parents[3] / "docs" / "hash_contract.md").read_text("utf-8")
 THREE = contract_of("three", dict.fromkeys("abc", "string"))

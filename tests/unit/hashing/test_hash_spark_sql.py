@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import DeclarationError
-from headgate.hashing.hash_contract import contract_of
-from headgate.hashing.hash_contract_loader import load_contract
+from headgate.hashing.contract import contract_of, load_contract
 from headgate.hashing.spark import row_hash_sql, row_text_sql
 
 ROOT = Path(__file__).parents[3]

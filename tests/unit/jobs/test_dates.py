@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from headgate.core.ledger.store_model import Range
+from headgate.core.ledger.model import Range
 from headgate.errors import UsageError
-from headgate.pipeline.dates import Dates
+from headgate.pipeline.revision import Dates
 
 
 def test_dates_go_through_a_range_and_options_unchanged() -> None:

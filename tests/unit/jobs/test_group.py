@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.core.engine import group as module
-from headgate.core.engine.group import PAUSE_SECONDS, GroupOffsetsOf
-from headgate.core.kafka.followed import Followed
-from headgate.core.ledger.store_model import Range
+from headgate.core.engine import run as module
+from headgate.core.engine.run import PAUSE_SECONDS, GroupOffsetsOf
+from headgate.core.kafka.offsets import Followed
+from headgate.core.ledger.model import Range
 from headgate.errors import UnavailableError
 
 SETTLED = Range("kafka:orders", "old", {"0": 0}, {"0": 1_000_000})

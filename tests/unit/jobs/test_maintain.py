@@ -7,13 +7,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from headgate.core.lake.markers import Marker
+from headgate.core.lake.commits import Marker
+from headgate.core.ledger.model import Intent, Range
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent, Range
 from headgate.errors import ConflictError, UsageError
-from headgate.maintenance.maintain import PLAN, kept_plan, mark_name
-from headgate.maintenance.maintain_needs import Books, needs_of
-from headgate.maintenance.maintain_plan import (
+from headgate.maintenance.job import PLAN, kept_plan, mark_name
+from headgate.maintenance.plan import (
     ACTIONS,
     COMPACT,
     EXPIRE,
@@ -27,11 +26,12 @@ from headgate.maintenance.maintain_plan import (
     TablePlan,
     TableReport,
     Wanted,
+    plan_text,
+    report_text,
     span_of,
 )
-from headgate.maintenance.maintain_text import plan_text, report_text
-from headgate.maintenance.maintain_usual import COMPACTED
-from headgate.maintenance.small_files import Part, chunks, plan_compaction
+from headgate.maintenance.planner import Books, needs_of
+from headgate.maintenance.selection import COMPACTED, Part, chunks, plan_compaction
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = NOW.date()

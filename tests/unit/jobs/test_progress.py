@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-from headgate.core.engine.context import RunContext
-from headgate.core.engine.progress import RunProgress
-from headgate.core.ledger.store_model import LedgerRow, Progress, Range
+from headgate.core.engine.run import RunContext, RunProgress
+from headgate.core.ledger.model import LedgerRow, Progress, Range
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 STEP = Range("table:bronze.orders", "u", {}, {"snapshot": 1})

@@ -9,12 +9,12 @@ import pytest
 
 from headgate.config.settings import Settings
 from headgate.core.engine.submit import ask_for, full_name, need_broker
+from headgate.core.ledger.model import Intent, LedgerRow, Range, Run
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent, LedgerRow, Range, Run
 from headgate.errors import ConflictError, UsageError
-from headgate.quality.cli.rules_compile import compiled_texts
+from headgate.quality.cli.compile import compiled_texts
+from headgate.quality.deploy import deploy, plan_deployment
 from headgate.quality.revision import declared_rules, deployed, fetch
-from headgate.quality.rules_deploy import deploy, plan_deployment
 
 FILE = "rules/one.yml"
 RULES = """

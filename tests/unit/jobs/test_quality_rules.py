@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from headgate.core.ledger.store_model import LedgerRow, Range, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Range, Run, RunState
 from headgate.errors import ConflictError
-from headgate.quality.job.quality_keys import kept_for
-from headgate.quality.job.quality_topic import StoppedByRuleError, stop_if_matched, was_told
+from headgate.quality.deploy import changes, refuse_other_source
 from headgate.quality.job.snapshot import new_dead_letters
+from headgate.quality.job.topic import StoppedByRuleError, kept_for, stop_if_matched, was_told
 from headgate.quality.revision import RuleRevision, RulesRevision, SourceRevision
-from headgate.quality.rules_deploy import changes, refuse_other_source
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 import sqlglot
 from sqlglot import expressions as sql
 
-from headgate.core.ledger.store_model import LedgerRow, Range
-from headgate.reconcile.job.reconcile_audit import changes_sql
-from headgate.reconcile.job.reconcile_target import ReconcileTarget
+from headgate.core.ledger.model import LedgerRow, Range
+from headgate.reconcile.job.publishers import changes_sql
+from headgate.reconcile.job.target import ReconcileTarget
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
 

@@ -8,15 +8,15 @@ from typing import Any, cast
 import pytest
 
 from headgate.config.settings import Settings
-from headgate.core.engine.context import RunContext
+from headgate.core.engine.run import RunContext
 from headgate.core.engine.submit import ask_for
+from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import LedgerRow
 from headgate.errors import UnavailableError
+from headgate.quality.deploy import plan_deployment
 from headgate.quality.revision import Revisions, declared_rules, deployed_mark, keep
-from headgate.quality.rules_deploy import plan_deployment
-from headgate.reconcile.job.reconcile_hooks import FIRST_PAUSE, LONGEST_PAUSE, Declared, Telling
-from headgate.reconcile.job.reconcile_target import ReconcileTarget
+from headgate.reconcile.job.publishers import FIRST_PAUSE, LONGEST_PAUSE, Declared, Telling
+from headgate.reconcile.job.target import ReconcileTarget
 
 RULES = """
 version: 2

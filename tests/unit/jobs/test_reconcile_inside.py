@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.core.ledger.store_model import Range
-from headgate.reconcile.job.reconcile_states import inside
+from headgate.core.ledger.model import Range
+from headgate.reconcile.job.states import inside
 
 
 def range_of(start: dict[str, int], end: dict[str, int]) -> Range:

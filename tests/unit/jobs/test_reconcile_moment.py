@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.reconcile.job.reconcile_moment import Moment, moment_of
+from headgate.reconcile.job.cross_window import Moment, moment_of
 
 
 @pytest.mark.parametrize("moment", [Moment(0, 0), Moment(1, 2, 0), Moment(1_000, 2_000, 3_000)])

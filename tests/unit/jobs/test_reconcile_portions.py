@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from headgate.core.ledger.store_model import TABLE_SOURCE, Range
+from headgate.core.ledger.model import TABLE_SOURCE, Range
 from headgate.reconcile.job.sweep_bounds import (
     BATCHES,
     UNTIL,

@@ -9,7 +9,7 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from headgate.quality.spec.reconcile_section import Reconcile, Slo
-from headgate.reconcile.job.reconcile_standing import (
+from headgate.reconcile.job.publishers import (
     FEW_STATES,
     SECONDS,
     Counted,

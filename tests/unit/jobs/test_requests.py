@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from headgate.config.settings import Settings
-from headgate.core.engine.reading import Reading, trigger_of
+from headgate.core.engine.run import Reading, trigger_of
 from headgate.core.engine.submit import ask_for, full_name, need_engine, streams_of
+from headgate.core.ledger.model import JobSpec, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, RunState
 from headgate.errors import ConflictError, UnavailableError, UsageError
-from headgate.pipeline.declaration import declared_revision, fetch, keep
+from headgate.pipeline.revision import declared_revision, fetch, keep
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,7 +72,7 @@ def test_a_stream_under_another_revision_is_to_be_restarted(
     settings: Settings, store: OpsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask_for(settings, store, "bronze", "streaming", {})
-    monkeypatch.setattr("headgate.pipeline.declaration.keep", lambda store, revision: "another")
+    monkeypatch.setattr("headgate.pipeline.revision.keep", lambda store, revision: "another")
     with pytest.raises(ConflictError, match="under another revision") as error:
         ask_for(settings, store, "bronze", "streaming", {})
     assert "headgate job restart bronze-taxi" in error.value.fix

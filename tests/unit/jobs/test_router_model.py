@@ -17,14 +17,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import create_engine, text
 
 from headgate.core.ledger.database import HEAD
+from headgate.core.ledger.model import Intent, LedgerRow, Range
+from headgate.core.ledger.offset_ranges import between, blocks, first, merged, minus
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.spans import between, blocks, first, merged, minus
-from headgate.core.ledger.store_model import Intent, LedgerRow, Range
 from headgate.core.ledger.tables import metadata
-from headgate.filters.router.router_owed import judged_or_owed, left_of
-from headgate.filters.router.router_plan import World, planned
-from headgate.filters.router_ranges import ranges_of_all
-from headgate.filters.store.routing_model import (
+from headgate.filters.accounting import ranges_of_all
+from headgate.filters.router.plan import World, judged_or_owed, left_of, planned
+from headgate.filters.store.model import (
     Boundary,
     Member,
     Owing,

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.core.ledger.spans import Spans
-from headgate.filters.router.router_plan import EXPIRED, World, is_new, planned
-from headgate.filters.store.routing_model import (
+from headgate.core.ledger.offset_ranges import Spans
+from headgate.filters.router.plan import EXPIRED, World, is_new, planned
+from headgate.filters.store.model import (
     Member,
     Owed,
     Owing,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.engine.faults import Faults
+from headgate.core.engine.batch import Faults
 from headgate.errors import BatchRefusedError, UnavailableError
-from headgate.filters.router.router_poison import culprits, refuse_unless_ours
-from headgate.filters.store.routing_model import Member
+from headgate.filters.router.batch import culprits, refuse_unless_ours
+from headgate.filters.store.model import Member
 
 MEMBERS = [Member(f"f{n:03d}", "r", "t") for n in range(60)]
 

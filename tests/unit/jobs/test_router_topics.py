@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.filters.router.router_topics import forbidden
-from headgate.filters.store.routing_model import Wanted
+from headgate.filters.router.sets import forbidden
+from headgate.filters.store.model import Wanted
 
 
 def wanted(source: str, topic: str) -> Wanted:

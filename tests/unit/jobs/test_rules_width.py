@@ -9,8 +9,7 @@ import pytest
 
 from headgate.config.settings import Settings
 from headgate.core.engine.submit import ask_for
-from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import (
+from headgate.core.ledger.model import (
     Intent,
     Judged,
     LedgerRow,
@@ -18,8 +17,9 @@ from headgate.core.ledger.store_model import (
     RunState,
     TouchedWindow,
 )
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError
-from headgate.quality.rules_deploy import plan_deployment
+from headgate.quality.deploy import plan_deployment
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = "quality-one"

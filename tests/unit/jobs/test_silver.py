@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from headgate.core.ledger.model import JobSpec, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, RunState
-from headgate.pipeline.jobs_silver import bronze_behind
+from headgate.pipeline.silver import bronze_behind
 
 
 def test_a_stream_of_bronze_under_another_revision_is_named_with_what_to_do(

@@ -9,13 +9,12 @@ from tests.support.clock import ManualClock
 from tests.support.metric_sinks import BATCH_METRICS, COUNTS, RecordingSink, settle_counted_batch
 from tests.support.metric_windows import JOB, RECORD, SHAPE, settle_batch
 
+from headgate.core.ledger.model import RuleCount
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import RuleCount
-from headgate.core.metrics.dogstatsd import encoded
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.metrics_readings import Readings
-from headgate.core.metrics.metrics_sinks import AT_ONCE, Change, Deliverer
-from headgate.core.metrics.records import said
+from headgate.core.metrics.delivery import AT_ONCE, Change, Deliverer, said
+from headgate.core.metrics.readings import Readings
+from headgate.core.metrics.sinks import encoded
+from headgate.core.metrics.windows import Emitter
 
 TAGS = "env:prod,dc:onprem,table:orders_onprem,topic:orders.events"
 

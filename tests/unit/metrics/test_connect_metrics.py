@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headgate.core.metrics import metrics_names as names
+from headgate.core.metrics import names
 from headgate.core.metrics.connect import PASSED_ON, ConnectWatch, passed_on, together
-from headgate.core.metrics.exposition import exposition
-from headgate.core.metrics.metrics_readings import Family
+from headgate.core.metrics.prometheus import exposition
+from headgate.core.metrics.readings import Family
 
 TEXT = """# HELP headgate_connect_hashrow_errors_total x
 # TYPE headgate_connect_hashrow_errors_total counter

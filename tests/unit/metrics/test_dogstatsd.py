@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tests.support.metric_windows import FEW_ROWS, RECORD
 
-from headgate.core.metrics.dogstatsd import DATAGRAM_BYTES, encoded, named, packed, tag
-from headgate.core.metrics.metrics_sinks import Change
+from headgate.core.metrics.delivery import Change
+from headgate.core.metrics.sinks import DATAGRAM_BYTES, encoded, named, packed, tag
 
 TAGS = "env:prod,dc:onprem,table:orders_onprem,topic:orders.events"
 

@@ -7,8 +7,7 @@ from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, NOW, SHAPE, event_time, settle_batch
 
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.metrics.emit import AT_ONCE, Emitter
-from headgate.core.metrics.metrics_windows import WindowSums, restored
+from headgate.core.metrics.windows import AT_ONCE, Emitter, WindowSums, restored
 
 
 class Partials:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tests.support.metric_windows import NOON, RECORD
 
-from headgate.core.ledger.store_model import Range
-from headgate.core.metrics.batches import BatchRecord, batch_fields
-from headgate.core.metrics.metrics_names import SEVERITY_TOTALS
-from headgate.core.metrics.metrics_windows import messages
-from headgate.quality.compile.metrics import TOTALS
+from headgate.core.ledger.model import Range
+from headgate.core.metrics.delivery import BatchRecord, batch_fields
+from headgate.core.metrics.names import SEVERITY_TOTALS
+from headgate.core.metrics.windows import messages
+from headgate.quality.compile.windows import TOTALS
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headgate.core.metrics.metrics_names import (
+from headgate.core.metrics.names import (
     BY_NAME,
     METRICS,
     PREFIX,
@@ -14,8 +14,8 @@ from headgate.core.metrics.metrics_names import (
     prometheus,
     rule_metric,
 )
-from headgate.core.metrics.metrics_windows import WindowShape, WindowSums, record_of, window_fields
-from headgate.declarations.metric_names import TAKEN_METRICS
+from headgate.core.metrics.windows import WindowShape, WindowSums, record_of, window_fields
+from headgate.declarations.names import TAKEN_METRICS
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,14 @@ from __future__ import annotations
 from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
+from headgate.core.ledger.model import JobSpec, RuleCount, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, RuleCount, RunState
-from headgate.core.metrics import gauges
-from headgate.core.metrics import metrics_names as names
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.exposition import exposition, number
-from headgate.core.metrics.metrics_names import Metric
-from headgate.core.metrics.metrics_readings import EngineReading, Family, JobLag, Readings
-from headgate.core.metrics.metrics_windows import WindowSums
-from headgate.core.metrics.server import Page
+from headgate.core.metrics import names
+from headgate.core.metrics import readings as gauges
+from headgate.core.metrics.names import Metric
+from headgate.core.metrics.prometheus import Page, exposition, number
+from headgate.core.metrics.readings import EngineReading, Family, JobLag, Readings
+from headgate.core.metrics.windows import Emitter, WindowSums
 
 COUNTS = (
     RuleCount("amount", "negative", "ERROR", 3, 5),

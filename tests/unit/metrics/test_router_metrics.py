@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headgate.core.ledger.model import Intent, LedgerRow, Range
 from headgate.core.ledger.ops_store import OpsStore, utc_now
-from headgate.core.ledger.store_model import Intent, LedgerRow, Range
-from headgate.core.metrics.metrics_readings import Readings
-from headgate.filters.store.routing_model import (
+from headgate.core.metrics.readings import Readings
+from headgate.filters.store.model import (
     Member,
     Owed,
     RoutedBatch,

@@ -8,9 +8,8 @@ from tests.support.metric_sinks import RecordingSink
 from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.metrics_sinks import AT_ONCE, Deliverer
-from headgate.core.metrics.metrics_windows import WindowSums
+from headgate.core.metrics.delivery import AT_ONCE, Deliverer
+from headgate.core.metrics.windows import Emitter, WindowSums
 
 
 def closed(store: OpsStore, clock: ManualClock, offset: int, *starts: int, rows: int = 1) -> None:

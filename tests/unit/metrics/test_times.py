@@ -10,11 +10,22 @@ import pytest
 from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, NOON, NOW, SHAPE
 
+from headgate.core.ledger.model import Intent, Judged, LedgerRow, Range, TouchedWindow
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Intent, Judged, LedgerRow, Range, TouchedWindow
-from headgate.core.metrics.emit import Emitter
-from headgate.core.metrics.metrics_windows import WindowSums, closes_before, messages, restored
-from headgate.core.metrics.times import END, EPOCH, FIRST, LAST, earlier, later, moment
+from headgate.core.metrics.windows import (
+    END,
+    EPOCH,
+    FIRST,
+    LAST,
+    Emitter,
+    WindowSums,
+    closes_before,
+    earlier,
+    later,
+    messages,
+    moment,
+    restored,
+)
 
 YEAR = 31_556_952_000_000
 

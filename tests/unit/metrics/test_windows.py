@@ -7,7 +7,7 @@ import orjson
 import pytest
 from tests.support.metric_windows import FEW_ROWS, JOB, NOON, RECORD, SHAPE, event_time
 
-from headgate.core.metrics.metrics_windows import (
+from headgate.core.metrics.windows import (
     WindowSums,
     closes_before,
     digest,

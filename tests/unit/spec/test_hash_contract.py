@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.declarations.refusal import Refusal
+from headgate.declarations.errors import Refusal
 from headgate.errors import DeclarationError
-from headgate.hashing.hash_contract import contract_of
-from headgate.hashing.hash_contract_loader import contract_files, load_contract
-from headgate.hashing.hash_contract_types import parse_hash_type
+from headgate.hashing.contract import contract_files, contract_of, load_contract
+from headgate.hashing.types import parse_hash_type
 
 ROOT = Path(__file__).parents[3]
 

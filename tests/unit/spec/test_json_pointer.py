@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.declarations.json_pointer import json_pointer
+from headgate.declarations.errors import json_pointer
 
 
 def test_steps_become_a_pointer_and_none_is_the_whole_document():

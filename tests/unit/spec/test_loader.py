@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.declarations.declared import Declared
+from headgate.declarations.errors import Declared
 from headgate.declarations.project import find_dataset
-from headgate.declarations.spec_types import TIMESTAMP_LTZ, decimal, parse_type
+from headgate.declarations.types import TIMESTAMP_LTZ, decimal, parse_type
 from headgate.errors import DeclarationError, Fault, UsageError
+from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
-from headgate.pipeline.spec_loader import load_dataset
 
 ROOT = Path(__file__).parents[3]
 VARIABLES = {"TOPIC": "orders.raw", "DLQ_TOPIC": "orders.raw.dlq"}

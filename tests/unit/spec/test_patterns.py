@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.declarations.patterns import java_pattern
-from headgate.declarations.refusal import Refusal
+from headgate.declarations.errors import Refusal
+from headgate.declarations.types import java_pattern
 
 
 def test_doubled_quotes_are_halved() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from headgate.declarations.declared import Declared
-from headgate.declarations.spec_types import SqlType
+from headgate.declarations.errors import Declared
+from headgate.declarations.types import SqlType
 from headgate.errors import DeclarationError, Fault, UsageError
+from headgate.quality.spec.loader import find_table, load_rules, rule_files
 from headgate.quality.spec.rule_set import RuleSet
-from headgate.quality.spec.rules_loader import find_table, load_rules, rule_files
 
 ROOT = Path(__file__).parents[3]
 PAIR = """\

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.declarations.declared import Declared
+from headgate.declarations.errors import Declared
 from headgate.errors import DeclarationError, Fault
+from headgate.quality.spec.loader import load_rules, tables_in
 from headgate.quality.spec.rule_set import RuleSet
-from headgate.quality.spec.rules_loader import load_rules, tables_in
 
 TYPED = """\
 topic: sensors.raw

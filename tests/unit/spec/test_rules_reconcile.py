@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import DeclarationError
+from headgate.quality.spec.loader import load_rules
 from headgate.quality.spec.reconcile_section import HORIZON, Reconcile
 from headgate.quality.spec.rule_set import RuleSet
-from headgate.quality.spec.rules_loader import load_rules
 
 ROOT = Path(__file__).parents[3]
 

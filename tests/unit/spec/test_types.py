@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.declarations.refusal import Refusal
-from headgate.declarations.spec_types import SqlType, can_cast, decimal, parse_type
+from headgate.declarations.errors import Refusal
+from headgate.declarations.types import SqlType, can_cast, decimal, parse_type
 
 
 @pytest.mark.parametrize(

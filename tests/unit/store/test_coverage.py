@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.support.ledger_rows import intent, ledger_row, table_range, topic_range
 
-from headgate.core.ledger.coverage import coverage, gaps, overlaps, since_rebuild, span
-from headgate.core.ledger.store_model import LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow, Range
+from headgate.core.ledger.offset_ranges import coverage, gaps, overlaps, since_rebuild, span
 
 
 def settled(range_: Range) -> LedgerRow:

@@ -7,9 +7,9 @@ from datetime import timedelta
 from tests.support.clock import START
 from tests.support.ledger_rows import intent, topic_range
 
-from headgate.core.ledger.drift import LONGEST_NAME
+from headgate.core.ledger.counts import LONGEST_NAME
+from headgate.core.ledger.model import DriftKind, FieldDrift, Intent
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import DriftKind, FieldDrift, Intent
 
 UNKNOWN, MISSING = DriftKind.UNKNOWN, DriftKind.MISSING
 JOB = "bronze-orders"

@@ -17,8 +17,8 @@ from tests.support.clock import ManualClock
 from headgate.cli import main
 from headgate.core.ledger import database
 from headgate.core.ledger.database import HEAD, MIGRATIONS, make_private_file
+from headgate.core.ledger.model import JobSpec
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec
 from headgate.core.ledger.tables import metadata
 from headgate.errors import SettingsError, UnavailableError
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.ledger.spans import (
+from headgate.core.ledger.offset_ranges import (
     Spans,
     between,
     blocks,

@@ -8,7 +8,7 @@ from tests.support.ledger_rows import intent, ledger_row, topic_range
 
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import BatchRefusedError
-from headgate.filters.store.routing_model import (
+from headgate.filters.store.model import (
     Boundary,
     Member,
     Owed,

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.support.clock import ManualClock
 
+from headgate.core.ledger.model import JobSpec, Progress, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import JobSpec, Progress, RunState
 from headgate.errors import ConflictError, OperationError
 
 BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", {"full": "true"})

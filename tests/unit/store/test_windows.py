@@ -6,9 +6,8 @@ import pytest
 from tests.support.clock import ManualClock
 from tests.support.ledger_rows import intent, ledger_row, topic_range
 
-from headgate.core.ledger import store_windows as windows
-from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import (
+from headgate.core.ledger import windows
+from headgate.core.ledger.model import (
     Closing,
     Judged,
     LedgerRow,
@@ -16,6 +15,7 @@ from headgate.core.ledger.store_model import (
     TouchedWindow,
     Window,
 )
+from headgate.core.ledger.ops_store import OpsStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = "bronze-orders"

@@ -1,8 +1,8 @@
-"""What a reader should be told of a list of conditions. Each finding is certain; not all are found.
+"""Report what is wrong in a list of conditions. Each finding is certain; not all are found.
 
 Terms are taken as independent: `a < b AND b < c AND c < a` is not seen to be impossible, nor is
 what depends on how functions work (`trim(s) = ' a'`). Formulas of more than 128 boxes, and pairs
-beyond a budget, are left out; what is left out for the budget is told.
+beyond a budget, are left out; what is left out for the budget is reported.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from headgate.conditions.analysis.compare import Index, Region, covering, implies
-from headgate.conditions.analysis.read import Reader
+from headgate.conditions.analysis.formulas import Index, Region, covering, implies
+from headgate.conditions.analysis.two_valued import Reader
 from headgate.conditions.ast import Column, Expr, In, IsNull
-from headgate.conditions.spark import to_spark
+from headgate.conditions.spark_sql import to_spark
 
 Kind: TypeAlias = OneOf[
     "never_true",

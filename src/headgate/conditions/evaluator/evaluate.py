@@ -1,4 +1,4 @@
-"""A tree as a Python function of one row: logic, comparisons and choices; the rest is in the modules beside."""
+"""Turn a condition's tree into a Python function of one row: logic, comparisons, choices, arithmetic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
-from headgate.conditions.agree import numeric_type
 from headgate.conditions.ast import (
     And,
     Arithmetic,
@@ -26,13 +25,21 @@ from headgate.conditions.ast import (
     Not,
     Or,
 )
-from headgate.conditions.evaluator.calendar import micros_since
-from headgate.conditions.evaluator.numbers import at, operate, order
-from headgate.conditions.evaluator.text import like
-from headgate.conditions.evaluator.twin_casts import cast
-from headgate.conditions.evaluator.twin_functions import FUNCTIONS
-from headgate.conditions.evaluator.twin_values import Held, Known, Value, held, released
-from headgate.declarations.spec_types import SqlType
+from headgate.conditions.evaluator.casts import cast
+from headgate.conditions.evaluator.functions import FUNCTIONS, like
+from headgate.conditions.evaluator.values import (
+    Held,
+    Known,
+    Value,
+    at,
+    held,
+    micros_since,
+    operate,
+    order,
+    released,
+)
+from headgate.conditions.type_coercion import numeric_type
+from headgate.declarations.types import SqlType
 
 Row: TypeAlias = Mapping[str, Value]
 # Of a row and the batch's time in microseconds.

@@ -1,4 +1,4 @@
-"""JSON documents in Python, read exactly as Spark reads them into a VARIANT.
+"""Read JSON documents in Python exactly as Spark reads them into a VARIANT.
 
 The first value of the text counts, whatever follows it. Nothing is JSON that has a field twice, is
 nested deeper than 1,000 levels, or has a number of more than 1,000 digits or a name of more than

@@ -1,7 +1,8 @@
-"""Repeated groups: Java calls itself once a round, so a long text would exhaust its stack.
+"""Repeated groups: refuse those that Java can only match by calling itself once a round.
 
-Written possessively it goes round in place. That asks the same question only where the end of each
-round is never in doubt; elsewhere the group is refused, or allowed few rounds.
+A long text would exhaust Java's stack. Written possessively a group loops in place, which matches the
+same texts only where the end of each round is never in doubt; elsewhere the group is refused, or
+allowed few rounds.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import TypeAlias
 
-from headgate.conditions.regex.regex_automaton import Automaton, Loop
-from headgate.conditions.regex.regex_nodes import (
+from headgate.conditions.regex.automaton import Automaton, Loop
+from headgate.conditions.regex.nodes import (
     Chars,
     Choice,
     Node,

@@ -1,4 +1,4 @@
-"""Asks the services of stage 1, and counts what the generator sent and refused."""
+"""Ask the services that processing needs, and count what the generator sent and refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headgate.certify.stages import Answer, GeneratorMetrics
 from headgate.config.settings import Settings
-from headgate.core.engine.engine_lease import active_engine
+from headgate.core.engine.lease import active_engine
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.local.health import STORAGE, ask_storage, health
@@ -16,7 +16,7 @@ from headgate.local.process import port_answers
 from headgate.local.state import BROKER, ENGINE
 
 if TYPE_CHECKING:
-    from headgate.core.kafka.engine_topics import TopicState
+    from headgate.core.kafka.topics import TopicState
 
 OUR_HEADER = "headgate.job"
 
@@ -74,7 +74,7 @@ def generator_refusals(settings: Settings, topic: str, metrics: GeneratorMetrics
     known = metrics.invalid if metrics else 0
     if not settings.bootstrap_servers:
         return known
-    from headgate.core.kafka.engine_topics import Topics
+    from headgate.core.kafka.topics import Topics
 
     try:
         state = Topics(settings.bootstrap_servers, settings.http_timeout).describe(topic)

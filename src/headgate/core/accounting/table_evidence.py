@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
-from headgate.core.accounting.facts import CertifiedTable, Commit, TableEvidence
+from headgate.core.accounting.evidence import CertifiedTable, Commit, TableEvidence
+from headgate.core.lake.catalog import Snapshot, TableLocation, read_snapshots
 from headgate.core.lake.duckdb_reader import Lake, quoted, scan
-from headgate.core.lake.metadata import Snapshot, TableLocation, read_snapshots
-from headgate.core.sql.compile_fragments import DEAD_LETTERS_TABLE
+from headgate.core.sql.fragments import DEAD_LETTERS_TABLE
 
 if TYPE_CHECKING:
     from headgate.core.lake.duckdb_reader import Lake

@@ -1,8 +1,8 @@
-"""Is a table's history the ledger's, and is what was certified before still the same?
+"""Compares a table's history with the ledger, and what an earlier certificate noted with what the table holds now.
 
-A commit's own metadata proves nothing: any session can write `headgate.job` into a summary. So a
-commit counts as ours when a ledger row names it and its row counts are those of that row. Snapshots
-expire, so the content that an earlier certificate noted is compared too.
+A commit's own metadata proves nothing: any session can write `headgate.job` into a summary. So a commit counts
+as ours when a ledger row names it and its row counts are those of that row. Snapshots expire, so the content
+that an earlier certificate noted is compared too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 
-from headgate.core.accounting.facts import MARKER, Commit, Line, TableEvidence, Verdict, line
-from headgate.core.lake.markers import FENCE, PREFIX
-from headgate.core.ledger.store_model import Intent, LedgerRow
+from headgate.core.accounting.evidence import MARKER, Commit, Line, TableEvidence, Verdict, line
+from headgate.core.lake.commits import FENCE, PREFIX
+from headgate.core.ledger.model import Intent, LedgerRow
 
 MAX_LISTED = 5
 ExpectedRows = Callable[[LedgerRow], int]

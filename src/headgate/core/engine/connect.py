@@ -1,4 +1,4 @@
-"""A Spark Connect client of the running engine."""
+"""A Spark Connect session on the running engine, for commands and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""An engine in this process: lease, session and controller, for one run or until it is stopped."""
+"""An engine in this process: lease, session, services and controller, for one run or until it is stopped.
+
+While it is ready it tells in `engine.json`, which only its owner may read, where it listens. A hadoop
+catalog has one writer, held by a lock file.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from headgate.config.settings import Settings, load_settings
-from headgate.core.engine.driver import Driver
-from headgate.core.engine.engine_controller import LOOK_SECONDS, Controller
-from headgate.core.engine.engine_lease import EngineLease, active_engine
-from headgate.core.engine.engine_session import ConnectServer, start_session, stop_session
-from headgate.core.engine.jdbc import serve_jdbc
+from headgate.core.engine.controller import LOOK_SECONDS, Controller, Driver
 from headgate.core.engine.job_kind import JOBS
-from headgate.core.engine.metering import delivering, serving
+from headgate.core.engine.lease import EngineLease, active_engine
+from headgate.core.engine.session import ConnectServer, serve_jdbc, start_session, stop_session
+from headgate.core.engine.telemetry import delivering, serving
+from headgate.core.ledger.model import ACTIVE, Run
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import ACTIVE, Run
 from headgate.errors import ConflictError, DriverLostError
-from headgate.quality.job.quality_idle import closing_idle
-from headgate.quality.job.rules_views import kept_views
+from headgate.quality.job.run import kept_views
+from headgate.quality.job.windows import closing_idle
 
 ENGINE_FILE = "engine.json"
 STANDBY_SECONDS = 1.0

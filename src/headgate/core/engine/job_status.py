@@ -1,4 +1,7 @@
-"""How a job stands: its newest run, its pace over the last batches, what it waits for. Pure."""
+"""How a job stands, for people: its newest run, its pace over the last batches, what it waits for.
+
+Pure: a run and its newest ledger rows in, values out.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headgate.core.ledger.store_model import LedgerRow, Mark, Range, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Mark, Range, Run, RunState
 
 LAST = 10
 WINDOW = timedelta(minutes=1)

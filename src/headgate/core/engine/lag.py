@@ -1,6 +1,7 @@
-"""How far a job is behind its topic: in records, and in seconds by the oldest record it has not read.
+"""How far a job is behind its topics: in records, and in seconds by the oldest record it has not read.
 
-Asks the broker, the ledger and the dead-letter table; no Spark.
+Asks the broker, the ledger and the dead-letter table; no Spark. `measured` is pure. A pair's partitions
+are named with their side: `onprem:0`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from headgate.core.engine.reading import TOPIC, TOPIC_OF
-from headgate.core.ledger.store_model import ACTIVE, SNAPSHOT, Range, Run
-from headgate.core.sql.compile_fragments import DEAD_LETTERS_TABLE, job_name
+from headgate.core.engine.run import TOPIC, TOPIC_OF
+from headgate.core.ledger.model import ACTIVE, SNAPSHOT, Range, Run
+from headgate.core.sql.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.core.kafka.engine_topics import TopicState
+    from headgate.core.kafka.topics import TopicState
     from headgate.core.ledger.ops_store import OpsStore
 
 READ_SECONDS = 10.0
@@ -132,8 +133,8 @@ def _partition(
 
 def measure(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronze") -> Lag:
     """How far bronze of this dataset, or the job of this rule table, is behind."""
-    from headgate.core.kafka.engine_topics import Topics
-    from headgate.core.kafka.followed import topic_ranges
+    from headgate.core.kafka.offsets import topic_ranges
+    from headgate.core.kafka.topics import Topics
 
     job, bootstrap = job_name(kind, dataset), settings.bootstrap_servers
     if not bootstrap:
@@ -186,7 +187,7 @@ def _declared_topic(settings: Settings, subject: str, kind: str) -> str:
                 fix=f"headgate job run {job_name(kind, subject)} judges the current one",
             )
         return rules.topic_of(rules.first, settings)
-    from headgate.certify.checks_evidence import declared
+    from headgate.certify.evidence import declared
 
     return declared(settings, subject).topic
 
@@ -198,7 +199,7 @@ def read_by(run: Run | None) -> str | None:
 
 def report(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronze") -> LagReport:
     """The lag with the dead letters and the consumer group."""
-    from headgate.core.kafka.groups import group_of
+    from headgate.core.kafka.offsets import group_of
 
     lag = measure(settings, store, dataset, kind)
     refused = dead_letters if kind == "bronze" else own_letters
@@ -213,7 +214,7 @@ def report(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronz
 
 def dead_letters(settings: Settings, dataset: str) -> int:
     """As validation counts them: bronze's in the table, the generator's on their topic."""
-    from headgate.certify.checks_evidence import declared
+    from headgate.certify.evidence import declared
     from headgate.core.accounting.probes import generator_metrics, generator_refusals
 
     found = own_letters(settings, job_name("bronze", dataset))
@@ -236,7 +237,7 @@ def own_letters(settings: Settings, job: str) -> int:
 
 def group_words(settings: Settings, store: OpsStore, lag: Lag) -> str:
     """Whether the tools that look at the group see what the ledger says."""
-    from headgate.core.kafka.groups import GroupOffsets, group_of
+    from headgate.core.kafka.offsets import GroupOffsets, group_of
 
     if store.settled_range(lag.job) is None:
         return "nothing read yet"

@@ -1,4 +1,4 @@
-"""Spark's options from the settings: the one place that knows them, for sessions and for files."""
+"""Spark's options from the settings: the one place that knows them, for sessions and for written files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headgate.config.settings import Settings
-from headgate.core.runtime.spark_functions import EXTENSION
+from headgate.core.runtime.java_build import EXTENSION
 from headgate.errors import SettingsError
 
 _CONNECTORS = {

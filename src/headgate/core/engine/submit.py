@@ -1,4 +1,7 @@
-"""Asking for a run and waiting for it: desired state goes into the store, observed state comes back."""
+"""Ask for a run and wait for it: the wanted state goes into the ops store, the observed state comes back.
+
+The same request again returns the run under way; a different one is refused with what differs.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headgate.config.settings import Settings
-from headgate.core.engine import reading
-from headgate.core.engine.engine_lease import active_engine
-from headgate.core.kafka.engine_topics import Topics
+from headgate.core.engine import run as reading
+from headgate.core.engine.lease import active_engine
+from headgate.core.kafka.topics import Topics
+from headgate.core.ledger.model import ACTIVE, JobSpec, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import ACTIVE, JobSpec, Run, RunState
-from headgate.core.sql.compile_fragments import job_name
+from headgate.core.sql.fragments import job_name
 from headgate.errors import (
     ConflictError,
     HeadgateError,
@@ -20,11 +23,11 @@ from headgate.errors import (
     UnavailableError,
     UsageError,
 )
-from headgate.pipeline import declaration
+from headgate.pipeline import revision as declaration
 from headgate.quality import revision as rules_revision
-from headgate.quality.compile.names import QUALITY, RECONCILE
+from headgate.quality.compile.tables import QUALITY, RECONCILE
+from headgate.quality.deploy import refuse_other_width
 from headgate.quality.revision import RulesRevision
-from headgate.quality.rules_width import refuse_other_width
 
 ROUTER, REPLAY = "router", "replay"
 KINDS = ("bronze", "silver", "backfill", "maintain", QUALITY, RECONCILE, ROUTER, REPLAY)

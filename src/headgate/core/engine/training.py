@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.config.settings import Settings
-from headgate.core.engine.engine_session import start_session, stop_session
+from headgate.core.engine.session import start_session, stop_session
 from headgate.core.engine.spark_options import quote_java_options
-from headgate.core.lake.statements import sql
+from headgate.core.lake.spark import sql
 
 STATEMENTS = (
     "CREATE NAMESPACE lake.training",

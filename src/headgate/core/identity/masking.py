@@ -1,9 +1,4 @@
-"""What of an event people may see in a sample.
-
-Shown are the columns that every event has, and those fields of `header_data` that a condition asks
-about. Everything else in `header_data` shows its name and its kind of value only. Fields whose names
-speak of a person, a vehicle or money are masked even when a condition asks about them.
-"""
+"""Masks values of fields whose names speak of a person, a vehicle or money; objects show names and kinds of value only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka Connect's REST: what runs there, and how it is changed."""
+"""Kafka Connect's REST API: read the state of connectors and tasks, create, change and delete them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads a stretch of a topic with a plain Kafka consumer: no Spark, no group, nothing committed."""
+"""Read a range of a topic's offsets with a plain consumer: no Spark, no group, nothing committed.
+
+Only committed records are returned; reading ends at the range's end or raises UnavailableError.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Literal, cast
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from headgate.core.kafka.engine_topics import TopicState
+from headgate.core.kafka.topics import TopicState
 from headgate.errors import UnavailableError
 
 AT_ONCE = 1_000

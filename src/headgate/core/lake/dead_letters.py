@@ -1,13 +1,17 @@
-"""Dead letters on their topic: the original bytes, with where they came from and why in headers."""
+"""Send the dead letters of a batch from their Iceberg table to a Kafka topic.
+
+Value = the original bytes, facts in `headgate.*` headers. The table is the authority: a record too
+large for a message travels as a reference to its table row. Used by every job that refuses records.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.conditions.expr_literals import spark_literal
-from headgate.core.lake.statements import sql
-from headgate.core.ledger.store_model import Intent
-from headgate.core.sql.compile_fragments import DEAD_LETTERS
+from headgate.conditions.literals import spark_literal
+from headgate.core.lake.spark import sql
+from headgate.core.ledger.model import Intent
+from headgate.core.sql.fragments import DEAD_LETTERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

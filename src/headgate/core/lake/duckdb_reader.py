@@ -1,4 +1,7 @@
-"""DuckDB over the Iceberg tables: the same reading as dbt's, without Spark."""
+"""Read Iceberg tables with DuckDB: bound to a table's current version at each call, no Spark.
+
+Extensions come from installed wheels only, a query is given up after ICEBERG_QUERY_TIMEOUT seconds.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from typing import Self, cast
 import duckdb
 
 from headgate.config.settings import Settings
-from headgate.core.lake.checks_catalog import Tables, open_tables
-from headgate.core.lake.metadata import (
+from headgate.core.lake.catalog import (
     Snapshot,
     TableLocation,
+    Tables,
+    open_tables,
     plain_path,
     read_location,
     read_snapshots,

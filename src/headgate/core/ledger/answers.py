@@ -1,4 +1,7 @@
-"""Answers kept for a while, so that a request that is sent again is not carried out again."""
+"""Answers kept for 24 hours by caller and Idempotency-Key, so that a repeated request is not carried out again.
+
+The first request under a key claims it; one that did not end within two minutes was cut off with its process.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
 
 from headgate.core.ledger.database import writing
-from headgate.filters.store.control_model import Answer
-from headgate.filters.store.control_tables import answers
+from headgate.filters.store.model import Answer
+from headgate.filters.store.tables import answers
 
 KEPT_FOR = timedelta(hours=24)
 # A larger answer is not kept: its request, sent again, is judged by the state that it made.

@@ -1,4 +1,9 @@
-"""Opening the ops store's database: connections, one writer at a time, migrations under a lock."""
+"""Opens the ops store's database: connections, one writer at a time, migrations under a lock.
+
+`connect` returns an engine on a schema of version `HEAD`; a store of another version is refused. `writing`
+is a write transaction that excludes all other writers, so that what was read in it is still true when it
+writes. `explain_failure` turns a failure of the database itself into an error with advice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ops store: everything that must outlive a process. Safe to use from threads."""
+"""`OpsStore`: leases, runs, intents, ledger, counts, windows, revisions and marks; every method is one transaction.
+
+Safe to use from threads. `open` creates or migrates the store when needed.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,11 @@ from typing import Self
 
 from sqlalchemy import Engine, delete, insert, select
 
-from headgate.core.identity.store_keys import KeyStore
-from headgate.core.ledger import drift, intents, leases, ledger, marks, rule_counts, sinks
-from headgate.core.ledger import store_runs as runs
-from headgate.core.ledger import store_windows as windows
+from headgate.core.identity.api_keys import KeyStore
+from headgate.core.ledger import batches, counts, runs, windows
 from headgate.core.ledger.answers import AnswerStore
-from headgate.core.ledger.canonical import canonical, fingerprint
 from headgate.core.ledger.database import connect, writing
-from headgate.core.ledger.store_model import (
+from headgate.core.ledger.model import (
     Closing,
     Drifted,
     FieldDrift,
@@ -34,12 +34,14 @@ from headgate.core.ledger.store_model import (
     SinkState,
     Unsent,
     Window,
+    canonical,
+    fingerprint,
 )
 from headgate.core.ledger.tables import revisions as revision_table
 from headgate.errors import DriverLostError
 from headgate.filters.store.control import ControlStore
+from headgate.filters.store.model import RoutedBatch
 from headgate.filters.store.routing import RoutingStore
-from headgate.filters.store.routing_model import RoutedBatch
 
 
 def utc_now() -> datetime:
@@ -77,21 +79,21 @@ class OpsStore:
         """The lease, or None while another holder's has not run out."""
         now = self._clock()
         with writing(self._engine) as db:
-            return leases.acquire(db, name, holder, now, now + timedelta(seconds=ttl_seconds))
+            return runs.acquire(db, name, holder, now, now + timedelta(seconds=ttl_seconds))
 
     def renew(self, lease: Lease, ttl_seconds: float) -> Lease:
         """The lease with a later end; LeaseLostError once someone else has taken it."""
         with writing(self._engine) as db:
-            return leases.renew(db, lease, self._clock() + timedelta(seconds=ttl_seconds))
+            return runs.renew(db, lease, self._clock() + timedelta(seconds=ttl_seconds))
 
     def release(self, lease: Lease) -> None:
         with writing(self._engine) as db:
-            leases.release(db, lease, self._clock())
+            runs.release(db, lease, self._clock())
 
     def lease(self, name: str) -> Lease | None:
         """Who holds the lease now, if anyone does."""
         with self._engine.connect() as db:
-            held = leases.find(db, name)
+            held = runs.find_lease(db, name)
         return held if held and held.holder and held.expires_at > self._clock() else None
 
     # Runs
@@ -136,7 +138,7 @@ class OpsStore:
     def restarted(self, job: str, number: int, why: str = "") -> Run:
         """Count a restart, and note when and why it was."""
         with writing(self._engine) as db:
-            marks.write(db, _restart_mark(job), why, self._clock())
+            runs.write(db, _restart_mark(job), why, self._clock())
             return runs.restarted(db, job, number)
 
     def last_restart(self, job: str) -> Mark | None:
@@ -154,10 +156,10 @@ class OpsStore:
         with writing(self._engine) as db:
             run = runs.get(db, job, number)
             name, since = f"driver-lost:{job}", f"{number}/{run.progress.batches}"
-            mark = marks.read(db, name)
+            mark = runs.read(db, name)
             before, _, times = (mark.value if mark else "").partition(" ")
             count = int(times) + 1 if before == since else 1
-            marks.write(db, name, f"{since} {count}", self._clock())
+            runs.write(db, name, f"{since} {count}", self._clock())
             return count
 
     def report(self, job: str, number: int, progress: Progress) -> None:
@@ -177,7 +179,7 @@ class OpsStore:
                 words = f"its engine {before.engine} went away"
                 if before.error_code == DriverLostError.code:
                     words = before.error_text or words
-                marks.write(db, _restart_mark(job), words, self._clock())
+                runs.write(db, _restart_mark(job), words, self._clock())
             return claimed
 
     def let_go(self, job: str, number: int) -> None:
@@ -190,31 +192,31 @@ class OpsStore:
     def begin(self, intent: Intent) -> Intent:
         """The intent to obey: the one already stored for this start, else this one, now stored."""
         with writing(self._engine) as db:
-            return intents.begin(db, intent)
+            return batches.begin(db, intent)
 
     def amend(self, intent: Intent, revisions: Sequence[str]) -> Intent:
         """The same offsets under another set of revisions."""
         with writing(self._engine) as db:
-            return intents.amend(db, intent, revisions)
+            return batches.amend(db, intent, revisions)
 
     def withdraw(self, intent: Intent) -> None:
         """Give up a batch that can no longer be carried out and of which nothing is written."""
         with writing(self._engine) as db:
-            intents.withdraw(db, intent)
+            batches.withdraw(db, intent)
 
     def open_intents(self, job: str) -> tuple[Intent, ...]:
         with self._engine.connect() as db:
-            return intents.open_of(db, job)
+            return batches.open_of(db, job)
 
     def unsettled_intents(self) -> tuple[Intent, ...]:
         """Batches of all jobs that are under way or were given up: no ledger row is of them."""
         with self._engine.connect() as db:
-            return intents.unsettled(db)
+            return batches.unsettled(db)
 
     def intent_at(self, job: str, start: Mapping[str, int]) -> Intent | None:
         """The newest open or settled intent with this start."""
         with self._engine.connect() as db:
-            return intents.at(db, job, start)
+            return batches.at(db, job, start)
 
     # Ledger
 
@@ -231,37 +233,37 @@ class OpsStore:
         same transaction.
         """
         with writing(self._engine) as db:
-            return ledger.settle(db, intent, row, judged, routed)
+            return batches.settle(db, intent, row, judged, routed)
 
     def ledger(self, job: str | None = None) -> tuple[LedgerRow, ...]:
         """Ledger rows in the order they were committed."""
         with self._engine.connect() as db:
-            return ledger.find(db, job)
+            return batches.find(db, job)
 
     def newest_batches(self, job: str, limit: int) -> tuple[LedgerRow, ...]:
         """The last rows of a job, in the order they were committed."""
         with self._engine.connect() as db:
-            return ledger.newest(db, job, limit)
+            return batches.newest(db, job, limit)
 
     def ledger_after(self, row: int, limit: int) -> tuple[LedgerRow, ...]:
         """Rows of all jobs that were written after this one, in that order."""
         with self._engine.connect() as db:
-            return ledger.after(db, row, limit)
+            return batches.after(db, row, limit)
 
     def last_batch_time(self, job: str) -> datetime | None:
         """The time of the batch that was settled last; None before the first one."""
         with self._engine.connect() as db:
-            return ledger.last_batch_time(db, job)
+            return batches.last_batch_time(db, job)
 
     def coverage(self, job: str) -> Mapping[str, int]:
         """Where the job's next batch must start: the end of each partition, or the snapshot."""
         with self._engine.connect() as db:
-            return ledger.coverage(db, job)
+            return batches.coverage(db, job)
 
     def settled_range(self, job: str) -> Range | None:
         """The newest source of the job and how far it is settled; None before the first batch."""
         with self._engine.connect() as db:
-            return ledger.settled_range(db, job)
+            return batches.settled_range(db, job)
 
     def rebuild(
         self,
@@ -270,26 +272,26 @@ class OpsStore:
     ) -> int:
         """Add the rows that are missing, with what rules found in them; how many they were."""
         with writing(self._engine) as db:
-            return ledger.rebuild(db, rows, judged)
+            return batches.rebuild(db, rows, judged)
 
     # Drift
 
     def note_drift(self, intent: Intent, found: Iterable[FieldDrift]) -> None:
         """Keep which fields of a batch deviated, before the batch is published."""
         with writing(self._engine) as db:
-            drift.note(db, intent, found)
+            counts.note_drift(db, intent, found)
 
     def drift(self, job: str) -> tuple[Drifted, ...]:
         """Every field of the job's records that ever deviated from its declaration."""
         with self._engine.connect() as db:
-            return drift.find(db, job)
+            return counts.find(db, job)
 
     # Rules and windows of metrics
 
     def rule_counts(self, job: str) -> tuple[RuleCount, ...]:
         """What each rule of the job found, over all its batches."""
         with self._engine.connect() as db:
-            return rule_counts.sums(db, job)
+            return counts.sums(db, job)
 
     def rule_counts_between(self, after: int, until: int) -> tuple[tuple[str, RuleCount], ...]:
         """What each rule of each job found in the batches of these rows of the ledger.
@@ -297,22 +299,22 @@ class OpsStore:
         Counts without a rule are of all rows that were judged.
         """
         with self._engine.connect() as db:
-            return rule_counts.sums_between(db, after, until)
+            return counts.sums_between(db, after, until)
 
     def batch_counts(self, after: int, until: int) -> Mapping[int, tuple[RuleCount, ...]]:
         """The same batch by batch, by the number of its ledger row; without counts of all rows."""
         with self._engine.connect() as db:
-            return rule_counts.by_batch(db, after, until)
+            return counts.by_batch(db, after, until)
 
     def newest_rule_counts(self, job: str, limit: int) -> Mapping[int, tuple[RuleCount, ...]]:
         """The counts of the job's last batches, by the number of their ledger row."""
         with self._engine.connect() as db:
-            return rule_counts.newest(db, job, limit)
+            return counts.newest(db, job, limit)
 
     def judged_rows(self, job: str) -> Mapping[int, int]:
         """How many rows each batch of the job judged, by the number of its ledger row."""
         with self._engine.connect() as db:
-            return rule_counts.judged_rows(db, job)
+            return counts.judged_rows(db, job)
 
     def pending_windows(
         self, job: str, before: datetime | None = None, limit: int = 1000
@@ -365,53 +367,53 @@ class OpsStore:
     def register_sink(self, name: str) -> SinkState:
         """The sink's state; a new one begins with what closes and is settled from now on."""
         with writing(self._engine) as db:
-            return sinks.register(db, name, self._clock())
+            return windows.register(db, name, self._clock())
 
     def sinks(self) -> tuple[SinkState, ...]:
         with self._engine.connect() as db:
-            return sinks.every(db)
+            return windows.every(db)
 
     def waiting_windows(self, sink: SinkState) -> int:
         """How many closed windows the sink has still to send."""
         with self._engine.connect() as db:
-            return sinks.waiting(db, sink)
+            return windows.waiting(db, sink)
 
     def unsent_windows(self, sink: SinkState, limit: int) -> tuple[Unsent, ...]:
         """The next windows for this sink, in the order they were closed."""
         with self._engine.connect() as db:
-            return sinks.unsent(db, sink, limit)
+            return windows.unsent(db, sink, limit)
 
     def windows_sent(self, sink: str, found: Sequence[tuple[Unsent, Mapping[str, int]]]) -> None:
         with writing(self._engine) as db:
-            sinks.sent(db, sink, found, self._clock())
+            windows.sent(db, sink, found, self._clock())
 
     def claim_windows(
         self, sink: SinkState, found: Sequence[tuple[Unsent, Mapping[str, int]]]
     ) -> bool:
         """Mark windows as sent before they are; False when another process was quicker."""
         with writing(self._engine) as db:
-            return sinks.claim(db, sink, found, self._clock())
+            return windows.claim(db, sink, found, self._clock())
 
     def claim_batches(self, sink: SinkState, until: int, *, sent: bool) -> bool:
         """Let the sink go on behind this ledger row; False when another process was quicker."""
         with writing(self._engine) as db:
-            return sinks.claim_batches(db, sink, until, self._clock(), sent=sent)
+            return windows.claim_batches(db, sink, until, self._clock(), sent=sent)
 
     def rewind_sink(self, sink: str, *, batches: bool) -> None:
         """Let the sink begin again with the first window that is kept, and with old batches."""
         with writing(self._engine) as db:
-            sinks.rewind(db, sink, batches=batches)
+            windows.rewind(db, sink, batches=batches)
 
     def sink_failed(self, sink: str, words: str) -> None:
         with writing(self._engine) as db:
-            sinks.failed(db, sink, words)
+            windows.failed(db, sink, words)
 
     def sent_windows(
         self, job: str, starts: Sequence[datetime]
     ) -> Mapping[datetime, Mapping[str, int]]:
         """Per window: the sequence that each sink has sent."""
         with self._engine.connect() as db:
-            return sinks.sent_of(db, job, starts)
+            return windows.sent_of(db, job, starts)
 
     # Revisions and marks
 
@@ -434,21 +436,21 @@ class OpsStore:
     def mark(self, name: str, value: str) -> None:
         """Note that something happened now."""
         with writing(self._engine) as db:
-            marks.write(db, name, value, self._clock())
+            runs.write(db, name, value, self._clock())
 
     def marks(self, prefix: str) -> Mapping[str, Mark]:
         """The marks whose names begin so."""
         with self._engine.connect() as db:
-            return marks.find(db, prefix)
+            return runs.find_marks(db, prefix)
 
     def probe_write(self, lock_seconds: float) -> None:
         """Write a mark; a DBAPIError when the store takes no writes, or is locked for so long."""
         with writing(self._engine, lock_seconds) as db:
-            marks.write(db, "probe", "", self._clock())
+            runs.write(db, "probe", "", self._clock())
 
     def read_mark(self, name: str) -> Mark | None:
         with self._engine.connect() as db:
-            return marks.read(db, name)
+            return runs.read(db, name)
 
 
 def _restart_mark(job: str) -> str:

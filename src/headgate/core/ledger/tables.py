@@ -1,4 +1,8 @@
-"""The tables of the ops store. SQLAlchemy Core only; the same on SQLite and PostgreSQL."""
+"""Tables of the ops store that belong to the core, in SQLAlchemy Core, alike on SQLite and PostgreSQL.
+
+`metadata` is the one schema: capabilities add their tables to it. `Json` and `Utc` are the column types
+that make values compare and sort equal on both databases.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from sqlalchemy import (
     text,
 )
 
-from headgate.core.ledger.canonical import canonical, parse
+from headgate.core.ledger.model import canonical, parse
 
 metadata = MetaData()
 

@@ -1,4 +1,4 @@
-"""What Kafka Connect counts of our plugins, passed on under our names: one look at its endpoint at a time."""
+"""Counters of our Kafka Connect plugins, read from the worker's Prometheus endpoint and renamed to our metrics."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from http.client import HTTPException
 from typing import cast
 from urllib.request import urlopen
 
-from headgate.core.metrics import metrics_names as names
-from headgate.core.metrics.family import Family, Sample
-from headgate.core.metrics.metrics_names import Metric
+from headgate.core.metrics import names
+from headgate.core.metrics.names import Family, Metric, Sample
 
 LOOK_SECONDS = 10.0
 LABELS = ("connector",)

@@ -1,4 +1,7 @@
-"""Class archives: a JVM that has one starts with a third less work. Each is tied to JVM and jars."""
+"""Class-data archives: a JVM that starts with one does a third less work; each fits one Java and its jars.
+
+The driver's archive is made by a training run (`headgate.core.engine.training`), once.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from headgate.core.runtime.engine_bundles import ivy_jar
-from headgate.core.runtime.engine_java import Java, cache_dir, find_java
-from headgate.core.runtime.spark_functions import session_jars
+from headgate.core.runtime.bundles import ivy_jar
+from headgate.core.runtime.java import Java, cache_dir, find_java
+from headgate.core.runtime.java_build import session_jars
 from headgate.errors import OperationError
 
 TRAINING_SECONDS = 300

@@ -1,4 +1,4 @@
-"""`headgate feed events`: made-up events for three dealers and others, with an oracle."""
+"""`headgate feed events`: sends made-up events to the API or into PostgreSQL, with a file of expected receivers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.errors import InterruptedByUserError, SettingsError
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.demo.filters.sending import Sent, Target
+    from headgate.demo.filters.events import Sent, Target
 
 TARGETS = ("api", "postgres")
 
@@ -62,11 +62,10 @@ def feed_events(
       headgate feed events --count 10000 --rate 200 --to postgres
     """
     from headgate.config.settings import load_settings
-    from headgate.core.runtime.interruption import interruption
-    from headgate.demo.filters.drawing import draw
-    from headgate.demo.filters.drawing import oracle as told
-    from headgate.demo.filters.sending import send
-    from headgate.filters.events.events_database import migrate, place_of
+    from headgate.core.runtime.journal import interruption
+    from headgate.demo.filters.events import draw, send
+    from headgate.demo.filters.events import oracle as told
+    from headgate.filters.events.database import migrate, place_of
     from headgate.filters.events.exact_json import text_of
 
     settings = load_settings()
@@ -96,9 +95,8 @@ def opened(settings: Settings, to: str) -> Generator[Target]:
     """The API or the database that the settings name."""
     import httpx
 
-    from headgate.demo.filters.sending import ToApi, ToPostgres
-    from headgate.filters.events.events_database import place_of
-    from headgate.filters.events.writer import EventWriter
+    from headgate.demo.filters.events import ToApi, ToPostgres
+    from headgate.filters.events.database import EventWriter, place_of
 
     if to == "postgres":
         with EventWriter(place_of(settings)) as writer:

@@ -1,4 +1,4 @@
-"""Holds what a feed planted against every place where it must be found again: exactly, or not."""
+"""Compares what a feed planted with what every place counted: equal, or the difference by name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.core.metrics.metrics_windows import instant
-from headgate.demo.quality.planted import Planted
-from headgate.terminal.text_columns import counted
+from headgate.core.metrics.windows import instant
+from headgate.demo.quality.planting import Planted
+from headgate.terminal.report import counted
 
 Kind = Literal["status", "outcome", "counter", "rule", "metric", "total", "window"]
 TITLES: Mapping[Kind, str] = {

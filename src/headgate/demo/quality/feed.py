@@ -1,4 +1,4 @@
-"""`headgate feed rules`: send the rows of a rule table, with an exact number of each defect."""
+"""`headgate feed rules`: sends rows of a rule table to its topics with a known number of every defect."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.errors import UsageError
-from headgate.quality.compile.judge import open_rules
-from headgate.terminal.cli_console import console
+from headgate.quality.compile.resolve import open_rules
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.declarations.declared import Declared
-    from headgate.demo.quality.feeding import Feeding, Order
-    from headgate.demo.quality.planted import Planted
-    from headgate.demo.quality.rule_feed import RuleFeed
-    from headgate.quality.compile.model import JudgedTable
+    from headgate.declarations.errors import Declared
+    from headgate.demo.quality.declaration import RuleFeed
+    from headgate.demo.quality.planting import Feeding, Order, Planted
+    from headgate.quality.compile.resolve import JudgedTable
     from headgate.quality.spec.rule_set import RuleTable, Side
 
 ROWS = 10_000
@@ -96,8 +95,7 @@ def fed(
 
 def open_feed(settings: Settings, judged: JudgedTable) -> Declared[RuleFeed]:
     """The feed of a rule table; refused with all faults when they do not fit."""
-    from headgate.demo.quality.fit import require_fit
-    from headgate.demo.quality.rule_feed_loader import find_feed, load_feed
+    from headgate.demo.quality.declaration import find_feed, load_feed, require_fit
 
     feed = load_feed(find_feed(settings.root, judged.table.name))
     require_fit(feed, judged)
@@ -112,7 +110,7 @@ def order_of(
     shares: Iterable[str],
     start: datetime | None,
 ) -> Order:
-    from headgate.demo.quality.feeding import Order, window_of
+    from headgate.demo.quality.planting import Order, window_of
 
     begin = start or feed.event_time.start or datetime.now(UTC) - feed.event_time.span
     if begin.tzinfo is None:
@@ -129,8 +127,8 @@ def order_of(
 
 
 def feeding_of(settings: Settings, feed: RuleFeed, judged: JudgedTable, order: Order) -> Feeding:
-    from headgate.demo.quality.feeding import Feeding
-    from headgate.pipeline.generator.sample_loader import find_sample, load_sample
+    from headgate.demo.quality.planting import Feeding
+    from headgate.pipeline.generator.declaration import find_sample, load_sample
 
     sample = load_sample(find_sample(settings.root, feed.dataset)).value if feed.dataset else None
     return Feeding(feed, judged, order, sample)
@@ -140,8 +138,8 @@ def send(
     settings: Settings, table: RuleTable, feeding: Feeding, side: str, planted: Planted
 ) -> int:
     """Send what goes to these sides; the number of messages, all of them acknowledged."""
-    from headgate.core.kafka.engine_topics import bootstrap_of
-    from headgate.core.kafka.topic_writer import TopicWriter
+    from headgate.core.kafka.producer import TopicWriter
+    from headgate.core.kafka.topics import bootstrap_of
 
     bootstrap = bootstrap_of(settings)
     create_topics(bootstrap, table)
@@ -162,7 +160,7 @@ def send(
 
 def create_topics(bootstrap: str, table: RuleTable) -> None:
     from headgate.cli.topics import DLQ_DAYS, TOPIC_DAYS
-    from headgate.core.kafka.engine_topics import Topics, TopicSpec
+    from headgate.core.kafka.topics import Topics, TopicSpec
 
     topics = Topics(bootstrap)
     topics.need()
@@ -190,7 +188,7 @@ def words(fed: Fed, side: str, *, dry_run: bool) -> str:
 
 
 def _share(text: str, feed: RuleFeed) -> tuple[str, float]:
-    from headgate.declarations.refusal import suggestion
+    from headgate.declarations.errors import suggestion
 
     name, _, number = text.partition("=")
     known = [defect.name for defect in feed.defects]

@@ -1,4 +1,4 @@
-"""`headgate demo reconcile`: planted pairs found again, key by key, with the right status and kind."""
+"""`headgate demo reconcile`: plants keys in three waves, reconciles them as a stream, compares key by key."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from headgate.demo.own_home import (
     stopped_on_failure,
 )
 from headgate.errors import DifferenceError
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
-    from headgate.demo.reconcile.reconcile_planted import Line, Wrong
-    from headgate.demo.reconcile.reconcile_walk import Compared, ReconcileWalk
+    from headgate.demo.reconcile.comparison import Line, Wrong
+    from headgate.demo.reconcile.steps import Compared, ReconcileWalk
     from headgate.terminal.steps import StepReport
 
 KEYS = 20_000
@@ -79,7 +79,7 @@ def demo_reconcile(
       headgate -o json demo reconcile
     """
     from headgate.config.env_files import find_root
-    from headgate.demo.demo import SHORT_LIVED
+    from headgate.demo.cli import SHORT_LIVED
 
     root = find_root(Path.cwd())
     home = root / HOME
@@ -102,7 +102,7 @@ class Order:
 
     def waits(self, started: float) -> tuple[timedelta, timedelta]:
         """Window and grace on a machine that took so many seconds to start everything."""
-        from headgate.demo.reconcile.reconcile_walk import GRACE, LONGEST, SLOWNESS, WINDOW
+        from headgate.demo.reconcile.steps import GRACE, LONGEST, SLOWNESS, WINDOW
 
         slow = min(max(WINDOW, timedelta(seconds=round(SLOWNESS * started))), LONGEST)
         return (
@@ -113,8 +113,8 @@ class Order:
 
 def run(root: Path, home: Path, order: Order, keep_running: bool) -> ReconcileDemo:
     """Take every step; whatever happens, nothing is left running unless that is asked for."""
-    from headgate.demo.reconcile.reconcile_walk import NAME_WIDTH, ReconcileWalk
-    from headgate.local.memory import PeakMemory
+    from headgate.demo.reconcile.steps import NAME_WIDTH, ReconcileWalk
+    from headgate.local.process import PeakMemory
     from headgate.terminal.steps import Steps
 
     console.say(f"Headgate demo: {order.keys:,} keys on both sides, every planted defect found\n")
@@ -150,7 +150,7 @@ def run(root: Path, home: Path, order: Order, keep_running: bool) -> ReconcileDe
 
 def reconciled(walk: ReconcileWalk, home: Path, order: Order) -> Compared:
     """From empty topics to settled verdicts; the hasher and the job are stopped behind it."""
-    from headgate.demo.reconcile.reconcile_look import pair_gathering
+    from headgate.demo.reconcile.steps import pair_gathering
     from headgate.terminal.project import open_store
 
     settings, store = open_store()
@@ -191,7 +191,7 @@ def difference(report: ReconcileDemo) -> DifferenceError:
 
 def text(report: ReconcileDemo, root: Path) -> str:
     """The summary for a person."""
-    from headgate.demo.reconcile import reconcile_planted
+    from headgate.demo.reconcile import comparison as reconcile_planted
     from headgate.terminal.steps import took
 
     home = Path(report.home).relative_to(root)

@@ -1,4 +1,4 @@
-"""`headgate feed pairs`: keys with every kind of defect on both sides, and what must come of each."""
+"""`headgate feed pairs`: sends one wave of planted keys to both sides of a reconciliation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Literal, cast
 import click
 
 from headgate.errors import UsageError
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.demo.reconcile.model import Phase
-    from headgate.demo.reconcile.oracle import Sums
-    from headgate.demo.reconcile.pairs_planting import Order, Planting
+    from headgate.demo.reconcile.keys import Phase
+    from headgate.demo.reconcile.planting import Order, Planting, Sums
     from headgate.quality.spec.rule_set import RuleTable
 
 KEYS = 20_000
@@ -94,7 +93,7 @@ def fed(
 ) -> Fed:
     """One wave under the settings in force."""
     from headgate.config.settings import load_settings
-    from headgate.demo.reconcile.oracle import read_sums, write_oracle
+    from headgate.demo.reconcile.planting import read_sums, write_oracle
 
     settings = load_settings()
     begun = time.monotonic()
@@ -126,7 +125,7 @@ def _note_early(phase: Phase, early: Path) -> None:
 
 def plan_of(settings: Settings, table: str) -> PairsPlan:
     """Both sides as the rule set declares them."""
-    from headgate.quality.compile.judge import open_rules
+    from headgate.quality.compile.resolve import open_rules
 
     declared: RuleTable = open_rules(settings, table).table
     reconcile = declared.reconcile
@@ -149,8 +148,7 @@ def plan_of(settings: Settings, table: str) -> PairsPlan:
 
 def planting_of(plan: PairsPlan, keys: int, seed: int, folder: Path | None) -> Planting:
     """What is ordered here; a later wave belongs to what was noted in the folder."""
-    from headgate.demo.reconcile.oracle import read_sums
-    from headgate.demo.reconcile.pairs_planting import Order
+    from headgate.demo.reconcile.planting import Order, read_sums
 
     order = read_sums(folder).order if folder else Order(keys, seed, begin())
     return _planting(plan.contract, order)
@@ -159,9 +157,9 @@ def planting_of(plan: PairsPlan, keys: int, seed: int, folder: Path | None) -> P
 @cache
 def _planting(contract: Path, order: Order) -> Planting:
     """Kept for the waves that follow: all rows of it are drawn and hashed."""
-    from headgate.demo.reconcile.hashes import hash_by
-    from headgate.demo.reconcile.pairs_planting import Planting
-    from headgate.hashing.hash_contract_loader import load_contract
+    from headgate.demo.reconcile.keys import hash_by
+    from headgate.demo.reconcile.planting import Planting
+    from headgate.hashing.contract import load_contract
 
     return Planting(order, hash_by(load_contract(contract).value))
 
@@ -178,9 +176,9 @@ def sent(
     settings: Settings, plan: PairsPlan, planting: Planting, waves: Sequence[Phase], folder: Path
 ) -> tuple[int, dict[str, int]]:
     """The rows first, so that whoever hears a message finds the row."""
-    from headgate.core.kafka.engine_topics import bootstrap_of
-    from headgate.core.kafka.topic_writer import TopicWriter
-    from headgate.demo.reconcile import sending
+    from headgate.core.kafka.producer import TopicWriter
+    from headgate.core.kafka.topics import bootstrap_of
+    from headgate.demo.reconcile import planting as sending
     from headgate.reconcile.cassandra.session import open_session
 
     writer, rows, messages = TopicWriter(bootstrap_of(settings)), 0, Counter[str]()
@@ -201,8 +199,8 @@ def sent(
 def onprem_table(settings: Settings, plan: PairsPlan, folder: Path) -> None:
     """The rows on-prem as a table of the lake, made by the running engine."""
     from headgate.core.engine.connect import connect
-    from headgate.core.lake.statements import sql
-    from headgate.demo.reconcile.oracle import ONPREM_FILE
+    from headgate.core.lake.spark import sql
+    from headgate.demo.reconcile.planting import ONPREM_FILE
 
     if plan.iceberg is None:
         return

@@ -1,4 +1,4 @@
-"""The producers' door: events are checked, written to PostgreSQL, and never written twice."""
+"""Routes for producers: check events and write each to PostgreSQL once, however often it is sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from headgate.config.settings import Settings
-from headgate.core.identity.model import Identity
+from headgate.core.identity.roles import Identity
 from headgate.errors import (
     DeclarationError,
     DuplicateError,
@@ -23,18 +23,15 @@ from headgate.errors import (
     UnavailableError,
     UsageError,
 )
-from headgate.filters.api.bodies import JsonBody
+from headgate.filters.api.filters import JsonBody
 from headgate.filters.document_text import MOST_FAULTS
-from headgate.filters.events.events_database import place_of
-from headgate.filters.events.events_model import Event
+from headgate.filters.events.database import EventWriter, place_of
 from headgate.filters.events.exact_json import Json, NotJsonError, parsed
-from headgate.filters.events.reading import Read, read_event
-from headgate.filters.events.schema import schema_of
-from headgate.filters.events.writer import EventWriter
-from headgate.web.api_idempotency import IdempotentRoute
+from headgate.filters.events.model import Event, Read, read_event, schema_of
+from headgate.web.app_state import ServedHere
 from headgate.web.authentication import allowed
+from headgate.web.idempotency import IdempotentRoute
 from headgate.web.problems import ProblemFault, problem_of, responses
-from headgate.web.served import ServedHere
 
 MOST_EVENTS = 1_000
 CREATED, CONFLICT = int(HTTPStatus.CREATED), int(HTTPStatus.CONFLICT)

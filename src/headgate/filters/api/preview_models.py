@@ -1,4 +1,4 @@
-"""What a dry run answers: the match sets before and after, samples, remarks, consumers."""
+"""Response of a dry run: matches before and after, masked samples, remarks, affected consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headgate audit`: who did what to which filter, in a chain that shows when it was tampered with."""
+"""`headgate audit list`, `verify`, `export`: the audit log, checked against its rows and against heads kept in git."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.terminal.cli_console import console
+from headgate.terminal.console import console
 
 if TYPE_CHECKING:
-    from headgate.core.identity.control_audit import Verdict
+    from headgate.core.identity.audit import Verdict
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.filters.store.control_model import AuditEntry
+    from headgate.filters.store.model import AuditEntry
 
 
 @click.group()
@@ -60,8 +60,8 @@ def verify(file: Path | None, head: str | None) -> None:
     from dataclasses import replace
 
     from headgate.config.settings import load_settings
-    from headgate.core.identity.control_audit import read_export, read_head_text, verified
-    from headgate.filters.git.open import open_git
+    from headgate.core.identity.audit import read_export, read_head_text, verified
+    from headgate.filters.git.store import open_git
 
     expected = read_head_text(head) if head else None
     if file is not None:
@@ -93,7 +93,7 @@ def export(out: Path | None) -> None:
     Example:
       headgate audit export --out audit.jsonl
     """
-    from headgate.core.identity.control_audit import exported
+    from headgate.core.identity.audit import exported
 
     with _store() as store:
         entries, head = store.control.audit_chain()

@@ -1,4 +1,4 @@
-"""What the verbs of `headgate filters` share: the client, and how a filter reads."""
+"""The API client of the commands (address and key from the settings), and how a filter is shown."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.terminal.cli_console import as_table, in_one_line
+from headgate.terminal.console import as_table, in_one_line
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.filters.api.api_client import Client
-    from headgate.filters.api.api_models import FilterOut
+    from headgate.filters.api.client import Client
+    from headgate.filters.api.models import FilterOut
 
 SHORT = 12
 
@@ -22,7 +22,7 @@ SHORT = 12
 def asked(seconds: float = 30.0) -> Generator[Client]:
     """The API that the settings name, else the server of this home, else the usual port."""
     from headgate.config.settings import load_settings
-    from headgate.filters.api.api_client import Client
+    from headgate.filters.api.client import Client
 
     settings = load_settings(anywhere=True)
     with Client(url_of(settings), settings.api_key, seconds) as client:

@@ -1,4 +1,4 @@
-"""`headgate filters`: some verbs a module, loaded only when one of them is called."""
+"""`headgate filters`: its verbs, each imported only when it is called."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "check": (
         "every fault of the filters' files at once",
-        "headgate.filters.cli.filters_check:filters_check",
+        "headgate.filters.cli.local:filters_check",
     ),
     "compile": (
         "the SQL that filters are run as",
-        "headgate.filters.cli.filters_compile:filters_compile",
+        "headgate.filters.cli.local:filters_compile",
     ),
     "consumer": (
         "run the consumer of a dealer's topic",
-        "headgate.filters.cli.filters_consumer:filters_consumer",
+        "headgate.filters.cli.local:filters_consumer",
     ),
-    "create": ("submit a filter's file", "headgate.filters.cli.filters_write:create"),
+    "create": ("submit a filter's file", "headgate.filters.cli.changes:create"),
     "delete": (
         "take a filter away; one that runs needs a second person",
-        "headgate.filters.cli.filters_write:delete",
+        "headgate.filters.cli.changes:delete",
     ),
     "deploy": (
         "let an approved filter run, and wait until it does",
-        "headgate.filters.cli.filters_deploy:deploy",
+        "headgate.filters.cli.changes:deploy",
     ),
-    "diff": ("what two versions say differently", "headgate.filters.cli.filters_read:diff"),
+    "diff": ("what two versions say differently", "headgate.filters.cli.queries:diff"),
     "drift": (
         "where git and the ops store disagree, and mending it",
-        "headgate.filters.cli.filters_drift:filters_drift",
+        "headgate.filters.cli.queries:filters_drift",
     ),
     "dry-run": (
         "what a filter would have matched of the last events",
@@ -43,27 +43,27 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "explain": (
         "explain filters in words, with their SQL and counts",
-        "headgate.filters.cli.filters_explain:filters_explain",
+        "headgate.filters.cli.local:filters_explain",
     ),
     "generate": ("the SQL of a filter that was submitted", "headgate.filters.cli.review:generate"),
-    "get": ("one filter and how it stands", "headgate.filters.cli.filters_read:get"),
-    "ledger": ("which revision judged which offsets", "headgate.filters.cli.filters_read:ledger"),
-    "list": ("the filters and how they stand", "headgate.filters.cli.filters_read:list_filters"),
-    "pause": ("send nothing for now", "headgate.filters.cli.filters_deploy:pause"),
+    "get": ("one filter and how it stands", "headgate.filters.cli.queries:get"),
+    "ledger": ("which revision judged which offsets", "headgate.filters.cli.queries:ledger"),
+    "list": ("the filters and how they stand", "headgate.filters.cli.queries:list_filters"),
+    "pause": ("send nothing for now", "headgate.filters.cli.changes:pause"),
     "reject": ("say no, and why", "headgate.filters.cli.review:reject"),
-    "resume": ("go on after a pause", "headgate.filters.cli.filters_deploy:resume"),
-    "revisions": ("every version of a filter", "headgate.filters.cli.filters_read:revisions"),
+    "resume": ("go on after a pause", "headgate.filters.cli.changes:resume"),
+    "revisions": ("every version of a filter", "headgate.filters.cli.queries:revisions"),
     "rollback": (
         "let the version before run again",
-        "headgate.filters.cli.filters_deploy:rollback",
+        "headgate.filters.cli.changes:rollback",
     ),
-    "status": ("what is wanted and what is seen", "headgate.filters.cli.filters_read:status"),
+    "status": ("what is wanted and what is seen", "headgate.filters.cli.queries:status"),
     "update": (
         "submit a changed file as a new version",
-        "headgate.filters.cli.filters_write:update",
+        "headgate.filters.cli.changes:update",
     ),
     "validate": ("whether a filter or a file is valid", "headgate.filters.cli.review:validate"),
-    "watch": ("what happens, as it happens", "headgate.filters.cli.filters_watch:filters_watch"),
+    "watch": ("what happens, as it happens", "headgate.filters.cli.queries:filters_watch"),
 }
 
 

@@ -1,4 +1,4 @@
-"""`headgate filters` generate, validate, approve, reject: what a second person looks at and says."""
+"""`headgate filters generate`, `validate`, `dry-run`, `approve`, `reject`: what a second person looks at and decides."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.filters.cli.client import SHORT, asked, conditions, described
-from headgate.terminal.cli_console import console, printable
+from headgate.terminal.console import console, printable
 
 if TYPE_CHECKING:
-    from headgate.filters.api.api_client import Client
-    from headgate.filters.api.api_models import FilterOut
+    from headgate.filters.api.client import Client
+    from headgate.filters.api.models import FilterOut
     from headgate.filters.api.preview_models import PreviewOut
 
 # A dry run reads many events; the rest is quick.
@@ -138,7 +138,7 @@ def approve(id: str, revision: str | None, comment: str, yes: bool) -> None:
       headgate filters approve service-by-dealer-001
       headgate filters approve service-by-dealer-001 --yes --comment "agreed with the dealer"
     """
-    from headgate.terminal.asking import confirm
+    from headgate.terminal.console import confirm
 
     with asked() as client:
         if revision is None:

@@ -1,8 +1,8 @@
-"""The conditions of a filter's document as a tree of the condition language.
+"""Builds the syntax tree of the conditions of a filter's document; refuses patterns and times it cannot compile.
 
-A column is text, `__ts_ms` a BIGINT. A path into the JSON column is a function of it: `json_text` is
-the text of a value, compared as text; `json_value` is the value itself in some text, which is asked
-only whether it is there, or what it is as a number, a boolean or a time.
+A column is text, `__ts_ms` a BIGINT. A path into the JSON column is a function of it: `json_text` is the text
+of a value, compared as text; `json_value` is the value itself in some text, which is asked only whether it is
+there, or what it is as a number, a boolean or a time.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TypeVar
 from headgate.conditions import builder as build
 from headgate.conditions.ast import Column, Comparison, Expr, Function, Literal
 from headgate.conditions.functions import call
-from headgate.conditions.regex.regex_init import analysis_cost
-from headgate.conditions.times import read_time
-from headgate.declarations.refusal import Refusal
-from headgate.declarations.spec_types import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP_LTZ
+from headgate.conditions.regex.pattern import analysis_cost
+from headgate.conditions.type_coercion import read_time
+from headgate.declarations.errors import Refusal
+from headgate.declarations.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP_LTZ
 from headgate.filters.spec import (
     NUMBER_COLUMN,
     AllOf,

@@ -1,10 +1,8 @@
-"""A filter as Flink SQL for Confluent Cloud: the same tree, written as the documents write it.
+"""Compiles a filter to Flink SQL for Confluent Cloud, in the layout of the documents.
 
-Columns come first, then the check of the operation, then paths into the JSON column.
-
-Some conditions mean something else in Flink, whatever is written: `flink_faults` finds them, and such
-a filter is not deployed there. They are rendered all the same, so that what an earlier release
-deployed is recognised by its text.
+Columns come first, then the check of the operation, then paths into the JSON column. Some conditions mean
+something else in Flink, whatever is written: `flink_faults` finds them, and such a filter is not deployed there.
+They are rendered all the same, so that what an earlier release deployed is recognised by its text.
 """
 
 from __future__ import annotations
@@ -28,10 +26,10 @@ from headgate.conditions.ast import (
     Or,
     walk,
 )
-from headgate.declarations.refusal import Refusal
+from headgate.declarations.errors import Refusal
 from headgate.errors import Fault
-from headgate.filters.compile.compile import SENT
 from headgate.filters.compile.conditions import conditions_of, ops_of, split
+from headgate.filters.compile.spark_sql import SENT
 from headgate.filters.loader import BODY
 from headgate.filters.spec import AllOf, AnyCondition, AnyOf, Condition, Filter, NotOf
 

@@ -1,4 +1,4 @@
-"""How a dealer's consumer is configured: a file, and what the environment says instead."""
+"""Configuration of a consumer: a YAML file, with variables of the environment above it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from headgate.declarations.model import Text, validate
-from headgate.declarations.spec_document import read_document, text_of
+from headgate.declarations.document import Text, read_document, text_of, validate
 from headgate.errors import DeclarationError
 
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)

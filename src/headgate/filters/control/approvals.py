@@ -1,6 +1,7 @@
-"""The second person: who may approve what, what an approval is bound to, and when it ends.
+"""Approvals: who may approve what, what an approval is bound to, and when it ends.
 
-Nobody approves what they wrote, admins included. There is no way around this, and no force.
+Nobody approves what they wrote, admins included; there is no way around this. An approval is bound to the revision
+and to the text each target is sent; it ends with an edit, a pause, a rollback, or its time.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
 
-from headgate.core.identity.model import UNKNOWN_WRITER, person
+from headgate.core.identity.roles import UNKNOWN_WRITER, person
 from headgate.errors import ConflictError, ForbiddenError, StaleError
-from headgate.filters.control import control_operations as operations
-from headgate.filters.control import lifecycle
-from headgate.filters.control.control_revisions import bounds_of, differences_at, unknown_writers
+from headgate.filters.control import lifecycle, operations
 from headgate.filters.control.lifecycle import Action
-from headgate.filters.control.records import accept, version_of
+from headgate.filters.control.revisions import (
+    accept,
+    bounds_of,
+    differences_at,
+    unknown_writers,
+    version_of,
+)
 from headgate.filters.loader import parse_filter
 from headgate.filters.spec import Filter
 from headgate.filters.store.control import Change
-from headgate.filters.store.control_model import (
+from headgate.filters.store.model import (
     Approval,
     Decision,
     FilterRecord,

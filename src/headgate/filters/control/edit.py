@@ -1,7 +1,7 @@
-"""Writing filters: create, update, turn off, delete. Nothing here lets anything run.
+"""Create, update, turn off and delete filters. Nothing here lets anything run.
 
-A person alone may write and take back what nobody runs. Of what runs, a document can only turn it
-off (`enabled` and nothing else), and a deletion takes two people, also for a while after it stopped.
+A person alone may write and take back what nobody runs. Of what runs, a document can only turn it off (`enabled`
+and nothing else), and a deletion takes two people, also for a while after it stopped.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headgate.errors import ConflictError, DuplicateError
-from headgate.filters.control import control_operations as operations
-from headgate.filters.control import control_revisions as revisions
-from headgate.filters.control import lifecycle
+from headgate.filters.control import lifecycle, operations, revisions
 from headgate.filters.control.approvals import refuse_removal_under_way
-from headgate.filters.control.control_revisions import Draft
 from headgate.filters.control.lifecycle import Action
-from headgate.filters.control.records import accept, refuse_stale, take_out, version_of
+from headgate.filters.control.revisions import Draft, accept, refuse_stale, take_out, version_of
 from headgate.filters.store.control import Change
-from headgate.filters.store.control_model import FilterRecord, FilterVersion, OperationKind, Status
+from headgate.filters.store.model import FilterRecord, FilterVersion, OperationKind, Status
 
 
 def create(change: Change, by: str, draft: Draft) -> FilterRecord:

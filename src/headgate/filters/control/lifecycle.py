@@ -1,4 +1,4 @@
-"""Which status may follow which: the one table of a filter's life."""
+"""The table of a filter's life: which action is legal in which status, and the status after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from headgate.errors import IllegalTransitionError
-from headgate.filters.store.control_model import FilterRecord, Status
+from headgate.filters.store.model import FilterRecord, Status
 
 P, A, G, D, F, X, R, Q, E = (
     Status.PENDING_APPROVAL,

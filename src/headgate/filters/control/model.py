@@ -1,4 +1,4 @@
-"""What the service answers beside the records of the ops store."""
+"""Results of the control plane: generated SQL, validation, deployment status, difference, dry run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.filters.store.control_model import Status
-from headgate.filters.targets.model import Deployment, Observed
+from headgate.filters.store.model import Status
+from headgate.filters.targets.deployment import Deployment, Observed
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""The reconciler: makes targets and git what the ops store says, and notes what they answer.
+"""Brings targets and git to the state in the ops store, and records what they answer.
 
-Every step looks at the stored state alone, so that a process that was killed at any point is
-followed by the next one. One reconciler acts at a time, under a lease.
+Every step reads the stored state alone, so a process that was killed at any point is followed by the next one.
+One reconciler acts at a time, under a lease. Targets over the network get a thread each, so that the engine's
+filters do not wait for them.
 """
 
 from __future__ import annotations
@@ -13,22 +14,31 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
+from headgate.core.ledger.model import Lease
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.ledger.store_model import Lease
 from headgate.errors import HeadgateError, UnavailableError
-from headgate.filters.control import approvals, outcomes
-from headgate.filters.control.control_operations import REMOVALS
-from headgate.filters.control.faults import ControlFaults, Point
-from headgate.filters.git.commits import Commits
-from headgate.filters.git.git_store import GitStore
-from headgate.filters.store.control_model import (
+from headgate.filters.control import approvals
+from headgate.filters.control import commands as outcomes
+from headgate.filters.control.operations import REMOVALS, ControlFaults, Point
+from headgate.filters.git.store import GitStore
+from headgate.filters.git.sync import Commits
+from headgate.filters.store.model import (
     FilterRecord,
     Operation,
     OperationState,
     Status,
 )
-from headgate.filters.targets.deployments import ENGINE, deployment_of, leftovers, removals_of
-from headgate.filters.targets.model import Deployment, DeploymentTarget, Held, Observed, State
+from headgate.filters.targets.deployment import (
+    ENGINE,
+    Deployment,
+    DeploymentTarget,
+    Held,
+    Observed,
+    State,
+    deployment_of,
+    leftovers,
+    removals_of,
+)
 
 LEASE = "control-plane"
 LEASE_SECONDS = 3.0

@@ -1,4 +1,4 @@
-"""JSON that keeps every number as it was written, and refuses what PostgreSQL could not keep."""
+"""JSON that keeps every number as it was written, and finds what PostgreSQL's jsonb could not keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay: what a filter is owed from before its cutover, in batches of its own beside live traffic.
+"""Job kind `replay`: judges offsets that one filter is owed from before its cutover, beside live traffic.
 
 Its ranges end where the router's begin: nothing is judged twice, and nothing between is left out.
 """
@@ -8,24 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from headgate.core.engine.context import RunContext
-from headgate.core.engine.engine_controller import TRIES
-from headgate.core.engine.engine_stream import explain, read_range
-from headgate.core.engine.progress import RunProgress
-from headgate.core.engine.protocol import ledger_row, span
-from headgate.core.kafka.engine_topics import Topics
-from headgate.core.kafka.followed import Followed
-from headgate.core.ledger.spans import Spans, blocks, first
-from headgate.core.ledger.store_model import Intent, Range
+from headgate.core.engine.batch import ledger_row, span
+from headgate.core.engine.controller import TRIES
+from headgate.core.engine.run import RunContext, RunProgress
+from headgate.core.engine.stream import explain, read_range
+from headgate.core.kafka.offsets import Followed
+from headgate.core.kafka.topics import Topics
+from headgate.core.ledger.model import Intent, Range
+from headgate.core.ledger.offset_ranges import Spans, blocks, first
 from headgate.errors import LeaseLostError, OperationError, UsageError
-from headgate.filters.router.router import prepare, router_target
-from headgate.filters.router.router_batch import Means, RouterBatch
-from headgate.filters.router.router_owed import left_of
-from headgate.filters.router.router_poison import PoisonedFilterError
-from headgate.filters.router.router_sets import FilterSet, FilterSets
-from headgate.filters.router.router_topics import OutputTopics
+from headgate.filters.router.batch import Means, PoisonedFilterError, RouterBatch
+from headgate.filters.router.job import prepare, router_target
+from headgate.filters.router.plan import left_of
+from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews
-from headgate.filters.store.routing_model import Member, Owed, Owing, Seen, Standing
+from headgate.filters.store.model import Member, Owed, Owing, Seen, Standing
 
 MADE_AGAIN = "the topic was deleted and made again since"
 

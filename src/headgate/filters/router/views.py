@@ -1,4 +1,7 @@
-"""The views of a set of filters over the records of a batch, and what they say of them in numbers."""
+"""Binds the views of a filter set to the records of a batch, and counts what they say of each filter.
+
+The views of a set stay in the session while records change. Also: headers of routed records, dead letter SQL.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.conditions.expr_literals import spark_literal
-from headgate.core.engine.faults import Faults
-from headgate.core.lake.jvm import session_id
-from headgate.core.lake.statements import sql
-from headgate.core.ledger.canonical import canonical
-from headgate.core.ledger.store_model import Intent, Range
+from headgate.conditions.literals import spark_literal
+from headgate.core.engine.batch import Faults
+from headgate.core.lake.spark import session_id, sql
+from headgate.core.ledger.model import Intent, Range, canonical
 from headgate.errors import OperationError
-from headgate.filters.router.router_sets import FilterSet
+from headgate.filters.router.sets import FilterSet
 
 SOURCE, KEYS, READ = "router_source", "router_keys", "router_read"
 ROUTED, REFUSED = "router_routed", "router_refused"

@@ -1,4 +1,7 @@
-"""The control plane's part of the ops store. A change and its audit entry are one transaction."""
+"""The control plane's store. A change and its audit entry are one transaction.
+
+`Change` is one write transaction: look, decide, write; it refuses to end with something written and no entry.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from headgate.core.identity import seals
-from headgate.core.identity import store_audit as audit
-from headgate.core.identity.seals import Sealed
+from headgate.core.identity import audit
+from headgate.core.identity import audit as seals
+from headgate.core.identity.audit import Sealed
 from headgate.core.ledger.database import writing
 from headgate.filters.store import rows as control_rows
-from headgate.filters.store.control_model import (
+from headgate.filters.store.model import (
     Accepted,
     Approval,
     AuditEntry,

@@ -1,4 +1,4 @@
-"""What each filter judged and sent on: it stands by the ledger's rows, so it is exactly what was settled."""
+"""What each filter judged and sent, joined from the ledger's rows, so that it is exactly what was settled."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, case, func, insert, select
 
-from headgate.core.ledger.spans import Spans, each, merged
-from headgate.core.ledger.store_model import LedgerRow
+from headgate.core.ledger.model import LedgerRow
+from headgate.core.ledger.offset_ranges import Spans, each, merged
 from headgate.core.ledger.tables import ledger, pieces
-from headgate.filters.store.routing_model import (
+from headgate.filters.store.model import (
     RevisionCount,
     Routed,
     RoutedBatch,
@@ -18,7 +18,7 @@ from headgate.filters.store.routing_model import (
     RoutedRange,
     RoutedSum,
 )
-from headgate.filters.store.routing_tables import routed_batches, routed_counts, routing_sets
+from headgate.filters.store.tables import routed_batches, routed_counts, routing_sets
 
 
 def note(db: Connection, row: LedgerRow, batch: RoutedBatch) -> None:

@@ -1,4 +1,7 @@
-"""Between the control plane, which writes what is wanted, and the router, which writes what it does."""
+"""Desired filters (written by the control plane), their status and sets (written by the router), replay ranges.
+
+A change of desired filters raises the generation of its source: between batches the router reads that alone.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, delete, insert, select, update
 
-from headgate.core.ledger import intents, ledger
-from headgate.core.ledger.canonical import canonical, fingerprint
+from headgate.core.ledger import batches as intents
+from headgate.core.ledger import batches as ledger
 from headgate.core.ledger.database import writing
-from headgate.core.ledger.spans import Spans
-from headgate.core.ledger.store_model import Intent
+from headgate.core.ledger.model import Intent, canonical, fingerprint
+from headgate.core.ledger.offset_ranges import Spans
 from headgate.core.ledger.tables import revisions
 from headgate.errors import BatchRefusedError
 from headgate.filters.store import routed
-from headgate.filters.store.routing_model import (
+from headgate.filters.store.model import (
     Boundary,
     Member,
     Owed,
@@ -30,7 +33,7 @@ from headgate.filters.store.routing_model import (
     TopicEnd,
     Wanted,
 )
-from headgate.filters.store.routing_tables import (
+from headgate.filters.store.tables import (
     owed_ranges,
     routing_sets,
     seen_filters,

@@ -1,4 +1,4 @@
-"""Filters, their versions, approvals, operations and git errands, as rows."""
+"""Reads and writes rows of filters, versions, approvals, operations and the git outbox, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy import (
     update,
 )
 
-from headgate.filters.store.control_model import (
+from headgate.filters.store.model import (
     Accepted,
     Approval,
     Decision,
@@ -29,8 +29,9 @@ from headgate.filters.store.control_model import (
     OperationState,
     Page,
     Status,
+    TopicEnd,
 )
-from headgate.filters.store.control_tables import (
+from headgate.filters.store.tables import (
     approvals,
     filter_versions,
     filters,
@@ -38,7 +39,6 @@ from headgate.filters.store.control_tables import (
     live_versions,
     operations,
 )
-from headgate.filters.store.routing_model import TopicEnd
 
 SEARCHED = ("id", "name", "description", "consumerId", "outputTopic")
 

@@ -1,4 +1,4 @@
-"""Confluent Cloud's statements API: one call each, tried again while that can help."""
+"""Client of Confluent Cloud's statements API: one call each, retried while that can help."""
 
 from __future__ import annotations
 

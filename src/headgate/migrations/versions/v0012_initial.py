@@ -11,7 +11,7 @@ from alembic import op
 from headgate.core.ledger.tables import metadata
 
 # Imported for their tables: a module that is not imported adds none to the metadata.
-from headgate.filters.store import control_tables, routing_tables  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from headgate.filters.store import tables  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 revision = "0012"
 down_revision = None

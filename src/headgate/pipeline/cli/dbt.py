@@ -1,4 +1,4 @@
-"""`headgate dbt`: the marts, built and tested over the silver tables' current versions."""
+"""`headgate dbt`: build, test and document the marts over the silver tables' current versions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.errors import DifferenceError, OperationError
-from headgate.terminal.cli_console import Progress, console
+from headgate.terminal.console import Progress, console
 from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headgate.pipeline.dbt.dbt_process import Step
-    from headgate.pipeline.dbt.dbt_results import DbtReport
+    from headgate.pipeline.dbt.models import DbtReport
+    from headgate.pipeline.dbt.run import Step
 
 select_option = click.option(
     "-s", "--select", multiple=True, metavar="MODEL", help="Only these models, as dbt selects them."
@@ -47,7 +47,7 @@ def build(select: tuple[str, ...], full_refresh: bool) -> None:
       DATASET=orders headgate dbt build
     """
     from headgate.config.settings import load_settings
-    from headgate.pipeline.dbt import dbt
+    from headgate.pipeline.dbt import run as dbt
 
     settings = load_settings()
     dataset = active_dataset(settings)
@@ -64,7 +64,7 @@ def build(select: tuple[str, ...], full_refresh: bool) -> None:
 def test(select: tuple[str, ...]) -> None:
     """Test the marts as they are: contracts, data tests and singular tests."""
     from headgate.config.settings import load_settings
-    from headgate.pipeline.dbt import dbt
+    from headgate.pipeline.dbt import run as dbt
 
     settings = load_settings()
     dataset = active_dataset(settings)
@@ -75,7 +75,7 @@ def test(select: tuple[str, ...]) -> None:
 def docs() -> None:
     """Write the models' documentation as one page."""
     from headgate.config.settings import load_settings
-    from headgate.pipeline.dbt import dbt
+    from headgate.pipeline.dbt import run as dbt
 
     settings = load_settings()
     page = dbt.docs(settings, active_dataset(settings))

@@ -1,4 +1,4 @@
-"""`headgate feed`: make sample data, send a Parquet file, rows of a rule table, events."""
+"""`headgate feed`: write sample data, send a Parquet file to its topic; planting verbs are loaded from the demos."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from headgate.core.kafka.engine_topics import bootstrap_of
+from headgate.core.kafka.topics import bootstrap_of
 from headgate.demo.filters.feed import feed_events
 from headgate.demo.quality.feed import feed_rules
 from headgate.demo.reconcile.feed import feed_pairs
-from headgate.terminal.cli_console import Progress, console
+from headgate.terminal.console import Progress, console
 from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.pipeline.generator.sample_file import SampleFile
+    from headgate.pipeline.generator.sample import SampleFile
     from headgate.pipeline.generator.send import Mode, Plan
 
 DEFAULT_ROWS = 50_000
@@ -63,8 +63,8 @@ def sample(rows: int, seed: int, out: Path | None, dataset: str | None, yes: boo
       headgate feed sample --rows 100 --seed 7 --out data/small.parquet --dataset orders
     """
     from headgate.config.settings import load_settings
-    from headgate.pipeline.generator.sample_file import refuse_to_overwrite, write_sample
-    from headgate.pipeline.generator.sample_loader import find_sample, load_sample
+    from headgate.pipeline.generator.declaration import find_sample, load_sample
+    from headgate.pipeline.generator.sample import refuse_to_overwrite, write_sample
 
     settings = load_settings()
     name = dataset or active_dataset(settings)
@@ -148,7 +148,7 @@ def plan_from(
     """What `feed generate` will do under these settings."""
     from headgate.declarations.project import find_dataset
     from headgate.pipeline.generator.send import Plan
-    from headgate.pipeline.spec_loader import load_dataset
+    from headgate.pipeline.loader import load_dataset
 
     said = f"HOST_DATA_DIR={settings.host_data_dir} and DATA_PATH={settings.data_path}"
     if not settings.is_for(dataset):

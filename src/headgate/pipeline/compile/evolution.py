@@ -1,4 +1,4 @@
-"""Evolution: which fields that nobody declared become columns of bronze, and with which types."""
+"""Decide which undeclared fields become columns of bronze, and with which types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.core.sql.bronze import OWN_NAMES
-from headgate.declarations.spec_columns import RESERVED_COLUMNS, Column
-from headgate.declarations.spec_types import BIGINT, BOOLEAN, DOUBLE, JSON, STRING, SqlType
+from headgate.core.sql.strict_json import OWN_NAMES
+from headgate.declarations.columns import RESERVED_COLUMNS, Column
+from headgate.declarations.types import BIGINT, BOOLEAN, DOUBLE, JSON, STRING, SqlType
 
 # So many columns at most come by themselves; further fields stay in `_extra`.
 MOST_COLUMNS = 100

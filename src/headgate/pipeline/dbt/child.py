@@ -1,6 +1,7 @@
-"""The process that runs dbt: several commands, one reading of the project, one dataset's models.
+"""The child process that runs dbt: several commands, one parse of the project, one dataset's models.
 
-Importing dbt takes longer than building small marts, so all commands share a process.
+Importing dbt takes longer than building small marts, so all commands share a process. The only module
+that imports dbt; started as `python -m headgate.pipeline.dbt.child` with one JSON argument.
 """
 
 # dbt's own objects are not typed throughout.
@@ -16,8 +17,7 @@ from pathlib import Path
 
 from dbt.cli.main import dbtRunner
 
-from headgate.pipeline.dbt.dbt_results import Manifest
-from headgate.pipeline.dbt.dbt_scope import Scope
+from headgate.pipeline.dbt.models import Manifest, Scope
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""Reads a Parquet file and sends each row as JSON to the dataset's topic."""
+"""Send each row of a Parquet file as JSON to the dataset's topic, at a given pace.
+
+Everything is checked first; the first record leaves only if nothing is wrong.
+"""
 
 # pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -17,14 +20,12 @@ from typing import Literal, Protocol
 import orjson
 import pyarrow as pa
 
-from headgate.core.kafka.json_rows import JsonRows, keys
-from headgate.core.kafka.topic_writer import TopicWriter
-from headgate.core.runtime.interruption import interruption
-from headgate.core.runtime.whole_file import whole_file
-from headgate.declarations.declared import Declared
+from headgate.core.kafka.arrow_json import JsonRows, keys
+from headgate.core.kafka.producer import TopicWriter
+from headgate.core.runtime.journal import interruption, whole_file
+from headgate.declarations.errors import Declared
 from headgate.errors import InterruptedByUserError
-from headgate.pipeline.generator.contract import RowContract, envelope
-from headgate.pipeline.generator.feeds_source import ParquetSource, require_fit
+from headgate.pipeline.generator.source import ParquetSource, RowContract, envelope, require_fit
 from headgate.pipeline.spec import Dataset
 
 Mode = Literal["burst", "realtime", "batch"]

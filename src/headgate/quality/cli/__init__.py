@@ -1,4 +1,7 @@
-"""`headgate rules`: one verb a module, loaded only when it is called."""
+"""`headgate rules`: declare what must hold of rows, and see where it does not.
+
+Each verb is loaded only when it is called.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +12,38 @@ from headgate.terminal.lazy_group import LazyCommands
 VERBS: dict[str, tuple[str, str]] = {
     "check": (
         "every fault of the rule sets at once",
-        "headgate.quality.cli.rules_check:rules_check",
+        "headgate.quality.cli.check:rules_check",
     ),
-    "compile": ("compile rule sets to SQL", "headgate.quality.cli.rules_compile:rules_compile"),
+    "compile": ("compile rule sets to SQL", "headgate.quality.cli.compile:rules_compile"),
     "deploy": (
         "let the declared rules judge from the next batch on",
-        "headgate.quality.cli.rules_deploy:rules_deploy",
+        "headgate.quality.cli.revisions:rules_deploy",
     ),
     "diff": (
         "what two revisions say differently, and of which rows",
-        "headgate.quality.cli.rules_diff:rules_diff",
+        "headgate.quality.cli.revisions:rules_diff",
     ),
     "explain": (
         "each rule in words, its SQL and its last counts",
-        "headgate.quality.cli.rules_explain:rules_explain",
+        "headgate.quality.cli.revisions:rules_explain",
     ),
-    "list": ("the tables that rule sets declare", "headgate.quality.cli.rules_list:rules_list"),
+    "list": ("the tables that rule sets declare", "headgate.quality.cli.check:rules_list"),
     "notebook": (
         "a notebook over a table's results and metrics",
-        "headgate.quality.cli.rules_notebook:rules_notebook",
+        "headgate.quality.cli.compile:rules_notebook",
     ),
     "report": (
         "what a run found, as a page, JSON and text",
-        "headgate.quality.cli.rules_report:rules_report",
+        "headgate.quality.cli.report:rules_report",
     ),
-    "show": ("show the SQL that a table compiles to", "headgate.quality.cli.rules_show:rules_show"),
+    "show": ("show the SQL that a table compiles to", "headgate.quality.cli.compile:rules_show"),
     "suggest": (
         "rules that the values of a file suggest",
         "headgate.quality.cli.suggest:rules_suggest",
     ),
     "test": (
         "given rows against what must be said of them",
-        "headgate.quality.cli.rules_test:rules_test",
+        "headgate.quality.cli.check:rules_test",
     ),
 }
 

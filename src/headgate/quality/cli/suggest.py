@@ -1,4 +1,4 @@
-"""`headgate rules suggest`: rules that the values of a Parquet file suggest."""
+"""`headgate rules suggest`: propose rules from the values of a Parquet file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.terminal.cli_console import console
-from headgate.terminal.parts import Parts
+from headgate.terminal.console import Parts, console
 from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.quality.suggest.suggest import RuleWishes
-    from headgate.quality.suggest.suggest_model import Suggested, Suggestion
+    from headgate.quality.suggest.proposals import Suggested, Suggestion
+    from headgate.quality.suggest.survey import RuleWishes
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def rules_suggest(
     """
     from headgate.config.settings import load_settings
     from headgate.quality.suggest.rule_set import suggested_text
-    from headgate.quality.suggest.suggest import suggest
+    from headgate.quality.suggest.survey import suggest
 
     settings = load_settings()
     columns = tuple(part.strip() for part in key.split(",") if part.strip()) if key else ()
@@ -114,9 +113,9 @@ class _Given:
 
 
 def _wishes(settings: Settings, given: _Given) -> RuleWishes:
-    from headgate.core.profiler.names import snake_case
+    from headgate.core.profiler.model import snake_case
     from headgate.errors import UsageError
-    from headgate.quality.suggest.suggest import RuleWishes
+    from headgate.quality.suggest.survey import RuleWishes
 
     if given.file is None or given.dataset is not None:
         return _of_dataset(settings, given)
@@ -136,10 +135,10 @@ def _wishes(settings: Settings, given: _Given) -> RuleWishes:
 
 def _of_dataset(settings: Settings, given: _Given) -> RuleWishes:
     """What the manifest says of its topic, key and event time holds for its rules too."""
-    from headgate.core.profiler.names import snake_case
+    from headgate.core.profiler.model import snake_case
     from headgate.declarations.project import find_dataset
-    from headgate.pipeline.spec_loader import load_dataset
-    from headgate.quality.suggest.suggest import RuleWishes
+    from headgate.pipeline.loader import load_dataset
+    from headgate.quality.suggest.survey import RuleWishes
 
     name = given.dataset or active_dataset(settings)
     dataset = load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
@@ -171,8 +170,8 @@ def _data_file(settings: Settings, dataset: str) -> Path:
 
 def _free(settings: Settings, name: str, *, chosen: bool) -> str:
     """A name that no rule set has; a name that the user chose is not changed."""
-    from headgate.core.profiler.names import free_name
-    from headgate.quality.spec.rules_loader import rule_files, tables_in
+    from headgate.core.profiler.model import free_name
+    from headgate.quality.spec.loader import rule_files, tables_in
 
     taken = {table for path in rule_files(settings.root) for table in tables_in(path)}
     return name if chosen else free_name(taken, name, f"{name}_suggested")

@@ -1,4 +1,8 @@
-"""The sources of a rule table: records as they are, parsed, judged readable, and as rows."""
+"""SQL of one source: records as they are, read strictly, and as rows or with the reason why they are none.
+
+Each source has three views: `<table>_source` (the engine binds the records of a batch under this name),
+`<table>_read` (fields, or a reason code) and `<table>` (the rows that rules see).
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headgate.conditions.ast import columns_of
-from headgate.conditions.expr_literals import spark_column, spark_identifier, spark_literal
-from headgate.core.sql import bronze, drift
-from headgate.core.sql.casts import tried_of_any
-from headgate.core.sql.compile_fragments import branch, call, filled, hanging, table_name
-from headgate.core.sql.statement import nested, select, statement, view
-from headgate.declarations.spec_columns import Column
-from headgate.declarations.spec_types import STRING, SqlType
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.compile.names import SourceNames
-from headgate.quality.key_path import read_path, root_schema
-from headgate.quality.sound import TIMES
+from headgate.conditions.literals import spark_column, spark_identifier, spark_literal
+from headgate.core.sql import strict_json as bronze
+from headgate.core.sql import strict_json as drift
+from headgate.core.sql.fragments import branch, call, filled, hanging, table_name, tried_of_any
+from headgate.core.sql.script import nested, select, statement, view
+from headgate.declarations.columns import Column
+from headgate.declarations.types import STRING, SqlType
+from headgate.quality.compile.resolve import JudgedTable
+from headgate.quality.compile.tables import SourceNames
+from headgate.quality.record_parser import TIMES, read_path, root_schema
 from headgate.quality.spec.rule_set import RuleSource
 
 MISSING_KEY = "dq_missing_pk"

@@ -1,13 +1,12 @@
-"""Uniqueness: the key of each row, and whether it was met before within the rule's horizon.
+"""SQL of `unique` rules: the key of each row, and whether it was seen before within the rule's horizon.
 
-Met before means: by a row of an earlier batch, or by one that stands before it in this batch in the
-order of partition and offset, whose event time is at most the horizon away. So the rows of a partition
-are judged alike wherever a batch is cut. A table has no such order: its rows are taken in the order of
-event time.
+Seen before means: by a row of an earlier batch, or by one before it in this batch in the order of partition
+and offset, whose event time is at most the horizon away. So the rows of a partition are judged alike wherever
+a batch is cut. A table has no such order: its rows are taken in the order of event time.
 
-Time is cut into stretches as long as the horizon. A row that is not the first of its key in a stretch is
-one too many; for the first, the nearest of the rows before it in the stretches beside its own decide. Both
-are running figures, so a key that comes a million times costs no more than a million keys.
+Time is cut into intervals as long as the horizon. A row that is not the first of its key in an interval is a
+repetition; for the first, the nearest earlier rows in the two neighbouring intervals decide. Both are running
+values, so a key that comes a million times costs no more than a million keys.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from headgate.conditions.expr_literals import spark_identifier, spark_literal
-from headgate.core.sql.compile_fragments import call
-from headgate.core.sql.statement import nested, select, statement, view
-from headgate.quality.compile.model import JudgedRule, JudgedTable, Unique
-from headgate.quality.compile.names import Names
+from headgate.conditions.literals import spark_identifier, spark_literal
+from headgate.core.sql.fragments import call
+from headgate.core.sql.script import nested, select, statement, view
+from headgate.quality.compile.resolve import JudgedRule, JudgedTable, Unique
 from headgate.quality.compile.source import Source
+from headgate.quality.compile.tables import Names
 
 Placed = tuple[int, JudgedRule, Unique]
 _MICROS = "unix_micros(_at)"

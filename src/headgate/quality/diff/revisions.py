@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.sql.compile_fragments import job_name
-from headgate.core.sql.render import PLACEHOLDERS
-from headgate.declarations.declared import Declared
+from headgate.core.sql.fragments import job_name
+from headgate.core.sql.script import PLACEHOLDERS
+from headgate.declarations.errors import Declared
 from headgate.errors import DeclarationError, UsageError
-from headgate.quality.compile.judge import judged_table, load_judged
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.compile.names import QUALITY, RECONCILE
+from headgate.quality.compile.resolve import JudgedTable, judged_table, load_judged
+from headgate.quality.compile.tables import QUALITY, RECONCILE
 from headgate.quality.revision import RulesRevision, deployed, fetch
-from headgate.quality.spec.rules_loader import find_table, rule_files, tables_in
+from headgate.quality.spec.loader import find_table, rule_files, tables_in
 
 DEPLOYED = "deployed"
 GIT = "git:"

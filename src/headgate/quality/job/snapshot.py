@@ -1,4 +1,4 @@
-"""Evaluation of a snapshot: all rows of an Iceberg table are judged, and all earlier results replaced."""
+"""Evaluates one snapshot of an Iceberg table: all rows are judged, and earlier results are replaced."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headgate.conditions.expr_literals import spark_literal
-from headgate.core.engine.binding import bind
-from headgate.core.engine.context import RunContext
-from headgate.core.engine.faults import Point
-from headgate.core.engine.progress import RunProgress
-from headgate.core.engine.protocol import Result
-from headgate.core.engine.refusals import publish_once, stage
-from headgate.core.lake.conflicts import moved, until_unmoved, writing_to
-from headgate.core.lake.iceberg import ManagedTable, Staging
-from headgate.core.lake.jvm import IcebergTable, Snapshot
-from headgate.core.lake.reach import Reached
-from headgate.core.lake.statements import create, sql
-from headgate.core.ledger.store_model import SNAPSHOT, TABLE_SOURCE, Intent, LedgerRow, Range
-from headgate.core.sql.compile_fragments import DEAD_LETTERS, table_name
-from headgate.core.sql.compile_script import Script
-from headgate.declarations.spec_types import STRING
+from headgate.conditions.literals import spark_literal
+from headgate.core.engine.batch import Point, Result
+from headgate.core.engine.run import RunContext, RunProgress
+from headgate.core.engine.staging import bind, publish_once, stage
+from headgate.core.lake.commits import moved, until_unmoved, writing_to
+from headgate.core.lake.spark import IcebergTable, Snapshot, create, sql
+from headgate.core.lake.table import ManagedTable, Reached, Staging
+from headgate.core.ledger.model import SNAPSHOT, TABLE_SOURCE, Intent, LedgerRow, Range
+from headgate.core.sql.fragments import DEAD_LETTERS, table_name
+from headgate.core.sql.script import Script
+from headgate.declarations.types import STRING
 from headgate.errors import DeclarationError, OperationError, UnavailableError
-from headgate.quality.compile.table_types import misfits
-from headgate.quality.job.quality_batch import bind_committed, set_batch
-from headgate.quality.job.quality_target import DEAD_LETTER, REFUSED, QualityTarget
-from headgate.quality.job.quality_topic import count_matched, stop_if_matched
-from headgate.quality.job.quality_windows import emitter_of
+from headgate.quality.compile.columns import misfits
+from headgate.quality.job.batch import (
+    DEAD_LETTER,
+    REFUSED,
+    QualityTarget,
+    bind_committed,
+    set_batch,
+)
+from headgate.quality.job.topic import count_matched, stop_if_matched
+from headgate.quality.job.windows import emitter_of
 from headgate.quality.revision import RulesRevision, running_mark
 
 if TYPE_CHECKING:

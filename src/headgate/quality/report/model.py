@@ -1,4 +1,4 @@
-"""The report of one quality run: one object, which reads as text, JSON or a page."""
+"""The data of a quality report: counts by rule, status and severity, windows, trend, sampled rows and sums."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.plurals import count_of
+from headgate.errors import count_of
 from headgate.quality.spec.rule_set import SEVERITIES, Severity
-from headgate.terminal.report_sums import Sum
+from headgate.terminal.report import Sum
 
 MASK = "***"
 

@@ -1,4 +1,7 @@
-"""Which failing rows a report shows: some of every kind, bounded, the same ones for the same seed."""
+"""Failing rows that a report shows: some of each kind, at most a limit, the same ones for the same seed.
+
+Values of sensitive columns are masked.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar, cast
 
+from headgate.quality.report.build import moment
 from headgate.quality.report.model import MASK, SampledRow
-from headgate.quality.report.quality_report_make import moment
 from headgate.quality.spec.rule_set import RuleTable
 
 OF_A_KIND = 5

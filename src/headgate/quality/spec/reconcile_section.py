@@ -1,4 +1,4 @@
-"""How two sources of a rule table are reconciled: times, hash contract, whole rows, audit, repair."""
+"""The `reconcile:` section of a rule table: times, hash contract, whole rows, audit, repairs and objective."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StrictBool
 from pydantic.dataclasses import dataclass
 
-from headgate.declarations.model import Text
+from headgate.declarations.document import Text
 from headgate.quality.spec.values import Duration, written
 
 _STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)

@@ -1,4 +1,8 @@
-"""A rule set: what must hold of the rows of one source, or of the keys of two."""
+"""The model of a rule set, version 2: tables with one source or two, their rules and their aggregates.
+
+One source makes a quality table, two make a pair that is reconciled. Frozen dataclasses; the published
+JSON Schema `schemas/rules.schema.json` is made from them, so names and descriptions of fields are public.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,9 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from headgate.declarations.model import Text
-from headgate.declarations.refusal import Refusal, suggestion
-from headgate.declarations.spec_types import SqlType
+from headgate.declarations.document import Text
+from headgate.declarations.errors import Refusal, suggestion
+from headgate.declarations.types import SqlType
 from headgate.quality.spec.reconcile_section import Reconcile
 from headgate.quality.spec.values import (
     ColumnType,

@@ -1,4 +1,7 @@
-"""Tests of a rule set, declared beside it: given rows, and what must be said of them."""
+"""Tests of a rule set, declared beside it in `<file>.tests.yaml`: given rows, and what is expected of each.
+
+`quality.evaluator` runs them.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
 from pydantic.dataclasses import dataclass
 
-from headgate.declarations.declared import Declared
-from headgate.declarations.model import Text, validate
-from headgate.declarations.refusal import Refusal, suggestion
-from headgate.declarations.spec_document import read_document, text_of
+from headgate.declarations.document import Text, read_document, text_of, validate
+from headgate.declarations.errors import Declared, Refusal, suggestion
 from headgate.errors import DeclarationError
 from headgate.quality.spec.rule_set import Severity
 

@@ -1,4 +1,7 @@
-"""The sources of a rule table: where rows come from, their columns, key, time and hash."""
+"""Checks of a rule table's sources: names, topics, columns, event time, key and hash columns.
+
+Yields one `(pointer, what, fix)` for each fault; reads the validated model only.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
-from headgate.declarations.refusal import suggestion
-from headgate.declarations.spec_columns import RESERVED_COLUMNS, is_odd_name
-from headgate.declarations.spec_types import STRING, SqlType
+from headgate.declarations.columns import RESERVED_COLUMNS, is_odd_name
+from headgate.declarations.errors import suggestion
+from headgate.declarations.types import STRING, SqlType
 from headgate.quality.spec.rule_set import RuleSource, RuleTable
 
 Found: TypeAlias = Iterator[tuple[str, str, str]]

@@ -1,4 +1,4 @@
-"""The kinds of values in a rule set: limits, constants, lengths of time, types of columns."""
+"""Value types of a rule set's fields: limits, constants, durations and column types, validated as they are read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, PlainSerializer, StringConstraints, WithJsonSchema
 from pydantic.config import JsonDict
 
-from headgate.declarations.durations import duration, in_words
-from headgate.declarations.refusal import Refusal
-from headgate.declarations.spec_types import SqlType, parse_type
+from headgate.declarations.errors import Refusal
+from headgate.declarations.types import SqlType, duration, in_words, parse_type
 
 
 def _limit(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Suggested rules as a rule set: YAML that is valid as it stands, each rule with what spoke for it."""
+"""Writes proposed rules as a rule set in YAML, valid as it stands, with the reason for each as a comment."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from headgate.core.profiler.profile_model import ColumnProfile
-from headgate.core.profiler.words import about_column, about_rows
-from headgate.quality.suggest.suggest_model import Part, Setting, Suggested, Suggestion
+from headgate.core.profiler.model import ColumnProfile, about_column, about_rows
+from headgate.quality.suggest.proposals import Part, Setting, Suggested, Suggestion
 
 WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

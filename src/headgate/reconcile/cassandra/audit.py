@@ -1,7 +1,7 @@
-"""The audit topic written into Cassandra: each change of a verdict is one row, told once or ten times.
+"""Copies the audit topic into Cassandra: one row for each change of a verdict, however often its record comes.
 
 A change is known by its key, its time and its id, which are the table's primary key; so a record that comes again
-writes the same row again. Offsets are committed behind what was written. Several pairs may tell on one topic:
+writes the same row again. Offsets are committed behind what was written. Several pairs may publish on one topic:
 only the records of the pair that is copied are taken.
 """
 

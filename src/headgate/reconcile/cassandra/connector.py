@@ -1,4 +1,4 @@
-"""Connector files: ours, and the one of the documents for those who own the DataStax connector."""
+"""Connectors on a Cassandra table: our polling source with the hash transform, and the DataStax one of the documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from headgate.core.kafka.connect_rest import TRANSFORMS, Connector, transforms
 from headgate.errors import SettingsError
-from headgate.hashing.hash_contract import HashContract
+from headgate.hashing.contract import HashContract
 from headgate.quality.spec.rule_set import RuleTable
 
 OWN_NAME = "headgate-cloud-hash-source"

@@ -1,4 +1,4 @@
-"""Cassandra's values as Python's own, and keys between their text and their column's type."""
+"""Converts values of Cassandra to Python's, and keys between their text and the type of their column."""
 
 # The driver ships no types, so what comes from it is unknown to the checker.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

@@ -1,4 +1,8 @@
-"""`headgate reconcile`: one verb a module, loaded only when it is called."""
+"""`headgate reconcile`: both sides of a rule table, key by key. Each verb is loaded only when it is called.
+
+`verdicts` reads what is known of keys, `report` what differs, `hasher` runs what stands between Kafka and Cassandra,
+`repair` sends rows again.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,23 @@ from headgate.terminal.lazy_group import LazyCommands
 VERBS: dict[str, tuple[str, str]] = {
     "audit": (
         "copy changes of verdicts into Cassandra",
-        "headgate.reconcile.cli.reconcile_audit:reconcile_audit",
+        "headgate.reconcile.cli.hasher:reconcile_audit",
     ),
     "decisions": (
         "the table by which a verdict is found",
-        "headgate.reconcile.cli.reconcile_decisions:reconcile_decisions",
+        "headgate.reconcile.cli.verdicts:reconcile_decisions",
     ),
     "hasher": (
         "look rows up in Cassandra and send their hashes",
-        "headgate.reconcile.cli.reconcile_hasher:reconcile_hasher",
+        "headgate.reconcile.cli.hasher:reconcile_hasher",
     ),
     "history": (
         "the story of one key",
-        "headgate.reconcile.cli.reconcile_history:reconcile_history",
+        "headgate.reconcile.cli.verdicts:reconcile_history",
     ),
     "letters": (
         "rows of the cloud that could not be read or hashed",
-        "headgate.reconcile.cli.reconcile_letters:reconcile_letters",
+        "headgate.reconcile.cli.hasher:reconcile_letters",
     ),
     "repair": (
         "send again what the cloud lacks or has wrong",
@@ -33,23 +37,23 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "report": (
         "what was found, as a page, JSON and text",
-        "headgate.reconcile.cli.reconcile_report:reconcile_report",
+        "headgate.reconcile.cli.report:reconcile_report",
     ),
     "reread": (
         "ask the hasher to read keys again",
-        "headgate.reconcile.cli.reconcile_reread:reconcile_reread",
+        "headgate.reconcile.cli.hasher:reconcile_reread",
     ),
     "status": (
         "keys by status, pending ones, objectives",
-        "headgate.reconcile.cli.reconcile_status:reconcile_status",
+        "headgate.reconcile.cli.verdicts:reconcile_status",
     ),
     "tables": (
         "compare two tables, row by row or sum by sum",
-        "headgate.reconcile.cli.reconcile_tables:reconcile_tables",
+        "headgate.reconcile.cli.report:reconcile_tables",
     ),
     "why": (
         "the columns in which the two sides of a key differ",
-        "headgate.reconcile.cli.reconcile_why:reconcile_why",
+        "headgate.reconcile.cli.verdicts:reconcile_why",
     ),
 }
 

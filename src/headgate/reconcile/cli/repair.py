@@ -16,14 +16,14 @@ from headgate.errors import (
     UnavailableError,
     UsageError,
 )
-from headgate.terminal.cli_console import as_table, console
+from headgate.terminal.console import as_table, console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
     from headgate.quality.spec.rule_set import RuleTable
     from headgate.reconcile.repair.automatic import Repaired
-    from headgate.reconcile.repair.journal import Journal
-    from headgate.reconcile.repair.model import Broken, Followed, RepairPlan, RepairReport
+    from headgate.reconcile.repair.plan import Broken, Followed, RepairPlan, RepairReport
+    from headgate.reconcile.repair.run import Journal
     from headgate.reconcile.repair.table_repairs import Repairs
 
 STATUSES = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
@@ -104,7 +104,7 @@ class Way:
 
 def _declared(table: str) -> tuple[Settings, RuleTable]:
     from headgate.config.settings import load_settings
-    from headgate.quality.compile.judge import open_rules
+    from headgate.quality.compile.resolve import open_rules
 
     settings = load_settings()
     return settings, open_rules(settings, table).table
@@ -124,7 +124,7 @@ def _asked(
     way: Way,
 ) -> None:
     from headgate.core.ledger.ops_store import utc_now
-    from headgate.terminal.asking import confirm
+    from headgate.terminal.console import confirm
 
     plan = repairs.plan(repairs.broken(statuses, keys, limit))
     if way.dry_run or not plan.items:
@@ -137,9 +137,8 @@ def _asked(
 
 
 def _resumed(repairs: Repairs, way: Way) -> None:
-    from headgate.reconcile.repair.journal import need_open_journal
-    from headgate.reconcile.repair.repair_run import report
-    from headgate.terminal.asking import confirm
+    from headgate.reconcile.repair.run import need_open_journal, report
+    from headgate.terminal.console import confirm
 
     journal = need_open_journal(repairs.settings.home, repairs.table.name)
     if way.dry_run:
@@ -151,7 +150,7 @@ def _resumed(repairs: Repairs, way: Way) -> None:
 
 
 def _carried_out(repairs: Repairs, journal: Journal, way: Way) -> None:
-    from headgate.core.runtime.interruption import interruption
+    from headgate.core.runtime.journal import interruption
 
     words = f"keys of {journal.table} sent again"
     with interruption() as stopped:
@@ -182,9 +181,9 @@ def _raise_unfinished(journal: Journal, found: RepairReport) -> None:
 def _automatic(
     name: str, per_second: int | None, every: float, rounds: int | None, limit: int
 ) -> None:
-    from headgate.core.runtime.interruption import interruption
+    from headgate.core.runtime.journal import interruption
     from headgate.reconcile.repair.automatic import Rounds, run_automatic
-    from headgate.reconcile.repair.journal import open_journal
+    from headgate.reconcile.repair.run import open_journal
 
     settings, table = _declared(name)
     with (
@@ -251,7 +250,7 @@ class _ByItself:
     def repair(self, broken: Sequence[Broken]) -> Repaired:
         from headgate.core.ledger.ops_store import utc_now
         from headgate.reconcile.repair.automatic import Repaired
-        from headgate.reconcile.repair.model import nothing_sent
+        from headgate.reconcile.repair.plan import nothing_sent
 
         plan = self.repairs.plan(broken)
         skipped = {each.pk for each in plan.skipped}
@@ -261,7 +260,7 @@ class _ByItself:
         return replace(done, left_alone={*done.left_alone, *skipped})
 
     def finish(self) -> Repaired | None:
-        from headgate.reconcile.repair.journal import open_journal
+        from headgate.reconcile.repair.run import open_journal
 
         left = open_journal(self.repairs.settings.home, self.repairs.table.name)
         return self._carried_out(left) if left else None
@@ -287,7 +286,7 @@ class _Silent:
 
 def plan_text(plan: RepairPlan) -> str:
     """What would be sent, the first keys of it, and what is left alone from the start."""
-    from headgate.reconcile.differences_shown import shown_key
+    from headgate.reconcile.row_diff import shown_key
 
     if not plan.items and not plan.skipped:
         return f"nothing of {plan.table} needs a repair"
@@ -322,7 +321,7 @@ def report_text(found: RepairReport) -> str:
 
 def followed_lines(followed: Followed) -> list[str]:
     """How they stand now, and the first of those that are still wrong."""
-    from headgate.reconcile.differences_shown import shown_key
+    from headgate.reconcile.row_diff import shown_key
 
     counts = ", ".join(f"{n:,} {status}" for status, n in sorted(followed.statuses.items()))
     lines = [f"  {followed.seconds:g} s later: {counts or 'nothing'}"]

@@ -1,12 +1,13 @@
-"""Lookups by key: so many at once, each tried a few times, and none while Cassandra is away.
+"""Lookups by key: a bounded number at once, each retried a few times, and none while Cassandra is away.
 
 Reads of one key never overlap, so their answers come in the order of the reads. What is asked for a
 key while it is being read waits, and one later read answers all of it.
 
 A read that fails is tried again after a growing pause. One that failed too often is lost, a dead
 letter. A read that was under way twice when Cassandra went away is then made alone: if it is what breaks
-the connection, as a value that the driver cannot read does, it is lost by itself. But twenty failures in a row, or a driver that has no host left, mean that Cassandra is away:
-then nothing is tried and nothing is lost until a probe gets an answer.
+the connection, as a value that the driver cannot read does, it is lost by itself. But twenty failures in a row,
+or a driver that has no host left, mean that Cassandra is away: then nothing is tried and nothing is lost until a
+probe gets an answer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 from headgate.reconcile.cassandra.rows import Row
 from headgate.reconcile.cassandra.session import Failure
-from headgate.reconcile.hasher.asked import Asked
+from headgate.reconcile.hasher.requests import Asked
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 PROBE_SECONDS = 1.0

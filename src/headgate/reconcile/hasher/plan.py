@@ -1,4 +1,4 @@
-"""What one hasher does: where it reads, where it writes, by which contract and how fast."""
+"""The plan of one hasher: where it reads, where it writes, by which contract and how fast."""
 
 from __future__ import annotations
 
@@ -10,20 +10,28 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
-from headgate.declarations.durations import duration
+from headgate.declarations.types import duration
 from headgate.errors import UsageError
-from headgate.hashing.hash_contract_types import HashType
-from headgate.quality.key_path import read_path
+from headgate.hashing.types import HashType
+from headgate.quality.record_parser import read_path
 from headgate.quality.spec.reconcile_section import Reconcile, WholeRows
 from headgate.quality.spec.rule_set import RuleTable
-from headgate.reconcile.hasher.asked import EventForm, event_form, reread_topic
-from headgate.reconcile.hasher.framing import Closed, Opened, behind_the_frame, closer, plainly
 from headgate.reconcile.hasher.lookups import Limits
-from headgate.reconcile.hasher.reading import CloudForm
+from headgate.reconcile.hasher.readings import CloudForm
+from headgate.reconcile.hasher.requests import (
+    Closed,
+    EventForm,
+    Opened,
+    behind_the_frame,
+    closer,
+    event_form,
+    plainly,
+    reread_topic,
+)
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.hashing.hash_contract import HashContract
+    from headgate.hashing.contract import HashContract
 
 Mode = Literal["lookup", "cdc"]
 DEAD_LETTERS = "dlq-cassandra-cloud"
@@ -150,7 +158,7 @@ def _declared(table: RuleTable) -> tuple[Reconcile, WholeRows]:
 
 
 def _contract(settings: Settings, reconcile: Reconcile) -> HashContract:
-    from headgate.hashing.hash_contract_loader import load_contract
+    from headgate.hashing.contract import load_contract
 
     if reconcile.contract is None:
         raise UsageError(
@@ -162,7 +170,7 @@ def _contract(settings: Settings, reconcile: Reconcile) -> HashContract:
 
 
 def _hashed_by(contract: HashContract) -> Callable[[Mapping[str, object]], str]:
-    from headgate.hashing.rows import row_hash
+    from headgate.hashing.python import row_hash
 
     return lambda row: row_hash(contract, row)
 

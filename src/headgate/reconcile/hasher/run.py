@@ -1,4 +1,4 @@
-"""Opens what a hasher needs, runs it until it is stopped or through, and says what it did."""
+"""Opens what a hasher needs, runs it until it is stopped or has read all, and reports what it did."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
-from headgate.core.metrics.background import in_background
-from headgate.core.runtime.interruption import interruption
+from headgate.core.kafka.topics import Topics, TopicSpec
+from headgate.core.metrics.delivery import in_background
+from headgate.core.runtime.journal import interruption
 from headgate.errors import SettingsError
 from headgate.reconcile.cassandra.session import Cassandra, Place, session_at
-from headgate.reconcile.hasher.asked import (
+from headgate.reconcile.hasher.consumer import LagWatch
+from headgate.reconcile.hasher.lookups import Lookups
+from headgate.reconcile.hasher.metrics import Counts, HasherMetrics, metering
+from headgate.reconcile.hasher.plan import HasherPlan
+from headgate.reconcile.hasher.publisher import EPOCH, Publisher
+from headgate.reconcile.hasher.readings import Reading
+from headgate.reconcile.hasher.requests import (
     Asked,
     Record,
     Skipped,
     asked_of,
+    changed_of,
     request_of,
     reread_topic,
 )
-from headgate.reconcile.hasher.cdc import changed_of
-from headgate.reconcile.hasher.counts import Counts, HasherMetrics
-from headgate.reconcile.hasher.drift import Drift
-from headgate.reconcile.hasher.drift_memory import DriftMemory
-from headgate.reconcile.hasher.hasher_publisher import EPOCH, Publisher
-from headgate.reconcile.hasher.hasher_table import HashedTable
-from headgate.reconcile.hasher.lag import LagWatch
-from headgate.reconcile.hasher.lookups import Lookups
-from headgate.reconcile.hasher.metering import metering
-from headgate.reconcile.hasher.plan import HasherPlan
-from headgate.reconcile.hasher.reading import Reading
 from headgate.reconcile.hasher.service import Ends, Hasher, Watcher
+from headgate.reconcile.hasher.table import Drift, DriftMemory, HashedTable
 
 CLOUD_PARTITIONS, LETTER_PARTITIONS = 6, 3
 TOPIC_DAYS, LETTER_DAYS = 3, 7

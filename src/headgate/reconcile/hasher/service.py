@@ -1,8 +1,8 @@
-"""The hasher: events ask for keys, rows are looked up and hashed, readings go to Topic-2.
+"""The hasher's loop: records ask for keys, rows are looked up and hashed, readings go to the cloud's topic.
 
 At least once: a group's offset passes a record only when what came of it is acknowledged. So a
 killed hasher loses nothing; what it had not finished is done again, by itself or by another one. A
-second look is a record of its own, a request that stands on a topic until it is due; only a run that
+second reading is a record of its own, a request that stands on a topic until it is due; only a run that
 goes to the topic's end has no later, and holds back the event instead.
 """
 
@@ -17,17 +17,21 @@ from functools import partial
 from typing import Protocol
 
 from headgate.errors import ForbiddenError, HeadgateError, RowRefusedError, UnavailableError
-from headgate.reconcile.hasher.asked import Asked, Record, Skipped, reread_topic
-from headgate.reconcile.hasher.counts import DEAD_LETTER, LOOKED, PUBLISHED, SKIPPED, Counts
-from headgate.reconcile.hasher.framing import plainly
-from headgate.reconcile.hasher.group import Group
-from headgate.reconcile.hasher.hasher_publisher import Done, Letter, Publisher, after_both
-from headgate.reconcile.hasher.hasher_table import HashedTable
+from headgate.reconcile.hasher.consumer import Group, Offsets, Partition
 from headgate.reconcile.hasher.lookups import Found, Lookups, Lost
-from headgate.reconcile.hasher.offsets import Offsets, Partition
+from headgate.reconcile.hasher.metrics import DEAD_LETTER, LOOKED, PUBLISHED, SKIPPED, Counts
 from headgate.reconcile.hasher.plan import HasherPlan
-from headgate.reconcile.hasher.reading import Reading, differs, newest, reading_of
-from headgate.reconcile.hasher.rereads import Rereads, request_for
+from headgate.reconcile.hasher.publisher import Done, Letter, Publisher, after_both
+from headgate.reconcile.hasher.readings import (
+    Reading,
+    Rereads,
+    differs,
+    newest,
+    reading_of,
+    request_for,
+)
+from headgate.reconcile.hasher.requests import Asked, Record, Skipped, plainly, reread_topic
+from headgate.reconcile.hasher.table import HashedTable
 
 IDLE_SECONDS, BUSY_SECONDS = 0.1, 0.02
 COMMIT_EVERY, LOOK_EVERY, SHAPE_EVERY = 1.0, 0.5, 60.0

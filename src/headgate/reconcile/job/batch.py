@@ -1,4 +1,4 @@
-"""One batch of a reconciled pair: states staged and judged, then all it says published in order."""
+"""One batch of a reconciled pair: states staged and judged, dead letters, then all tables published in order."""
 
 from __future__ import annotations
 
@@ -10,29 +10,23 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.conditions.expr_literals import spark_literal
-from headgate.core.engine.binding import BOUND, set_clock
-from headgate.core.engine.engine_stream import read_ranges
-from headgate.core.engine.faults import Point
-from headgate.core.engine.protocol import BatchProtocol, Result
-from headgate.core.engine.refusals import publish_letters, publish_once, stage
-from headgate.core.kafka.followed import topic_ranges
+from headgate.conditions.literals import spark_literal
+from headgate.core.engine.batch import BatchProtocol, Point, Result
+from headgate.core.engine.staging import BOUND, publish_letters, publish_once, set_clock, stage
+from headgate.core.engine.stream import read_ranges
+from headgate.core.kafka.offsets import topic_ranges
 from headgate.core.lake.dead_letters import send_dead_letters
-from headgate.core.lake.iceberg import ManagedTable
-from headgate.core.lake.jvm import Snapshot, session_id
-from headgate.core.lake.reach import Reached, topic_reached
-from headgate.core.ledger.store_model import TOPIC_SOURCE, Intent
-from headgate.core.sql.compile_script import Script
+from headgate.core.lake.spark import Snapshot, session_id
+from headgate.core.lake.table import ManagedTable, Reached, topic_reached
+from headgate.core.ledger.model import TOPIC_SOURCE, Intent
+from headgate.core.sql.script import Script
 from headgate.errors import OperationError
-from headgate.quality.job.quality_batch import bind_committed, closed_before, set_batch
-from headgate.quality.job.quality_target import REFUSED
+from headgate.quality.job.batch import REFUSED, bind_committed, closed_before, set_batch
 from headgate.quality.revision import RulesRevision
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.compile.tables import SIDES, STATE
-from headgate.reconcile.job.reconcile_ahead import Ahead
-from headgate.reconcile.job.reconcile_counts import Counted, Hint, Records, Seen
-from headgate.reconcile.job.reconcile_moment import Moment, moment_of
-from headgate.reconcile.job.reconcile_states import (
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.compile.states import SIDES, STATE
+from headgate.reconcile.job.cross_window import Ahead, Moment, moment_of
+from headgate.reconcile.job.states import (
     Spread,
     Straddling,
     batch_states,
@@ -47,10 +41,10 @@ from headgate.reconcile.job.reconcile_states import (
     one_of,
     only_changes,
     spread_of,
+    steady,
     window_of,
 )
-from headgate.reconcile.job.reconcile_target import ReconcileTarget
-from headgate.reconcile.job.steady import steady
+from headgate.reconcile.job.target import Counted, Hint, ReconcileTarget, Records, Seen
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""What one sweep looks at. Where more keys wait than one can take, a round of portions looks at them.
+"""The bounds of one sweep, and rounds of shards where more keys wait than one sweep can take. Pure.
 
-How far sweeps have come stands in the ends of their ranges, whose numbers only rise: a look that is done
-moves `until` and `batches`, a round has a goal, and its portions are counted through all rounds. Only the
-last portion of a round moves on to its goal, so that a batch amid the round is looked at behind it.
+How far sweeps have come stands in the ends of their ranges, whose numbers only rise: a sweep that is done
+moves `until` and `batches`, a round has a goal, and its shards are counted through all rounds. Only the
+last shard of a round moves on to its goal, so that a batch amid the round is looked at behind it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.core.ledger.store_model import Range
+from headgate.core.ledger.model import Range
 
 UNTIL, BATCHES = "until", "batches"
 # The goal of a round, the portions before it, those done and those when it is over; and when it looked.

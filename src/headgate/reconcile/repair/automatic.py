@@ -1,4 +1,4 @@
-"""Repairs by themselves: rounds over the declared statuses, through outages, nothing given up.
+"""Automatic repairs: rounds over the declared statuses, through outages, until a key was tried often enough.
 
 Only what was sent counts as a try: a verdict takes its time to follow, and some never will. What was left
 alone is looked at again, ever more rarely: on-prem's rows may come after the verdict that speaks of them.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from headgate.errors import ConflictError, HeadgateError, UnavailableError
-from headgate.reconcile.repair.model import Broken, RepairReport
+from headgate.reconcile.repair.plan import Broken, RepairReport
 
 PATIENCE_SECONDS, LONGEST_PATIENCE, TRIES = 600.0, 3_600.0, 3
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0

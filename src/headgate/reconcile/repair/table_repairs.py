@@ -10,30 +10,34 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headgate.config.settings import Settings
-from headgate.core.kafka.engine_topics import Topics, TopicSpec
-from headgate.core.kafka.topic_writer import TopicWriter
-from headgate.core.runtime.journal_file import Watcher
+from headgate.core.kafka.producer import TopicWriter
+from headgate.core.kafka.topics import Topics, TopicSpec
+from headgate.core.runtime.journal import Watcher
 from headgate.errors import SettingsError, UsageError
 from headgate.quality.spec.reconcile_section import Repair
 from headgate.quality.spec.rule_set import RuleTable
-from headgate.reconcile.differences_gather import (
+from headgate.reconcile.hasher.requests import reread_topic
+from headgate.reconcile.repair.plan import (
+    REPAIRABLE,
+    Broken,
+    Followed,
+    RepairPlan,
+    RepairReport,
+    repair_plan,
+)
+from headgate.reconcile.repair.run import Edges, Journal, Judged, new_journal, run_repair
+from headgate.reconcile.repair.targets import CassandraTarget, Rereads, Target, TopicTarget
+from headgate.reconcile.results import current_verdicts
+from headgate.reconcile.rows import (
+    CassandraRows,
+    DuckRows,
     contract_of_table,
     declared_rows,
     hidden_columns,
     need_version,
     open_side,
 )
-from headgate.reconcile.duck import DuckRows
-from headgate.reconcile.hasher.asked import reread_topic
-from headgate.reconcile.reconcile_state import DELETE
-from headgate.reconcile.repair.cassandra import CassandraTarget
-from headgate.reconcile.repair.journal import Journal, new_journal
-from headgate.reconcile.repair.model import REPAIRABLE, Broken, Followed, RepairPlan, RepairReport
-from headgate.reconcile.repair.repair_plan import repair_plan
-from headgate.reconcile.repair.repair_run import Edges, Judged, run_repair
-from headgate.reconcile.repair.target import Rereads, Target, TopicTarget
-from headgate.reconcile.results import current_verdicts
-from headgate.reconcile.rows_cassandra import CassandraRows
+from headgate.reconcile.state import DELETE
 
 RETENTION_DAYS = 7
 VALID, LOOK_SECONDS = "valid", 1.0

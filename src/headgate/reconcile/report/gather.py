@@ -1,4 +1,4 @@
-"""What the report is made of, from where it stands: changes of verdicts in the lake, records in the ledger."""
+"""Reads what the report rests on: changes of verdicts from the lake, records from the ledger, differing rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import cast
 
 from headgate.config.settings import Settings
 from headgate.core.lake.duckdb_reader import Lake, quoted
+from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import OpsStore, utc_now
-from headgate.core.ledger.store_model import LedgerRow
-from headgate.core.sql.compile_fragments import job_name
-from headgate.declarations.durations import in_words
+from headgate.core.sql.fragments import job_name
+from headgate.declarations.types import in_words
 from headgate.errors import HeadgateError
-from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.resolve import JudgedTable
 from headgate.quality.report.rows import MASK, sensitive_columns
 from headgate.quality.spec.reconcile_section import Reconcile
-from headgate.reconcile.differences import RowDifference
 from headgate.reconcile.report.make import Before, Evidence, Step, make_report, moment
 from headgate.reconcile.report.model import (
     Header,
@@ -30,7 +29,7 @@ from headgate.reconcile.report.model import (
     RepairLine,
     RepairList,
 )
-from headgate.reconcile.report.reconcile_report_text import read_before
+from headgate.reconcile.report.render import read_before
 from headgate.reconcile.results import (
     NEWEST,
     flags_sql,
@@ -38,6 +37,7 @@ from headgate.reconcile.results import (
     results_table,
     states_table,
 )
+from headgate.reconcile.row_diff import RowDifference
 
 UNEQUAL = ("MISMATCH", "LATE_MISMATCH")
 REPAIRABLE = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")

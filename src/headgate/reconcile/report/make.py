@@ -1,4 +1,4 @@
-"""Makes the report from what tables, ledger and the report before say. Pure: values in, values out."""
+"""Makes the report from what tables, ledger and the previous report say. Pure: values in, values out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from headgate.reconcile.decisions import ROLLUPS, Status, statuses
-from headgate.reconcile.differences import KINDS, RowDifference
-from headgate.reconcile.differences_kinds import Kind
+from headgate.reconcile.decision_table import ROLLUPS, Status, statuses
 from headgate.reconcile.report.model import (
     Example,
     Header,
@@ -26,7 +24,8 @@ from headgate.reconcile.report.model import (
     Since,
     StatusLine,
 )
-from headgate.terminal.report_sums import Sum
+from headgate.reconcile.row_diff import KINDS, Kind, RowDifference
+from headgate.terminal.report import Sum
 
 MOST_POINTS = 60
 MOST_EXAMPLES = 5

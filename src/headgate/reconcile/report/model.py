@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.plurals import count_of
+from headgate.errors import count_of
 from headgate.quality.spec.rule_set import SEVERITIES, Severity
-from headgate.terminal.report_sums import Sum
+from headgate.terminal.report import Sum
 
 SCHEMA_VERSION = 1
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.conditions.expr_literals import spark_identifier, spark_literal
-from headgate.core.sql.compile_fragments import call, fold_lines
-from headgate.core.sql.statement import case, select, statement, view
-from headgate.reconcile.table_compare.compare_sides import (
+from headgate.conditions.literals import spark_identifier, spark_literal
+from headgate.core.sql.fragments import call, fold_lines
+from headgate.core.sql.script import case, select, statement, view
+from headgate.reconcile.table_compare.plan import (
+    MATCH,
+    MISMATCH,
+    MISSING_CLOUD,
+    MISSING_ONPREM,
+    Plan,
+)
+from headgate.reconcile.table_compare.sides import (
     PRESENT,
     REPEATED,
     VIEW,
@@ -21,13 +28,6 @@ from headgate.reconcile.table_compare.compare_sides import (
     readable,
     sides,
     zone,
-)
-from headgate.reconcile.table_compare.model import (
-    MATCH,
-    MISMATCH,
-    MISSING_CLOUD,
-    MISSING_ONPREM,
-    Plan,
 )
 
 BESIDE = "\n  | "

@@ -9,17 +9,17 @@ from typing import Any, Protocol, TypeAlias, cast
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from headgate.conditions.expr_literals import spark_identifier
-from headgate.core.lake.statements import sql
-from headgate.core.sql.compile_script import parse_script
+from headgate.conditions.literals import spark_identifier
+from headgate.core.lake.spark import sql
+from headgate.core.sql.script import parse_script
 from headgate.errors import OperationError
-from headgate.reconcile.table_compare.compare import SAMPLES, Comparison, first_line
-from headgate.reconcile.table_compare.compare_sides import VIEW
-from headgate.reconcile.table_compare.found import Found
-from headgate.reconcile.table_compare.model import MATCH, SIDES, Compared, Plan, Table
-from headgate.reconcile.table_compare.sums import (
+from headgate.reconcile.table_compare.plan import MATCH, SIDES, Compared, Plan, Table
+from headgate.reconcile.table_compare.results import Found
+from headgate.reconcile.table_compare.run import SAMPLES, Comparison, first_line
+from headgate.reconcile.table_compare.sides import (
     LANES,
     SEGMENTS,
+    VIEW,
     Sums,
     differing,
     fetch_sql,

@@ -13,13 +13,11 @@ import pytest
 from tests.support.filter_documents import DEALER, EVERYTHING
 from tests.support.hostile_texts import hostile_texts
 
-from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.script import parse_script
 from headgate.errors import DeclarationError
-from headgate.filters.compile.alone import alone_sql
-from headgate.filters.compile.compile import compile_filter
-from headgate.filters.compile.filters_routing import router_script
 from headgate.filters.compile.flink import flink_sql, flink_statements
-from headgate.filters.compile.model import CompiledFilter
+from headgate.filters.compile.routing import router_script
+from headgate.filters.compile.spark_sql import CompiledFilter, alone_sql, compile_filter
 from headgate.filters.loader import filter_files, load_filter, parse_filter
 from headgate.filters.spec import Filter
 

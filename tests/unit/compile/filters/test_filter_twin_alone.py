@@ -14,9 +14,8 @@ from tests.support.filter_documents import DEALER
 from tests.support.hostile_texts import hostile_texts
 from tests.support.random_filters import ODD_RECORDS, random_record
 
-from headgate.filters.compile.compile import compile_filter
-from headgate.filters.compile.model import CompiledFilter
-from headgate.filters.compile.twin import Event, Refused, event_of, matcher, output_of
+from headgate.filters.compile.matcher import Event, Refused, event_of, matcher, output_of
+from headgate.filters.compile.spark_sql import CompiledFilter, compile_filter
 from headgate.filters.loader import parse_filter
 
 ROOT = Path(__file__).parents[4]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import product
 
-from headgate.reconcile.verdict import change_id
+from headgate.reconcile.decision_table import change_id
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
 

@@ -7,12 +7,12 @@ import re
 import pytest
 from tests.support.rule_tables import compile_shipped, script_of, shipped_table
 
-from headgate.core.sql.compile_script import Script
-from headgate.quality.compile.model import JudgedRule
-from headgate.quality.compile.names import names_of
+from headgate.core.sql.script import Script
+from headgate.quality.compile.resolve import JudgedRule
+from headgate.quality.compile.tables import names_of
 from headgate.quality.spec.rule_set import Severity
-from headgate.reconcile.compile.judging import render_rollup
-from headgate.reconcile.compile.tables import CHANGES, STATES, reconcile_tables
+from headgate.reconcile.compile.file import render_rollup
+from headgate.reconcile.compile.states import CHANGES, STATES, reconcile_tables
 
 
 @pytest.fixture(scope="module")

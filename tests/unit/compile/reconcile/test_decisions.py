@@ -7,17 +7,17 @@ from itertools import product
 import pytest
 
 from headgate.conditions.ast import columns_of
-from headgate.conditions.evaluator.twin_values import Value
-from headgate.quality.compile.verdicts import settled_rules
-from headgate.reconcile.compile.judging import rows_while_open
-from headgate.reconcile.decisions import (
+from headgate.conditions.evaluator.values import Value
+from headgate.quality.compile.results import settled_rules
+from headgate.reconcile.compile.file import rows_while_open
+from headgate.reconcile.decision_table import (
     ROLLUPS,
     decided,
     decisions,
     settled_decisions,
     statuses,
 )
-from headgate.reconcile.facts import FACTS, TYPES
+from headgate.reconcile.state import FACTS, TYPES
 
 UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER = "unseen", "deleted", "absent", "invalid", "a", "b"
 KINDS = (UNSEEN, DELETED, ABSENT, INVALID, ONE, OTHER)

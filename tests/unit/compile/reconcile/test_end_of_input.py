@@ -8,9 +8,9 @@ from random import Random
 from tests.support.reconcile_messages import random_messages
 from tests.support.rule_tables import compile_shipped, script_of, shipped_table
 
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.reconcile_state import Reading, of_message
-from headgate.reconcile.verdict import judge
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import judge
+from headgate.reconcile.state import Reading, of_message
 
 AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
 ONPREM = of_message("onprem", "k", Reading(AT, 0, 1, "a" * 64, 2, None, read_at=AT))

@@ -14,9 +14,9 @@ from random import Random
 import pytest
 from tests.support.reconcile_messages import START, Message, random_messages
 
-from headgate.quality.spec.limits import Limits
-from headgate.reconcile.reconcile_state import State, merge, merge_all
-from headgate.reconcile.verdict import Verdict, judge
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.reconcile.decision_table import Verdict, judge
+from headgate.reconcile.state import State, merge, merge_all
 
 pytestmark = pytest.mark.heavy
 

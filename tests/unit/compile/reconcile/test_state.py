@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reconcile.reconcile_state import DELETE, Reading, State, merge, merge_all, of_message
+from headgate.reconcile.state import DELETE, Reading, State, merge, merge_all, of_message
 
 pytestmark = pytest.mark.heavy
 

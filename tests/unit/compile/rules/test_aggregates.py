@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tests.support.rule_tables import compile_script, load_rule_table
 
-from headgate.quality.compile.judge import load_judged
-from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.resolve import JudgedTable, load_judged
 
 
 def aggregated(folder: Path, aggregate: str) -> JudgedTable:

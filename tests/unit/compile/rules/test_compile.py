@@ -18,14 +18,14 @@ from tests.support.rule_tables import (
     shipped_table,
 )
 
-from headgate.core.sql.compile_script import Script
-from headgate.quality.compile import compile as compile_module
-from headgate.quality.compile.compile import compile_table, revision_of
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.compile.rules_tables import PARTIALS, RESULTS
-from headgate.quality.compile.verdicts import rule_verdict
-from headgate.reconcile.compile.tables import CHANGES
-from headgate.reconcile.decisions import statuses
+from headgate.core.sql.script import Script
+from headgate.quality.compile import file as compile_module
+from headgate.quality.compile.file import compile_table, revision_of
+from headgate.quality.compile.resolve import JudgedTable
+from headgate.quality.compile.results import rule_verdict
+from headgate.quality.compile.tables import PARTIALS, RESULTS
+from headgate.reconcile.compile.states import CHANGES
+from headgate.reconcile.decision_table import statuses
 
 SHIPPED = ("business", "customer", "orders", "taxi")
 QUALITY = {"clock", "source", "view", "accept", "partial view", "partials", "refuse"}

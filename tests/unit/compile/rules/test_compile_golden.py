@@ -7,9 +7,9 @@ import os
 import pytest
 from tests.support.rule_tables import ROOT, compile_shipped, shipped_table
 
-from headgate.core.sql.render import Template
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.names import ENGINE_FILE, FILE
+from headgate.core.sql.script import Template
+from headgate.quality.compile.file import compile_table
+from headgate.quality.compile.tables import ENGINE_FILE, FILE
 
 GOLDEN = ROOT / "tests" / "golden" / "rules"
 TABLES = ("business", "customer", "orders", "taxi")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tests.support.rule_tables import HEAD, LAKE, compile_script
 
-from headgate.core.sql.casts import tried_of_any
-from headgate.declarations.spec_types import parse_type
-from headgate.quality.compile.judge import judged
-from headgate.quality.spec.rules_loader import load_rules
+from headgate.core.sql.fragments import tried_of_any
+from headgate.declarations.types import parse_type
+from headgate.quality.compile.resolve import judged
+from headgate.quality.spec.loader import load_rules
 
 RULE = '      - {name: odd, when: "amount > 1"}'
 

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from tests.support.random_expressions import HOSTILE_TEXTS
 
-from headgate.core.sql.compile_fragments import comment
-from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.fragments import comment
+from headgate.core.sql.script import parse_script
 from headgate.errors import DeclarationError
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.judge import load_judged
-from headgate.quality.compile.model import JudgedTable
+from headgate.quality.compile.file import compile_table
+from headgate.quality.compile.resolve import JudgedTable, load_judged
 
 pytestmark = pytest.mark.heavy
 
-COMPILER = Path(__file__).parents[4] / "src" / "headgate" / "compile"
+PACKAGE = Path(__file__).parents[4] / "src" / "headgate"
 PATH = "p[type='%s'].value"
 FORM = """\
 version: 2
@@ -148,5 +147,6 @@ def test_a_comment_is_one_line(text: str) -> None:
 
 
 def test_free_text_comes_into_comments_by_one_function() -> None:
-    sources = {path.name: path.read_text() for path in COMPILER.rglob("*.py")}
+    compilers = [PACKAGE / "core" / "sql", *PACKAGE.glob("*/compile")]
+    sources = {path.name: path.read_text() for folder in compilers for path in folder.rglob("*.py")}
     assert {name for name, text in sources.items() if "-- {" in text} == {"fragments.py"}

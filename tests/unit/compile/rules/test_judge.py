@@ -15,8 +15,8 @@ from tests.support.rule_files import (
 )
 
 from headgate.errors import DeclarationError
-from headgate.quality.compile.judge import judged, judged_table
-from headgate.quality.spec.rules_loader import load_rules
+from headgate.quality.compile.resolve import judged, judged_table
+from headgate.quality.spec.loader import load_rules
 
 ROOT = Path(__file__).parents[4]
 

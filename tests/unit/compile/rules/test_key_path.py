@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.quality.key_path import Step, read_path
+from headgate.quality.record_parser import Step, read_path
 
 
 def test_a_path_is_fields_indexes_and_choices() -> None:

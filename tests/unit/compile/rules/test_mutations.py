@@ -12,11 +12,11 @@ import pytest
 from ruamel.yaml import YAML
 from tests.support.rule_files import ONE, PAIR
 
-from headgate.core.sql.compile_script import parse_script
+from headgate.core.sql.script import parse_script
 from headgate.errors import DeclarationError, Fault
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.judge import JudgedFile, load_judged
-from headgate.quality.compile.names import FILE
+from headgate.quality.compile.file import compile_table
+from headgate.quality.compile.resolve import JudgedFile, load_judged
+from headgate.quality.compile.tables import FILE
 
 pytestmark = pytest.mark.heavy
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from headgate.quality.compile.judge import judged_table
+from headgate.quality.compile.resolve import judged_table
 from headgate.quality.notebook import SUFFIXES, Form, Note, compile_notes, render_note
-from headgate.quality.spec.rules_loader import find_table, load_rules
+from headgate.quality.spec.loader import find_table, load_rules
 
 ROOT = Path(__file__).resolve().parents[4]
 TABLES = ("taxi",)

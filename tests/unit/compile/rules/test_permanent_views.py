@@ -9,12 +9,11 @@ import pytest
 from tests.support.rule_files import load_rule_file
 from tests.support.rule_tables import compile_shipped, load_rule_table, script_of, shipped_table
 
-from headgate.core.sql.compile_fragments import QUOTED
-from headgate.core.sql.compile_script import Script
-from headgate.quality.compile.compile import compile_table
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.compile.names import names_of
-from headgate.quality.compile.reading import quality_views, reconcile_views
+from headgate.core.sql.fragments import QUOTED
+from headgate.core.sql.script import Script
+from headgate.quality.compile.file import compile_table, quality_views, reconcile_views
+from headgate.quality.compile.resolve import JudgedTable
+from headgate.quality.compile.tables import names_of
 
 SHIPPED = ("business", "customer", "orders", "taxi")
 LISTED = {

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.sql.compile_script import parse_script
-from headgate.hashing.hash_contract_loader import load_contract
-from headgate.quality.compile.judge import judged_table
-from headgate.quality.compile.model import JudgedTable
+from headgate.core.sql.script import parse_script
+from headgate.hashing.contract import load_contract
+from headgate.quality.compile.resolve import JudgedTable, judged_table
 from headgate.quality.notebook import SUFFIXES, Form, Note, compile_notes, render_note
-from headgate.quality.spec.rules_loader import find_table, load_rules
+from headgate.quality.spec.loader import find_table, load_rules
 
 ROOT = Path(__file__).resolve().parents[4]
 FORMS: tuple[Form, ...] = ("jupyter", "zeppelin", "sql")

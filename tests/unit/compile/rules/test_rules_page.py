@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.conditions.spark import to_spark
-from headgate.quality.compile.judge import load_judged
-from headgate.quality.compile.rules_columns import RuleColumns
+from headgate.conditions.spark_sql import to_spark
+from headgate.quality.compile.columns import RuleColumns
+from headgate.quality.compile.resolve import load_judged
+from headgate.quality.evaluator import run_tests
+from headgate.quality.spec.rule_checks import FORMS
 from headgate.quality.spec.rule_tests import load_tests
-from headgate.quality.spec.rules_forms import FORMS
-from headgate.quality.testing import run_tests
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.declarations.spec_types import SqlType
-from headgate.quality.compile.table_types import misfits
+from headgate.declarations.types import SqlType
+from headgate.quality.compile.columns import misfits
 
 
 def said(kind: SqlType, has: str) -> list[str]:

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 from tests.support.rule_files import ONE, PAIR, load_rule_file
 
-from headgate.conditions.evaluator.twin_values import Value
-from headgate.quality.compile.judge import judged
-from headgate.quality.compile.model import JudgedTable
-from headgate.quality.rows import FieldRefusal, row_values
-from headgate.quality.spec.rules_loader import load_rules
-from headgate.quality.twin import Seen, judge_row, judge_rows
+from headgate.conditions.evaluator.values import Value
+from headgate.quality.compile.resolve import JudgedTable, judged
+from headgate.quality.evaluator import FieldRefusal, Seen, judge_row, judge_rows, row_values
+from headgate.quality.spec.loader import load_rules
 
 ROOT = Path(__file__).parents[4]
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

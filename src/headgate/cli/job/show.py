@@ -1,0 +1,268 @@
+"""`headgate job list`, `show`, `lag`: runs, pace, failures, last batches, and lag behind the topic by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from headgate.errors import count_of
+from headgate.terminal.console import as_table, console, plain
+from headgate.terminal.project import open_store
+from headgate.terminal.runs import report
+
+if TYPE_CHECKING:
+    from headgate.config.settings import Settings
+    from headgate.core.engine.job_status import JobView
+    from headgate.core.engine.lag import LagReport
+    from headgate.core.ledger.model import Run
+    from headgate.core.ledger.ops_store import OpsStore
+
+
+# A minute of a stream that is triggered each second.
+BATCHES = 60
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What `job show` prints."""
+
+    view: JobView
+    lag_records: int | None
+    lag_seconds: float | None
+    lag_words: str
+    group: str
+    revision: str = ""
+    keys: int | None = None
+    filters: tuple[FilterShown, ...] = ()
+
+
+@dataclass(frozen=True)
+class FilterShown:
+    """How one filter of a router stands."""
+
+    filter: str
+    standing: str
+    revision: str
+    sent: int
+    refused: int
+    reason: str
+
+
+@click.command("list")
+@click.option("--job", default=None, help="Only this job's runs.")
+@click.option("-n", "count", default=20, show_default=True, help="How many, newest first.")
+@click.option("--newest", is_flag=True, help="Only the newest run of each job.")
+def list_runs(job: str | None, count: int, newest: bool) -> None:
+    """List runs, newest first. Those under way are always shown.
+
+    \b
+    Examples:
+      headgate job list
+      headgate job list --newest
+      headgate job list --job bronze-orders -n 5
+    """
+    from headgate.core.engine.lease import active_engine
+    from headgate.core.engine.submit import full_name
+
+    settings, store = open_store()
+    with store:
+        engine = active_engine(store) is not None
+        name = full_name(settings, job) if job else None
+        runs = store.runs(name)
+    if newest:
+        runs = newest_of_each(runs)
+    shown = cut_to(runs, count)
+    console.data([report(run, engine=engine) for run in shown])
+    if len(shown) < len(runs):
+        what = "jobs" if newest else "runs"
+        console.say(f"{len(shown)} of {len(runs)} {what} are shown: -n {len(runs)} shows all")
+
+
+def newest_of_each(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """The newest run of each job, newest first as the runs are."""
+    by_job: dict[str, Run] = {}
+    for run in runs:
+        by_job.setdefault(run.job, run)
+    return tuple(by_job.values())
+
+
+def cut_to(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
+    """The first `count` runs, and any later one that is under way."""
+    from headgate.core.ledger.model import ACTIVE
+
+    return tuple(run for place, run in enumerate(runs) if place < count or run.state in ACTIVE)
+
+
+@click.command("show")
+@click.argument("job")
+def show(job: str) -> None:
+    """Show how a job stands: its pace, its lag, its failures and its last batches.
+
+    \b
+    Examples:
+      headgate job show bronze
+      headgate -o json job show silver-orders
+      headgate job show reconcile-orders
+      headgate job show router-raw-event-headers
+    """
+    from headgate.core.engine.job_status import view
+    from headgate.core.engine.run import trigger_of
+    from headgate.core.engine.submit import full_name
+    from headgate.core.ledger.ops_store import utc_now
+    from headgate.errors import UsageError
+
+    settings, store = open_store()
+    with store:
+        name = full_name(settings, job)
+        run = store.latest(name)
+        if run is None:
+            raise UsageError(
+                f"{name} has not run yet", fix=f"headgate job run {job}, or job start {job}"
+            )
+        rows = store.newest_batches(name, BATCHES)
+        trigger = trigger_of(run, settings)
+        seen = view(run, rows, store.last_restart(name), trigger, utc_now())
+        shown = _with_lag(settings, store, seen, run.kind, run.subject)
+        if run.kind == "router":
+            shown = replace(shown, filters=_filters(store, run.subject))
+        console.data(shown, text=_text(shown, trigger, _engine(store)))
+
+
+def _filters(store: OpsStore, source: str) -> tuple[FilterShown, ...]:
+    sums = store.routing.routed_sums()
+    return tuple(
+        FilterShown(
+            one.filter,
+            one.standing.value,
+            one.revision[:12],
+            *sums.get(one.filter, (0, 0)),
+            one.reason,
+        )
+        for one in store.routing.seen(source)
+    )
+
+
+def _engine(store: OpsStore) -> bool:
+    from headgate.core.engine.lease import active_engine
+
+    return active_engine(store) is not None
+
+
+def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dataset: str) -> Shown:
+    from headgate.core.engine.lag import group_words, measure, rows_behind
+    from headgate.errors import HeadgateError
+
+    if kind == "silver":
+        behind = rows_behind(store, dataset)
+        return Shown(seen, behind, None, f"{behind:,} rows of bronze", "")
+    if kind not in ("bronze", "quality", "reconcile", "router"):
+        return Shown(seen, None, None, "", "")
+    try:
+        lag = measure(settings, store, dataset, kind)
+    except HeadgateError as error:
+        words = f"not known: {error.what}"
+        return Shown(seen, None, None, words, "", *_judging(store, seen, kind))
+    group = group_words(settings, store, lag)
+    return Shown(seen, lag.records, lag.seconds, lag.words, group, *_judging(store, seen, kind))
+
+
+def _judging(store: OpsStore, seen: JobView, kind: str) -> tuple[str, int | None]:
+    """By which revision a rule table's job judges now, and how many keys its rules have in memory."""
+    from headgate.core.metrics.names import UNIQUE_KEYS
+    from headgate.core.metrics.readings import kept
+    from headgate.quality.revision import running_mark
+
+    if kind not in ("quality", "reconcile"):
+        return "", None
+    running, keys = store.read_mark(running_mark(seen.job)), kept(store)[UNIQUE_KEYS].get(seen.job)
+    return running.value if running else "", None if keys is None else int(keys)
+
+
+def _text(shown: Shown, trigger: float, engine: bool) -> str:
+    seen, pace = shown.view, shown.view.pace
+    how = "as a stream" if seen.mode == "streaming" else "in batch mode"
+    since = f" since {seen.since}" if seen.since else ""
+    lines = {
+        "records": f"{seen.records:,} in {count_of(seen.batches, 'batch', 'batches')} of this run",
+        "rows/s": f"{pace.rows_in_per_s:,} in, {pace.rows_out_per_s:,} out, over the last minute",
+        "last batch": _last_batch(shown, trigger),
+        "lag": shown.lag_words,
+        "restarts": f"{seen.restarts}" + (f", last {seen.last_restart}" * bool(seen.last_restart)),
+        "group": shown.group,
+        "rules": f"revision {shown.revision[:12]} judges" if shown.revision else "",
+        "keys": "" if shown.keys is None else f"{shown.keys:,} seen keys are kept",
+        "engine": "" if engine else "none is running: make up",
+    }
+    told = [f"  {name:<11} {words}" for name, words in lines.items() if words]
+    head = [f"{seen.job} run {seen.run}: {seen.state} {how}{since}", *told, *_trouble(seen)]
+    table = as_table([plain(batch) for batch in seen.last]) if seen.last else "no batch yet"
+    filters = as_table([plain(one) for one in shown.filters]) if shown.filters else ""
+    return "\n".join([*head, "", table, *(["", filters] if filters else [])])
+
+
+def _last_batch(shown: Shown, trigger: float) -> str:
+    pace = shown.view.pace
+    if pace.last_batch_seconds is None:
+        return ""
+    words = f"{pace.last_batch_seconds:g} s"
+    if pace.processed_per_s is not None:
+        words += f", {pace.processed_per_s:,.0f} rows/s while batches ran"
+    if pace.backpressure is not None:
+        words += f"; backpressure {pace.backpressure:.0%} of the {trigger:g} s trigger"
+    if pace.falls_behind:
+        words += ": it falls behind (raise TRIGGER_SECONDS, or give the engine more cores)"
+    return words
+
+
+def _trouble(seen: JobView) -> list[str]:
+    """The error in words: what, why, what to do."""
+    what, *rest = seen.trouble.split(" | ")
+    labels = ("why", "do")
+    told = [f"  {label:<11} {words}" for label, words in zip(labels, rest, strict=False)]
+    return [f"  {'trouble':<11} {what}", *told] if what else []
+
+
+@click.command("lag")
+@click.argument("job", default="bronze")
+def lag(job: str) -> None:
+    """Show the lag per partition, in records and in seconds; exit 5 above DLQ_MAX dead letters.
+
+    COMMITTED is where the next batch starts; SECONDS is the age of the oldest record that is not
+    read yet. Works without an engine.
+
+    \b
+    Examples:
+      headgate job lag
+      headgate job lag bronze-orders
+      headgate job lag reconcile-orders
+      headgate job lag reconcile-business
+      headgate -o json job lag
+    """
+    from headgate.core.engine.lag import refuse_too_many_letters
+    from headgate.core.engine.lag import report as lag_report
+    from headgate.core.engine.submit import split_job
+    from headgate.errors import UsageError
+
+    settings, store = open_store()
+    kind, dataset = split_job(settings, job)
+    if kind not in ("bronze", "quality", "reconcile", "router"):
+        raise UsageError(f"{kind} reads no topic", fix=f"headgate job show {job} tells its lag")
+    with store:
+        found = lag_report(settings, store, dataset, kind)
+    console.data(found, text=_render_lag(found))
+    refuse_too_many_letters(found)
+
+
+def _render_lag(found: LagReport) -> str:
+    rows = [plain(partition) for partition in found.lag.partitions]
+    return "\n".join(
+        [
+            f"{found.lag.job} on {found.lag.topic}: {found.lag.words}",
+            as_table(rows),
+            f"dead letters: {found.dead_letters:,} of at most {found.dlq_max:,}",
+            f"consumer group {found.group}: {found.group_words}",
+        ]
+    )

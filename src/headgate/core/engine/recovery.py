@@ -1,0 +1,281 @@
+"""Recover from the tables what was lost beside them: a job's checkpoint, or rows of the ledger.
+
+Both rest on the metadata that commits carry. A repaired checkpoint begins behind all that is committed or
+announced; batches of a topic that is gone are settled where their rows stand, else given up and
+taken back. The old checkpoint is moved aside, never deleted. A rebuilt ledger has every row whose
+snapshot is still kept; batches whose snapshots are expired are listed as unknown.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from headgate.conditions.literals import spark_literal
+from headgate.config.settings import Settings
+from headgate.core.engine.batch import Result, TopicTarget, ledger_row, span
+from headgate.core.engine.checkpoint import Checkpoint, repair_checkpoint
+from headgate.core.engine.lease import EngineLease
+from headgate.core.engine.run import RunContext
+from headgate.core.engine.session import start_session, stop_session
+from headgate.core.kafka.offsets import Followed
+from headgate.core.lake.commits import fence_properties, intent_of, properties
+from headgate.core.lake.spark import sql
+from headgate.core.lake.table import SUMMARY, Committed, ManagedTable, topic_reached
+from headgate.core.ledger.model import Intent, Judged, LedgerRow
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
+from headgate.errors import ConflictError
+
+if TYPE_CHECKING:
+    from headgate.pipeline import revision as declaration
+
+
+REPAIR = "repair"
+Account = Callable[[Intent], Result | None]
+GiveUp = Callable[[Intent], None]
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """Where the job goes on, and where the old checkpoint was put."""
+
+    job: str
+    aside: str
+    offsets: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose checkpoint it is, and where; `shape` is that of the state which it is to keep."""
+
+    session: SparkSession
+    settings: Settings
+    store: OpsStore
+    job: str
+    shape: str = ""
+
+
+def repair_topic(context: RunContext, target: TopicTarget, topic: Followed) -> Repaired:
+    """Begin a new checkpoint at the committed end of a job that follows a topic."""
+    session = context.session
+    place = Place(session, context.settings, context.store, target.job, target.shape)
+    return repaired(
+        place,
+        ManagedTable(session, target.table),
+        topic,
+        lambda intent: target.account(session, intent),
+        lambda intent: take_back(session, target, intent),
+    )
+
+
+def repaired(
+    place: Place,
+    table: ManagedTable,
+    topic: Followed,
+    account: Account,
+    give_up: GiveUp = lambda _: None,
+) -> Repaired:
+    announced: list[Intent] = []
+    for intent in place.store.open_intents(place.job):
+        if intent.range.source_id == topic.topic_id:
+            announced.append(intent)
+        else:
+            _close(table, place.store, intent, account, give_up)
+    location = f"{place.settings.checkpoints.rstrip('/')}/{place.job}"
+    checkpoint = Checkpoint(place.session, location, topic.names)
+    reached = topic_reached(table, place.store, place.job)
+    aside, offsets = repair_checkpoint(checkpoint, topic, reached, announced, place.shape)
+    return Repaired(place.job, aside, offsets)
+
+
+def _close(
+    table: ManagedTable, store: OpsStore, intent: Intent, account: Account, give_up: GiveUp
+) -> None:
+    """A batch of a topic that is gone: settled if its rows stand, otherwise given up."""
+    result = account(intent) if table.exists() else None
+    if result is None:
+        give_up(intent)
+        store.withdraw(intent)
+    else:
+        store.settle(intent, ledger_row(intent, result), result.judged)
+
+
+def take_back(session: SparkSession, target: TopicTarget, intent: Intent) -> None:
+    """What a batch that is given up has published of rows that now nobody has: counts and keys.
+
+    Its dead letters stay: they are all that is left of their records.
+    """
+    for name in target.before:
+        table = ManagedTable(session, name)
+        commit = table.commit_of(intent) if name != DEAD_LETTERS and table.exists() else None
+        if commit is not None:
+            at = spark_literal(commit.marker.batch_time)
+            # Files that are dropped whole leave a commit without our mark; the second test forbids it.
+            rows = f"batch_time = {at} AND unix_micros(batch_time) = unix_micros({at})"
+            with _as_fence(session, intent):
+                sql(session, f"DELETE FROM {name} WHERE {rows}")
+
+
+@contextmanager
+def _as_fence(session: SparkSession, intent: Intent) -> Generator[None]:
+    """Commits made inside bear the mark of a batch that is given up."""
+    told = fence_properties(properties(intent, uuid.uuid4().hex))
+    for name, value in told.items():
+        session.conf.set(SUMMARY + name, value)
+    try:
+        yield
+    finally:
+        for name in told:
+            session.conf.unset(SUMMARY + name)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the tables still tell: ledger rows, and in words what their history no longer has."""
+
+    rows: tuple[LedgerRow, ...]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """How many ledger rows were missing and are there again, and what cannot be known any more."""
+
+    added: int
+    unknown: tuple[str, ...]
+
+
+def rebuild_ledger(settings: Settings, store: OpsStore) -> Rebuilt:
+    """Add the ledger rows that are missing."""
+    lease = EngineLease.take(store)
+    if lease is None:
+        raise ConflictError("an engine is active", fix="headgate local down, then rebuild")
+    with lease:
+        session = start_session(settings)
+        try:
+            return rebuild_on(session, settings, store)
+        finally:
+            stop_session(session)
+
+
+def rebuild_on(session: SparkSession, settings: Settings, store: OpsStore) -> Rebuilt:
+    """The same on a session that is already there."""
+    from headgate.declarations.project import available_datasets
+    from headgate.pipeline import revision as declaration
+
+    found = [
+        what_tables_tell(session, declaration.declared_revision(settings, name))
+        for name in available_datasets(settings.root)
+    ]
+    judged = rules_tell(session, settings, store)
+    found.append(judged.found)
+    added = store.rebuild((row for each in found for row in each.rows), judged.of)
+    return Rebuilt(added, tuple(words for each in found for words in each.unknown))
+
+
+def what_tables_tell(session: SparkSession, dataset: declaration.DatasetRevision) -> Found:
+    """The ledger rows of one dataset, from the markers that expiry has left."""
+    from headgate.pipeline.backfill import account_backfill
+    from headgate.pipeline.bronze import account_bronze
+    from headgate.pipeline.silver import account_silver
+
+    raw = ManagedTable(session, table_name(dataset.bronze_table))
+    clean = ManagedTable(session, table_name(dataset.silver_table))
+    refused = ManagedTable(session, DEAD_LETTERS)
+    rows: list[LedgerRow] = []
+    unknown = [*_expired(raw), *_expired(clean)]
+    for commit in _oldest_first(raw, job_name("bronze", dataset.name)):
+        intent = intent_of(commit.marker)
+        result = account_bronze(raw, refused, intent)
+        if _rest_unknown(refused, intent, result):
+            unknown.append(_lost_refusals(intent))
+        else:
+            rows += _row(commit, intent, result)
+    for commit in _oldest_first(clean, job_name("silver", dataset.name)):
+        intent = intent_of(commit.marker)
+        rows += _row(commit, intent, account_silver(clean, intent))
+    for commit in _oldest_first(clean, job_name("backfill", dataset.name)):
+        intent = intent_of(commit.marker)
+        rows += _row(commit, intent, account_backfill(clean, intent))
+    return Found(tuple(rows), tuple(unknown))
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """The ledger rows of quality jobs, and what their rules found in each."""
+
+    found: Found
+    judged: Mapping[tuple[str, datetime], Judged]
+
+    def of(self, row: LedgerRow) -> Judged | None:
+        return self.judged.get((row.job, row.batch_time))
+
+
+def rules_tell(session: SparkSession, settings: Settings, store: OpsStore) -> JudgedRows:
+    """The ledger rows of every declared rule table that has results."""
+    from headgate.quality.job.batch import table_target
+    from headgate.quality.spec.loader import rule_files, tables_in
+    from headgate.reconcile.job.target import pair_target
+
+    rows, unknown, judged = list[LedgerRow](), list[str](), dict[tuple[str, datetime], Judged]()
+    for name in (name for file in rule_files(settings.root) for name in tables_in(file)):
+        target = pair_target(session, settings, store, name) or table_target(
+            session, settings, store, name
+        )
+        results = ManagedTable(session, target.table)
+        unknown += _expired(results) if results.exists() else ()
+        for commit in _oldest_first(results, target.job):
+            intent = intent_of(commit.marker)
+            result = target.account(session, intent)
+            rows += _row(commit, intent, result)
+            if result is not None and result.judged is not None:
+                judged[intent.job, intent.batch_time] = result.judged
+    return JudgedRows(Found(tuple(rows), tuple(unknown)), judged)
+
+
+def _expired(table: ManagedTable) -> Iterator[str]:
+    """Words for a table whose oldest snapshots were expired: with them went their markers."""
+    begun = _beginning(table)
+    if begun is not None:
+        yield f"{table.name}: batches before {begun:%Y-%m-%d %H:%M:%S} UTC are expired"
+
+
+def _beginning(table: ManagedTable) -> datetime | None:
+    """When the oldest snapshot that is left was made; None when the whole history is there."""
+    oldest = deque(table.look().history(), maxlen=1) if table.exists() else ()
+    for snapshot in oldest:
+        if snapshot.parent is not None:
+            return snapshot.at
+    return None
+
+
+def _rest_unknown(refused: ManagedTable, intent: Intent, result: Result | None) -> bool:
+    """Whether not all was accepted and the count of the rest may be expired with its dead letters."""
+    if result is None or intent.is_accepted_gap or refused.name in result.snapshots:
+        return False
+    if result.read == span(intent.range):
+        return False
+    begun = _beginning(refused)
+    return begun is not None and begun > intent.batch_time
+
+
+def _lost_refusals(intent: Intent) -> str:
+    start, end = dict(intent.range.start), dict(intent.range.end)
+    return f"{intent.job}: how many of offsets {start} to {end} were refused is expired"
+
+
+def _oldest_first(table: ManagedTable, job: str) -> list[Committed]:
+    return list(table.commits(job))[::-1] if table.exists() else []
+
+
+def _row(commit: Committed, intent: Intent, result: Result | None) -> Iterator[LedgerRow]:
+    if result is not None:
+        yield replace(ledger_row(intent, result), committed_at=commit.snapshot.at)

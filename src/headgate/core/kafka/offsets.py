@@ -1,0 +1,238 @@
+"""Offsets: of the topics that one query follows, of records that expired unread, of a consumer group.
+
+`Followed` is one topic, or the two topics of a pair by side; its offsets have the keys of a ledger
+range (`0`, or `onprem:0`). Records that left a topic before they were read are counted and refused
+with ExpiredError, never skipped. The group's offsets are a copy for other tools, written by a consumer
+that joins nothing: the admin client would end the process when a connection breaks (librdkafka 4605).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from headgate.core.kafka.topics import Topics, TopicState
+from headgate.core.ledger.model import PAIR_SOURCE, TOPIC_SOURCE, Range
+from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
+
+# The only topic of a query has no side.
+ALONE = ""
+# The side whose topic is named first.
+FIRST_SIDE = "onprem"
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The topics of one query by side; offsets are told by the keys that a range has."""
+
+    topics: Mapping[str, TopicState]
+
+    @classmethod
+    def one(cls, topic: TopicState) -> Self:
+        return cls({ALONE: topic})
+
+    @property
+    def name(self) -> str:
+        """For a person."""
+        return " and ".join(topic.name for topic in self.topics.values())
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The topics' names by side."""
+        return {side: topic.name for side, topic in self.topics.items()}
+
+    @property
+    def source(self) -> str:
+        prefix = TOPIC_SOURCE if ALONE in self.topics else PAIR_SOURCE
+        return prefix + ",".join(topic.name for topic in self.topics.values())
+
+    @property
+    def topic_id(self) -> str:
+        """Another one when any of the topics was deleted and made again."""
+        return ",".join(topic.topic_id for topic in self.topics.values())
+
+    @property
+    def begin(self) -> dict[str, int]:
+        return self._offsets({side: topic.begin for side, topic in self.topics.items()})
+
+    @property
+    def end(self) -> dict[str, int]:
+        return self._offsets({side: topic.end for side, topic in self.topics.items()})
+
+    def _offsets(self, found: Mapping[str, Mapping[int, int]]) -> dict[str, int]:
+        return {key_of(side, p): n for side, own in found.items() for p, n in own.items()}
+
+    def range(self, start: Mapping[str, int], end: Mapping[str, int]) -> Range:
+        return Range(self.source, self.topic_id, start, end)
+
+    def now(self, topics: Topics) -> Followed:
+        """The same topics as they are now; each must be there."""
+        return Followed({side: topics.found(topic.name) for side, topic in self.topics.items()})
+
+
+def key_of(side: str, partition: int | str) -> str:
+    """The key of a partition in a range."""
+    return f"{side}:{partition}" if side else str(partition)
+
+
+def own_offsets(offsets: Mapping[str, int], side: str) -> dict[str, int]:
+    """One side's part of a range's offsets, by partition."""
+    if not side:
+        return dict(offsets)
+    prefix = f"{side}:"
+    return {k.removeprefix(prefix): n for k, n in offsets.items() if k.startswith(prefix)}
+
+
+def topic_ranges(range_: Range) -> dict[str, Range]:
+    """A range of offsets as ranges of single topics, by side."""
+    if not range_.is_pair:
+        return {ALONE: range_}
+    names, ids = range_.source.removeprefix(PAIR_SOURCE).split(","), range_.source_id.split(",")
+    sides = {key.partition(":")[0] for key in range_.end}
+    return {
+        side: Range(
+            f"{TOPIC_SOURCE}{name}",
+            id_,
+            own_offsets(range_.start, side),
+            own_offsets(range_.end, side),
+        )
+        for side, name, id_ in zip(_as_named(sides), names, ids, strict=True)
+    }
+
+
+def _as_named(sides: set[str]) -> list[str]:
+    """In the order of the topics' names; a stored mapping has one of its own."""
+    return sorted(sides, key=lambda side: (side != FIRST_SIDE, side))
+
+
+# What Spark says when offsets that it was to read are gone.
+DATA_LOSS = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost")
+
+
+class ExpiredError(BatchRefusedError):
+    """Records expired on the topic before a job read them; a person must decide."""
+
+    code = "HG-1003"
+
+
+def expired(topic: Followed, start: Mapping[str, int]) -> dict[str, int]:
+    """Offsets by partition that are gone from the topic, though the next batch starts before them.
+
+    A partition that `start` lacks was added later, and begins at 0.
+    """
+    behind = {p: begin - start.get(p, 0) for p, begin in topic.begin.items()}
+    return {p: count for p, count in behind.items() if count > 0}
+
+
+def refuse_expired(topic: Followed, start: Mapping[str, int], job: str) -> None:
+    """Raise when the next batch of this job would have to skip records."""
+    gone = expired(topic, start)
+    if gone:
+        where = ", ".join(f"partition {p}: {_offsets(topic, p, n)}" for p, n in gone.items())
+        raise ExpiredError(
+            f"{sum(gone.values()):,} records of {topic.name} expired before {job} read them",
+            why=f"the topic no longer has them ({where})",
+            fix=f"send them again, or go on without them: headgate job accept-gap {job};"
+            " and raise the topic's retention above the longest pause",
+        )
+
+
+def refuse_shorter(topic: Followed, start: Mapping[str, int], job: str) -> None:
+    """Raise when the topic ends before what was read: its offsets would be given out again."""
+    short = {p: end for p, end in topic.end.items() if end < start.get(p, 0)}
+    if short:
+        raise BatchRefusedError(
+            f"topic {topic.name} ends before what {job} has read from it",
+            why=f"it ends at {short}, and the table at {dict(start)}: its broker has lost records",
+            fix="restore the topic; or delete it, make it again, send what was lost, then:"
+            f" headgate job repair {job}",
+        )
+
+
+def _offsets(topic: Followed, partition: str, count: int) -> str:
+    begin = topic.begin[partition]
+    return f"offsets {begin - count:,} to {begin - 1:,}"
+
+
+def is_data_loss(error: BaseException) -> bool:
+    return any(sign in str(error) for sign in DATA_LOSS)
+
+
+SECONDS = 6.0
+NO_OFFSET = 0
+
+
+def group_of(job: str) -> str:
+    """The group that carries a job's offsets."""
+    return f"headgate-{job}"
+
+
+class GroupOffsets:
+    """The offsets of one group on one topic; to be closed."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+        self.group = group
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "socket.timeout.ms": int(SECONDS * 1000),
+                # So long a commit waits for the group's coordinator.
+                "session.timeout.ms": int(SECONDS * 1000),
+                "reconnect.backoff.max.ms": 500,
+                "log_level": 0,
+            }
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def write(self, offsets: Mapping[str, int]) -> None:
+        """Where the next record of each partition is; refused while someone consumes in the group."""
+        wanted = [TopicPartition(self._topic, int(p), offset) for p, offset in offsets.items()]
+        limit = time.monotonic() + SECONDS
+        while True:
+            try:
+                self._commit(wanted)
+                return
+            except UnavailableError:  # a broker makes the coordinator when the first group comes
+                if time.monotonic() > limit:
+                    raise
+                time.sleep(0.2)
+
+    def _commit(self, wanted: list[TopicPartition]) -> None:
+        words = f"the offsets of the consumer group {self.group} could not be written"
+        try:
+            done = self._consumer.commit(offsets=wanted, asynchronous=False)
+        except KafkaException as error:
+            raise _explained(cast("KafkaError", error.args[0]), words) from error
+        for partition in done or ():
+            if partition.error is not None:
+                raise _explained(partition.error, words)
+
+    def read(self, partitions: Iterable[int]) -> dict[str, int]:
+        """The group's offsets on the topic; a partition without one is left out."""
+        asked = [TopicPartition(self._topic, partition) for partition in partitions]
+        words = f"the offsets of the consumer group {self.group} could not be read"
+        try:
+            found = self._consumer.committed(asked, timeout=SECONDS)
+        except KafkaException as error:
+            raise _explained(cast("KafkaError", error.args[0]), words) from error
+        return {str(f.partition): f.offset for f in found if f.offset >= NO_OFFSET}
+
+
+def _explained(reason: KafkaError, words: str) -> HeadgateError:
+    kind = UnavailableError if reason.retriable() else OperationError
+    return kind(words, why=reason.str(), fix="nothing is lost: the ledger has them")

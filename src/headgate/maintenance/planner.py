@@ -1,0 +1,288 @@
+"""Plan a maintenance run: facts of the tables, and what jobs still need of them, judged by the selection.
+
+Needed are the newest marker of each job that resumes, the positions of readers, and open batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from headgate.core.engine.run import RunContext
+from headgate.core.lake.commits import Marker, is_fence
+from headgate.core.lake.table import ManagedTable
+from headgate.core.ledger.model import SNAPSHOT, Intent, Range
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
+from headgate.maintenance.plan import (
+    ACTIONS,
+    COMPACT,
+    EXPIRE,
+    VACUUM,
+    OrphanPlan,
+    PartPlan,
+    Size,
+    SnapshotPlan,
+    TablePlan,
+    Wanted,
+)
+from headgate.maintenance.selection import (
+    DQ,
+    Limits,
+    Needs,
+    Part,
+    family,
+    newest_markers,
+    plan_compaction,
+    plan_expiry,
+)
+from headgate.maintenance.table import MaintainedTable
+from headgate.pipeline import revision as declaration
+from headgate.quality.compile.tables import NAMESPACE, QUALITY, RECONCILE
+from headgate.reconcile.job.sweep import KIND as SWEEP
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Books:
+    """The ops store as maintenance needs it: per job how far it is settled, and what is open."""
+
+    settled: Mapping[str, Range | None]
+    open: tuple[Intent, ...]
+
+    @classmethod
+    def read(cls, store: OpsStore, jobs: Iterable[str]) -> Books:
+        """Of these jobs and of every job that ever ran."""
+        known = {*jobs, *(run.job for run in store.runs())}
+        return cls(
+            {job: store.settled_range(job) for job in known},
+            tuple(intent for job in known for intent in store.open_intents(job)),
+        )
+
+
+def needs_of(
+    source: str,
+    newest: Mapping[str, Marker],
+    resuming: Collection[str],
+    readers: Mapping[str, Marker],
+    books: Books,
+    writing: Collection[str] = (),
+) -> Needs:
+    """What stays needed of the table that ranges call `source`.
+
+    `newest` are the newest markers in it, `resuming` the jobs that go on from theirs, `readers` the
+    markers, in other tables, of jobs that read this one, `writing` those that may write to it: the
+    first batch of one has left no marker yet.
+    """
+    return Needs(
+        markers=frozenset(
+            job
+            for job, found in newest.items()
+            if job in resuming or not (is_fence(job) or _is_settled(found, books))
+        ),
+        positions=_positions(source, readers, books),
+        open_since=_open_since({*newest, *resuming, *writing}, books),
+    )
+
+
+def _is_settled(found: Marker, books: Books) -> bool:
+    """Whether the ledger has this job's batch: then its outcome needs the marker no more."""
+    settled = books.settled.get(found.job)
+    if settled is None or any(intent.job == found.job for intent in books.open):
+        return False
+    if settled.source_id != found.range.source_id:
+        return True  # the topic was made again, and nothing of the old one is open
+    if settled.is_table:
+        return settled.end == found.range.end
+    return all(settled.end.get(key, 0) >= end for key, end in found.range.end.items())
+
+
+def _positions(source: str, readers: Mapping[str, Marker], books: Books) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for job, reader in readers.items():
+        for seen in (reader.range, books.settled.get(job)):
+            if seen is not None and seen.source == source and SNAPSHOT in seen.end:
+                found.setdefault(seen.end[SNAPSHOT], job)
+    for intent in books.open:
+        if intent.range.source == source:
+            for place in (intent.range.start, intent.range.end):
+                if SNAPSHOT in place:
+                    found.setdefault(place[SNAPSHOT], f"an open batch of {intent.job}")
+    return found
+
+
+def _open_since(writers: Collection[str], books: Books) -> datetime | None:
+    """When the oldest open batch began that may write here."""
+    return min((i.batch_time for i in books.open if i.job in writers), default=None)
+
+
+# Appends and merges join manifests by themselves only at a hundred.
+MANY_MANIFESTS = 30
+# What grows with every batch; keys that were seen are let go of by their own job.
+GROWING = ("states", "results", "partials")
+JUDGING = (QUALITY, RECONCILE, SWEEP)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The tables of one dataset that are there, by role, and the jobs that write to them."""
+
+    tables: Mapping[str, str]
+    bronze_job: str
+    silver_job: str
+    backfill_job: str
+
+    @property
+    def resuming(self) -> Mapping[str, tuple[str, ...]]:
+        """Jobs that go on from their newest marker in a table."""
+        own = {"bronze": (self.bronze_job,), "silver": (self.silver_job,)}
+        return {**own, **self._judging}
+
+    @property
+    def writing(self) -> Mapping[str, tuple[str, ...]]:
+        """Jobs that may have a batch under way in a table."""
+        bronze = (self.bronze_job,)
+        silver = (self.silver_job, self.backfill_job)
+        judging = tuple(job for jobs in self._judging.values() for job in jobs)
+        letters = (*bronze, *sorted({*judging}))
+        return {"bronze": bronze, "silver": silver, "dead-letters": letters, **self._judging}
+
+    @property
+    def _judging(self) -> Mapping[str, tuple[str, ...]]:
+        """The jobs of rule sets and pairs, by the roles of their tables."""
+        return {role: judging_jobs(role) for role in self.tables if family(role) == DQ}
+
+
+def subject_of(context: RunContext, session: SparkSession) -> Subject:
+    revision = declaration.fetch(context.store, context.run.revision)
+    names = {
+        "bronze": table_name(revision.bronze_table),
+        "silver": table_name(revision.silver_table),
+        "dead-letters": DEAD_LETTERS,
+    }
+    there = {role: name for role, name in names.items() if ManagedTable(session, name).exists()}
+    there |= judged_tables(session, context.store)
+    jobs = (job_name(kind, revision.name) for kind in ("bronze", "silver", "backfill"))
+    return Subject(there, *jobs)
+
+
+def judged_tables(session: SparkSession, store: OpsStore) -> dict[str, str]:
+    """The tables that only grow of each rule set and pair whose job ever ran, by role."""
+    subjects = sorted({run.subject for run in store.runs() if run.kind in (QUALITY, RECONCILE)})
+    names = [f"{kind}_{subject}" for subject in subjects for kind in GROWING]
+    found = {f"{DQ}.{name}": table_name(f"{NAMESPACE}.{name}") for name in names}
+    return {role: name for role, name in found.items() if ManagedTable(session, name).exists()}
+
+
+def judging_jobs(role: str) -> tuple[str, ...]:
+    """The jobs that write to a table of a rule set or pair."""
+    subject = role.partition(".")[2].partition("_")[2]
+    return tuple(job_name(kind, subject) for kind in JUDGING)
+
+
+class Planner:
+    """Reads the facts of the tables and asks the pure planners."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        store: OpsStore,
+        subject: Subject,
+        wanted: Wanted,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._session, self._store = session, store
+        self.subject, self.wanted, self.now = subject, wanted, clock
+
+    def plan(self) -> tuple[TablePlan, ...]:
+        roles = [
+            role
+            for role in self.subject.tables
+            if any(self.wanted.does(action, role) for action in ACTIONS)
+        ]
+        return tuple(self.table_plan(role) for role in roles)
+
+    def table_plan(self, role: str) -> TablePlan:
+        """What is to be done to this table, as it is now."""
+        table, does = self.look(role), self.wanted.does
+        parts = table.parts() if does(COMPACT, role) else None
+        size = size_of(table, parts)
+        return TablePlan(
+            role=role,
+            table=table.name,
+            uuid=table.uuid,
+            snapshot=table.current,
+            size=size,
+            compact=None if parts is None else self.parts_to_compact(parts),
+            rewrite_manifests=does(COMPACT, role) and size.manifests >= MANY_MANIFESTS,
+            expire=self.verdicts(role, table) if does(EXPIRE, role) else None,
+            orphans=self._orphans(table) if does(VACUUM, role) else None,
+        )
+
+    def look(self, role: str) -> MaintainedTable:
+        return MaintainedTable(self._session, self.subject.tables[role])
+
+    def parts_to_compact(self, parts: tuple[Part, ...]) -> tuple[PartPlan, ...]:
+        chosen = plan_compaction(parts, self.now().date(), self.wanted.min_files)
+        return tuple(
+            PartPlan(name=p.name, small_files=p.small_files, small_bytes=p.small_bytes)
+            for p in chosen
+        )
+
+    def verdicts(self, role: str, table: MaintainedTable) -> tuple[SnapshotPlan, ...]:
+        limits = Limits(self.wanted.older_than, self.wanted.keep)
+        judged = plan_expiry(table.history(), self._needs(role, table), limits, self.now())
+        return tuple(
+            SnapshotPlan(
+                id=j.snapshot.id,
+                at=j.snapshot.at,
+                operation=j.snapshot.operation,
+                goes=j.goes,
+                why=j.why,
+            )
+            for j in judged
+        )
+
+    def _needs(self, role: str, table: MaintainedTable) -> Needs:
+        subject = self.subject
+        newest = _markers(table)
+        jobs = {*newest, subject.bronze_job, subject.silver_job}
+        readers: Mapping[str, Marker] = {}
+        if role == "bronze" and "silver" in subject.tables:
+            found = _markers(self.look("silver")).get(subject.silver_job)
+            readers = {subject.silver_job: found} if found else {}
+        return needs_of(
+            f"table:{table.name}",
+            newest,
+            subject.resuming.get(role, ()),
+            readers,
+            Books.read(self._store, jobs),
+            subject.writing.get(role, ()),
+        )
+
+    def _orphans(self, table: MaintainedTable) -> tuple[OrphanPlan, ...]:
+        found = table.orphans(self.wanted.orphans_older_than)
+        return tuple(OrphanPlan(path=o.path, bytes=o.bytes) for o in found)
+
+
+def size_of(table: MaintainedTable, parts: tuple[Part, ...] | None) -> Size:
+    """How large the table is; how many of its files are small only where its parts were looked at."""
+    return Size(
+        files=table.total("data-files"),
+        bytes=table.total("files-size"),
+        small_files=None if parts is None else sum(part.small_files for part in parts),
+        parts=None if parts is None else len(parts),
+        manifests=table.manifests(),
+        snapshots=len(table.snapshots),
+        metadata_files=table.metadata_files(),
+    )
+
+
+def _markers(table: MaintainedTable) -> dict[str, Marker]:
+    """The newest marker of each job in the table."""
+    found = {job: table.marker(id_) for job, id_ in newest_markers(table.history()).items()}
+    return {job: marker for job, marker in found.items() if marker is not None}

@@ -1,0 +1,99 @@
+"""The quality job as an engine hosts it: a run of a rule table, and the permanent views of deployed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from headgate.config.settings import Settings
+from headgate.core.engine.recovery import REPAIR, repair_topic
+from headgate.core.engine.run import DLQ_TOPIC, MOST, TOPIC, RunContext, trigger_of
+from headgate.core.engine.stream import Pace
+from headgate.core.kafka.offsets import Followed
+from headgate.core.kafka.topics import Topics
+from headgate.core.lake.spark import Views, create
+from headgate.core.ledger.model import Progress
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.quality.job.batch import QualityTarget
+from headgate.quality.job.snapshot import SnapshotRun
+from headgate.quality.job.topic import QualityRun, with_keys
+from headgate.quality.revision import Revisions, RulesRevision, deployed_mark
+
+
+@contextmanager
+def kept_views(session: SparkSession, store: OpsStore, settings: Settings) -> Generator[None]:
+    """The views of all that is deployed, as long as the engine is there."""
+    views = views_of(session, store, settings)
+    views.start()
+    try:
+        yield
+    finally:
+        views.stop()
+
+
+def views_of(session: SparkSession, store: OpsStore, settings: Settings) -> Views:
+    """The tables that views read are made with them: a view can be listed before the first batch."""
+    revisions = Revisions(store, settings)
+    prefix = deployed_mark("")
+
+    def deployed() -> Mapping[str, str]:
+        return {name: f"{mark.value} {mark.at}" for name, mark in store.marks(prefix).items()}
+
+    def statements(name: str) -> Sequence[str]:
+        found = store.read_mark(name)
+        if found is None:
+            return ()
+        rules = revisions.of(found.value)
+        return (*rules.tables(), *rules.permanent_views(revisions.script(found.value)))
+
+    return Views(session, deployed, statements)
+
+
+def run_quality(context: RunContext) -> None:
+    """Judge the topic to its end, or for ever; or the current snapshot of the table once."""
+    # A session of its own: while a batch is staged, every commit of its session is.
+    context = replace(context, session=context.session.newSession())
+    revisions = Revisions(context.store, context.settings)
+    rules = revisions.of(context.run.revision)
+    create(context.session, rules.tables())
+    target = with_keys(context, quality_target(context, rules, revisions))
+    if not rules.follows_a_topic:
+        SnapshotRun(context, target).evaluate()
+        return
+    name = context.run.options.get(TOPIC) or rules.topic_of(rules.first, context.settings)
+    topic = Followed.one(Topics(target.bootstrap).found(name))
+    if context.run.options.get("form") == REPAIR:
+        done = repair_topic(context, target, topic)
+        words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
+        context.report(Progress(words=words))
+        return
+    QualityRun(context, target, pace_of(context)).follow(topic)
+
+
+def quality_target(
+    context: RunContext, rules: RulesRevision, revisions: Revisions
+) -> QualityTarget:
+    """Where this run writes; a table has neither a broker nor a topic for its dead letters."""
+    settings, run = context.settings, context.run
+    dlq_topic, bootstrap = "", ""
+    if rules.follows_a_topic:
+        dlq_topic = run.options.get(DLQ_TOPIC) or rules.dlq_topic_of(rules.first, settings)
+        bootstrap = str(settings.need("bootstrap_servers"))
+    return QualityTarget(
+        job=run.job,
+        table=rules.results,
+        dlq_topic=dlq_topic,
+        bootstrap=bootstrap,
+        name=rules.name,
+        revisions=revisions,
+    )
+
+
+def pace_of(context: RunContext) -> Pace:
+    """How the batches of this run are cut."""
+    settings, kept = context.settings, context.run.options
+    most = int(kept.get(MOST, settings.max_offsets_per_batch))
+    return Pace(trigger_of(context.run, settings), most)

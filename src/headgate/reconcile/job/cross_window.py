@@ -1,0 +1,101 @@
+"""Keys of which other windows know more than a batch's own: the batch's place in the stream, and future versions.
+
+A batch's place (which windows were dropped, the watermark, the window at a restart) decides which keys are merged
+with the table of states. It stands in the commit of the states, so that a batch whose checkpoint was lost behind
+them is judged again as it was: its windows may be counted by then, and what is published must be what was counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headgate.core.engine.checkpoint import Start
+from headgate.core.ledger.model import canonical
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.reconcile.compile.states import SIDES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+DROPPED, WATERMARK, AMID = "dropped_by", "watermark", "amid"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Windows that ended by `dropped_by` were dropped; `watermark` is behind what earlier batches have read.
+
+    Both are in milliseconds. Of windows up to the start of the one `amid` which the state began, in
+    microseconds, the table knows more than the state.
+    """
+
+    dropped_by: int
+    watermark: int
+    amid: int | None = None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """As a commit has it."""
+        told = {DROPPED: self.dropped_by, WATERMARK: self.watermark}
+        return told if self.amid is None else {**told, AMID: self.amid}
+
+
+def moment_of(counters: Mapping[str, int] | None) -> Moment | None:
+    """As a commit has it; None where it was made of records alone, or before it was told."""
+    if counters is None or not {DROPPED, WATERMARK} <= counters.keys():
+        return None
+    return Moment(counters[DROPPED], counters[WATERMARK], counters.get(AMID))
+
+
+# So many keys are asked for by name; where there are more, all are looked up.
+MOST = 1_000
+
+
+class Ahead:
+    """The keys of which earlier windows have a version from beyond their end, as of a clock that runs ahead.
+
+    They are looked for once a window, and again behind a batch that had records of an earlier one: no
+    other adds to those.
+    """
+
+    def __init__(self) -> None:
+        self._window: int | None = None
+        self._keys: Sequence[str] | None = None
+
+    def of(self, states: DataFrame, newest: int, is_behind: bool) -> Sequence[str] | None:
+        """The keys, or None where they are too many to name; `is_behind` says that this batch adds some."""
+        if self._window != newest:
+            self._keys = _found(states, newest)
+        self._window = None if is_behind else newest
+        return self._keys
+
+
+def _found(states: DataFrame, newest: int) -> Sequence[str] | None:
+    start = f"timestamp_micros({newest}L)"
+    beyond = " OR ".join(f"{side}.version >= {start}" for side in SIDES)
+    rows = states.where(f"window_start < {start} AND ({beyond})").select("pk").distinct()
+    keys = sorted(str(row["pk"]) for row in rows.limit(MOST + 1).collect())
+    return keys if len(keys) <= MOST else None
+
+
+def amid_window(store: OpsStore, job: str, start: Start | None, states: DataFrame) -> int | None:
+    """The last window that the table knew when this checkpoint began; None where it began with nothing.
+
+    It is looked up once for each beginning, before the first batch adds to the table.
+    """
+    if start is None or not any(start.offsets.values()):
+        return None
+    name, own = f"amid:{job}", f"{start.topic_id} {canonical(dict(start.offsets))}"
+    kept = store.read_mark(name)
+    if kept is not None and kept.value.startswith(f"{own}="):
+        return _number(kept.value.removeprefix(f"{own}="))
+    row = states.selectExpr("unix_micros(max(window_start)) AS last").first()
+    last = "" if row is None or row["last"] is None else str(row["last"])
+    store.mark(name, f"{own}={last}")
+    return _number(last)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text else None
