@@ -141,7 +141,10 @@ def run_command(pipeline: Pipeline, *words: str) -> str:
 
 def connect_client(pipeline: Pipeline) -> Pipeline:
     """The pipeline with the address and token of its running engine's Spark Connect server."""
-    engine = json.loads((pipeline.settings.home / ENGINE_FILE).read_text())
+    file = pipeline.settings.home / ENGINE_FILE
+    # The engine takes its lease first and writes the file once its session serves clients.
+    assert wait_until(file.exists, 90)
+    engine = json.loads(file.read_text())
     connect = {
         "connect_url": f"sc://localhost:{engine['connect_port']}",
         "connect_token": engine["connect_token"],
