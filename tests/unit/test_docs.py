@@ -15,8 +15,11 @@ from headgate.pipeline.compile.dataset import compile_dataset
 from headgate.pipeline.loader import load_dataset
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+# A Python file in a folder: of the repository, of the package, or of the tests.
+MODULE = re.compile(r"(?<![\w./<>…-])(?:[\w.-]+/)+\w+\.py\b")
+FOLDERS = [ROOT / folder for folder in (".", "src/headgate", "tests/unit", "tests/integration")]
 TARGETS = set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text("utf-8"), re.M))
 LAYOUTS = {
     file.name: file.read_text("utf-8") for file in (ROOT / "datasets/_template").glob("*.j2")
@@ -36,6 +39,13 @@ def shell_lines(page: Path) -> Iterator[str]:
 def test_every_link_leads_somewhere(page: Path) -> None:
     linked = LINK.findall(page.read_text("utf-8"))
     assert not [target for target in linked if not (page.parent / target).exists()]
+
+
+# The page of durations is the record of one run, whose files may have other names by now.
+@pytest.mark.parametrize("page", [p for p in PAGES if p.stem != "test_durations"], ids=by_name)
+def test_every_python_file_that_is_named_exists(page: Path) -> None:
+    named = MODULE.findall(page.read_text("utf-8"))
+    assert not [file for file in named if not any((at / file).is_file() for at in FOLDERS)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)

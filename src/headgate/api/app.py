@@ -1,4 +1,8 @@
-"""Builds the FastAPI app: routers, shared state, error handlers, middleware; refuses a route without its guard."""
+"""Builds the FastAPI app: routers, shared state, error handlers, middleware; refuses a route without its guard.
+
+A route is served only if its `operation_id` has a row in the table of operations and the dependency
+`allowed("<operation_id>")`, or is public by that table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each stage of the validation judges: services, jobs, data, marts. Pure: facts in, findings out."""
+"""Judges each stage of the validation: services, jobs, data, marts. Pure: facts in, findings out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The `headgate` command line: `main` builds the root from the nouns listed in `headgate.app`.
+"""The `headgate` command line: the root command, and the nouns that belong to no capability.
 
-The other files are nouns that belong to no capability: jobs, engine, server, SQL and sample data.
-Commands of a capability stand in its own folder.
+`main` builds the root from the nouns listed in `headgate.app` and turns errors into messages and exit codes.
+Nouns here: `config`, `connect`, `engine` (with `serve` and `sql`), `hash`, `job`, `keys`, `lake`, `ledger`,
+`local` (with `doctor`), `metrics` (with `obs`), `topics`. Commands of a capability stand in its own folder.
+No module here imports a heavy library at its head, so that `--help` starts quickly.
 """

@@ -1,4 +1,7 @@
-"""`headgate keys`: create, list and revoke API keys; say whose a git identity is. Works on the ops store, never over HTTP."""
+"""`headgate keys`: create, list and revoke API keys; record who a git identity belongs to.
+
+Works on the ops store, never over HTTP.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headgate metrics` and `headgate obs`: what is counted, its values, windows and sinks; Prometheus and Grafana."""
+"""`headgate metrics` and `headgate obs`: metrics with their values, windows and sinks; Prometheus and Grafana."""
 
 from __future__ import annotations
 

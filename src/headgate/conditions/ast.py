@@ -1,7 +1,7 @@
-"""The syntax tree of the condition language: everything a condition can say, as frozen values.
+"""The syntax tree of the condition language: every node that a condition can have, as a frozen value.
 
 The tree is a small core: short forms (`IF`, `NULLIF`, `IS TRUE`, unary minus, `abs` of a whole
-number) are lowered to it when it is built, so that whatever reads it has few cases to know.
+number) are lowered to it when it is built, so that whatever reads it has few cases to handle.
 `builder` makes the nodes and checks their types; constructing them directly skips those checks.
 """
 

@@ -1,7 +1,7 @@
-"""Values and names as Spark SQL text: the one place where text could become code.
+"""Values and names as Spark SQL text: the one place where a value becomes part of a statement.
 
 A literal is read back by Spark as exactly the value it was made of; a name is quoted where it is
-not plain or is one of Spark's keywords.
+not plain or is one of Spark's keywords. Tested with hostile strings, since a mistake here is SQL injection.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Show a dead letter as a person may see it: sensitive values masked, unreadable content masked whole."""
+"""Masks a dead letter for display: sensitive values are masked, and content that cannot be read is masked whole."""
 
 from __future__ import annotations
 

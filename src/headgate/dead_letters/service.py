@@ -1,6 +1,7 @@
-"""Send dead letters to Kafka topics, find those that arrived; the redrive as commands and API use it.
+"""The Kafka side of a redrive, and the redrive as commands and API use it.
 
-Every record sent carries a header with the id of its letter and the number of the attempt.
+`RedriveTopics` sends dead letters to their topics and finds those that arrived; `Redriving` plans a redrive and
+carries it out. Every record sent carries a header with the id of its dead letter and the number of the attempt.
 """
 
 from __future__ import annotations

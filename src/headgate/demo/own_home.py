@@ -1,4 +1,4 @@
-"""A home and an environment for one command alone: emptied first, locked, and every service stopped on failure."""
+"""A home and an environment that belong to one command: emptied first, locked, every service stopped on failure."""
 
 from __future__ import annotations
 

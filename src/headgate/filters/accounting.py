@@ -1,7 +1,7 @@
 """Accounts of filters: every offset judged once by the live revision, sent = arrived, dead letters add up; metrics.
 
 Inputs are the ledger, the status history of each filter, replay ranges, output topics and the broker.
-`ranges_of` proves one filter, `account` one source topic (for the certificate), `families` are the metrics.
+`ranges_of` checks one filter, `account` one source topic (for the certificate), `families` are the metrics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A filter in words: events it takes, conditions, output topic, SQL, and what each revision judged and sent."""
+"""Explains a filter in words: its events, conditions, output topic, SQL, and what each revision judged and sent."""
 
 from __future__ import annotations
 

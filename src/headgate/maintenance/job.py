@@ -1,4 +1,4 @@
-"""Run maintenance: plan, then do what the plan says, never more, and only what still holds.
+"""Job kind `maintain`: plan, then do what the plan says, never more, and only what still holds.
 
 A dry run only plans. `maintained` submits such a run and waits for its plan and report.
 """

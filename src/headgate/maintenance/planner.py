@@ -1,6 +1,7 @@
 """Plan a maintenance run: facts of the tables, and what jobs still need of them, judged by the selection.
 
-Needed are the newest marker of each job that resumes, the positions of readers, and open batches.
+Jobs need the newest commit of every job that resumes from its commits, the snapshots that readers have come to,
+and everything since the oldest open batch began.
 """
 
 from __future__ import annotations

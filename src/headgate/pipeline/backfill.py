@@ -1,4 +1,4 @@
-"""Backfill: rebuild the silver rows of some dates from bronze, beside whatever else runs."""
+"""Job kind `backfill`: rebuild the silver rows of some dates from bronze, beside running streams."""
 
 from __future__ import annotations
 

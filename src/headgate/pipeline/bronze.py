@@ -1,6 +1,7 @@
-"""Bronze: write a topic's records to an Iceberg table; what cannot be a row becomes a dead letter.
+"""Job kind `bronze`: write a topic's records to an Iceberg table; what cannot be a row becomes a dead letter.
 
-`BronzeBatch` stages, counts and publishes one micro-batch; `run_bronze` follows the topic.
+`BronzeBatch` stages, counts and publishes one micro-batch; `run_bronze` follows the topic; `repair_bronze`
+begins a new checkpoint behind what the table has.
 """
 
 from __future__ import annotations

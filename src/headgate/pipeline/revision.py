@@ -1,7 +1,8 @@
-"""What a job of a dataset runs: its revision as kept in the ops store, and the dates of a backfill.
+"""A revision of a dataset: names and SQL templates as one immutable value, kept in the ops store under its hash.
 
-A revision holds the names and SQL templates of a dataset, compiled or edited, so a job reads nothing
-from disk later; its hash is its name.
+A job reads nothing from disk: it runs what its revision holds, compiled templates or edited ones.
+`declared_revision` makes one from the project's files, `keep` and `fetch` store and load it, `Scripts` caches the
+scripts of a run. Also here: `Dates`, the range of a backfill.
 """
 
 from __future__ import annotations

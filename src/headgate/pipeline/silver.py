@@ -1,4 +1,4 @@
-"""Silver: filter, cast, rename and deduplicate bronze rows, once or following bronze.
+"""Job kind `silver`: filter, cast, rename and deduplicate bronze rows, once or following bronze.
 
 A step is a rebuild from one snapshot of bronze, or a merge of the rows between two snapshots.
 """

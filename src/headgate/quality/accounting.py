@@ -1,6 +1,6 @@
 """Checks the accounts of a quality job: its ledger against its tables and the broker, for `headgate certify`.
 
-The independent script checks dataset accounts only, not yet these.
+`scripts/recheck_certificate.py` checks the accounts of datasets only, not yet these.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads one record in Python as the SQL of a source reads it: its fields, their types, its key by a path.
+"""Parses one record in Python exactly as the SQL of a source does: its fields, their types, its key by a path.
 
-Used where somebody answers for a record beside the job, as the hasher does: a record that the job refuses
-must be refused there too, or the answer would look like a row that the other side lacks.
+For services that answer a record beside the job, such as the hasher: if one of them accepted a record that the
+job refuses, its answer would look like a row that the other side lacks.
 """
 
 from __future__ import annotations

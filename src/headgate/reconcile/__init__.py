@@ -1,12 +1,10 @@
 """Reconciliation: the rows of two sides compared key by key, as a stream, as a batch, or as two tables.
 
-A key's verdict is a pure function of its merged state (`state`) and of the time, by the decision table
-(`decisions.yml`, `decision_table`). The walk of the data:
-`hasher/` reads what the cloud has of a key and writes it to the cloud's topic;
-`compile/` makes the SQL from messages to states to verdicts;
-`job/` runs it batch by batch, sweeps keys that wait, and publishes changes and status counts;
-`results`, `key_history` and `row_diff` read what was found, `report/` shows it, `accounting` checks that it adds up;
-`repair/` sends again what the cloud lacks or has wrong; `table_compare/` compares two tables without a stream.
-Entry points: `job/job.py` for the engine, `compile/file.py` for the compiler of rule sets, `cli/` for people.
-What is declared stands with the rule set: `quality/spec/reconcile_section.py`.
+A key's verdict is a pure function of its merged state (`state`) and the time, by the decision table
+(`decisions.yml`, read by `decision_table`). Walk: `hasher` (writes what the cloud has of a key to the cloud's
+topic) → `compile` (SQL from messages to states to verdicts) → `job` (batches, sweeps, publishers) → `results`,
+`key_history`, `row_diff` (read what was found) → `report`, `accounting` → `repair` (sends rows again).
+Beside it: `table_compare` compares two tables without a stream, `cassandra` is the cloud side's database,
+`rows` reads whole rows of both sides. The declaration stands with the rule set: `quality/spec/reconcile_section.py`.
+Entry points: `job.job.run_reconcile`, `compile.file.reconcile_sections`, and `headgate reconcile` in `cli`.
 """

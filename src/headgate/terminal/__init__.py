@@ -1,7 +1,8 @@
 """Toolkit for the commands of every capability; it knows none of them.
 
 `lazy_group` loads a noun or verb when it is called, so that `headgate --help` imports nothing heavy;
-`console` renders results (text, JSON, YAML, Markdown), progress and questions: data on stdout, everything else on stderr;
-`steps` runs and shows the steps of a long command, with one log file a step;
-`runs` renders one run of a job and watches that an engine carries it out.
+`console` renders results (text, JSON, YAML, Markdown), progress and questions: data on stdout, everything
+else on stderr; `project` finds the active dataset and shows paths as a person wrote them; `runs` renders one run
+of a job and waits until it has ended, in an engine or in this process; `steps` runs and shows the steps of a long
+command, with one log file a step; `report` lays out reports as text, JSON and one HTML page.
 """

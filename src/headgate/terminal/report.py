@@ -1,7 +1,7 @@
-"""What all reports share: text with aligned columns, JSON, and one HTML page with inline plots; and where they are kept.
+"""Layout that all reports share: aligned text, JSON, one HTML page with inline plots, and the folder they go to.
 
 A page is one file: nothing is fetched, every value is escaped, and a content security policy admits only its
-own style and script. `Sum` are two numbers from different places that must be equal.
+own style and script. A `Sum` holds two numbers from different places that must be equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Bases of what the API takes and answers, and a problem as its caller gets it."""
+"""Base classes of the API's request and response models, and the models of a problem (RFC 9457).
+
+Pydantic only, so that the Python client of the API loads no FastAPI. Responses may gain fields; a request with an
+unknown field is refused.
+"""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ Held: TypeAlias = Known | None
 
 
 def held(value: Value, kind: SqlType) -> Held:
-    """A value of that type as the twin holds it; dates and times may be given as whole numbers."""
+    """A value of that type as the evaluator holds it; dates and times may be given as whole numbers."""
     match value:
         case datetime():
             return micros_since(value)

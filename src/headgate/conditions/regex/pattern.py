@@ -185,7 +185,7 @@ def python_text(text: str) -> str:
 
 @lru_cache(_KEPT)
 def compiled(text: str) -> re.Pattern[str]:
-    """For the Python twin: `compiled(p).search(s) is not None` is what `s RLIKE p` says."""
+    """For the reference evaluator: `compiled(p).search(s) is not None` is the value of `s RLIKE p`."""
     return re.compile(python_text(text), re.ASCII)
 
 

@@ -1,7 +1,7 @@
 """An engine in this process: lease, session, services and controller, for one run or until it is stopped.
 
-While it is ready it tells in `engine.json`, which only its owner may read, where it listens. A hadoop
-catalog has one writer, held by a lock file.
+While an engine is ready, `engine.json` in HEADGATE_HOME holds its ports and the token of Spark Connect; only
+its owner may read it. A hadoop catalog has one writer, held by a lock file.
 """
 
 from __future__ import annotations

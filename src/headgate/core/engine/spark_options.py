@@ -1,4 +1,4 @@
-"""Spark's options from the settings: the one place that knows them, for sessions and for written files."""
+"""Spark's options from the settings: the one place that builds them, for sessions and for written files."""
 
 from __future__ import annotations
 

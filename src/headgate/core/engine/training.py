@@ -1,4 +1,8 @@
-"""The training run of the driver's class archive: a session does what jobs do, then ends."""
+"""The training run of the driver's class archive: a session runs the kinds of statements that jobs run, then ends.
+
+The JVM writes the classes it has loaded into the archive when it exits; `core.runtime.class_archive` starts this
+module as a process of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys: created once, shown once, kept as a hash; and whose each identity of git is.
+"""API keys: created once, shown once, kept as a hash; and the person that each git identity belongs to.
 
 Every change is one transaction with its entry in the audit log. Rows are never deleted, so that "no key was
 ever created" stays a safe test for a new store.

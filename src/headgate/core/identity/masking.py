@@ -1,4 +1,4 @@
-"""Masks values of fields whose names speak of a person, a vehicle or money; objects show names and kinds of value only."""
+"""Masks fields whose names suggest a person, a vehicle or money; of objects shows names and kinds of values only."""
 
 from __future__ import annotations
 

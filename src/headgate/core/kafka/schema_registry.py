@@ -1,7 +1,7 @@
 """A client of schema registries with the Confluent API, and the wire format of values that name a schema.
 
-A framed value is a zero byte, the schema's id in four bytes, the value. What has an id never changes, so
-it is fetched once. Requests are repeated while the registry is away; the password of its URL is in no
+A framed value is a zero byte, the schema's id in four bytes, the value. A schema never changes under its id, so
+it is fetched once. Requests are repeated while the registry is away; the password in its URL appears in no
 message.
 """
 

@@ -1,8 +1,8 @@
-"""Commits to managed tables: the metadata that each carries, and what a commit that is refused means.
+"""Commits to managed tables: the metadata that each carries, and what to do when a commit is refused.
 
 The snapshot's summary names job, run, revisions, batch time and offset range (`Marker`), from which the
-ledger can be rebuilt. A commit that lost a race is tried again; a table that moved under a statement
-makes the statement run again whole; a batch that is there already raises AlreadyPublishedError.
+ledger can be rebuilt. A commit that lost a race is tried again; if the table changed while a statement ran, the
+whole statement is run again; a batch that is there already raises AlreadyPublishedError.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is asked of a Spark session: SQL statements, Iceberg's table object, files, permanent views.
+"""Access to a Spark session: SQL statements, Iceberg's table object, files, permanent views.
 
-`sql` is the one door for statements, `create` survives two jobs that make the same table at once.
-`IcebergTable` and `Files` are the few calls into the JVM and need no Spark job. `Views` keeps permanent
+Every statement goes through `sql`; `create` copes with two jobs that make the same table at once.
+`IcebergTable` and `Files` wrap the few calls into the JVM and need no Spark job. `Views` keeps permanent
 views in `spark_catalog.default`: they live in the driver's memory, so they are made at engine start
-and with every deployment, and a view that cannot be made never keeps an engine from running.
+and with every deployment; a view that cannot be made never keeps an engine from running.
 """
 
 # pyright: reportPrivateUsage=false

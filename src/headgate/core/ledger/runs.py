@@ -1,7 +1,7 @@
-"""Leases, marks and runs: which engine is active, what was last noted under a name, where each run of a job stands.
+"""Leases, runs and marks: which engine is active, the state of each run of a job, and small values kept by name.
 
-A lease's token only rises, so that a holder that slept is recognised. A run moves along legal transitions only
-and is never deleted. All functions work inside the caller's transaction.
+A lease's token only rises, so that a holder that was suspended is recognised. A run moves along legal transitions
+only and is never deleted. All functions work inside the caller's transaction.
 """
 
 from __future__ import annotations

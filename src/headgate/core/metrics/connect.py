@@ -1,4 +1,4 @@
-"""Counters of our Kafka Connect plugins, read from the worker's Prometheus endpoint and renamed to our metrics."""
+"""Counters of our Kafka Connect plugins, scraped from the worker's Prometheus endpoint and renamed to our metrics."""
 
 from __future__ import annotations
 

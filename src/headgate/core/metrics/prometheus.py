@@ -1,4 +1,4 @@
-"""Prometheus: the text format 0.0.4, and the endpoint GET /metrics on the loopback address."""
+"""Prometheus: metrics in the text format 0.0.4, served at GET /metrics on the loopback address."""
 
 from __future__ import annotations
 

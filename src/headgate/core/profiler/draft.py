@@ -1,7 +1,7 @@
 """Choose the event time and the key of a profiled file; `draw_up` goes from the file to the draft.
 
-The key is the smallest combination of columns that is unique: searched in some rows, then checked
-against all. A user's choice of either is checked instead of searched.
+The key is the smallest combination of columns that is unique: searched in a sample of the rows, then checked
+against all. A choice that the user made is only checked.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,9 +1,9 @@
 """SQL that reads JSON records with strict_json: types, options, reason codes, and columns for drift.
 
-strict_json is our own Spark function and the only JSON reader of every job (design.md 4).
+strict_json is our own Spark function (docs/spark_functions.md) and the only JSON reader of every job.
 Input: anything that fits `Records` (declared columns, time format, whether drift is kept); a dataset
 and a source of a rule table both do. Output: SQL fragments; pure. Where drift is kept, bronze has the
-columns `_extra` (undeclared fields) and `_missing` (absent ones); else both are reasons to refuse.
+columns `_extra` (undeclared fields) and `_missing` (absent ones); elsewhere both are reasons to refuse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Python client of the API: the models of the server, and its problems raised as the errors they were there.
+"""Python client of the API: the models of the server, and its problems raised as the errors that the server raised.
 
-A request without an answer is sent again under the same Idempotency-Key. Exit codes of commands are therefore
-the same on both sides.
+A request whose connection broke is sent again under the same Idempotency-Key. Since errors are the same on both
+sides, so are the exit codes of commands.
 """
 
 from __future__ import annotations

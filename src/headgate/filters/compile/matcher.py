@@ -1,8 +1,8 @@
-"""A filter judged in Python: which records it takes, what the router would write, what is certain without any event.
+"""A filter judged in Python: which records it takes, what the router would write, and findings that need no event.
 
 `event_of` reads a record exactly as Spark does (reference evaluator of the router). `findings_of` analyses
-conditions: never, always, no effect, equal to or contained in another filter; every finding is certain, but not
-all there is to find is found.
+conditions: never, always, no effect, equal to or contained in another filter; every finding is certain, but the
+analysis does not find everything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compiles all filters of a source topic to one script, so that each record is parsed once for all of them.
 
-A condition is split into equalities, which a join with `router_keys` looks up, and the rest, which is asked only
-of events that were found. Filters without equalities are asked of every event, before the join.
+A condition is split into equalities, which are looked up by a join with `router_keys`, and the rest, which is
+evaluated only for events that the join found. A filter without equalities is evaluated for every event.
 """
 
 from __future__ import annotations

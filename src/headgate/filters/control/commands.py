@@ -1,7 +1,7 @@
-"""Deploy, roll back, pause and resume: checks and records the request, and how the operation ended.
+"""Deploy, roll back, pause and resume: checks and records the request, and later how the operation ended.
 
-The first half is called by people through the service, the second half by the reconciler. A failed deployment
-lets the version before run again. Each is decided on the state inside its transaction.
+The first half is called for people by the service, the second half by the reconciler. A failed deployment
+brings the version before it back. Each decision is made on the state inside its own transaction.
 """
 
 from __future__ import annotations

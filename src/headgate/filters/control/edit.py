@@ -1,7 +1,7 @@
-"""Create, update, turn off and delete filters. Nothing here lets anything run.
+"""Create, update, turn off and delete filters. Nothing here starts a filter.
 
-A person alone may write and take back what nobody runs. Of what runs, a document can only turn it off (`enabled`
-and nothing else), and a deletion takes two people, also for a while after it stopped.
+One person may write a filter, and take back one that does not run. While a filter runs, a document can only turn
+it off (`enabled: false` and no other change), and deleting it takes two people, for a while after it stopped too.
 """
 
 from __future__ import annotations

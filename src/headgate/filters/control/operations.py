@@ -1,6 +1,6 @@
-"""Operations on a target: one at a time for each filter; and the named points between their steps to kill at.
+"""Operations on a target, one at a time for each filter; and the named points between steps at which tests kill.
 
-A new operation supersedes the running one. `ControlFaults` kills the process at one point, once, for tests.
+A new operation supersedes the running one. `ControlFaults` kills the process at one point, once.
 """
 
 from __future__ import annotations

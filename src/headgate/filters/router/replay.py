@@ -1,6 +1,6 @@
-"""Job kind `replay`: judges offsets that one filter is owed from before its cutover, beside live traffic.
+"""Job kind `replay`: judges the offsets that one filter missed before its cutover, beside live traffic.
 
-Its ranges end where the router's begin: nothing is judged twice, and nothing between is left out.
+Its ranges end where the router's begin: nothing is judged twice, and nothing in between is left out.
 """
 
 from __future__ import annotations

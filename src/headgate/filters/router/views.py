@@ -1,6 +1,7 @@
-"""Binds the views of a filter set to the records of a batch, and counts what they say of each filter.
+"""Binds the views of a filter set to the records of a batch, and counts matches and refusals of each filter.
 
-The views of a set stay in the session while records change. Also: headers of routed records, dead letter SQL.
+The views of a set stay in the session while the records change. Also here: headers of routed records, and the
+SQL of dead letters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Deployment targets of filters: `deployment` is the interface, with our engine as the first target; `confluent`
+"""Deployment targets of filters: where an approved filter runs.
 
-is Flink in Confluent Cloud, by way of `confluent_api`. `open_targets` opens those that the settings name.
+`deployment` has the interface of a target and our own engine as the first one; `confluent` is Flink in Confluent
+Cloud, by the REST client `confluent_api`. The reconciler calls a target from stored state alone.
+Entry point: `deployment.open_targets`, which opens the targets that the settings name.
 """

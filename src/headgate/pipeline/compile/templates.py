@@ -1,7 +1,7 @@
-"""Tell SQL templates that a person edited from compiled ones, and check the edited ones.
+"""Distinguishes SQL templates that a person edited from compiled ones, and checks the edited ones.
 
-The digest in a template's header is of its own text, so an untouched one is known however old.
-An edited template is what runs; it must still have every step and the declared columns.
+A compiled template's header holds a digest of its text, so an unedited one is recognised whatever release wrote
+it. An edited template is what runs; it must still have every step and the declared columns.
 """
 
 from __future__ import annotations

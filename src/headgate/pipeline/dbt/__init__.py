@@ -1,4 +1,5 @@
-"""Build and test the dbt marts over the current versions of the silver tables.
+"""Builds and tests the dbt marts over the current versions of the silver tables.
 
-Walk: run (starts dbt, reports) → child (the process); both read dbt's files by models.
+Walk: `run` (starts dbt in a process of its own and reports) → `child` (that process); both read dbt's JSON files
+by `models`. Entry points: `run.build`, `run.test`, `run.docs`.
 """

@@ -1,4 +1,5 @@
-"""Make sample data and send Parquet files to a dataset's topic.
+"""Makes sample data and sends Parquet files to a dataset's topic.
 
-Walk: declaration (sample.yml) → sample (rows, Parquet file) → source (check the file) → send.
+Walk: `declaration` (`sample.yml`) → `sample` (rows, written as a Parquet file) → `source` (checks the file against
+the manifest) → `send` (each row as JSON to the topic). Entry points: `sample.write_sample`, `send.generate`.
 """

@@ -1,6 +1,7 @@
-"""`headgate rules`: declare what must hold of rows, and see where it does not.
+"""`headgate rules`: check, test, compile, deploy and report on rule sets.
 
-Each verb is loaded only when it is called.
+`check` has the verbs that read rule sets, `compile` those that show and write SQL, `revisions` explains,
+compares and deploys, `report` reports on a run, `suggest` proposes rules. Each verb is imported when it is called.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SQL of one source: records as they are, read strictly, and as rows or with the reason why they are none.
+"""SQL of one source: its records as they came, parsed strictly, then as rows or with the reason for refusal.
 
 Each source has three views: `<table>_source` (the engine binds the records of a batch under this name),
-`<table>_read` (fields, or a reason code) and `<table>` (the rows that rules see).
+`<table>_read` (fields, or a reason code) and `<table>` (the rows that rules judge).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules that the figures of a file suggest, each with its reason. Pure; whether they are right a person decides."""
+"""Proposes rules from the figures of a file, each with its reason. Pure; a person decides which to keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors on a Cassandra table: our polling source with the hash transform, and the DataStax one of the documents."""
+"""Kafka Connect configurations that poll a Cassandra table: our source with the hash transform, and DataStax's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`headgate reconcile`: both sides of a rule table, key by key. Each verb is loaded only when it is called.
+"""`headgate reconcile`: status, history, report and repair of the keys of a reconciled pair.
 
-`verdicts` reads what is known of keys, `report` what differs, `hasher` runs what stands between Kafka and Cassandra,
-`repair` sends rows again.
+`verdicts` reads what is known of keys, `report` shows what differs, `hasher` runs the services between Kafka and
+Cassandra, `repair` sends rows again. Each verb is imported when it is called.
 """
 
 from __future__ import annotations

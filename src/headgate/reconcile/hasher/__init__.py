@@ -1,6 +1,7 @@
-"""The hasher: on-prem events ask for keys, rows are read from Cassandra and hashed, readings go to the cloud's topic.
+"""The hasher: reads the rows that on-prem events name from Cassandra, hashes them, and sends the readings to Kafka.
 
-The walk: `run` opens all parts; `consumer` reads the group's records, `requests` says what each asks for, `lookups`
-reads rows of the `table`, `readings` makes hash and version of them, `publisher` writes readings and dead letters,
-`service` ties these together and commits offsets behind what was acknowledged.
+Walk: `run` opens all parts by `plan` → `consumer` reads the group's records → `requests` parses what each asks for
+→ `lookups` reads rows of the `table` → `readings` computes hash and version → `publisher` writes readings and dead
+letters. `service` is the loop over these and commits offsets behind what was acknowledged; `metrics` counts.
+Entry point: `run.run_hasher`.
 """

@@ -1,7 +1,7 @@
-"""What the hasher writes, acknowledged by all replicas and in order: readings and dead letters; the latter read back.
+"""Writes the hasher's readings and dead letters, in order and acknowledged by all replicas; reads dead letters back.
 
-Dead letters are rows of the cloud that the hasher or the connector could not read or hash; `ask_again` asks for them
-once more.
+Dead letters are rows of the cloud that the hasher or the connector could not read or hash; `ask_again` requests
+these keys once more.
 """
 
 from __future__ import annotations

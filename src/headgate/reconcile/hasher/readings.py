@@ -1,7 +1,7 @@
-"""A reading: the hash and version of a key's row in the cloud, and second readings of keys that differed.
+"""A reading: the hash and version of a key's row in the cloud; and second readings of keys that differed.
 
-A second reading belongs to a record whose offset is not passed before it is made, so that a kill loses
-none: mostly a request to read the key again, which stands on a topic of its own until then.
+The offset of a record that asks for a second reading is not committed before that reading is made, so a kill loses
+none. Usually that record is a request to read the key again, on a topic of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a record asks the hasher for: the key, its version and what on-prem expects.
+"""Parses what a record asks the hasher for: the key, its version and what on-prem expects.
 
 Four kinds of records: events (plain or in a schema registry's frame), tombstones, requests to read a key again, and
 change data of Cassandra (Debezium). Change data carries only the cells that were written, so the row is looked up;
-that also makes events that come twice, or in another order, harmless.
+that also makes repeated and reordered events harmless.
 """
 
 from __future__ import annotations

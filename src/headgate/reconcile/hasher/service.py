@@ -1,9 +1,9 @@
-"""The hasher's loop: records ask for keys, rows are looked up and hashed, readings go to the cloud's topic.
+"""The hasher's loop: records name keys, rows are looked up and hashed, readings go to the cloud's topic.
 
-At least once: a group's offset passes a record only when what came of it is acknowledged. So a
-killed hasher loses nothing; what it had not finished is done again, by itself or by another one. A
-second reading is a record of its own, a request that stands on a topic until it is due; only a run that
-goes to the topic's end has no later, and holds back the event instead.
+At least once: an offset is committed only when what its record led to is acknowledged. So a killed hasher loses
+nothing; what it had not finished is done again, by itself or by another member of the group. A second reading is
+requested by a record of its own, which waits on a topic until it is due; a run that ends at the end of the topic
+cannot wait for it, and keeps the offset of the event uncommitted instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""One batch of a reconciled pair: states staged and judged, dead letters, then all tables published in order."""
+"""One batch of a reconciled pair: states staged and judged, dead letters, then all tables published in order.
+
+Order of publication: dead letters, states, partials, results. Results come last, so their commit says that the
+batch is whole. A batch done again behind its published states judges those states, not the records.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Keys of which other windows know more than a batch's own: the batch's place in the stream, and future versions.
+"""Keys that have states in other windows than a batch's own: when a batch must merge with the table of states.
 
-A batch's place (which windows were dropped, the watermark, the window at a restart) decides which keys are merged
-with the table of states. It stands in the commit of the states, so that a batch whose checkpoint was lost behind
-them is judged again as it was: its windows may be counted by then, and what is published must be what was counted.
+`Moment` is a batch's place in the stream: which windows were dropped, the watermark, the window at a restart. It
+decides which keys are merged, and is kept in the commit of the states: if the checkpoint is lost after that commit,
+the batch is judged again just as before, since its windows may be counted by then. `Ahead` finds keys whose
+version lies beyond the end of their window, as of a clock that runs ahead.
 """
 
 from __future__ import annotations

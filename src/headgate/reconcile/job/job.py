@@ -1,4 +1,8 @@
-"""The job of a reconciled pair: two topics, one stateful query, micro-batch by micro-batch."""
+"""Job kind `reconcile`: two topics, one stateful query, micro-batch by micro-batch.
+
+`ReconcileRun` extends the quality run of one topic with the state of both sides, sweeps between batches and
+publishers; `run_reconcile` starts it.
+"""
 
 from __future__ import annotations
 

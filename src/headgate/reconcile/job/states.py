@@ -1,8 +1,8 @@
-"""The streaming aggregation of states, and the states of a batch made ready for verdicts.
+"""The streaming aggregation of states by key and window, and the states of a batch prepared for judging.
 
 Values that change with every batch are kept out of the code that Spark generates (`steady`, `now`, `listed`): a
-number or a time in the text of a statement would be compiled and warmed up anew with each batch. An array is handed
-over beside it.
+number or a time in the text of a statement would make Spark compile the stage anew in every batch, while an array
+is passed to the same generated code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The sweep: judges keys that no record comes for, since a stream cannot see them.
+"""The sweep: judges keys for which no record arrives, which a stream alone would never look at again.
 
-A key past its deadline, and a key whose halves stand in two windows, wait for nothing more that a batch
-could bring. So between batches such keys are merged from the table of states and judged as a whole, under
-the job's run, with an intent and a ledger row of their own.
+A key past its deadline, and a key whose two sides stand in two windows, wait for nothing that a batch could still
+bring. So between batches such keys are merged from the table of states and judged as a whole, under the job's run,
+with an intent and a ledger row of their own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The bounds of one sweep, and rounds of shards where more keys wait than one sweep can take. Pure.
 
-How far sweeps have come stands in the ends of their ranges, whose numbers only rise: a sweep that is done
-moves `until` and `batches`, a round has a goal, and its shards are counted through all rounds. Only the
-last shard of a round moves on to its goal, so that a batch amid the round is looked at behind it.
+The range of a sweep records how far sweeps have come, in numbers that only rise: a finished sweep advances `until`
+and `batches`; a round has a goal and counts its shards. Only the last shard of a round advances `until` to the
+goal, so that a batch settled during the round is covered by the next sweep.
 """
 
 from __future__ import annotations

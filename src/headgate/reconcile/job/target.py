@@ -1,7 +1,7 @@
 """The tables of a pair's job, and the counts of a batch: how they are taken and how its commits keep them.
 
-What a batch has observed while its states were made counts only where it adds up to the whole range. On any doubt
-the records are read again.
+Counts observed while the states were made are used only if they add up to the whole range; otherwise the records
+are read again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Automatic repairs: rounds over the declared statuses, through outages, until a key was tried often enough.
 
-Only what was sent counts as a try: a verdict takes its time to follow, and some never will. What was left
-alone is looked at again, ever more rarely: on-prem's rows may come after the verdict that speaks of them.
+Only a row that was sent counts as a try: its new verdict takes time, and some keys never get one. A key that was
+left alone is looked at again, less and less often: its row may arrive on-prem after the verdict.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Where repairs go: a topic that asks the source, or Cassandra itself.
+"""Targets of repairs: a topic that asks the source to send again, or Cassandra itself.
 
-Cassandra keeps of two writes the one with the greater timestamp, and each repair has the timestamp of the source's
-version. So a row that somebody writes after our look at it stays, whatever we send. Where the row that stands there
+Of two writes Cassandra keeps the one with the greater timestamp, and a repair is written with the timestamp of the
+source's version. So a row that somebody writes after we looked stays, whatever we send. Where the row that is there
 has a version of its own and was written later than that version, our timestamp is one microsecond after that
-writing: enough to replace what we have seen, too little to replace anything newer. No timestamp lies after now: one
-from the future would hide every write that comes before then.
+write: enough to replace what we have seen, too little to replace anything newer. No timestamp lies in the future:
+it would hide every write that comes before then.
 """
 
 from __future__ import annotations

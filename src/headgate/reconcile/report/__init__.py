@@ -1,4 +1,5 @@
-"""The report of a reconciliation: `gather` reads tables and ledger, `make` turns them into the one object of `model`,
+"""The report of a reconciliation: as text, as JSON and as one HTML page, all from one object.
 
-`render` writes it as text, JSON and a page.
+Walk: `gather` reads tables and ledger → `make` turns them into that object (pure) → `model` defines it →
+`render` writes it. Entry points: `gather.reconcile_report`, `render.write_report`.
 """

@@ -1,5 +1,6 @@
-"""Two tables compared without a stream, row by row or sum by sum.
+"""Compares two tables without a stream, row by row or by sums of segments.
 
-`plan` decides columns, tolerances and forms; `sides`, `keyed` and `multisets` are the SQL; `run` carries it out in
-one pass on Spark, `sums_run` over two engines, sums first; `results` holds what was found, and writes it as text.
+Walk: `plan` (columns, common forms, tolerances; all faults at once) → `sides`, `keyed`, `multisets` (the SQL) →
+`run` (one pass on Spark) or `sums_run` (two engines, sums first, then rows that differ) → `results` (what was
+found, as text). Entry points: `plan.plan`, `run.Comparison`, `sums_run.SumsComparison`.
 """

@@ -1,4 +1,4 @@
-"""Two tables, each in an engine of its own: sums by segment are compared, then only rows that differ."""
+"""Compares two tables that live in two engines: sums by segment first, then only the rows of segments that differ."""
 
 from __future__ import annotations
 
