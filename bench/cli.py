@@ -6,7 +6,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -260,22 +260,23 @@ def reconcile_faults(small: bool, only: str) -> None:
       python -m bench reconcile-faults
       python -m bench reconcile-faults --small --only cassandra
     """
-    from bench.faults.reconcile.scenario import FAULTS, SMALL, report_text, run_reconcile_faults
+    from bench.faults.reconcile.scenario import FAULTS, SMALL, render_text, run_reconcile_faults
     from headgate.config.settings import load_settings
 
-    named = [name.strip() for name in only.split(",") if name.strip()]
-    if unknown := [name for name in named if name not in FAULTS]:
-        raise UsageError(f"there is no fault {unknown[0]}", fix=f"choose from {', '.join(FAULTS)}")
+    chosen = choose(only, FAULTS, "fault")
     settings = load_settings()
-    report = run_reconcile_faults(
-        settings,
-        settings.build_dir / "bench",
-        SMALL if small else None,
-        [fault for fault in FAULTS if not named or fault in named],
-        console.say,
-    )
+    results, pace = settings.build_dir / "bench", SMALL if small else None
+    report = run_reconcile_faults(settings, results, pace, chosen, console.say)
     console.done(f"{report.keys:,} keys left as planted in {report.seconds:g} s")
-    console.data(report, text=report_text(report))
+    console.data(report, text=render_text(report))
+
+
+def choose(only: str, known: Collection[str], noun: str) -> list[str]:
+    """Those of the known names that a list such as `engine,kafka` names; all when it is empty."""
+    named = [name.strip() for name in only.split(",") if name.strip()]
+    if unknown := [name for name in named if name not in known]:
+        raise UsageError(f"there is no {noun} {unknown[0]}", fix=f"choose from {', '.join(known)}")
+    return [name for name in known if not named or name in named]
 
 
 @cli.command("filter-faults", short_help="post events while parts are killed, and account for each")
@@ -299,19 +300,12 @@ def filter_faults(small: bool, only: str) -> None:
     from headgate.demo.filters import proof as filter_proof
     from headgate.demo.filters.stage import SOURCE
 
-    named = [name.strip() for name in only.split(",") if name.strip()]
-    if unknown := [name for name in named if name not in FAULTS]:
-        raise UsageError(f"there is no kill {unknown[0]}", fix=f"choose from {', '.join(FAULTS)}")
+    chosen = choose(only, FAULTS, "kill")
     settings = load_settings()
     if small:
         os.environ.setdefault("SPARK_JAVA_OPTIONS", SHORT_LIVED["SPARK_JAVA_OPTIONS"])
-    report = run_filter_faults(
-        settings,
-        settings.build_dir / "bench",
-        SMALL if small else None,
-        [fault for fault in FAULTS if not named or fault in named],
-        console.say,
-    )
+    results, pace = settings.build_dir / "bench", SMALL if small else None
+    report = run_filter_faults(settings, results, pace, chosen, console.say)
     console.done(
         f"{report.events:,} events, {len(report.struck)} kills: each consumer had each of its events once"
     )

@@ -1,4 +1,4 @@
-"""A broker, homes and engines for a fault play; each of them may be killed and started again where it was."""
+"""Parts of a stack without a supervisor, each of which may be killed and started again; and `headgate` commands."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import signal
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Self
 
 from headgate.config.schema import NAMES
 from headgate.config.settings import Settings
@@ -19,208 +19,184 @@ from headgate.core.kafka.producer import TopicWriter
 from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import OperationError, UnavailableError
-from headgate.local import kafka
-from headgate.local.process import Child, Command, any_port, read_log, wait_until
+from headgate.local.process import Child, Command, read_log, release_ports, wait_until
+from headgate.local.service import Running
+from headgate.local.service_kinds import BrokerService, EngineService
+from headgate.local.state import BROKER, LocalFiles, Plan
 from headgate.pipeline.generator.declaration import Sample, find_sample, load_sample
 from headgate.pipeline.generator.sample import sample_lines
 
 BRONZE, SILVER = "bronze", "silver"
 TOPIC = "faults"
-READY_SECONDS = 60.0
-ENGINE_SECONDS = 600.0
+COMMAND_SECONDS = 600.0
+ENGINE_READY_SECONDS = 180.0
 # Of each round: records that cannot be a row, and tombstones.
 HOSTILE = (b"", b"not a record", b"[]", b'{"a":1', b"\xff\xfe", b'{"a":1,"a":2}', b"{} {}")
 TOMBSTONES = 2
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How one command of ours ended."""
+class CommandResult:
+    """How one `headgate` command ended."""
 
     exit_code: int
     log: str
 
     @property
-    def killed(self) -> bool:
+    def was_killed(self) -> bool:
         return self.exit_code == -signal.SIGKILL
 
+    def last_lines(self, count: int = 5) -> str:
+        return "\n".join(self.log.strip().splitlines()[-count:])
 
-class RigBroker:
-    """A broker that may be killed; what it holds outlives it, and it comes back where it was."""
 
-    def __init__(self, folder: Path) -> None:
-        port = any_port()
-        log = folder / "logs" / "broker.log"
-        self._place = kafka.Broker(folder / "kafka", port, any_port([port]), log)
-        self._runtime = kafka.kafka_runtime()
-        kafka.prepare(self._place, self._runtime)
-        self._child = self._started()
+def environment(settings: Settings, fault: str = "") -> dict[str, str]:
+    """This process's environment with every variable of these settings; an empty one is the default."""
+    values = {name: getattr(settings, field) for field, name in NAMES.items()}
+    texts = {
+        name: "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+    }
+    return {**os.environ, **texts, VARIABLE: fault, "PYTHONUNBUFFERED": "1"}
 
-    @property
-    def bootstrap(self) -> str:
-        return self._place.bootstrap
 
-    def _started(self) -> Child:
-        child = Child(kafka.command(self._place, self._runtime))
-        ready = wait_until(
-            lambda: kafka.ready(self._place) or child.exit_code is not None, READY_SECONDS
+def start_command(home: Settings, log: str, *words: str, fault: str = "") -> Child:
+    """Start a `headgate` command under the settings of a home; `fault` is where it is to die."""
+    argv = (sys.executable, "-m", "headgate.cli.main", *words)
+    file = home.home / "logs" / f"{log}.log"
+    return Child(Command(argv, file, home.root, environment(home, fault)))
+
+
+def wait_for_end(child: Child) -> CommandResult:
+    """Wait until the command ends; one that does not end is killed and is an error."""
+    log = child.command.log
+    if not wait_until(lambda: child.exit_code is not None, COMMAND_SECONDS):
+        child.kill()
+        raise UnavailableError(
+            f"{_command_line(child)} did not end within {COMMAND_SECONDS:g} s", why=str(log)
         )
-        if not ready or child.exit_code is not None:
-            why, fix = kafka.why_it_ended(self._place.log, child.exit_code)
-            child.kill()
-            raise UnavailableError("the broker did not start", why=why, fix=fix)
-        return child
-
-    def kill(self) -> None:
-        self._child.kill()
-
-    def start(self) -> None:
-        self._child = self._started()
-
-    def stop(self) -> None:
-        kafka.stop(self._place, self._runtime, self._child)
+    return CommandResult(child.exit_code or 0, read_log(log, child.log_from))
 
 
-class Rig:
-    """The topic that all homes read, and the commands that work on it."""
+def require_success(child: Child) -> None:
+    """Wait until the command ends; it must succeed."""
+    result = wait_for_end(child)
+    if result.exit_code:
+        raise OperationError(
+            f"{_command_line(child)} ended with {result.exit_code}", why=result.last_lines(8)
+        )
 
-    def __init__(self, settings: Settings, folder: Path, broker: RigBroker) -> None:
+
+def run_command(home: Settings, *words: str) -> None:
+    """Run a `headgate` command to its end; it must succeed."""
+    require_success(start_command(home, "-".join(words[:3]), *words))
+
+
+def _command_line(child: Child) -> str:
+    return f"headgate {' '.join(child.command.argv[3:])}"
+
+
+class HomeEngine(EngineService):
+    """The engine of one home, which gets the home's settings by its environment."""
+
+    def __init__(self, home: Settings) -> None:
+        super().__init__(LocalFiles(home.home), _plan(home.root))
+        self._settings = home
+
+    def command(self) -> Command:
+        return replace(super().command(), env=environment(self._settings))
+
+
+@contextmanager
+def engine_of(home: Settings) -> Generator[Running[HomeEngine]]:
+    """The engine of a home, not started yet; it is gone when the block is left."""
+    engine = Running(HomeEngine(home), ENGINE_READY_SECONDS)
+    try:
+        yield engine
+    finally:
+        engine.stop()
+
+
+@contextmanager
+def running_broker(root: Path, folder: Path) -> Generator[Running[BrokerService]]:
+    """A broker on ports of its own, its data below the folder; what it holds outlives a kill."""
+    try:
+        with Running(BrokerService(LocalFiles(folder), _plan(root))) as broker:
+            yield broker
+    finally:
+        release_ports(BROKER)
+
+
+def _plan(root: Path) -> Plan:
+    """Any free ports."""
+    return Plan(root=root, services=(), kafka_port=0, exact_port=False, asked_at=datetime.now(UTC))
+
+
+def bootstrap_of(broker: Running[BrokerService]) -> str:
+    return str(broker.service.address)
+
+
+def count_unread(home: Settings, store: OpsStore, job: str, topics: Mapping[str, str]) -> int:
+    """Offsets that no batch of the job has settled; topics by the prefix of their partitions in the ledger."""
+    settled = store.settled_range(job)
+    done: Mapping[str, int] = settled.end if settled else {}
+    broker = Topics(home.need("bootstrap_servers"))
+    return sum(
+        end - done.get(f"{prefix}{partition}", 0)
+        for prefix, topic in topics.items()
+        for partition, end in broker.found(topic).end.items()
+    )
+
+
+class TopicRig:
+    """A broker with one topic of dirty records, and homes that all read it."""
+
+    def __init__(self, settings: Settings, folder: Path, broker: Running[BrokerService]) -> None:
         self._settings, self._folder, self.broker = settings, folder, broker
-        self._bootstrap = broker.bootstrap
+        self.bootstrap = bootstrap_of(broker)
         dataset = settings.need("dataset")
         self._sample: Sample = load_sample(find_sample(settings.root, dataset)).value
 
-    def home(self, name: str) -> Settings:
+    def create_home(self, name: str) -> Settings:
         """A home of its own on the shared topic; its dead letters go to a topic of its own."""
         dlq_topic = f"{TOPIC}.{name}.dlq"
-        Topics(self._bootstrap).create([TopicSpec(TOPIC, 3, 1), TopicSpec(dlq_topic, 1, 1)])
+        Topics(self.bootstrap).create([TopicSpec(TOPIC, 3, 1), TopicSpec(dlq_topic, 1, 1)])
         return Settings(
             root=self._settings.root,
             home=self._folder / name,
             dataset=self._settings.dataset,
             topic=TOPIC,
             dlq_topic=dlq_topic,
-            bootstrap_servers=self._bootstrap,
+            bootstrap_servers=self.bootstrap,
             spark_master=self._settings.spark_master,
             spark_driver_memory=self._settings.spark_driver_memory,
             spark_java_options=self._settings.spark_java_options,
         )
 
-    def send(self, seed: int, rows: int) -> int:
-        """One round of records, acknowledged."""
-        values, keys = self.round(seed, rows)
-        writer = TopicWriter(self._bootstrap)
+    def send_round(self, seed: int, rows: int) -> int:
+        """Send one round of records and wait until they are acknowledged; how many there were."""
+        values, keys = self.draw_round(seed, rows)
+        writer = TopicWriter(self.bootstrap)
         writer.send(TOPIC, values, keys)
         writer.flush()
         return len(values)
 
-    def round(self, seed: int, rows: int) -> tuple[list[bytes | None], list[bytes]]:
-        """Rows of a sample, some of the round before again, and some that nobody wants."""
+    def draw_round(self, seed: int, rows: int) -> tuple[list[bytes | None], list[bytes]]:
+        """Rows of a sample, some of the round before again, records that cannot be a row, tombstones."""
         rng = Random(seed)
-        again = self._rows(seed - 1, rows // 10)
+        again = self._draw_rows(seed - 1, rows // 10)
         bad = [rng.choice(HOSTILE) for _ in range(rng.randrange(1, 6))]
-        values: list[bytes | None] = [*self._rows(seed, rows), *again, *bad, *[None] * TOMBSTONES]
+        new = self._draw_rows(seed, rows)
+        values: list[bytes | None] = [*new, *again, *bad, *[None] * TOMBSTONES]
         rng.shuffle(values)
         return values, [b"%d" % rng.randrange(50) for _ in values]
 
-    def _rows(self, seed: int, rows: int) -> list[bytes]:
+    def _draw_rows(self, seed: int, rows: int) -> list[bytes]:
         return sample_lines(self._sample, abs(seed), rows)
-
-    def run(self, home: Settings, job: str, fault: str = "") -> Ended:
-        """`headgate job run`, to its end or its death; the engine is this command's own."""
-        return ended(self.begin(home, job, "job", "run", job, fault=fault))
-
-    def begin(self, home: Settings, log: str, *words: str, fault: str = "") -> Child:
-        """A command of ours under this home's settings."""
-        argv = (sys.executable, "-m", "headgate.cli.main", *words)
-        env = {**os.environ, **environment(home), VARIABLE: fault}
-        return Child(Command(argv, home.home / "logs" / f"{log}.log", self._settings.root, env))
-
-    def finish(self, home: Settings, job: str) -> None:
-        """Run the job undisturbed."""
-        done = self.run(home, job)
-        if done.exit_code:
-            raise OperationError(
-                f"{job} in {home.home} failed with exit code {done.exit_code}",
-                why="\n".join(done.log.strip().splitlines()[-5:]),
-            )
-
-
-def ended(child: Child) -> Ended:
-    """How the command ends; one that does not is killed and is an error."""
-    log = child.command.log
-    if not wait_until(lambda: child.exit_code is not None, ENGINE_SECONDS):
-        child.kill()
-        words = " ".join(child.command.argv[3:])
-        raise UnavailableError(f"{words} did not end within {ENGINE_SECONDS:g} s", why=str(log))
-    return Ended(child.exit_code or 0, read_log(log, child.log_from))
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """Every variable of these settings; an empty one means the default."""
-    values = {name: getattr(settings, field) for field, name in NAMES.items()}
-    return {
-        name: "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in values.items()
-    }
 
 
 @contextmanager
-def rig(settings: Settings, folder: Path) -> Generator[Rig]:
-    """A rig with its broker running; what the broker holds outlives it."""
-    broker = RigBroker(folder)
-    try:
-        yield Rig(settings, folder, broker)
-    finally:
-        broker.stop()
-
-
-ENGINE_READY_SECONDS = 120.0
-STOP_SECONDS = 60.0
-
-
-class StreamEngine:
-    """`headgate engine run`; it is gone when the block is left."""
-
-    def __init__(self, place: Rig, home: Settings) -> None:
-        self._place, self.home = place, home
-        self._child: Child | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._child is not None:
-            self._child.stop(STOP_SECONDS)
-
-    def start(self) -> None:
-        announced = self.home.home / "engine.json"
-        announced.unlink(missing_ok=True)
-        child = self._child = self._place.begin(self.home, "engine", "engine", "run")
-        if not wait_until(
-            lambda: announced.is_file() or child.exit_code is not None, ENGINE_READY_SECONDS
-        ):
-            raise UnavailableError("the engine did not start", fix=f"read {child.command.log}")
-
-    def kill(self) -> None:
-        assert self._child is not None
-        self._child.kill()
-
-    def command(self, *words: str) -> None:
-        """A command of ours, to its end; it must succeed."""
-        done = ended(self._place.begin(self.home, "-".join(words[:3]), *words))
-        if done.exit_code:
-            raise OperationError(
-                f"headgate {' '.join(words)} ended with {done.exit_code}",
-                why="\n".join(done.log.strip().splitlines()[-5:]),
-            )
-
-
-def unread(home: Settings, store: OpsStore, job: str) -> int:
-    """Offsets on the topic that no batch has settled yet."""
-    topic = Topics(home.need("bootstrap_servers")).describe(TOPIC)
-    if topic is None:
-        raise OperationError(f"topic {TOPIC} is gone")
-    settled = store.settled_range(job)
-    done: Mapping[str, int] = settled.end if settled else {}
-    return sum(end - done.get(str(partition), 0) for partition, end in topic.end.items())
+def open_rig(settings: Settings, folder: Path) -> Generator[TopicRig]:
+    """A rig with its broker running."""
+    with running_broker(settings.root, folder) as broker:
+        yield TopicRig(settings, folder, broker)

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from bench.faults.reconcile.keys import PLAIN, make_table
-from bench.faults.reconcile.rig import JOB, TABLE, PairRig, Times, pair_rig
-from bench.faults.reconcile.scenario import CLOUD_TABLE
-from bench.faults.rig import ended
+from bench.faults.reconcile.keys import WITHOUT_LATENESS, make_table
+from bench.faults.reconcile.rig import JOB, TABLE, PairRig, Times, open_pair_rig
+from bench.faults.rig import run_command, start_command, wait_for_end
 
 from headgate.config.settings import load_settings
 from headgate.demo.reconcile.planting import read_keys
@@ -31,14 +30,13 @@ REPAIRED = {"MISMATCH": "MATCH", "MISSING_CLOUD": "MATCH", "ZOMBIE": "DELETE_EVE
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[PairRig]:
     settings = load_settings(environ={"HEADGATE_HOME": str(tmp_path), "SPARK_MASTER": "local[2]"})
-    with pair_rig(settings, tmp_path / "rig", TIMES, with_connect=True) as made:
-        made.home.home.mkdir(parents=True, exist_ok=True)
-        make_table(made.home, CLOUD_TABLE)
-        made.command("topics", "create", "--table", TABLE)
-        made.start_engine()
-        made.home = made.running_engine()
-        made.command("job", "start", JOB)
-        made.command("connect", "deploy", TABLE)
+    with open_pair_rig(settings, tmp_path / "rig", TIMES, with_connect=True) as made:
+        make_table(made.home)
+        run_command(made.home, "topics", "create", "--table", TABLE)
+        made.engine.start()
+        made.home = made.client_settings()
+        run_command(made.home, "job", "start", JOB)
+        run_command(made.home, "connect", "deploy", TABLE)
         made.start_hasher(TIMES.settled_after / 2)
         yield made
 
@@ -54,7 +52,7 @@ def statuses(rig: PairRig) -> Mapping[str, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_keys_that_are_sent_again_become_valid_and_the_others_are_named(rig: PairRig) -> None:
-    rig.command("feed", "pairs", "--keys", str(KEYS), "--phase", "first")
+    run_command(rig.home, "feed", "pairs", "--keys", str(KEYS), "--phase", "first")
     keys = [key for key in read_keys(rig.home.home / "data" / "pairs") if key.expected.status]
     # Later waves never come here: what waits for them is missing in the cloud, or old there.
     assert wait_until(
@@ -63,10 +61,12 @@ def test_keys_that_are_sent_again_become_valid_and_the_others_are_named(rig: Pai
         LOOK,
     )
     before = statuses(rig)
-    rig.command("reconcile", "repair", TABLE, "--yes")
+    run_command(rig.home, "reconcile", "repair", TABLE, "--yes")
     roles = {key.pk: key.role for key in keys}
     never = {pk for pk, role in roles.items() if role in (NEVER, DELETED_LATER)}
-    broken = {pk for pk, status in before.items() if PLAIN.get(status, status) in REPAIRED}
+    broken = {
+        pk for pk, status in before.items() if WITHOUT_LATENESS.get(status, status) in REPAIRED
+    }
 
     def followed(after: Mapping[str, str]) -> bool:
         return all(is_repaired(before[pk], after[pk]) for pk in broken - never)
@@ -76,14 +76,14 @@ def test_keys_that_are_sent_again_become_valid_and_the_others_are_named(rig: Pai
     assert {roles[pk] for pk in broken} >= {"real", "trim", "missing_cloud", "zombie_cloud"}
     # What is left cannot be mended from here: the next repair sends it again, and names it.
     words = ("-o", "json", "reconcile", "repair", TABLE, "--yes", "--wait", "5")
-    done = ended(rig.begin("repair", *words))
+    done = wait_for_end(start_command(rig.home, "repair", *words))
     report, _ = json.JSONDecoder().raw_decode(done.log[done.log.index("{") :])
     assert done.exit_code == 5, done.log
     assert {*report["followed"]["wrong"]} == never
 
 
 def is_repaired(before: str, after: str) -> bool:
-    return PLAIN.get(after, after) == REPAIRED[PLAIN.get(before, before)]
+    return WITHOUT_LATENESS.get(after, after) == REPAIRED[WITHOUT_LATENESS.get(before, before)]
 
 
 def told(before: Mapping[str, str], after: Mapping[str, str]) -> Counter[str]:

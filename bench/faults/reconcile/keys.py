@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import orjson
 
-from bench.faults.reconcile.rig import JOB, TABLE, PairRig
+from bench.faults.reconcile.rig import CLOUD_TABLE, ONPREM_TOPIC, TABLE, PairRig
+from bench.faults.scenario import Load
 from headgate.config.settings import Settings
 from headgate.core.engine.connect import connect
 from headgate.core.kafka.producer import TopicWriter
 from headgate.core.lake.spark import sql
-from headgate.core.ledger.ops_store import OpsStore
 from headgate.demo.reconcile.planting import prepare
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.reconcile.cassandra.session import Cassandra, open_session
 
 MATCH, MISMATCH, ZOMBIE = "MATCH", "MISMATCH", "ZOMBIE"
 MISSING_CLOUD, MISSING_ONPREM, DELETE_EVENT = "MISSING_CLOUD", "MISSING_ONPREM", "DELETE_EVENT"
-# The role of a key by its number: the last digits of so many; every other key is sound.
+# Of so many keys in a row the first have one of these roles each, the others are sound.
 ROLES = (MISMATCH, MISSING_CLOUD, MISSING_ONPREM, DELETE_EVENT, ZOMBIE)
-OF = 20
+ROLE_CYCLE = 20
 RETRY_SECONDS = 0.5
 DELIVER_SECONDS = 180.0
 COLUMNS = ("pk", "col1", "col2", "col3", "col4", "last_updated")
@@ -35,8 +34,8 @@ HashOf = Callable[[dict[str, object]], str]
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One key: what it is meant to become, and when it was written."""
+class PlantedKey:
+    """One key: its role, which is the verdict that it must get, and when it was written."""
 
     number: int
     at: datetime
@@ -48,8 +47,8 @@ class Pair:
 
     @property
     def role(self) -> str:
-        last = self.number % OF
-        role = ROLES[last] if last < len(ROLES) else MATCH
+        place = self.number % ROLE_CYCLE
+        role = ROLES[place] if place < len(ROLES) else MATCH
         # Of a row that on-prem never spoke of only Connect can tell.
         return MATCH if role == MISSING_ONPREM and not self.polled else role
 
@@ -90,90 +89,72 @@ class Pair:
         )
 
 
-@dataclass
-class Planter(threading.Thread):
+class KeyLoad(Load):
     """Writes rows to the cloud and events to on-prem's topic, a piece at a time, until told to end.
 
     One piece goes ahead, so that an engine that has just started is not met by a backlog.
     Nothing is given up: a piece that Cassandra or the broker did not take is sent again.
     """
 
-    home: Settings
-    table: str
-    topic: str
-    hash_of: HashOf
-    keys: int
-    every: float
-    polled: bool
-    planted: list[Pair] = field(default_factory=list[Pair])
-    sent: int = 0
-    at_full_pace: bool = False
-    error: Exception | None = None
-    _stocked: list[Sequence[Pair]] = field(default_factory=list[Sequence[Pair]])
-    _wanted: int = 0
-    _ending: bool = False
-    _session: Cassandra | None = None
-    _cloud: ExitStack = field(default_factory=ExitStack)
-
-    def __post_init__(self) -> None:
-        super().__init__(name="pairs", daemon=True)
-
-    __hash__ = threading.Thread.__hash__
+    def __init__(
+        self, home: Settings, hash_of: HashOf, keys: int, every: float, *, polled: bool
+    ) -> None:
+        super().__init__()
+        self.planted: list[PlantedKey] = []
+        self.at_full_pace = False
+        self._home, self._hash_of, self._polled = home, hash_of, polled
+        self._keys, self._every = keys, every
+        self._stocked: list[Sequence[PlantedKey]] = []
+        self._to_stock = 0
+        self._session: Cassandra | None = None
+        self._cloud = ExitStack()
 
     def stock(self, pieces: int) -> None:
         """Have the rows of the next pieces in the cloud before it goes away."""
-        self._wanted = pieces
-        while self._wanted and self.is_alive():
+        self._to_stock = pieces
+        while self._to_stock and self.is_alive():
             time.sleep(0.05)
 
-    def finish(self, limit: float) -> None:
-        self._ending = True
-        self.join(limit)
-
-    def run(self) -> None:
-        try:
-            writer = TopicWriter(self.home.need("bootstrap_servers"), DELIVER_SECONDS)
-            while not self._ending or self._stocked:
+    def send(self) -> None:
+        writer = TopicWriter(self._home.need("bootstrap_servers"), DELIVER_SECONDS)
+        with self._cloud:
+            while not self.ending.is_set() or self._stocked:
                 begun = time.monotonic()
                 if not self.planted or self.at_full_pace:
-                    self._tell(writer, self._next())
-                time.sleep(max(0.0, self.every - (time.monotonic() - begun)))
-        except Exception as error:
-            self.error = error
-        finally:
-            self._cloud.close()
+                    self._send_events(writer, self._next_piece())
+                time.sleep(max(0.0, self._every - (time.monotonic() - begun)))
 
-    def _next(self) -> Sequence[Pair]:
-        if self._wanted:
-            self._stocked += [self._written() for _ in range(self._wanted)]
-            self._wanted = 0
-        return self._stocked.pop(0) if self._stocked else self._written()
+    def _next_piece(self) -> Sequence[PlantedKey]:
+        if self._to_stock:
+            self._stocked += [self._write_piece() for _ in range(self._to_stock)]
+            self._to_stock = 0
+        return self._stocked.pop(0) if self._stocked else self._write_piece()
 
-    def _written(self) -> Sequence[Pair]:
+    def _write_piece(self) -> Sequence[PlantedKey]:
         """A new piece whose rows the cloud has taken.
 
         Each try has its own time, as a service's has that writes again: polling finds no row whose
         time is long past when it is written.
         """
         while True:
-            piece = self._drawn()
-            rows = [row for pair in piece if (row := pair.row()) is not None]
-            if self._took(rows):
+            piece = self._draw_piece()
+            rows = [row for key in piece if (row := key.row()) is not None]
+            if self._try_to_write(rows):
                 self.planted += piece
                 return piece
             time.sleep(RETRY_SECONDS)
 
-    def _drawn(self) -> Sequence[Pair]:
+    def _draw_piece(self) -> Sequence[PlantedKey]:
         now = datetime.now(UTC)
         at = now.replace(microsecond=now.microsecond // 1000 * 1000)
         begin = len(self.planted)
-        return [Pair(begin + n, at, self.polled) for n in range(self.keys)]
+        return [PlantedKey(begin + n, at, self._polled) for n in range(self._keys)]
 
-    def _took(self, rows: Sequence[tuple[object, ...]]) -> bool:
+    def _try_to_write(self, rows: Sequence[tuple[object, ...]]) -> bool:
         marks = ", ".join("?" * len(COLUMNS))
-        cql = f"INSERT INTO {self.table} ({', '.join(COLUMNS)}) VALUES ({marks})"
+        cql = f"INSERT INTO {CLOUD_TABLE} ({', '.join(COLUMNS)}) VALUES ({marks})"
         try:
-            self._session = self._session or self._cloud.enter_context(open_session(self.home))
+            self._session = self._session or self._cloud.enter_context(open_session(self._home))
             self._session.write_many(cql, rows)
         except HeadgateError as error:
             if not error.retryable:
@@ -183,21 +164,24 @@ class Planter(threading.Thread):
             return False
         return True
 
-    def _tell(self, writer: TopicWriter, piece: Sequence[Pair]) -> None:
-        told = [(pair.pk.encode(), pair.message(self.hash_of)) for pair in piece]
-        said = [(key, value) for key, value in told if value is not None]
-        writer.send(self.topic, [value for _, value in said], [key for key, _ in said])
+    def _send_events(self, writer: TopicWriter, piece: Sequence[PlantedKey]) -> None:
+        events = [
+            (key.pk.encode(), event)
+            for key in piece
+            if (event := key.message(self._hash_of)) is not None
+        ]
+        writer.send(ONPREM_TOPIC, [event for _, event in events], [pk for pk, _ in events])
         writer.flush()
-        self.sent += len(said)
+        self.sent += len(events)
 
 
-def make_table(home: Settings, table: str, limit: float = 60.0) -> None:
+def make_table(home: Settings, limit: float = 60.0) -> None:
     """The empty table; a node that has just started may not take it at once."""
     end = time.monotonic() + limit
     while True:
         try:
             with open_session(home) as cassandra:
-                prepare(cassandra, table)
+                prepare(cassandra, CLOUD_TABLE)
                 return
         except UnavailableError:
             if time.monotonic() > end:
@@ -205,32 +189,32 @@ def make_table(home: Settings, table: str, limit: float = 60.0) -> None:
             time.sleep(RETRY_SECONDS)
 
 
-# A side that came after the window is told as late; which side of it an outage put a key on
+# A side that came after the window makes a late verdict; which side of it an outage put a key on
 # depends on the clock, so both count as what was planted.
-PLAIN = {"LATE_MATCH": "MATCH", "LATE_MISMATCH": "MISMATCH"}
+WITHOUT_LATENESS = {"LATE_MATCH": "MATCH", "LATE_MISMATCH": "MISMATCH"}
 # What the merged states say now, beside the last row that was appended for the key.
 FINALS = f"""
-SELECT now.pk, now.dq_status, now.settled, last.told
+SELECT now.pk, now.dq_status, now.settled, last.reported
 FROM dq_results_{TABLE} AS now
 LEFT JOIN (
-  SELECT pk, max_by(dq_status, struct(processing_time, settled)) AS told
+  SELECT pk, max_by(dq_status, struct(processing_time, settled)) AS reported
   FROM lake.dq.results_{TABLE}
   GROUP BY pk
 ) AS last ON last.pk = now.pk"""
 
 
 @dataclass(frozen=True)
-class Final:
-    """The verdict of one key in the end, and the last one that was told of it."""
+class FinalVerdict:
+    """The verdict of one key in the end, and the last one that was reported of it."""
 
     pk: str
     status: str
     settled: bool
-    told: str
+    reported: str
 
 
 @dataclass(frozen=True)
-class Compared:
+class KeyComparison:
     """Planted against found, as multisets, and what is wrong key by key."""
 
     planted: Mapping[str, int]
@@ -244,63 +228,52 @@ class Compared:
         return not self.wrong and self.planted == self.found
 
 
-def finals(rig: PairRig) -> tuple[Final, ...]:
+def read_verdicts(rig: PairRig) -> tuple[FinalVerdict, ...]:
     """Every key as the engine's view has it now."""
-    with connect(rig.running_engine()) as session:
+    with connect(rig.client_settings()) as session:
         rows = sql(session, FINALS).collect()
     return tuple(
-        Final(row["pk"], row["dq_status"], bool(row["settled"]), row["told"] or "") for row in rows
+        FinalVerdict(row["pk"], row["dq_status"], bool(row["settled"]), row["reported"] or "")
+        for row in rows
     )
 
 
-def changes(rig: PairRig) -> dict[str, int]:
-    """How often each verdict was told, in all histories."""
-    with connect(rig.running_engine()) as session:
+def count_changes(rig: PairRig) -> dict[str, int]:
+    """How often each verdict was reported, in all histories."""
+    with connect(rig.client_settings()) as session:
         query = f"SELECT dq_status, count(*) AS n FROM dq_audit_{TABLE} GROUP BY dq_status"
         rows = sql(session, query).collect()
     return {row["dq_status"]: int(row["n"]) for row in rows}
 
 
-def compared(planted: Sequence[Pair], found: Sequence[Final], told: Mapping[str, int]) -> Compared:
+def compare_keys(
+    planted: Sequence[PlantedKey], verdicts: Sequence[FinalVerdict], changes: Mapping[str, int]
+) -> KeyComparison:
     """Hold every key against its role."""
-    by_key: dict[str, list[Final]] = {}
-    for final in found:
-        by_key.setdefault(final.pk, []).append(final)
-    wrong = [words for pair in planted if (words := _fault(pair, by_key.pop(pair.pk, [])))]
+    by_key: dict[str, list[FinalVerdict]] = {}
+    for verdict in verdicts:
+        by_key.setdefault(verdict.pk, []).append(verdict)
+    wrong = [fault for key in planted if (fault := _find_fault(key, by_key.pop(key.pk, [])))]
     wrong += [f"{pk} was never planted" for pk in by_key]
-    return Compared(
-        planted=dict(sorted(Counter(pair.role for pair in planted).items())),
-        found=dict(sorted(Counter(PLAIN.get(f.status, f.status) for f in found).items())),
-        late=sum(final.status in PLAIN for final in found),
+    statuses = [WITHOUT_LATENESS.get(verdict.status, verdict.status) for verdict in verdicts]
+    return KeyComparison(
+        planted=dict(sorted(Counter(key.role for key in planted).items())),
+        found=dict(sorted(Counter(statuses).items())),
+        late=sum(verdict.status in WITHOUT_LATENESS for verdict in verdicts),
         wrong=tuple(wrong),
-        changes=dict(sorted(told.items())),
+        changes=dict(sorted(changes.items())),
     )
 
 
-def _fault(pair: Pair, found: Sequence[Final]) -> str:
-    if len(found) != 1:
-        return f"{pair.pk}, planted as {pair.role}, stands there {len(found)} times"
-    (final,) = found
+def _find_fault(key: PlantedKey, verdicts: Sequence[FinalVerdict]) -> str:
+    planted = f"{key.pk}, planted as {key.role},"
+    if len(verdicts) != 1:
+        return f"{planted} stands there {len(verdicts)} times"
+    (final,) = verdicts
     if not final.settled:
-        return f"{pair.pk}, planted as {pair.role}, is still {final.status}"
-    if PLAIN.get(final.status, final.status) != pair.role:
-        return f"{pair.pk}, planted as {pair.role}, is {final.status}"
-    if final.told != final.status:
-        return f"{pair.pk} is {final.status}, but {final.told or 'nothing'} was told of it last"
+        return f"{planted} is still {final.status}"
+    if WITHOUT_LATENESS.get(final.status, final.status) != key.role:
+        return f"{planted} is {final.status}"
+    if final.reported != final.status:
+        return f"{key.pk} is {final.status}, but {final.reported or 'nothing'} was told of it last"
     return ""
-
-
-def unread(rig: PairRig, store: OpsStore) -> int:
-    """Offsets of both topics that no batch has settled yet."""
-    from headgate.core.kafka.topics import Topics
-
-    settled = store.settled_range(JOB)
-    done: Mapping[str, int] = settled.end if settled else {}
-    topics = Topics(rig.home.need("bootstrap_servers"))
-    sides = {"onprem": "topic1", "cloud": "topic2"}
-    return sum(
-        end - done.get(f"{side}:{partition}", 0)
-        for side, topic in sides.items()
-        if (state := topics.describe(topic))
-        for partition, end in state.end.items()
-    )

@@ -5,116 +5,72 @@ Nothing may be lost, every outage must be reported by a part that meets it, and 
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-import orjson
-
 from bench.faults.reconcile.keys import (
-    Compared,
-    Planter,
-    changes,
-    compared,
-    finals,
+    KeyComparison,
+    KeyLoad,
+    compare_keys,
+    count_changes,
     make_table,
-    unread,
+    read_verdicts,
 )
-from bench.faults.reconcile.rig import JOB, TABLE, PairRig, Times, log_size, new_words, pair_rig
-from bench.faults.rig import ended
+from bench.faults.reconcile.rig import (
+    JOB,
+    TABLE,
+    TOPICS_BY_PREFIX,
+    PairRig,
+    Times,
+    open_pair_rig,
+)
+from bench.faults.rig import count_unread, run_command, start_command, wait_for_end
+from bench.faults.scenario import (
+    Outage,
+    PlannedOutage,
+    Report,
+    Say,
+    Scenario,
+    Symptoms,
+    run_scenario,
+)
 from headgate.config.settings import Settings
+from headgate.core.kafka.connect_rest import ConnectRest
+from headgate.core.kafka.topics import Topics
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics import names
-from headgate.errors import DifferenceError, HeadgateError, OperationError
+from headgate.errors import HeadgateError, OperationError
 from headgate.hashing.contract import load_contract
-from headgate.local.process import wait_until
-
-WORDS_KEPT = 6
-# The hasher's own progress is no word about a gap.
-PROGRESS = "hashed"
-
-
-class Listening:
-    """Hears what is said from now on."""
-
-    def __init__(self, rig: PairRig, store: OpsStore) -> None:
-        self._rig, self._store = rig, store
-        self._hasher_log = log_size(rig.hasher.command.log) if rig.hasher else 0
-        self._connect_log = log_size(rig.connect.service.log) if rig.connect else 0
-
-    def hasher(self) -> tuple[str, ...]:
-        """Its own words, and its gauge."""
-        words = new_words(self._rig.hasher, self._hasher_log)
-        gauge = ("metrics: paused",) if is_paused(self._rig) else ()
-        return (*_kept([line for line in words if PROGRESS not in line]), *gauge)
-
-    def connect(self) -> tuple[str, ...]:
-        """What one hears of connectors: their states, and what the worker logged."""
-        if self._rig.connect is None:
-            return ()
-        try:
-            states = [f"{s.name} {s.state}: {s.why}".strip(": ") for s in self._rig.rest().states()]
-        except HeadgateError as error:
-            return (error.one_line,)
-        log = self._rig.connect.service.log.read_bytes()[self._connect_log :]
-        lines = log.decode(errors="replace").splitlines()
-        warned = [line for line in lines if " WARN " in line or " ERROR " in line]
-        return (*states, *_kept(warned))
-
-    def job(self) -> tuple[str, ...]:
-        """What `headgate job list` says of it."""
-        run = self._store.latest(JOB)
-        words = run.error_text or run.error_code if run else None
-        return (f"{run.state}: {words}",) if run and words else ()
-
-    def client(self) -> tuple[str, ...]:
-        """What any command says that needs the broker."""
-        from headgate.core.kafka.topics import Topics
-
-        try:
-            Topics(self._rig.home.need("bootstrap_servers"), timeout=3.0).need()
-        except HeadgateError as error:
-            return (error.one_line,)
-        return ()
-
-    def health(self) -> tuple[str, ...]:
-        """What `headgate local health` says."""
-        from headgate.local.health import health
-
-        return tuple(f"{h.service}: {h.words}" for h in health(self._rig.home) if not h.healthy)
-
-
-def is_paused(rig: PairRig) -> bool:
-    return rig.hasher_metrics().get(names.HASHER_PAUSED.name, 1.0) > 0
-
-
-def readings(rig: PairRig) -> float:
-    """Readings that the hasher has sent."""
-    return rig.hasher_metrics().get(names.HASHER_READINGS.name, 0.0)
-
-
-def _kept(lines: Sequence[str]) -> list[str]:
-    """The first few different ones, cut to a readable length."""
-    return [line[:300] for line in dict.fromkeys(lines)][:WORDS_KEPT]
-
+from headgate.hashing.python import row_hash
+from headgate.local.health import health
+from headgate.local.process import read_log
 
 SYNCED_SECONDS = 3.0
 CASSANDRA, CONNECT, KAFKA, ENGINE = "cassandra", "connect", "kafka", "engine"
-FAULTS = (CASSANDRA, CONNECT, KAFKA, ENGINE)
+# By what goes away, who must notice it.
+WITNESSES = {
+    CASSANDRA: ("hasher", "connect"),
+    CONNECT: ("connect",),
+    KAFKA: ("job", "hasher", "client"),
+    ENGINE: ("local",),
+}
+FAULTS = tuple(WITNESSES)
 CONTRACT = "contracts/business_table.hash.yml"
-CLOUD_TABLE, ONPREM_TOPIC = "cloud_keyspace.business_table", "topic1"
 POLLED = "headgate_connect_cassandrapoll_rows_total"
-RECOVER_SECONDS = 300.0
-DRAIN_SECONDS = 300.0
-FIRST_SECONDS = 240.0
 HOLDS = "it holds"
-Say = Callable[[str], None]
+MAX_LINES = 6
+# The hasher's own progress is no symptom.
+PROGRESS = "hashed"
+WARNING = re.compile(" WARN | ERROR ")
 
 
 @dataclass(frozen=True)
-class Size:
+class PairPace:
     """How much is planted how fast, for how long something is away, and how long sides wait."""
 
     keys: int = 60
@@ -125,18 +81,21 @@ class Size:
     times: Times = field(default_factory=lambda: Times(window=30, grace=10))
 
 
+SMALL = PairPace(keys=100, cassandra_away=6.0, away=3.0, calm=3.0, times=Times(window=12, grace=4))
+
+
 @dataclass(frozen=True)
-class Struck:
-    """One gap: how long it was, who told of it and how, and how long until work went on."""
+class ReportedOutage:
+    """One outage: how long it was, who told of it and how, and how long until work went on."""
 
     what: str
     away_seconds: float
-    told: Mapping[str, tuple[str, ...]]
+    told: Symptoms
     recovered_seconds: float
 
 
 @dataclass(frozen=True)
-class FaultReport:
+class PairFaultReport(Report):
     """What was done, what was said meanwhile, and what was found in the end."""
 
     keys: int
@@ -144,257 +103,243 @@ class FaultReport:
     seconds: float
     drained_seconds: float
     restarts: int
-    struck: tuple[Struck, ...]
-    compared: Compared
+    struck: tuple[ReportedOutage, ...]
+    compared: KeyComparison
     certificate: str
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Everything that is not as it must be."""
-        silent = [
-            f"nobody told that {s.what} was away" for s in self.struck if not any(s.told.values())
-        ]
+        silent = [s.what for s in self.struck if not any(s.told.values())]
         sums = self.compared
         uneven = () if sums.planted == sums.found else (f"{sums.planted} became {sums.found}",)
         proof = () if self.certificate == HOLDS else (f"the certificate: {self.certificate}",)
-        return (*silent, *sums.wrong[:10], *uneven, *proof)
-
-
-class Play:
-    """Who does what when; the kernel ties children to this thread, so all of them start here."""
-
-    def __init__(self, rig: PairRig, store: OpsStore, size: Size, say: Say) -> None:
-        self.rig, self.store, self._size, self._say = rig, store, size, say
-        self._struck: list[Struck] = []
-        self._planter = Planter(
-            rig.home,
-            *(CLOUD_TABLE, ONPREM_TOPIC, self._hash_of()),
-            *(size.keys, size.every, rig.connect is not None),
+        return (
+            *(f"nobody told that {what} was away" for what in silent),
+            *(*sums.wrong[:10], *uneven, *proof),
         )
 
-    def _hash_of(self) -> Callable[[dict[str, object]], str]:
-        from headgate.hashing.python import row_hash
 
-        contract = load_contract(self.rig.home.root / CONTRACT).value
-        return lambda row: row_hash(contract, row)
+class SymptomLog:
+    """What the parts of a stack report of an outage, from the moment this is made."""
 
-    def perform(self, faults: Sequence[str]) -> FaultReport:
-        begun = time.monotonic()
-        self._start()
-        acts = {
-            CASSANDRA: self._cassandra_away,
-            CONNECT: self._connect_killed,
-            KAFKA: self._kafka_restarted,
-            ENGINE: self._engine_killed,
+    def __init__(self, rig: PairRig, store: OpsStore) -> None:
+        self._rig, self._store = rig, store
+        self._hasher_log = _size_of(rig.hasher.command.log) if rig.hasher else 0
+        self._connect_log = _size_of(rig.connect.service.log) if rig.connect else 0
+
+    def read(self, witnesses: Sequence[str]) -> Symptoms:
+        readers = {
+            "hasher": self._read_hasher,
+            "connect": self._read_connect,
+            "job": self._read_job,
+            "client": self._ask_broker,
+            "local": self._read_health,
         }
-        for fault in faults:
-            time.sleep(self._size.calm)
-            self._say(f"{len(self._planter.planted):,} keys planted: {fault} goes away")
-            acts[fault]()
-        time.sleep(self._size.calm)
-        drained = self._drain()
-        return self._report(begun, drained)
+        return {name: readers[name]() for name in witnesses}
 
-    def _start(self) -> None:
-        rig = self.rig
-        make_table(rig.home, CLOUD_TABLE)
-        rig.command("topics", "create", "--table", TABLE)
-        rig.start_engine()
-        rig.command("job", "start", JOB)
-        if rig.connect:
-            rig.command("connect", "deploy", TABLE)
-        rig.start_hasher(self._size.times.settled_after / 2)
-        self._planter.start()
-        self._settled_more_than(0, FIRST_SECONDS, "the start")
-        self._say("everything runs, and the first batch is settled")
-        self._planter.at_full_pace = True
+    def _read_hasher(self) -> tuple[str, ...]:
+        """What the hasher logs, and its gauge."""
+        assert self._rig.hasher is not None
+        text = read_log(self._rig.hasher.command.log, self._hasher_log)
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        gauge = ("metrics: paused",) if is_paused(self._rig) else ()
+        return (*_shorten([line for line in lines if PROGRESS not in line]), *gauge)
 
-    def _cassandra_away(self) -> None:
+    def _read_connect(self) -> tuple[str, ...]:
+        """States of connectors, and warnings that the worker logged."""
+        if self._rig.connect is None:
+            return ()
+        rest = ConnectRest(self._rig.home.need("kafka_connect_url"), 5.0)
+        try:
+            states = [f"{s.name} {s.state}: {s.why}".strip(": ") for s in rest.states()]
+        except HeadgateError as error:
+            return (error.one_line,)
+        log = self._rig.connect.service.log.read_bytes()[self._connect_log :]
+        lines = log.decode(errors="replace").splitlines()
+        return (*states, *_shorten([line for line in lines if WARNING.search(line)]))
+
+    def _read_job(self) -> tuple[str, ...]:
+        """What `headgate job list` says of the job."""
+        run = self._store.latest(JOB)
+        words = run.error_text or run.error_code if run else None
+        return (f"{run.state}: {words}",) if run and words else ()
+
+    def _ask_broker(self) -> tuple[str, ...]:
+        """What any command says that needs the broker."""
+        try:
+            Topics(self._rig.home.need("bootstrap_servers"), timeout=3.0).need()
+        except HeadgateError as error:
+            return (error.one_line,)
+        return ()
+
+    def _read_health(self) -> tuple[str, ...]:
+        """What `headgate local health` says."""
+        return tuple(f"{h.service}: {h.words}" for h in health(self._rig.home) if not h.healthy)
+
+
+def _size_of(log: Path) -> int:
+    return log.stat().st_size if log.is_file() else 0
+
+
+def _shorten(lines: Sequence[str]) -> list[str]:
+    """The first few different lines, cut to a readable length."""
+    return [line[:300] for line in dict.fromkeys(lines)][:MAX_LINES]
+
+
+def is_paused(rig: PairRig) -> bool:
+    return rig.read_hasher_metrics().get(names.HASHER_PAUSED.name, 1.0) > 0
+
+
+def count_readings(rig: PairRig) -> float:
+    """Readings that the hasher has sent."""
+    return rig.read_hasher_metrics().get(names.HASHER_READINGS.name, 0.0)
+
+
+@dataclass
+class PairScenario(Scenario[KeyLoad, PairFaultReport]):
+    """Keys planted on both sides while one part after the other is away."""
+
+    rig: PairRig
+    store: OpsStore
+    pace: PairPace
+    faults: Sequence[str]
+
+    def begin(self) -> None:
+        home = self.rig.home
+        make_table(home)
+        run_command(home, "topics", "create", "--table", TABLE)
+        self.rig.engine.start()
+        run_command(home, "job", "start", JOB)
+        if self.rig.connect:
+            run_command(home, "connect", "deploy", TABLE)
+        self.rig.start_hasher(self.pace.times.settled_after / 2)
+
+    def watch_progress(self) -> Callable[[], bool]:
+        known = len(self.store.ledger(JOB))
+        return lambda: len(self.store.ledger(JOB)) > known
+
+    def plan_outages(self) -> Iterator[PlannedOutage]:
+        self.say("everything runs, and the first batch is settled")
+        self.load.at_full_pace = True
+        for fault in self.faults:
+            time.sleep(self.pace.calm)
+            if fault == CASSANDRA:
+                self._stock()
+            yield self._plan_outage(fault, SymptomLog(self.rig, self.store))
+        time.sleep(self.pace.calm)
+
+    def _stock(self) -> None:
         """Events go on while no row can be read: the rows of those are there beforehand."""
-        pieces = int(self._size.cassandra_away / self._size.every) + 2
-        self._planter.stock(pieces)
+        self.load.stock(int(self.pace.cassandra_away / self.pace.every) + 2)
         # A killed Cassandra forgets what its commit log has not synced: those rows would truly be missing.
         time.sleep(SYNCED_SECONDS)
-        with _Gap(self, CASSANDRA, self._size.cassandra_away) as gap:
-            self.rig.cassandra.kill()
-            gap.wait()
-            gap.hear(hasher=gap.listening.hasher(), connect=gap.listening.connect())
-            self.rig.cassandra.start()
-            before = readings(self.rig)
-            gap.recovered(lambda: readings(self.rig) > before and not is_paused(self.rig))
 
-    def _connect_killed(self) -> None:
-        with _Gap(self, CONNECT, self._size.away) as gap:
-            assert self.rig.connect is not None
-            self.rig.connect.kill()
-            gap.wait()
-            gap.hear(connect=gap.listening.connect())
-            self.rig.connect.start()
-            # Its counters begin again with the worker: any row is one that it has polled since.
-            gap.recovered(lambda: self.rig.connect_metrics().get(POLLED, 0.0) > 0)
-
-    def _kafka_restarted(self) -> None:
-        with _Gap(self, KAFKA, self._size.away) as gap:
-            self.rig.broker.kill()
-            gap.wait()
-            heard = gap.listening
-            gap.hear(job=heard.job(), hasher=heard.hasher(), client=heard.client())
-            self.rig.broker.start()
-            before, batches = readings(self.rig), len(self.store.ledger(JOB))
-            gap.recovered(
-                lambda: readings(self.rig) > before and len(self.store.ledger(JOB)) > batches
+    def _plan_outage(self, fault: str, log: SymptomLog) -> PlannedOutage:
+        rig, pace = self.rig, self.pace
+        symptoms = partial(log.read, WITNESSES[fault])
+        if fault == ENGINE:
+            return PlannedOutage(
+                fault, rig.engine.kill, pace.away, symptoms, watch=self._start_engine
             )
+        part, watch = {
+            CASSANDRA: (rig.cassandra, self._watch_hasher),
+            CONNECT: (rig.connect, lambda: self._has_polled),
+            KAFKA: (rig.broker, self._watch_hasher_and_job),
+        }[fault]
+        assert part is not None
+        away = pace.cassandra_away if fault == CASSANDRA else pace.away
+        return PlannedOutage(fault, part.kill, away, symptoms, part.start, watch)
 
-    def _engine_killed(self) -> None:
-        with _Gap(self, ENGINE, self._size.away) as gap:
-            assert self.rig.engine is not None
-            self.rig.engine.kill()
-            gap.wait()
-            gap.hear(local=gap.listening.health())
-            gap.back()
-            self.rig.start_engine()
-            batches = len(self.store.ledger(JOB))
-            gap.recovered(lambda: len(self.store.ledger(JOB)) > batches)
+    def _start_engine(self) -> Callable[[], bool]:
+        """An engine's start is part of its recovery."""
+        self.rig.engine.start()
+        return self.watch_progress()
 
-    def strike(self, struck: Struck) -> None:
-        self._struck.append(struck)
-        self._say(f"{struck.what}: work went on {struck.recovered_seconds:g} s after it was back")
+    def _watch_hasher(self) -> Callable[[], bool]:
+        known = count_readings(self.rig)
+        return lambda: count_readings(self.rig) > known and not is_paused(self.rig)
 
-    def _settled_more_than(self, batches: int, limit: float, since: str) -> None:
-        self._wait(lambda: len(self.store.ledger(JOB)) > batches, limit, f"a batch after {since}")
+    def _watch_hasher_and_job(self) -> Callable[[], bool]:
+        has_hashed, has_settled = self._watch_hasher(), self.watch_progress()
+        return lambda: has_hashed() and has_settled()
 
-    def _wait(self, true: Callable[[], bool], limit: float, what: str) -> None:
-        if not wait_until(lambda: true() or self._broken() != "", limit, 0.3):
-            raise OperationError(f"there was no {what} within {limit:.0f} s")
-        if broken := self._broken():
-            raise OperationError("the play was broken off", why=broken)
+    def _has_polled(self) -> bool:
+        """Connect's counters begin again with its worker: any row is one that it has polled since."""
+        return self.rig.read_connect_metrics().get(POLLED, 0.0) > 0
 
-    def _broken(self) -> str:
-        if self._planter.error is not None:
-            return f"nothing can be planted: {self._planter.error}"
+    def check(self) -> None:
+        super().check()
         hasher = self.rig.hasher
         if hasher is not None and hasher.exit_code is not None:
-            return f"the hasher ended: {' '.join(new_words(hasher, hasher.log_from)[-5:])}"
-        return ""
+            lines = read_log(hasher.command.log, hasher.log_from).strip().splitlines()
+            raise OperationError("the hasher ended", why="\n".join(lines[-5:]))
 
-    def _drain(self) -> float:
-        """Everything planted is heard, read, and past its deadline."""
-        begun = time.monotonic()
-        self._planter.finish(DRAIN_SECONDS)
-        keys = {pair.pk for pair in self._planter.planted}
-        self._say(f"{len(keys):,} keys planted; waiting until all are settled")
-        self._wait(lambda: self._all_there(keys), DRAIN_SECONDS, "verdict for every key")
-        return round(time.monotonic() - begun, 1)
+    def drain(self) -> None:
+        keys = {key.pk for key in self.load.planted}
+        self.say(f"{len(keys):,} keys planted; waiting until all are settled")
+        self.wait_for(lambda: self._are_settled(keys), "verdict for every key")
 
-    def _all_there(self, keys: set[str]) -> bool:
-        if unread(self.rig, self.store):
+    def _are_settled(self, keys: set[str]) -> bool:
+        if count_unread(self.rig.home, self.store, JOB, TOPICS_BY_PREFIX):
             return False
-        found = finals(self.rig)
-        told = all(final.settled and final.told == final.status for final in found)
-        settled = told and {final.pk for final in found} == keys
+        verdicts = read_verdicts(self.rig)
+        reported = all(each.settled and each.reported == each.status for each in verdicts)
+        settled = reported and {each.pk for each in verdicts} == keys
         if not settled:
             time.sleep(2.0)
         return settled
 
-    def _report(self, begun: float, drained: float) -> FaultReport:
-        self.rig.command("job", "stop", JOB)
-        found = compared(self._planter.planted, finals(self.rig), changes(self.rig))
+    def report(
+        self, outages: Sequence[Outage], seconds: float, drained_seconds: float
+    ) -> PairFaultReport:
+        home, planted = self.rig.home, self.load.planted
+        run_command(home, "job", "stop", JOB)
         run = self.store.latest(JOB)
-        return FaultReport(
-            keys=len(self._planter.planted),
-            events=self._planter.sent,
-            seconds=round(time.monotonic() - begun, 1),
-            drained_seconds=drained,
+        compared = compare_keys(planted, read_verdicts(self.rig), count_changes(self.rig))
+        certified = wait_for_end(start_command(home, "certify", "certify"))
+        return PairFaultReport(
+            keys=len(planted),
+            events=self.load.sent,
+            seconds=seconds,
+            drained_seconds=drained_seconds,
             restarts=run.restarts if run else 0,
-            struck=tuple(self._struck),
-            compared=found,
-            certificate=self._certificate(),
+            struck=tuple(
+                ReportedOutage(o.what, o.away_seconds, o.symptoms, o.recovered_seconds)
+                for o in outages
+            ),
+            compared=compared,
+            certificate=certified.last_lines(4) if certified.exit_code else HOLDS,
         )
-
-    def _certificate(self) -> str:
-        """What our own accounts say of it; the verdicts above were held against the plant alone."""
-        done = ended(self.rig.begin("certify", "certify"))
-        words = [line for line in done.log.strip().splitlines() if line.strip()]
-        return HOLDS if not done.exit_code else " ".join(words[-4:])
-
-    def await_recovery(self, true: Callable[[], bool], what: str) -> None:
-        self._wait(true, RECOVER_SECONDS, f"work after {what} was back")
-
-
-class _Gap:
-    """One thing away: from the kill until work goes on."""
-
-    def __init__(self, play: Play, what: str, seconds: float) -> None:
-        self._play, self._what, self._seconds = play, what, seconds
-        self.listening = Listening(play.rig, play.store)
-        self._begun = time.monotonic()
-        self._told: dict[str, tuple[str, ...]] = {}
-        self._back = self._went_on = 0.0
-
-    def __enter__(self) -> _Gap:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if error is None:
-            away, recovered = self._back - self._begun, self._went_on - self._back
-            struck = Struck(self._what, round(away, 1), self._told, round(recovered, 1))
-            self._play.strike(struck)
-
-    def wait(self) -> None:
-        time.sleep(self._seconds)
-
-    def hear(self, **told: tuple[str, ...]) -> None:
-        self._told = told
-
-    def back(self) -> None:
-        self._back = self._back or time.monotonic()
-
-    def recovered(self, true: Callable[[], bool]) -> None:
-        self.back()
-        self._play.await_recovery(true, self._what)
-        self._went_on = time.monotonic()
-
-
-SMALL = Size(keys=100, cassandra_away=6.0, away=3.0, calm=3.0, times=Times(window=12, grace=4))
 
 
 def run_reconcile_faults(
     settings: Settings,
     folder: Path,
-    size: Size | None = None,
+    pace: PairPace | None = None,
     faults: Sequence[str] = FAULTS,
-    say: Say = lambda words: None,
-) -> FaultReport:
-    """The whole play; DifferenceError when anything is not as it must be."""
-    place = settings.home / "reconcile-faults"
+    say: Say = lambda text: None,
+) -> PairFaultReport:
+    """Run the scenario and write reconcile_faults.json; DifferenceError when anything is not as it must be."""
+    place, pace = settings.home / "reconcile-faults", pace or PairPace()
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    size = size or Size()
-    with pair_rig(settings, place, size.times, with_connect=CONNECT in faults) as rig:
-        rig.home.home.mkdir(parents=True, exist_ok=True)
-        with OpsStore.open(rig.home.ops_store_url) as store:
-            report = Play(rig, store, size, say).perform(faults)
-    write_report(folder, report)
-    if report.faults:
-        raise DifferenceError(
-            "the faults left a trace", why="\n".join(report.faults), fix=f"read {place}"
-        )
-    return report
+    contract = load_contract(settings.root / CONTRACT).value
+    with (
+        open_pair_rig(settings, place, pace.times, with_connect=CONNECT in faults) as rig,
+        OpsStore.open(rig.home.ops_store_url) as store,
+    ):
+        hash_of, polled = partial(row_hash, contract), rig.connect is not None
+        load = KeyLoad(rig.home, hash_of, pace.keys, pace.every, polled=polled)
+        scenario = PairScenario(load, say, rig, store, pace, faults)
+        return run_scenario(scenario, folder / "reconcile_faults.json", f"read {place}")
 
 
-def write_report(folder: Path, report: FaultReport) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    document = {**asdict(report), "faults": report.faults}
-    file = folder / "reconcile_faults.json"
-    file.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
-
-
-def report_text(report: FaultReport) -> str:
-    """For a person: each gap, who told of it, and what became of the keys."""
+def render_text(report: PairFaultReport) -> str:
+    """For a person: each outage, who told of it, and what became of the keys."""
     lines = [
-        f"{gap.what:<10} away {gap.away_seconds:g} s, work went on {gap.recovered_seconds:g} s later;"
-        f" told by {', '.join(who for who, words in gap.told.items() if words) or 'nobody'}"
-        for gap in report.struck
+        f"{outage.what:<10} away {outage.away_seconds:g} s, work went on {outage.recovered_seconds:g} s later;"
+        f" told by {', '.join(who for who, words in outage.told.items() if words) or 'nobody'}"
+        for outage in report.struck
     ]
     found = ", ".join(f"{n:,} {status}" for status, n in report.compared.found.items())
     lines += [

@@ -11,21 +11,21 @@ from bench.faults.bronze import (
     BRONZE_POINTS,
     PUBLISHED,
     Kill,
-    State,
-    keep_state,
-    plan,
-    read_state,
+    KillHistory,
+    load_history,
+    plan_kill,
+    save_history,
 )
 
 from headgate.core.engine.batch import Point
 
 
-def planned(seed: int, count: int) -> State:
+def planned(seed: int, count: int) -> KillHistory:
     """A run in which every kill bites."""
-    state = State(seed=seed)
-    for state.rounds in range(count):
-        state.note(plan(state))
-    return state
+    history = KillHistory(seed=seed)
+    for history.rounds in range(count):
+        history.add(plan_kill(history))
+    return history
 
 
 def test_a_seed_plans_the_same_kills_and_another_seed_others() -> None:
@@ -65,17 +65,19 @@ def bronze(point: Point, time: int = 1) -> Kill:
     ],
 )
 def test_what_is_left_broken_is_known(kills: list[Kill], published: bool | None) -> None:
-    state = State(seed=1)
+    history = KillHistory(seed=1)
     for kill in kills:
-        state.note(kill)
-    assert state.published is published
+        history.add(kill)
+    assert history.published is published
 
 
 def test_a_run_of_kills_goes_on_where_it_stopped(tmp_path: Path) -> None:
     folder = tmp_path / "faults"
-    state = read_state(folder, seed=1, kills=3)
-    state.note(plan(state))
-    keep_state(folder, state)
-    assert read_state(folder, seed=1, kills=3) == state
-    assert read_state(folder, seed=2, kills=3) == State(seed=2)  # another run clears it away
+    history = load_history(folder, seed=1, kills=3)
+    history.add(plan_kill(history))
+    save_history(folder, history)
+    assert load_history(folder, seed=1, kills=3) == history
+    assert load_history(folder, seed=2, kills=3) == KillHistory(
+        seed=2
+    )  # another run clears it away
     assert not (folder / "state.json").exists()

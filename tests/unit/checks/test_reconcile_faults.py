@@ -12,30 +12,30 @@ from bench.faults.reconcile.keys import (
     MISMATCH,
     MISSING_CLOUD,
     MISSING_ONPREM,
-    OF,
+    ROLE_CYCLE,
     ROLES,
     ZOMBIE,
-    Final,
-    Pair,
-    compared,
+    FinalVerdict,
+    PlantedKey,
+    compare_keys,
 )
-from bench.faults.reconcile.scenario import HOLDS, FaultReport, Struck, report_text
+from bench.faults.reconcile.scenario import HOLDS, PairFaultReport, ReportedOutage, render_text
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 7000, tzinfo=UTC)
 
 
-def pair(role: str, polled: bool = True) -> Pair:
-    return next(p for n in range(OF) if (p := Pair(n, AT, polled)).role == role)
+def pair(role: str, polled: bool = True) -> PlantedKey:
+    return next(p for n in range(ROLE_CYCLE) if (p := PlantedKey(n, AT, polled)).role == role)
 
 
 def test_every_role_is_planted_and_most_keys_are_sound():
-    roles = [Pair(n, AT, True).role for n in range(OF)]
+    roles = [PlantedKey(n, AT, True).role for n in range(ROLE_CYCLE)]
     assert {*roles} == {*ROLES, MATCH}
-    assert roles.count(MATCH) == OF - len(ROLES)
+    assert roles.count(MATCH) == ROLE_CYCLE - len(ROLES)
 
 
 def test_without_connect_no_key_is_known_to_the_cloud_alone():
-    assert MISSING_ONPREM not in {Pair(n, AT, False).role for n in range(OF)}
+    assert MISSING_ONPREM not in {PlantedKey(n, AT, False).role for n in range(ROLE_CYCLE)}
     assert pair(MISSING_ONPREM).message(str) is None
 
 
@@ -75,30 +75,30 @@ def test_what_is_deleted_on_prem_is_older_in_the_cloud():
     assert row[-1] == AT - timedelta(seconds=1)
 
 
-def settled(pairs: list[Pair], **changes: str) -> list[Final]:
+def settled(pairs: list[PlantedKey], **changes: str) -> list[FinalVerdict]:
     return [final(p.pk, changes.get(p.pk, p.role)) for p in pairs]
 
 
-def final(pk: str, status: str, settled: bool = True) -> Final:
-    return Final(pk, status, settled, status)
+def final(pk: str, status: str, settled: bool = True) -> FinalVerdict:
+    return FinalVerdict(pk, status, settled, status)
 
 
 def test_all_as_planted_holds_and_late_ones_are_counted():
-    pairs = [Pair(n, AT, True) for n in range(40)]
+    pairs = [PlantedKey(n, AT, True) for n in range(40)]
     late = {pairs[5].pk: "LATE_MATCH", pairs[0].pk: "LATE_MISMATCH"}
-    found = compared(pairs, settled(pairs, **late), {"MATCH": 30})
+    found = compare_keys(pairs, settled(pairs, **late), {"MATCH": 30})
     assert found.holds
     assert found.late == 2
     assert found.planted == found.found
 
 
 def test_a_lost_a_doubled_a_wrong_and_an_open_key_are_each_named():
-    pairs = [Pair(n, AT, True) for n in range(20)]
+    pairs = [PlantedKey(n, AT, True) for n in range(20)]
     finals = settled(pairs, **{pairs[6].pk: MISMATCH})
     finals = [f for f in finals if f.pk != pairs[7].pk]
     finals += [final(pairs[8].pk, MATCH), final("stranger", MATCH)]
     finals = [final(f.pk, "PENDING", False) if f.pk == pairs[9].pk else f for f in finals]
-    found = compared(pairs, finals, {})
+    found = compare_keys(pairs, finals, {})
     assert not found.holds
     assert {*found.wrong} == {
         "k0000006, planted as MATCH, is MISMATCH",
@@ -110,25 +110,25 @@ def test_a_lost_a_doubled_a_wrong_and_an_open_key_are_each_named():
 
 
 def test_a_key_whose_history_ends_otherwise_is_named():
-    pairs = [Pair(n, AT, True) for n in range(20)]
+    pairs = [PlantedKey(n, AT, True) for n in range(20)]
     finals = [
-        Final(f.pk, f.status, True, f.told if f.pk != pairs[6].pk else "PENDING")
+        FinalVerdict(f.pk, f.status, True, f.reported if f.pk != pairs[6].pk else "PENDING")
         for f in settled(pairs)
     ]
-    assert compared(pairs, finals, {}).wrong == (
+    assert compare_keys(pairs, finals, {}).wrong == (
         "k0000006 is MATCH, but PENDING was told of it last",
     )
 
 
 def test_a_gap_that_nobody_told_of_is_a_fault():
-    pairs = [Pair(n, AT, True) for n in range(20)]
-    good = compared(pairs, settled(pairs), {})
-    told = Struck("kafka", 5.0, {"job": ("the broker is away",), "hasher": ()}, 1.0)
-    silent = Struck("cassandra", 60.0, {"hasher": (), "connect": ()}, 1.0)
-    report = FaultReport(20, 19, 1.0, 1.0, 0, (told,), good, HOLDS)
+    pairs = [PlantedKey(n, AT, True) for n in range(20)]
+    good = compare_keys(pairs, settled(pairs), {})
+    told = ReportedOutage("kafka", 5.0, {"job": ("the broker is away",), "hasher": ()}, 1.0)
+    silent = ReportedOutage("cassandra", 60.0, {"hasher": (), "connect": ()}, 1.0)
+    report = PairFaultReport(20, 19, 1.0, 1.0, 0, (told,), good, HOLDS)
     assert report.faults == ()
-    report = FaultReport(20, 19, 1.0, 1.0, 0, (told, silent), good, HOLDS)
-    first, second, *_ = report_text(report).splitlines()
+    report = PairFaultReport(20, 19, 1.0, 1.0, 0, (told, silent), good, HOLDS)
+    first, second, *_ = render_text(report).splitlines()
     assert first == "kafka      away 5 s, work went on 1 s later; told by job"
     assert second.endswith("told by nobody")
     assert report.faults == ("nobody told that cassandra was away",)
