@@ -93,6 +93,8 @@ class ConcurrentWriters:
                 self.pipeline.process("silver", self._slowly("silver"))
             except EmptyBronzeError:
                 time.sleep(0.2)
+            except TableMovedError as error:  # the controller would begin the run again
+                self.met.append(error.what)
 
         self._until_done(once)
 

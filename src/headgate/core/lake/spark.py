@@ -111,6 +111,10 @@ class IcebergTable:
         self._java: Any = None
 
     def refresh(self) -> IcebergTable:
+        # Spark finds a catalog by the settings of the thread's active session, which may be another's when
+        # this is the first thing that a run does.
+        sessions = java_class(self._session, "org.apache.spark.sql.classic.SparkSession")
+        sessions.setActiveSession(self._session._jsparkSession)
         util = java_class(self._session, "org.apache.iceberg.spark.Spark3Util")
         self._java = util.loadIcebergTable(self._session._jsparkSession, self.name)
         return self
