@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
 from headgate.config.reference import alternatives
-from headgate.declarations.errors import json_pointer, suggestion
+from headgate.declarations.errors import MOST_FAULTS, json_pointer, suggestion
 from headgate.errors import (
     ConflictError,
     DeclarationError,
@@ -39,7 +39,6 @@ from headgate.errors import (
     UnsupportedError,
     UsageError,
 )
-from headgate.filters.document_text import MOST_FAULTS
 from headgate.web.models import Problem, ProblemFault
 
 MEDIA_TYPE = "application/problem+json"

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from headgate.config.settings import Settings
 from headgate.core.identity.roles import Identity
+from headgate.declarations.errors import MOST_FAULTS
 from headgate.errors import (
     DeclarationError,
     DuplicateError,
@@ -24,7 +25,6 @@ from headgate.errors import (
     UsageError,
 )
 from headgate.filters.api.filters import JsonBody
-from headgate.filters.document_text import MOST_FAULTS
 from headgate.filters.events.database import EventWriter, place_of
 from headgate.filters.events.exact_json import Json, NotJsonError, parsed
 from headgate.filters.events.model import Event, Read, read_event, schema_of
