@@ -17,8 +17,7 @@ import click
 from headgate.terminal.console import console
 
 if TYPE_CHECKING:
-    from headgate.core.identity.api_keys import Keys
-    from headgate.filters.store.model import ApiKey
+    from headgate.core.identity.api_keys import ApiKey, Keys
 
 ROLES = ("viewer", "author", "approver", "deployer", "operator", "auditor", "admin", "producer")
 

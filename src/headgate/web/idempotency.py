@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from headgate.core.identity.roles import READS, Identity
-from headgate.core.ledger.answers import AnswerStore, add_answer, find_answer
+from headgate.core.ledger.answers import Answer, AnswerStore, add_answer, find_answer
 from headgate.errors import (
     ConflictError,
     DeclarationError,
@@ -29,7 +29,7 @@ from headgate.errors import (
 )
 from headgate.filters.api.models import DeploymentOut, FilterOut
 from headgate.filters.store.control import Change
-from headgate.filters.store.model import Answer, FilterRecord, Operation
+from headgate.filters.store.model import FilterRecord, Operation
 from headgate.web.app_state import served
 from headgate.web.problems import HEADER
 

@@ -23,10 +23,10 @@ from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 from headgate.config.settings import Settings
 from headgate.core.ledger import answers as kept
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.tables import answers, api_keys
 from headgate.errors import OperationError, TooManyError, UnavailableError
 from headgate.filters.api import events
 from headgate.filters.events.database import Place
-from headgate.filters.store.tables import answers, api_keys
 from headgate.web import app_state as served
 from headgate.web import middleware as manners
 from headgate.web.limits import GIT, MOST, MOST_OF_A_CALLER, MOST_WRONG_KEYS, STREAMS, WrongKeys

@@ -18,22 +18,17 @@ from tests.support.ops_store import create_database
 from headgate.cli.main import cli
 from headgate.core.identity.api_keys import Keys
 from headgate.core.identity.audit import (
+    AuditEntry,
     entry_hash,
     exported,
     read_export,
     read_head_text,
     verified,
 )
+from headgate.core.ledger.tables import api_keys, git_identities
 from headgate.errors import UsageError
 from headgate.filters.git.repository import HEADGATE, Commit, GitIdentity
-from headgate.filters.store.model import AuditEntry
-from headgate.filters.store.tables import (
-    api_keys,
-    approvals,
-    filter_versions,
-    filters,
-    git_identities,
-)
+from headgate.filters.store.tables import approvals, filter_versions, filters
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from headgate.core.identity.audit import AuditEntry
 from headgate.core.identity.roles import Identity, may
 from headgate.errors import HeadgateError
 from headgate.filters.api.models import (
@@ -33,7 +34,6 @@ from headgate.filters.api.models import (
 from headgate.filters.control.revisions import document_text
 from headgate.filters.git.sync import drift_of, mend
 from headgate.filters.spec import COLUMNS, JSON_COLUMN, NUMBER_COLUMN
-from headgate.filters.store.model import AuditEntry
 from headgate.filters.validation import OPERATORS, VALUE_TYPES
 from headgate.web import problems
 from headgate.web.app_state import Served, ServedHere

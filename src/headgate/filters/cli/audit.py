@@ -10,9 +10,8 @@ import click
 from headgate.terminal.console import console
 
 if TYPE_CHECKING:
-    from headgate.core.identity.audit import Verdict
+    from headgate.core.identity.audit import AuditEntry, Verdict
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.filters.store.model import AuditEntry
 
 
 @click.group()

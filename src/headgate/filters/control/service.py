@@ -11,9 +11,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
+from headgate.core.identity.audit import AuditEntry
 from headgate.core.identity.roles import Identity, require
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.declarations.names import NO_TOPICS, ReservedTopics
+from headgate.declarations.names import NO_TOPICS, SOURCE, ReservedTopics
 from headgate.errors import ConflictError, DeclarationError, Fault, ForbiddenError, NotFoundError
 from headgate.filters.control import approvals
 from headgate.filters.control import commands as ordering
@@ -39,11 +40,10 @@ from headgate.filters.preview import (
     refuse_masked_conditions,
     refuse_unknown_source,
 )
-from headgate.filters.spec import SOURCE, Filter
+from headgate.filters.spec import Filter
 from headgate.filters.store.control import Change
 from headgate.filters.store.model import (
     Approval,
-    AuditEntry,
     FilterRecord,
     FilterVersion,
     Operation,
