@@ -17,6 +17,7 @@ import httpx
 import pytest
 from tests.support.api_server import FILTER, RunningApi, run_accepting_router, run_api
 
+from headgate.core.identity.api_keys import KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import (
     DeclarationError,
@@ -202,8 +203,8 @@ def test_a_stream_ends_when_its_key_is_revoked(
         with httpx.stream("GET", url, headers=headers, trust_env=False, timeout=120) as answer:
             lines = answer.iter_lines()
             assert next(line for line in lines if "alive" in line)
-            (key,) = (one for one in store.keys.every() if one.name == "vera")
-            store.keys.revoke(key.id, by="test")
+            (key,) = (one for one in store.part(KeyStore).every() if one.name == "vera")
+            store.part(KeyStore).revoke(key.id, by="test")
             revoked = time.monotonic()
             alive = sum("alive" in line for line in lines)
         assert time.monotonic() - revoked < 10

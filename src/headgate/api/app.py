@@ -15,7 +15,7 @@ from headgate import __version__
 from headgate.api import document, health
 from headgate.api.document import describe
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.identity.authentication import Authenticator, verifier_of
 from headgate.core.identity.roles import PUBLIC
 from headgate.core.ledger.ops_store import OpsStore
@@ -62,7 +62,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    authenticator = Authenticator(Keys(store.keys), verifier_of(settings))
+    authenticator = Authenticator(Keys(store.part(KeyStore)), verifier_of(settings))
     app.state.served = Served(settings, store, service, authenticator, StoreProbe(store))
     app.state.counts, app.state.places = health.Counts(), Places()
     app.state.wrong_keys = WrongKeys()

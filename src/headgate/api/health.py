@@ -15,6 +15,7 @@ from headgate.core.identity.roles import Identity
 from headgate.core.metrics.names import Metric
 from headgate.core.metrics.prometheus import CONTENT_TYPE, exposition
 from headgate.core.metrics.readings import Family
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import OperationState
 from headgate.web import problems
 from headgate.web.app_state import ServedHere
@@ -127,7 +128,7 @@ def metrics(
     by: Annotated[Identity, Depends(allowed("metrics"))], here: ServedHere, request: Request
 ) -> PlainTextResponse:
     """Prometheus text."""
-    control = here.store.control
+    control = here.store.part(ControlStore)
     standing = Counter(record.status.value for record in control.filters())
     running = control.operations(states=(OperationState.RUNNING,))
     families = (

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from headgate.api.app import create_app
 from headgate.config.env_files import write_atomically
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.identity.authentication import Authenticator, is_loopback, verifier_of
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.declarations.names import ReservedTopics
@@ -139,7 +139,8 @@ def serve(
 
 def refuse_strangers(settings: Settings, store: OpsStore, host: str) -> None:
     """ForbiddenError for an address that others reach, while nobody can have an identity."""
-    if not is_loopback(host) and Authenticator(Keys(store.keys), verifier_of(settings)).is_new:
+    keys = Keys(store.part(KeyStore))
+    if not is_loopback(host) and Authenticator(keys, verifier_of(settings)).is_new:
         raise ForbiddenError(
             f"{host} is open to others, and no key exists yet",
             why="without a key nobody can be told from anybody else",

@@ -231,7 +231,7 @@ def _again(kept: Answer) -> Response:
 
 
 def _answers(request: Request) -> AnswerStore:
-    return served(request).store.answers
+    return served(request).store.part(AnswerStore)
 
 
 def _key(request: Request) -> str:

@@ -35,6 +35,7 @@ from headgate.filters.api.models import (
     ValidationOut,
 )
 from headgate.filters.store.model import Operation
+from headgate.filters.store.routing import RoutingStore
 from headgate.web import problems
 from headgate.web.app_state import Served, ServedHere
 from headgate.web.authentication import allowed
@@ -235,4 +236,4 @@ def ledger(
     """Which revision judged which offsets: the proof that there is no gap and no overlap."""
     # A deleted filter keeps its history.
     here.service.revisions(id)
-    return LedgerOut.of(here.store.routing.routed(id))
+    return LedgerOut.of(here.store.part(RoutingStore).routed(id))

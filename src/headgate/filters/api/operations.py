@@ -34,6 +34,7 @@ from headgate.filters.api.models import (
 from headgate.filters.control.revisions import document_text
 from headgate.filters.git.sync import drift_of, mend
 from headgate.filters.spec import COLUMNS, JSON_COLUMN, NUMBER_COLUMN
+from headgate.filters.store.control import ControlStore
 from headgate.filters.validation import OPERATORS, VALUE_TYPES
 from headgate.web import problems
 from headgate.web.app_state import Served, ServedHere
@@ -99,7 +100,10 @@ def audit(
 def drift(by: Annotated[Identity, Depends(allowed("listDrift"))], here: ServedHere) -> DriftList:
     """Filters on which git and the ops store disagree."""
     git = here.service.git
-    accepted = {one.filter_id: document_text(one.content) for one in here.store.control.accepted()}
+    accepted = {
+        one.filter_id: document_text(one.content)
+        for one in here.store.part(ControlStore).accepted()
+    }
     found = drift_of(git, accepted) if git else ()
     return DriftList(drift=[DriftOut.of(one) for one in found])
 
@@ -209,7 +213,7 @@ def _still_holds(here: Served, shown: str | None) -> bool:
 
 
 def _newest(here: Served) -> int:
-    return here.store.control.audit_head().seq
+    return here.store.part(ControlStore).audit_head().seq
 
 
 def _written(entry: AuditEntry) -> str:

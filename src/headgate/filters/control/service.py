@@ -41,7 +41,7 @@ from headgate.filters.preview import (
     refuse_unknown_source,
 )
 from headgate.filters.spec import Filter
-from headgate.filters.store.control import Change
+from headgate.filters.store.control import Change, ControlStore
 from headgate.filters.store.model import (
     Approval,
     FilterRecord,
@@ -109,8 +109,8 @@ class FilterService:
         self._recent, self._source = recent, source
         self._reserved = reserved
         self.store, self.git, self.targets = store, git, targets
-        self._control = store.control
-        self._clock = clock or store.control.now
+        self._control = store.part(ControlStore)
+        self._clock = clock or self._control.now
         self._valid, self._deadline = approval_valid, deadline
         self._faults = faults or ControlFaults.from_environment()
 
