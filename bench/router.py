@@ -22,12 +22,12 @@ from confluent_kafka import Producer
 from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import report_progress
-from headgate.api.server import RECONCILE_EVERY
 from headgate.core.engine.job_kind import JOBS
 from headgate.core.engine.run import RunContext
 from headgate.core.identity.roles import Identity
 from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.api.service import RECONCILE_EVERY
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
 from headgate.filters.store.control import ControlStore

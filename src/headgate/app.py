@@ -55,6 +55,24 @@ NOUNS: dict[str, tuple[str, str]] = {
 # Metrics of capabilities: each a `core.metrics.readings.Collector`, made with the ops store.
 COLLECTORS: tuple[str, ...] = ("headgate.filters.accounting:FilterMetrics",)
 
+# Routers of the API, in the order in which they are matched.
+ROUTERS: tuple[str, ...] = (
+    "headgate.api.health:router",
+    "headgate.filters.api.filters:documents_router",
+    "headgate.filters.api.filters:router",
+    "headgate.filters.api.actions:router",
+    "headgate.filters.api.operations:router",
+    "headgate.filters.api.events:router",
+    "headgate.dead_letters.api:router",
+    "headgate.filters.api.operations:drift_router",
+    "headgate.filters.api.operations:stream_router",
+    "headgate.api.document:router",
+)
+
+# Functions `(app, settings, reload)` that open what a capability holds for one app of the API, and
+# return a function that closes it.
+API_RESOURCES: tuple[str, ...] = ("headgate.filters.api.events:open_writers",)
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""

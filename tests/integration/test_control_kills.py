@@ -12,9 +12,9 @@ import pytest
 from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 
-from headgate.api.server import RECONCILE_EVERY
 from headgate.core.identity.audit import breaks
 from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.filters.api.service import RECONCILE_EVERY
 from headgate.filters.control.operations import VARIABLE, Point
 from headgate.filters.control.reconciler import LEASE, Reconciler
 from headgate.filters.control.revisions import document_text

@@ -113,7 +113,7 @@ def test_more_requests_than_can_be_carried_out_are_503_but_for_the_probe(
 
 
 def test_one_caller_cannot_hold_all_streams(api: ApiClient) -> None:
-    places = api.app.state.places
+    places = api.app.state.served.places
     for _ in range(MOST_OF_A_CALLER[STREAMS]):
         places.take(STREAMS, "vera")
     refused = api("GET", f"{EVENTS}/stream?for=0.1", "vera")
@@ -123,7 +123,7 @@ def test_one_caller_cannot_hold_all_streams(api: ApiClient) -> None:
 
 def test_comparisons_with_git_have_few_places(api: ApiClient) -> None:
     for _ in range(MOST[GIT]):
-        api.app.state.places.take(GIT, "vera")
+        api.app.state.served.places.take(GIT, "vera")
     assert api("GET", "/api/v1/drift", "adam").status_code == 429
 
 

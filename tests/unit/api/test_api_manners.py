@@ -276,7 +276,7 @@ def test_the_counts_name_operations_and_never_paths_or_people(api: ApiClient) ->
 
 
 def test_dear_operations_have_few_places_and_give_them_back(api: ApiClient) -> None:
-    places = api.app.state.places
+    places = api.app.state.served.places
     path = f"{FILTERS}:dry-run"
     for _ in range(3):
         assert api("POST", path, "vera", json=FILTER).status_code == 200

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, cast
 
@@ -139,6 +140,14 @@ def writer(request: Request) -> Generator[EventWriter]:
     except UnavailableError:
         holder.forget(found)
         raise
+
+
+def open_writers(
+    app: FastAPI, settings: Settings, reload: Callable[[], Settings]
+) -> Callable[[], None]:
+    """Keep an event writer for this app; the function that is returned closes it."""
+    app.state.event_writers = EventWriterHolder(settings, reload)
+    return partial(close, app)
 
 
 def close(app: FastAPI) -> None:
