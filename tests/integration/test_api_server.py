@@ -30,8 +30,8 @@ from headgate.errors import (
     UnavailableError,
 )
 from headgate.filters.api import operations as stream
+from headgate.filters.api.filters import FilterState
 from headgate.filters.api.models import Happened
-from headgate.web.app_state import Served
 
 ID = FILTER["id"]
 ROOT = Path(__file__).parents[2]
@@ -119,7 +119,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once a stream knows from where on it tells."""
     known, newest = threading.Event(), stream._newest
 
-    def noted(here: Served) -> int:
+    def noted(here: FilterState) -> int:
         found = newest(here)
         known.set()
         return found
