@@ -23,6 +23,7 @@ from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import EngineTarget
 
 TARGETS = {"bronze": 0.6, "router": 0.6, "quality": 1.2, "reconcile": 1.2}
@@ -98,7 +99,7 @@ def fill_all_topics(bench: BenchSession, records: int) -> None:
 
 def deploy_filters(store: OpsStore) -> None:
     """Filters that the router's first batch takes over."""
-    targets = {"engine": EngineTarget(store.routing)}
+    targets = {"engine": EngineTarget(store.part(RoutingStore))}
     service = FilterService(store, None, targets, deadline=timedelta(minutes=10))
     for number in range(FILTERS):
         record = service.create(AUTHOR, make_filter(number))

@@ -22,15 +22,17 @@ from confluent_kafka import Producer
 from bench.goals import Figure, Measurement
 from bench.session import BenchSession, open_session
 from bench.timing import report_progress
-from headgate.api.server import RECONCILE_EVERY
 from headgate.core.engine.job_kind import JOBS
 from headgate.core.engine.run import RunContext
 from headgate.core.identity.roles import Identity
 from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.filters.api.service import RECONCILE_EVERY
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import Operation, OperationState, Standing
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import EngineTarget
 
 TARGET_SECONDS = 10.0
@@ -62,7 +64,7 @@ def run_rounds(
     bench: BenchSession, store: OpsStore, filters: int, rounds: int
 ) -> tuple[dict[str, list[float]], dict[str, object]]:
     """Deploy all filters, then a new revision of one and its rollback, again and again."""
-    targets = {"engine": EngineTarget(store.routing)}
+    targets = {"engine": EngineTarget(store.part(RoutingStore))}
     service = FilterService(store, None, targets, deadline=timedelta(minutes=10))
     for number in range(filters):
         record = service.create(AUTHOR, make_filter(number))
@@ -94,11 +96,13 @@ def run_rounds(
 
 def wait_until_live(store: OpsStore, filters: int) -> None:
     def count_live() -> int:
-        return sum(seen.standing is Standing.LIVE for seen in store.routing.seen())
+        return sum(seen.standing is Standing.LIVE for seen in store.part(RoutingStore).seen())
 
     running = (OperationState.RUNNING,)
     wait_for(lambda: count_live() == filters, "all filters live")
-    wait_for(lambda: not store.control.operations(states=running), "all filters deployed")
+    wait_for(
+        lambda: not store.part(ControlStore).operations(states=running), "all filters deployed"
+    )
 
 
 def time_orders(service: FilterService, traffic: Traffic, rounds: int) -> dict[str, list[float]]:

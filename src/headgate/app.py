@@ -6,6 +6,9 @@ a blink and no layer imports the one above it.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 # The nouns of the command line: what each is for, and the command that it loads.
 NOUNS: dict[str, tuple[str, str]] = {
     "audit": ("read, check and export who did what to filters", "headgate.filters.cli.audit:group"),
@@ -48,3 +51,30 @@ NOUNS: dict[str, tuple[str, str]] = {
     "topics": ("create and show topics", "headgate.cli.topics:group"),
     "validate": ("run the four-stage validation", "headgate.certify.cli:validate_command"),
 }
+
+# Metrics of capabilities: each a `core.metrics.readings.Collector`, made with the ops store.
+COLLECTORS: tuple[str, ...] = ("headgate.filters.accounting:FilterMetrics",)
+
+# Routers of the API, in the order in which they are matched.
+ROUTERS: tuple[str, ...] = (
+    "headgate.api.health:router",
+    "headgate.filters.api.filters:documents_router",
+    "headgate.filters.api.filters:router",
+    "headgate.filters.api.actions:router",
+    "headgate.filters.api.operations:router",
+    "headgate.filters.api.events:router",
+    "headgate.dead_letters.api:router",
+    "headgate.filters.api.operations:drift_router",
+    "headgate.filters.api.operations:stream_router",
+    "headgate.api.document:router",
+)
+
+# Functions `(app, settings, reload)` that open what a capability holds for one app of the API, and
+# return a function that closes it.
+API_RESOURCES: tuple[str, ...] = ("headgate.filters.api.events:open_writers",)
+
+
+def load(entry: str) -> Any:
+    """The attribute that an entry `module:attribute` names; its module is imported on first use."""
+    module, _, attribute = entry.partition(":")
+    return getattr(importlib.import_module(module), attribute)

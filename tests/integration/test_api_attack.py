@@ -21,7 +21,7 @@ import pytest
 from tests.support.api_server import FILTER, ROLES, run_api
 
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.web import connection_limits as connection
 from headgate.web.connection_limits import BODY_SECONDS, MOST_WAITING_OF_A_PEER
@@ -59,7 +59,7 @@ def serve_process(home: Path) -> Generator[ServerProcess]:
     with OpsStore.open(settings.ops_store_url) as store:
         roles = {**ROLES, "paul": "producer"}
         keys = {
-            name: Keys(store.keys).create(name, [role], 1, by="test").secret
+            name: Keys(store.part(KeyStore)).create(name, [role], 1, by="test").secret
             for name, role in roles.items()
         }
     environment = {**os.environ, "HEADGATE_HOME": str(settings.home)}

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from tests.support.api_server import FILTER, RunningApi, run_accepting_router, run_api
 
+from headgate.core.identity.api_keys import KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import (
     DeclarationError,
@@ -29,8 +30,8 @@ from headgate.errors import (
     UnavailableError,
 )
 from headgate.filters.api import operations as stream
+from headgate.filters.api.filters import FilterState
 from headgate.filters.api.models import Happened
-from headgate.web.app_state import Served
 
 ID = FILTER["id"]
 ROOT = Path(__file__).parents[2]
@@ -118,7 +119,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once a stream knows from where on it tells."""
     known, newest = threading.Event(), stream._newest
 
-    def noted(here: Served) -> int:
+    def noted(here: FilterState) -> int:
         found = newest(here)
         known.set()
         return found
@@ -202,8 +203,8 @@ def test_a_stream_ends_when_its_key_is_revoked(
         with httpx.stream("GET", url, headers=headers, trust_env=False, timeout=120) as answer:
             lines = answer.iter_lines()
             assert next(line for line in lines if "alive" in line)
-            (key,) = (one for one in store.keys.every() if one.name == "vera")
-            store.keys.revoke(key.id, by="test")
+            (key,) = (one for one in store.part(KeyStore).every() if one.name == "vera")
+            store.part(KeyStore).revoke(key.id, by="test")
             revoked = time.monotonic()
             alive = sum("alive" in line for line in lines)
         assert time.monotonic() - revoked < 10

@@ -17,6 +17,8 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DuplicateError, IllegalTransitionError, StaleError
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
+from headgate.filters.store.control import ControlStore
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import EngineTarget
 from headgate.local.postgres import PostgresServer
 from headgate.local.service import Running
@@ -27,7 +29,7 @@ WRITERS, ROUNDS = 4, 10
 
 def opened(url: str) -> tuple[OpsStore, FilterService]:
     store = OpsStore.open(url)
-    return store, FilterService(store, None, {"engine": EngineTarget(store.routing)})
+    return store, FilterService(store, None, {"engine": EngineTarget(store.part(RoutingStore))})
 
 
 def edit(url: str, writer: int) -> None:
@@ -91,8 +93,8 @@ def test_no_update_is_lost_among_writers_that_name_what_they_read(tmp_path: Path
     written = {version.document["conditions"][0]["value"] for version in versions[1:]}
     assert written == {f"{w}-{n}" for w in range(WRITERS) for n in range(ROUNDS)}
     assert [version.version for version in versions] == list(range(1, WRITERS * ROUNDS + 2))
-    assert breaks(*store.control.audit_chain()) == ()
-    assert store.control.audit_head().seq == WRITERS * ROUNDS + 1
+    assert breaks(*store.part(ControlStore).audit_chain()) == ()
+    assert store.part(ControlStore).audit_head().seq == WRITERS * ROUNDS + 1
     store.close()
 
 
@@ -101,12 +103,12 @@ def test_none_is_lost_on_postgresql_either(postgres: Running[PostgresServer]) ->
     edited_at_once(url)
     store, service = opened(url)
     assert len(service.revisions("one")) == WRITERS * ROUNDS + 1
-    assert breaks(*store.control.audit_chain()) == ()
+    assert breaks(*store.part(ControlStore).audit_chain()) == ()
     record = service.get("one")
     service.approve(BOB, "one", record.revision)
     service.deploy(ANN, "one")
     Reconciler(store, None, service.targets).step()
-    assert store.routing.wanted_filter("one") is not None
+    assert store.part(RoutingStore).wanted_filter("one") is not None
     assert service.list(q="DEALER", status="deploying").total == 0
     assert service.list(q="filter one", status="deploying").total == 1
     store.close()
@@ -128,7 +130,7 @@ def test_one_of_many_deploys(tmp_path: Path) -> None:
     at_once(deploy_and_reconcile, url)
     store, service = opened(url)
     (operation,) = service.operations("one")
-    wanted = store.routing.wanted_filter("one")
+    wanted = store.part(RoutingStore).wanted_filter("one")
     assert wanted is not None
     assert wanted.deployment == operation.id
     store.close()

@@ -12,15 +12,17 @@ import pytest
 from tests.support.control_plane import ANN, BOB, filter_document
 from tests.support.ops_store import create_database
 
-from headgate.api.server import RECONCILE_EVERY
 from headgate.core.identity.audit import breaks
 from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.filters.api.service import RECONCILE_EVERY
 from headgate.filters.control.operations import VARIABLE, Point
 from headgate.filters.control.reconciler import LEASE, Reconciler
 from headgate.filters.control.revisions import document_text
 from headgate.filters.control.service import FilterService
 from headgate.filters.git.store import GitStore
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import Seen, Standing, Status
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import EngineTarget
 
 # R9: so long after a kill all sides agree, with a step as often as the server makes one.
@@ -35,7 +37,7 @@ class Plane:
     def __init__(self, folder: Path) -> None:
         self.store = OpsStore.open(f"sqlite:///{folder / 'ops.db'}")
         self.git = GitStore(folder / "filters.git")
-        targets = {"engine": EngineTarget(self.store.routing)}
+        targets = {"engine": EngineTarget(self.store.part(RoutingStore))}
         self.service = FilterService(self.store, self.git, targets)
         self.reconciler = Reconciler(self.store, self.git, targets)
 
@@ -58,15 +60,17 @@ class Plane:
         return steps
 
     def route(self) -> None:
-        row = self.store.routing.wanted_filter("one")
+        row = self.store.part(RoutingStore).wanted_filter("one")
         if row is not None:
             place = (row.filter, row.source, row.revision, row.deployment)
-            self.store.routing.see([Seen(*place, Standing.LIVE, "set", {"0": 1})])
+            self.store.part(RoutingStore).see([Seen(*place, Standing.LIVE, "set", {"0": 1})])
 
     def agrees(self) -> bool:
         """Git has what was accepted, the engine runs what is deployed, and no errand is open."""
-        record, wanted = self.service.get("one"), self.store.routing.wanted_filter("one")
-        settled = record.status is Status.DEPLOYED and not self.store.control.open_errands()
+        record, wanted = self.service.get("one"), self.store.part(RoutingStore).wanted_filter("one")
+        settled = (
+            record.status is Status.DEPLOYED and not self.store.part(ControlStore).open_errands()
+        )
         text = document_text(record.document)
         runs = wanted is not None and wanted.deployment == record.wanted_deployment
         return settled and runs and self.git.read("one") == text
@@ -126,6 +130,6 @@ def test_a_control_plane_killed_at_any_step_is_followed_by_one_that_agrees(
     assert time.monotonic() - began < MOST_SECONDS
     assert waits + (steps + 1) * RECONCILE_EVERY < MOST_SECONDS
     assert len(plane.git.history("one")) == 1
-    assert breaks(*plane.store.control.audit_chain()) == ()
-    actions = [entry.action for entry in plane.store.control.audit_of("one")]
+    assert breaks(*plane.store.part(ControlStore).audit_chain()) == ()
+    actions = [entry.action for entry in plane.store.part(ControlStore).audit_of("one")]
     assert actions == ["create", "approve", "deploy", "deploy_done"]

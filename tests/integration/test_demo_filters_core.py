@@ -23,6 +23,7 @@ from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
 from headgate.filters.git.store import GitStore
 from headgate.filters.store.model import Status
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import EngineTarget
 
 ANA = Identity("ana", frozenset({"author", "approver"}))
@@ -39,7 +40,7 @@ class FilterHarness:
         self.router, self._folder = Router(pipeline), folder
         self.git = GitStore(folder / "filters.git")
         self.store = pipeline.store
-        targets = {"engine": EngineTarget(self.store.routing)}
+        targets = {"engine": EngineTarget(self.store.part(RoutingStore))}
         self.service = FilterService(self.store, self.git, targets)
         self._reconciler = Reconciler(self.store, self.git, targets)
         self._bootstrap = pipeline.settings.need("bootstrap_servers")

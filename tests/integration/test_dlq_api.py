@@ -16,6 +16,7 @@ from headgate.api.app import create_app
 from headgate.config.settings import Settings
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.control.service import FilterService
+from headgate.filters.store.control import ControlStore
 
 LETTERS = "/api/v1/dead-letters"
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,7 @@ def test_tagged_values_are_shown_to_an_operator_who_asks_for_them_and_that_is_au
     assert api("GET", f"{path}?reveal=true", "auditor").status_code == 403
     revealed = api("GET", f"{path}?reveal=true", "operator").json()
     assert revealed["value"] == {"col1": "canary-4"}
-    entry = api.store.control.audit()[-1]
+    entry = api.store.part(ControlStore).audit()[-1]
     assert (entry.actor, entry.action) == ("operator", "reveal_dead_letter")
 
 

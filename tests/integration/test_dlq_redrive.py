@@ -23,6 +23,7 @@ from headgate.dead_letters.redrive import open_journals, read_journal
 from headgate.dead_letters.service import ATTEMPT, LETTER, ORIGIN, Redriving, open_redriving
 from headgate.dead_letters.table import SENT_BEFORE, Chosen
 from headgate.errors import ConflictError
+from headgate.filters.store.control import ControlStore
 
 COUNT = 120
 
@@ -171,7 +172,7 @@ def test_a_killed_redrive_goes_on_and_every_letter_arrives_once(
     assert (len(keys), set(keys.values())) == (COUNT, {1})
     assert read_journal(journal.file).closed
     with OpsStore.open(settings.ops_store_url) as store:
-        told = [(one.action, one.detail["resume"]) for one in store.control.audit()]
+        told = [(one.action, one.detail["resume"]) for one in store.part(ControlStore).audit()]
     assert told == [("redrive", False), ("redrive", True)]
 
 

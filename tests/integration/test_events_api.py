@@ -16,7 +16,7 @@ from tests.support.postgres import ROOT, query_rows, settings_of
 
 from headgate.api.server import Address, Server, serve
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.demo.filters.events import ToApi, draw, send
 from headgate.errors import OperationError, UnavailableError
@@ -208,7 +208,7 @@ def test_the_load_maker_posts_each_event_once_over_http(tmp_path, events_place):
     settings = Settings(root=tmp_path, **settings_of(events_place))
     settings.home.mkdir()
     with OpsStore.open(settings.ops_store_url) as store:
-        key = Keys(store.keys).create("paul", ("producer",), 1, by="test").secret
+        key = Keys(store.part(KeyStore)).create("paul", ("producer",), 1, by="test").secret
     events = list(draw(150, seed=31, prefix="http"))
     with (
         served(settings) as url,

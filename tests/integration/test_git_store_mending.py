@@ -21,12 +21,13 @@ from tests.support.ops_store import create_database
 from headgate.api.app import create_app
 from headgate.cli.main import cli
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.identity.audit import verified
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
 from headgate.filters.git.store import GitStore
+from headgate.filters.store.control import ControlStore
 
 MEND = "/api/v1/drift:mend"
 
@@ -42,7 +43,7 @@ class DriftHarness:
         self.api.create_key("ann", "author")
         self.api.create_key("bob", "approver")
         self.api.create_key("olga", "operator", "author")
-        Keys(store.keys).add_git_identity("hand", "hand@example.org", "test")
+        Keys(store.part(KeyStore)).add_git_identity("hand", "hand@example.org", "test")
         for name in ("edited", "lost"):
             self.api("POST", "/api/v1/filters", "ann", json=json.loads(filter_text(name)))
             self.approve(name)
@@ -83,7 +84,7 @@ def test_drift_is_shown_and_mended_in_git(harness: DriftHarness):
     assert (mended["filters"], len(mended["commits"])) == (["edited", "foreign", "lost"], 3)
     assert (mended["left"], harness.drift()) == ([], {})
     assert harness.git.history("edited")[0].author == "olga"
-    assert harness.api.store.control.audit()[-1].action == "mend_drift"
+    assert harness.api.store.part(ControlStore).audit()[-1].action == "mend_drift"
 
 
 def test_what_stands_in_git_alone_waits_for_a_second_person(harness: DriftHarness):
@@ -115,9 +116,9 @@ def test_whoever_wrote_it_in_git_may_not_approve_it(harness: DriftHarness):
 
 def test_somebody_who_may_not_submit_changes_nothing(harness: DriftHarness):
     harness.api.create_key("otto", "operator")
-    before = harness.api.store.control.audit_head()
+    before = harness.api.store.part(ControlStore).audit_head()
     assert harness.api("POST", MEND, "otto", json={"side": "store"}).status_code == 403
-    assert harness.api.store.control.audit_head() == before
+    assert harness.api.store.part(ControlStore).audit_head() == before
 
 
 def test_a_file_of_another_id_and_a_removed_file_are_not_submitted(
@@ -175,7 +176,7 @@ def test_a_log_whose_head_was_changed_too_is_found_by_git(
     with engine.begin() as db:
         tamper(db)
     engine.dispose()
-    assert verified(*harness.api.store.control.audit_chain()).is_sound
+    assert verified(*harness.api.store.part(ControlStore).audit_chain()).is_sound
     found = CliRunner().invoke(cli, ["audit", "verify"])
     assert type(found.exception).__name__ == "DifferenceError"
     assert "says that the log had" in vars(found.exception)["why"]

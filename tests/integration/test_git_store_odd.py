@@ -22,6 +22,7 @@ from headgate.filters.git import sync as commits
 from headgate.filters.git.repository import FOLDER
 from headgate.filters.git.store import GitStore
 from headgate.filters.git.sync import Side, found, mend, writers
+from headgate.filters.store.control import ControlStore
 from headgate.web.app_state import Repeated
 
 OLD = b"Latin \xe9"
@@ -39,7 +40,7 @@ class Place:
 
     def accept(self, name: str, dealer: str) -> None:
         declared = json.loads(filter_text(name, dealer))
-        record = self.service.store.control.filter(name)
+        record = self.service.store.part(ControlStore).filter(name)
         if record is None:
             self.service.create(ANN, declared)
         else:
@@ -150,7 +151,7 @@ def test_an_odd_commit_of_a_text_that_waits_stops_no_commit(place: Place):
         place.commit_raw(text=text.encode(), **odd)
         place.accept("odd", f"DEALER-{number}x")
         assert len(place.git.history("odd", 1000)) == number + 2, "the reconciler met another text"
-        assert place.service.store.control.open_errands() == (), kind
+        assert place.service.store.part(ControlStore).open_errands() == (), kind
     place.accept("other", "DEALER-777")
     assert "DEALER-777" in (place.git.read("other") or "")
     assert place.reconciler.git_trouble() == ""
@@ -211,7 +212,7 @@ def test_a_commit_that_fails_keeps_only_its_own_filter_waiting(
     monkeypatch.setattr(place.git, "commit", commit)
     place.accept("odd", "DEALER-002")
     place.accept("other", "DEALER-003")
-    [waiting] = place.service.store.control.open_errands()
+    [waiting] = place.service.store.part(ControlStore).open_errands()
     assert (waiting.filter_id, waiting.trouble) == ("odd", "ValueError: one odd thing")
     status = place.service.status("odd")
     assert (status.waiting_commits, status.git_trouble) == (1, "ValueError: one odd thing")

@@ -15,11 +15,12 @@ from tests.support.ops_store import create_database
 
 from headgate.api.app import create_app
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
 from headgate.filters.git.store import GitStore
+from headgate.filters.store.control import ControlStore
 
 FILTERS = "/api/v1/filters"
 BOB = ("bob", "bob@corp.com")
@@ -79,7 +80,7 @@ class Place:
         return answer.status_code
 
     def declare(self, name: str, identity: str) -> None:
-        Keys(self.api.store.keys).add_git_identity(name, identity, "test")
+        Keys(self.api.store.part(KeyStore)).add_git_identity(name, identity, "test")
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +126,14 @@ def test_what_somebody_unknown_wrote_is_approved_by_nobody(place: Place) -> None
     place.push(STRANGER)
     place.mend()
     assert [place.approve(who) for who in ("alice", "bob", "carol")] == [403, 403, 403]
-    refused = [one for one in place.api.store.control.audit() if one.action == "approve_refused"]
+    refused = [
+        one for one in place.api.store.part(ControlStore).audit() if one.action == "approve_refused"
+    ]
     assert [(one.actor, one.detail["peer"]) for one in refused] == [
         (name, "127.0.0.1") for name in ("alice", "bob", "carol")
     ]
     place.approve("alice")
-    assert place.api.store.control.audit()[-1].seq == refused[-1].seq
+    assert place.api.store.part(ControlStore).audit()[-1].seq == refused[-1].seq
 
 
 def test_it_can_be_approved_once_it_is_known_who_that_is(place: Place) -> None:

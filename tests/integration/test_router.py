@@ -25,6 +25,7 @@ from headgate.errors import BatchRefusedError
 from headgate.filters.accounting import ranges_of_all
 from headgate.filters.compile.matcher import Event, event_of, output_of
 from headgate.filters.store.model import Owing, Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 
 FILTERS = Path("schemas/v1/filters")
 GOLDEN = Path("tests/golden/router/output.jsonl")
@@ -42,7 +43,7 @@ def breaks(router: Router) -> list[str]:
 
 def lanes(router: Router, filter: str) -> list[tuple[int, int, str]]:
     """What the filter has judged of partition 0: from, to, and the job."""
-    ranges = router.pipeline.store.routing.routed(filter).ranges
+    ranges = router.pipeline.store.part(RoutingStore).routed(filter).ranges
     return [
         (one.start, one.end, one.job.partition("-")[0]) for one in ranges if one.partition == "0"
     ]
@@ -70,7 +71,7 @@ def test_the_dealers_documents_send_each_its_own_events_and_every_record_is_acco
     golden = [line for name in names for line in told(name, router.output(name))]
     assert golden == GOLDEN.read_text("utf-8").splitlines()
     assert router.outcomes() == {"routed": 30, "unrouted": 11, "refused": 1, "tombstone": 1}
-    sums = router.pipeline.store.routing.routed_sums(router.job)
+    sums = router.pipeline.store.part(RoutingStore).routed_sums(router.job)
     assert sums == dict.fromkeys(names, (10, 0))
     seen, headers = router.seen(names[0]), router.output(names[0])[0].headers
     assert headers["headgate.origin"].startswith(f"{router.pipeline.topic}/0/")
@@ -163,7 +164,7 @@ def timeline(module_pipeline: Pipeline) -> Timeline:
     router.deploy("dealer-001", other)
     route(3)
     second = router.seen("dealer-001")
-    ranges = router.pipeline.store.routing.routed("dealer-001").ranges
+    ranges = router.pipeline.store.part(RoutingStore).routed("dealer-001").ranges
     updated_ranges = [(r.start, r.end, r.revision) for r in ranges if r.partition == "0"]
     router.want("dealer-001", paused=True, again=False)
     route(4)
@@ -210,7 +211,9 @@ def test_a_backfill_hands_over_to_live_traffic_without_gap_or_repeat(timeline: T
     assert timeline.first_outcomes == {"unrouted": 20, "refused": 1}
     assert timeline.replayed == ["backfilled", "before-start", "dealer-001"]
     assert router.ids("backfilled") == ids_of(range(60))
-    assert [one.state for one in router.pipeline.store.routing.owed("backfilled")] == [Owing.DONE]
+    assert [one.state for one in router.pipeline.store.part(RoutingStore).owed("backfilled")] == [
+        Owing.DONE
+    ]
     replayed, *live = lanes(router, "backfilled")
     assert replayed == (0, 11, "replay")
     assert {job for _, _, job in live} == {"router"}
@@ -265,7 +268,7 @@ def test_a_batch_that_breaks_off_is_judged_again_by_the_set_it_was_announced_und
     with pytest.raises(InjectedFaultError):
         router.route(fail_at(Point.AFTER_ROUTING))
     assert len(router.ids("dealer-001")) == 10
-    router.pipeline.store.routing.unwant("dealer-001")
+    router.pipeline.store.part(RoutingStore).unwant("dealer-001")
     router.route()
     found = router.output("dealer-001")
     assert len(found) == 20
@@ -273,7 +276,7 @@ def test_a_batch_that_breaks_off_is_judged_again_by_the_set_it_was_announced_und
     assert len({one.headers["headgate.set"] for one in found}) == 1
     assert deduplicate(found).total() == 10
     assert router.seen("dealer-001").standing is Standing.OFF
-    assert router.pipeline.store.routing.routed("dealer-001").n == 10
+    assert router.pipeline.store.part(RoutingStore).routed("dealer-001").n == 10
     assert breaks(router) == []
 
 
@@ -285,12 +288,12 @@ def test_what_is_too_large_is_a_dead_letter_and_a_filter_that_cannot_be_taken_up
     router.dealer(1)
     router.deploy("all", [{"field": "event_type", "operator": "isNotNull"}])
     bad = replace(router.want_dealer(2), revision="0" * 64, content='{"id": "dealer-002"}')
-    router.pipeline.store.routing.want(bad)
+    router.pipeline.store.part(RoutingStore).want(bad)
     router.pipeline.produce([event(0), event(1, note="x" * 3_000), event(2)])
     router.route()
     assert router.ids("dealer-001") == ["event-0", "event-2"]
     assert router.ids("all") == ["event-0", "event-1", "event-2"]
-    sums = router.pipeline.store.routing.routed_sums(router.job)
+    sums = router.pipeline.store.part(RoutingStore).routed_sums(router.job)
     assert sums == {"all": (3, 0), "dealer-001": (2, 1)}
     assert router.outcomes() == {"routed": 3}
     (letter,) = router.dead_letters()

@@ -11,6 +11,7 @@ from tests.support.router_job import Router, deduplicate, event
 from headgate.core.engine.batch import Point
 from headgate.filters.accounting import ranges_of_all
 from headgate.filters.store.model import Owing, Standing
+from headgate.filters.store.routing import RoutingStore
 
 
 @pytest.mark.slow
@@ -68,6 +69,6 @@ def test_a_replay_that_was_killed_judges_nothing_of_a_topic_that_was_made_again(
     pipeline.carry_out(run)
     assert store.open_intents(run.job) == ()
     assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(100, 112))
-    owed = {one.state for one in store.routing.owed("dealer-001")}
+    owed = {one.state for one in store.part(RoutingStore).owed("dealer-001")}
     assert owed <= {Owing.GIVEN_UP, Owing.DONE}
     assert [words for one in ranges_of_all(store) for words in one.breaks] == []

@@ -16,6 +16,7 @@ from headgate.core.engine.batch import Point
 from headgate.core.ledger.offset_ranges import gaps, overlaps
 from headgate.filters.accounting import ranges_of_all
 from headgate.filters.store.model import Standing
+from headgate.filters.store.routing import RoutingStore
 
 POINTS = (
     (Point.AFTER_INTENT, 1),
@@ -79,7 +80,7 @@ def test_1000_filters_are_live_on_one_query(router: Router) -> None:
     for number in range(1_000):
         router.dealer(number, outputTopic=f"{router.pipeline.name}-shared-{number % 5}")
     with stream_router(router) as stream:
-        last = router.pipeline.store.routing.wanted_filter("dealer-999")
+        last = router.pipeline.store.part(RoutingStore).wanted_filter("dealer-999")
         assert last is not None
         stream.wait_for(
             lambda: has_standing(router, "dealer-999", Standing.LIVE, last.deployment),
@@ -87,8 +88,10 @@ def test_1000_filters_are_live_on_one_query(router: Router) -> None:
         router.pipeline.produce(event(n, f"DEALER-{n % 1_200:03d}") for n in range(6_000))
         stream.wait_for(lambda: sum(row.read for row in router.ledger()) == 6_000)
         assert len(stream.context.session.streams.active) <= 1
-    assert {one.standing for one in router.pipeline.store.routing.seen()} == {Standing.LIVE}
-    sums = router.pipeline.store.routing.routed_sums(router.job)
+    assert {one.standing for one in router.pipeline.store.part(RoutingStore).seen()} == {
+        Standing.LIVE
+    }
+    sums = router.pipeline.store.part(RoutingStore).routed_sums(router.job)
     assert sums == {f"dealer-{n:03d}": (5, 0) for n in range(1_000)}
     assert router.outcomes() == {"routed": 5_000, "unrouted": 1_000}
     assert all(one.holds for one in ranges_of_all(router.pipeline.store))
@@ -99,7 +102,7 @@ def test_a_storm_of_500_changes_in_a_minute_leaves_every_ledger_contiguous(route
     for number in range(20):
         router.dealer(number, outputTopic=f"{router.pipeline.name}-shared")
     with stream_router(router) as stream:
-        stream.wait_for(lambda: len(router.pipeline.store.routing.seen()) == 20)
+        stream.wait_for(lambda: len(router.pipeline.store.part(RoutingStore).seen()) == 20)
         begun, sent = time.monotonic(), 0
         for change in range(500):
             number = change % 20
@@ -114,7 +117,7 @@ def test_a_storm_of_500_changes_in_a_minute_leaves_every_ledger_contiguous(route
             elif kind < 4:
                 router.want(name, paused=kind == 2, again=False)
             else:
-                router.pipeline.store.routing.unwant(name)
+                router.pipeline.store.part(RoutingStore).unwant(name)
             if change % 5 == 0:
                 router.pipeline.produce(
                     event(n, f"DEALER-{n % 20:03d}") for n in range(sent, sent + 20)
@@ -123,11 +126,13 @@ def test_a_storm_of_500_changes_in_a_minute_leaves_every_ledger_contiguous(route
             time.sleep(max(0.0, begun + change * 0.12 - time.monotonic()))
         assert time.monotonic() - begun < 70
         stream.wait_for(lambda: sum(row.read for row in router.ledger()) == sent)
-        generation = router.pipeline.store.routing.generation(router.pipeline.topic)
+        generation = router.pipeline.store.part(RoutingStore).generation(router.pipeline.topic)
         assert generation >= 500
         for number in range(20):
             router.dealer(number, outputTopic=f"{router.pipeline.name}-shared")
-        wanted = {one.filter: one.deployment for one in router.pipeline.store.routing.wanted()}
+        wanted = {
+            one.filter: one.deployment for one in router.pipeline.store.part(RoutingStore).wanted()
+        }
         stream.wait_for(
             lambda: all(has_standing(router, *one) for one in _live(wanted)),
         )
@@ -142,7 +147,7 @@ def test_a_storm_of_500_changes_in_a_minute_leaves_every_ledger_contiguous(route
     assert [
         (one.filter, one.waiting, one.breaks) for one in again if one.waiting or one.breaks
     ] == []
-    sums = router.pipeline.store.routing.routed_sums()
+    sums = router.pipeline.store.part(RoutingStore).routed_sums()
     written = router.output_of(f"{router.pipeline.name}-shared")
     assert deduplicate(written).total() == len(written) == sum(n for n, _ in sums.values())
 

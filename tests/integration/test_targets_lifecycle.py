@@ -22,6 +22,7 @@ from headgate.core.identity.roles import Identity
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.control.reconciler import AGREE_EVERY, Reconciler
 from headgate.filters.control.service import FilterService
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import Status
 from headgate.filters.targets.confluent import ConfluentTarget, StoredOwnership
 from headgate.filters.targets.confluent_api import Place, Statements
@@ -37,7 +38,7 @@ class ConfluentHarness:
     def __init__(self, store: OpsStore, fake: FakeConfluent) -> None:
         place = Place(fake.endpoint, ORGANIZATION, ENVIRONMENT, "lfcp", "lkc", KEY, SECRET)
         statements = Statements(place, 60.0, sleep=lambda _: None)
-        owned = StoredOwnership(store.control, "confluent")
+        owned = StoredOwnership(store.part(ControlStore), "confluent")
         self.target = ConfluentTarget(statements, owned, 120.0, sleep=lambda _: None)
         targets = {"confluent": self.target}
         self.fake, self.service = fake, FilterService(store, None, targets)

@@ -15,10 +15,11 @@ from tests.support.filter_documents import DEALER
 
 from headgate.api.app import create_app
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.control.service import FilterService
 from headgate.filters.store.model import Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import open_targets
 
 FILTER = DEALER
@@ -38,7 +39,9 @@ class ApiClient:
 
     def create_key(self, name: str, *roles: str, days: float | None = 1) -> str:
         """Create an API key of this name with these roles; later calls as `name` use it."""
-        self.keys[name] = Keys(self.store.keys).create(name, roles, days, by="test").secret
+        self.keys[name] = (
+            Keys(self.store.part(KeyStore)).create(name, roles, days, by="test").secret
+        )
         return self.keys[name]
 
     def __call__(
@@ -63,7 +66,7 @@ class ApiClient:
 
     def accept_deployments(self) -> None:
         """Write to the store what a router writes that takes up every wanted filter."""
-        self.store.routing.see(
+        self.store.part(RoutingStore).see(
             [
                 Seen(
                     one.filter,
@@ -74,7 +77,7 @@ class ApiClient:
                     "set",
                     {"0": 7},
                 )
-                for one in self.store.routing.wanted()
+                for one in self.store.part(RoutingStore).wanted()
             ]
         )
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from headgate.api.server import Address, Server, serve
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.api.client import Client
 from headgate.filters.store.model import Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 
 FILTER: dict[str, Any] = {
     "id": "service-by-dealer-001",
@@ -62,7 +63,7 @@ def serve_api(settings: Settings, *, keys: bool = True) -> Generator[RunningApi]
     settings.home.mkdir(parents=True, exist_ok=True)
     if keys:
         with OpsStore.open(api.settings.ops_store_url) as store:
-            made = Keys(store.keys)
+            made = Keys(store.part(KeyStore))
             for name, role in ROLES.items():
                 api.keys[name] = made.create(name, [role], 1, by="test").secret
     up = threading.Event()
@@ -94,10 +95,10 @@ def run_accepting_router(settings: Settings) -> Generator[None]:
         with OpsStore.open(settings.ops_store_url) as store:
             before: tuple[object, ...] | None = None
             while not done.wait(0.1):
-                wanted = store.routing.wanted()
+                wanted = store.part(RoutingStore).wanted()
                 if wanted != before:
                     before = wanted
-                    store.routing.see(
+                    store.part(RoutingStore).see(
                         [
                             Seen(
                                 one.filter,

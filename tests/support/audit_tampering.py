@@ -9,12 +9,8 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from headgate.core.identity.audit import FIRST, entry_hash
-from headgate.filters.store.model import AuditEntry
-from headgate.filters.store.tables import (
-    audit,
-    audit_head,
-)
+from headgate.core.identity.audit import FIRST, AuditEntry, entry_hash
+from headgate.core.ledger.tables import audit, audit_head
 
 FIELDS = ("at", "actor", "action", "subject", "detail", "previous", "hash")
 

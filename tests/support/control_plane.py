@@ -18,6 +18,7 @@ from headgate.filters.control.operations import ControlFaults
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.control.service import FilterService
 from headgate.filters.store.model import FilterRecord, Operation, Seen, Standing, Wanted
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import Deployment, EngineTarget, Observed, State
 
 ANN, BOB, CAT = (Identity(name, frozenset({"admin"})) for name in ("ann", "bob", "cat"))
@@ -53,7 +54,7 @@ class ControlPlaneHarness:
     ) -> None:
         self.path, self.clock, self._hours = path, clock or ManualClock(), approval_hours
         self.store = OpsStore.open(f"sqlite:///{path}", self.clock)
-        targets = {ENGINE: EngineTarget(self.store.routing)}
+        targets = {ENGINE: EngineTarget(self.store.part(RoutingStore))}
         self.service = FilterService(
             self.store, None, targets, faults=faults, approval_valid=timedelta(hours=approval_hours)
         )
@@ -71,19 +72,21 @@ class ControlPlaneHarness:
         return ControlPlaneHarness(self.path, self.clock, faults, self._hours)
 
     def wanted_filter(self, id: str = "one") -> Wanted | None:
-        return self.store.routing.wanted_filter(id)
+        return self.store.part(RoutingStore).wanted_filter(id)
 
     def run_router_batch(self, refuses: Mapping[str, str] | None = None) -> None:
         """Report every wanted filter as taken up, or as failed for the reason given for its revision."""
-        wanted = self.store.routing.wanted()
-        self.store.routing.see(
+        wanted = self.store.part(RoutingStore).wanted()
+        self.store.part(RoutingStore).see(
             [_seen(row, (refuses or {}).get(row.revision, "")) for row in wanted]
         )
-        gone = {row.filter for row in self.store.routing.seen()} - {row.filter for row in wanted}
-        for row in self.store.routing.seen():
+        gone = {row.filter for row in self.store.part(RoutingStore).seen()} - {
+            row.filter for row in wanted
+        }
+        for row in self.store.part(RoutingStore).seen():
             if row.filter in gone and row.standing is not Standing.OFF:
                 off = Seen(row.filter, row.source, row.revision, row.deployment, Standing.OFF, "")
-                self.store.routing.see([off])
+                self.store.part(RoutingStore).see([off])
 
     def settle(self, refuses: Mapping[str, str] | None = None, steps: int = 3) -> None:
         """Alternate the reconciler and the router, five seconds apart, until nothing is left to do."""

@@ -24,7 +24,9 @@ from headgate.core.identity.audit import breaks
 from headgate.core.identity.roles import Identity
 from headgate.errors import HeadgateError
 from headgate.filters.control.operations import Point
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import OperationKind, OperationState
+from headgate.filters.store.routing import RoutingStore
 
 NAMES = ("ann", "bob", "cat", "dan")
 ROLES = ("author", "approver", "deployer", "operator", "admin")
@@ -144,7 +146,7 @@ class ControlPlaneWalk(RuleBasedStateMachine):
         self.faults.at_point = None
         self.restart()
         self.harness.settle(steps=8)
-        control = self.harness.store.control
+        control = self.harness.store.part(ControlStore)
         entries, head = control.audit_chain()
         running = control.operations(states=(OperationState.RUNNING,))
         stuck = [one.id for one in control.filters() if one.status == "deploying"]
@@ -192,7 +194,7 @@ class ControlPlaneWalk(RuleBasedStateMachine):
     def submit(self, by: Identity, id: str, text: dict[str, Any], wrote: set[str]) -> None:
         """Create or update; `wrote` are all who had a hand in the text."""
         service, model = self.harness.service, self.models[id]
-        before, running = self.harness.store.control.filter(id), self.running(id)
+        before, running = self.harness.store.part(ControlStore).filter(id), self.running(id)
         also = frozenset(wrote - {by.name})
         if before is None or before.status == "deleted":
             record = self.attempt(lambda: service.create(by, text, also))
@@ -220,14 +222,14 @@ class ControlPlaneWalk(RuleBasedStateMachine):
 
     def running(self, id: str) -> dict[str, Any] | None:
         """The document that shall run now."""
-        record = self.harness.store.control.filter(id)
+        record = self.harness.store.part(ControlStore).filter(id)
         if record is None or record.wanted_version is None:
             return None
-        version = self.harness.store.control.version(id, record.wanted_version)
+        version = self.harness.store.part(ControlStore).version(id, record.wanted_version)
         return dict(version.document) if version else None
 
     def approve(self, by: Identity, id: str, stale: bool) -> None:
-        record = self.harness.store.control.filter(id)
+        record = self.harness.store.part(ControlStore).filter(id)
         if record is None:
             return
         revision = (record.deployed_revision or "") if stale else record.revision
@@ -240,7 +242,7 @@ class ControlPlaneWalk(RuleBasedStateMachine):
         self.attempt_and_judge(lambda: self.harness.service.deploy(by, id), id)
 
     def rollback(self, by: Identity, id: str, to: int | None) -> None:
-        record = self.harness.store.control.filter(id)
+        record = self.harness.store.part(ControlStore).filter(id)
         self.rollback_names_no_version, self.rollback_after_failure = (
             to is None,
             bool(record and record.status == "failed"),
@@ -312,8 +314,10 @@ class ControlPlaneWalk(RuleBasedStateMachine):
     def commit(self, id: str, value: str, author: str, on: bool) -> None:
         """Somebody changes the filter's file in git, which nobody here has seen yet."""
         model = self.models[id]
-        record = self.harness.store.control.filter(id)
-        accepted = record and self.harness.store.control.version(id, record.accepted_version or 0)
+        record = self.harness.store.part(ControlStore).filter(id)
+        accepted = record and self.harness.store.part(ControlStore).version(
+            id, record.accepted_version or 0
+        )
         text = filter_document(id, value, enabled=on)
         same = model.git_file is None or (accepted and dict(accepted.document) == model.git_file[0])
         model.git_file = (
@@ -378,7 +382,7 @@ class ControlPlaneWalk(RuleBasedStateMachine):
     def observe(self) -> None:
         """Note in the models which versions are live and which filters are deleted."""
         for id, model in self.models.items():
-            record = self.harness.store.control.filter(id)
+            record = self.harness.store.part(ControlStore).filter(id)
             if record is None:
                 continue
             if record.status == "deleted":
@@ -389,7 +393,7 @@ class ControlPlaneWalk(RuleBasedStateMachine):
                 model.note_live(record.deployed_version)
 
     def route(self, refuse: str) -> None:
-        wanted = self.harness.store.routing.wanted()
+        wanted = self.harness.store.part(RoutingStore).wanted()
         bad = {row.revision: "no" for row in wanted if f'"value":"{refuse}"' in row.content}
         self.harness.run_router_batch(bad)
 
@@ -403,9 +407,9 @@ class ControlPlaneWalk(RuleBasedStateMachine):
 
     def attempt_and_judge(self, what: Callable[[], Any], id: str) -> None:
         """Attempt an operation, and judge it by the audit entries it left: a killed one may have been done."""
-        before = len(self.harness.store.control.audit_of(id))
+        before = len(self.harness.store.part(ControlStore).audit_of(id))
         self.attempt(what)
-        for entry in self.harness.store.control.audit_of(id)[before:]:
+        for entry in self.harness.store.part(ControlStore).audit_of(id)[before:]:
             self.judge(id, entry.actor, entry.action, entry.detail)
 
     def judge(self, id: str, actor: str, action: str, detail: Any) -> None:
@@ -451,7 +455,7 @@ class ControlPlaneWalk(RuleBasedStateMachine):
 
     def judge_rollback(self, id: str, number: int, to: int) -> None:
         model = self.models[id]
-        record = self.harness.store.control.filter(id)
+        record = self.harness.store.part(ControlStore).filter(id)
         assert record is not None
         assert model.allowed_revisions, "a rollback turned a filter on"
         assert to in model.live_versions, "a rollback to something that was never live"
@@ -471,7 +475,7 @@ class ControlPlaneWalk(RuleBasedStateMachine):
     def nothing_runs_without_a_second_person(self) -> None:
         if not hasattr(self, "harness"):
             return
-        for row in self.harness.store.routing.wanted():
+        for row in self.harness.store.part(RoutingStore).wanted():
             self.counts["looked at something that runs"] += 1
             model = self.models[row.filter]
             assert row.revision in model.allowed_revisions | model.stopping_revisions
@@ -481,10 +485,10 @@ class ControlPlaneWalk(RuleBasedStateMachine):
         if not hasattr(self, "harness"):
             return
         for id, model in self.models.items():
-            record = self.harness.store.control.filter(id)
+            record = self.harness.store.part(ControlStore).filter(id)
             if record and record.runs and model.paused and record.status != "deploying":
                 assert record.paused or self._deployed_since(id)
 
     def _deployed_since(self, id: str) -> bool:
-        newest = self.harness.store.control.operations(id)
+        newest = self.harness.store.part(ControlStore).operations(id)
         return any(one.kind is OperationKind.DEPLOY for one in newest[:1])

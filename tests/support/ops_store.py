@@ -9,6 +9,9 @@ from sqlalchemy import create_engine, text
 from headgate.core.ledger.database import HEAD
 from headgate.core.ledger.tables import metadata
 
+# Imported for their tables, as the migration does.
+from headgate.filters.store import tables  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
 
 def create_database(path: Path) -> Path:
     """Create an empty ops store's SQLite file at the newest migration, and return its path.

@@ -19,6 +19,7 @@ from headgate.filters.preview import KafkaRecent
 from headgate.filters.router.plan import ReplayRequests
 from headgate.filters.spec import content, revision_of
 from headgate.filters.store.model import Seen, TopicEnd, Wanted
+from headgate.filters.store.routing import RoutingStore
 
 DEALERS = ("DEALER-001", "DEALER-002", "DEALER-003")
 
@@ -101,7 +102,7 @@ class Router:
 
     def want_dealer(self, number: int, **more: Any) -> Wanted:
         """Deploy the filter of a dealer, and return the wanted row."""
-        wanted = self.pipeline.store.routing.wanted_filter(self.dealer(number, **more))
+        wanted = self.pipeline.store.part(RoutingStore).wanted_filter(self.dealer(number, **more))
         assert wanted is not None
         return wanted
 
@@ -144,7 +145,7 @@ class Router:
             backfill=declared.backfill,
             since=since,
         )
-        self.pipeline.store.routing.want(wanted)
+        self.pipeline.store.part(RoutingStore).want(wanted)
         return wanted
 
     def route(self, faults: Faults | None = None, **options: str) -> Run:
@@ -167,7 +168,7 @@ class Router:
         return store.move(run.job, run.number, RunState.FINISHED)
 
     def seen(self, filter: str) -> Seen:
-        found = self.pipeline.store.routing.seen_filter(filter)
+        found = self.pipeline.store.part(RoutingStore).seen_filter(filter)
         assert found is not None
         return found
 

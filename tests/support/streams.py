@@ -24,6 +24,7 @@ from headgate.core.engine.lease import active_engine
 from headgate.core.engine.run import RunContext
 from headgate.core.ledger.model import Run, RunState
 from headgate.filters.store.model import Standing
+from headgate.filters.store.routing import RoutingStore
 from headgate.local.process import wait_until
 
 SECONDS = 240
@@ -96,7 +97,7 @@ def stream_router(router: Router) -> Iterator[Stream]:
 
 def has_standing(router: Router, filter: str, standing: Standing, deployment: str) -> bool:
     """Whether the router reports this standing for this deployment of the filter."""
-    seen = router.pipeline.store.routing.seen_filter(filter)
+    seen = router.pipeline.store.part(RoutingStore).seen_filter(filter)
     return seen is not None and (seen.standing, seen.deployment) == (standing, deployment)
 
 

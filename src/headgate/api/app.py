@@ -12,36 +12,23 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from headgate import __version__
-from headgate.api import document, health
+from headgate import app as composition
 from headgate.api.document import describe
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.identity.authentication import Authenticator, verifier_of
 from headgate.core.identity.roles import PUBLIC
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.dead_letters import api as dead_letters
-from headgate.filters.api import actions, events, filters, operations
+from headgate.filters.api.filters import FilterState
 from headgate.filters.control.service import FilterService
 from headgate.web import problems
-from headgate.web.app_state import Served, StoreProbe
+from headgate.web.app_state import StoreProbe
 from headgate.web.authentication import guarded
-from headgate.web.limits import Places, WrongKeys
 from headgate.web.middleware import Manners
 
 TITLE = "Headgate"
 OPENAPI_PATH = "/api/v1/openapi.json"
-ROUTERS: tuple[APIRouter, ...] = (
-    health.router,
-    filters.documents_router,
-    filters.router,
-    actions.router,
-    operations.router,
-    events.router,
-    dead_letters.router,
-    operations.drift_router,
-    operations.stream_router,
-    document.router,
-)
+ROUTERS: tuple[APIRouter, ...] = tuple(map(composition.load, composition.ROUTERS))
 
 
 def create_app(
@@ -62,14 +49,15 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    authenticator = Authenticator(Keys(store.keys), verifier_of(settings))
-    app.state.served = Served(settings, store, service, authenticator, StoreProbe(store))
-    app.state.counts, app.state.places = health.Counts(), Places()
-    app.state.wrong_keys = WrongKeys()
-    app.state.event_writers = events.EventWriterHolder(settings, reload or (lambda: settings))
+    authenticator = Authenticator(Keys(store.part(KeyStore)), verifier_of(settings))
+    routes = tuple(own_routes(ROUTERS))
+    refuse_unguarded(routes)
+    probe = StoreProbe(store)
+    state = FilterState(settings, store, authenticator, probe, routes, service=service)
+    app.state.served = state
+    for entry in composition.API_RESOURCES:
+        state.closing.callback(composition.load(entry)(app, settings, reload or (lambda: settings)))
     problems.install(app)
-    app.state.routes = tuple(own_routes(ROUTERS))
-    refuse_unguarded(app.state.routes)
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(Manners)

@@ -54,7 +54,7 @@ def _made(app: FastAPI) -> dict[str, Any]:
     _add(schemas, Problem)
     _add(schemas, Filter)
     _add(schemas, Happened)
-    routes: tuple[APIRoute, ...] = app.state.routes
+    routes: tuple[APIRoute, ...] = app.state.served.routes
     kept = {
         route.operation_id
         for route in routes

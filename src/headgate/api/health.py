@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
@@ -15,6 +14,7 @@ from headgate.core.identity.roles import Identity
 from headgate.core.metrics.names import Metric
 from headgate.core.metrics.prometheus import CONTENT_TYPE, exposition
 from headgate.core.metrics.readings import Family
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import OperationState
 from headgate.web import problems
 from headgate.web.app_state import ServedHere
@@ -63,20 +63,6 @@ def version() -> Version:
     return Version(version=__version__)
 
 
-REQUESTS = Metric(
-    "headgate_api_requests_total",
-    "counter",
-    "requests",
-    ("operation", "status"),
-    "Requests that were answered.",
-)
-SECONDS = Metric(
-    "headgate_api_seconds_total",
-    "counter",
-    "seconds",
-    ("operation",),
-    "Time that they took together.",
-)
 FILTERS = Metric("headgate_filters", "gauge", "filters", ("status",), "Filters by status.")
 UNDER_WAY = Metric(
     "headgate_operations_running", "gauge", "operations", (), "Operations that have not ended."
@@ -97,26 +83,6 @@ TROUBLED = Metric(
 )
 
 
-class Counts:
-    """Counted by operation, never by path or caller: those are as many as people like."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests: Counter[tuple[str, str]] = Counter()
-        self._seconds: defaultdict[str, float] = defaultdict(float)
-
-    def add(self, operation: str, status: int, seconds: float) -> None:
-        with self._lock:
-            self._requests[operation, str(status)] += 1
-            self._seconds[operation] += seconds
-
-    def families(self) -> tuple[Family, ...]:
-        with self._lock:
-            requests = tuple(sorted(self._requests.items()))
-            seconds = tuple(((name,), spent) for name, spent in sorted(self._seconds.items()))
-        return Family(REQUESTS, requests), Family(SECONDS, seconds)
-
-
 @router.get(
     "/metrics",
     operation_id="metrics",
@@ -124,14 +90,14 @@ class Counts:
     responses=problems.responses(),
 )
 def metrics(
-    by: Annotated[Identity, Depends(allowed("metrics"))], here: ServedHere, request: Request
+    by: Annotated[Identity, Depends(allowed("metrics"))], here: ServedHere
 ) -> PlainTextResponse:
     """Prometheus text."""
-    control = here.store.control
+    control = here.store.part(ControlStore)
     standing = Counter(record.status.value for record in control.filters())
     running = control.operations(states=(OperationState.RUNNING,))
     families = (
-        *request.app.state.counts.families(),
+        *here.counts.families(),
         Family(FILTERS, tuple(((status,), n) for status, n in sorted(standing.items()))),
         Family(UNDER_WAY, (((), len(running)),)),
         Family(WAITING, (((), len(control.open_errands())),)),

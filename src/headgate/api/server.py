@@ -1,4 +1,4 @@
-"""Runs the API as a process: socket, reconciler and git in the background, graceful stop."""
+"""Runs the API as a process: socket, steps in the background, graceful stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,22 +19,13 @@ from pydantic import BaseModel
 from headgate.api.app import create_app
 from headgate.config.env_files import write_atomically
 from headgate.config.settings import Settings
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.identity.authentication import Authenticator, is_loopback, verifier_of
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.declarations.names import ReservedTopics
-from headgate.errors import ForbiddenError, UnavailableError, UsageError
-from headgate.filters.api import events
-from headgate.filters.control.reconciler import Reconciler
-from headgate.filters.control.service import FilterService
-from headgate.filters.git.store import GitStore, open_git
-from headgate.filters.preview import KafkaRecent
-from headgate.filters.targets.deployment import open_targets
-from headgate.web.app_state import Repeated
+from headgate.errors import ForbiddenError, UsageError
+from headgate.filters.api.service import open_service
 from headgate.web.connection_limits import LimitedProtocol
 
-RECONCILE_EVERY = 0.5
-SYNC_EVERY = 60.0
 # Requests that wait for an operation are told to stop waiting; the rest is quick.
 GRACE_SECONDS = 10
 BACKLOG = 512
@@ -109,23 +99,10 @@ def serve(
         store = stack.enter_context(OpsStore.open(settings.ops_store_url))
         refuse_strangers(settings, store, address.host)
         listening = stack.enter_context(_bound(address))
-        git, targets = open_git(settings), open_targets(settings, store)
-        for target in targets.values():
-            stack.callback(getattr(target, "close", lambda: None))
-        service = FilterService(
-            store,
-            git,
-            targets,
-            approval_valid=timedelta(hours=settings.approval_hours),
-            recent=KafkaRecent(settings.bootstrap_servers) if settings.bootstrap_servers else None,
-            source=settings.filter_source_topic,
-            reserved=ReservedTopics.of(settings),
-        )
+        service, steps = stack.enter_context(open_service(settings, store))
         app = create_app(settings, store, service, reload)
-        stack.callback(events.close, app)
-        reconciler = Reconciler(store, git, targets)
-        stack.callback(reconciler.close)
-        for step in _steps(settings, reconciler, git):
+        stack.callback(app.state.served.closing.close)
+        for step in steps:
             app.state.served.troubles[step.name] = step.trouble
             step.start()
             stack.callback(step.close)
@@ -139,30 +116,13 @@ def serve(
 
 def refuse_strangers(settings: Settings, store: OpsStore, host: str) -> None:
     """ForbiddenError for an address that others reach, while nobody can have an identity."""
-    if not is_loopback(host) and Authenticator(Keys(store.keys), verifier_of(settings)).is_new:
+    keys = Keys(store.part(KeyStore))
+    if not is_loopback(host) and Authenticator(keys, verifier_of(settings)).is_new:
         raise ForbiddenError(
             f"{host} is open to others, and no key exists yet",
             why="without a key nobody can be told from anybody else",
             fix="headgate keys create <name> --role admin; then serve again",
         )
-
-
-def _steps(settings: Settings, reconciler: Reconciler, git: GitStore) -> tuple[Repeated, ...]:
-    def reconcile() -> None:
-        reconciler.step()
-        if trouble := reconciler.git_trouble():
-            what, _, why = trouble.partition(" | ")
-            raise UnavailableError(f"accepted filters wait for git: {what}", why=why)
-
-    reconciling = Repeated("reconciler", RECONCILE_EVERY, reconcile)
-    if not settings.git_repository:
-        return (reconciling,)
-
-    def sync() -> None:
-        git.pull()
-        git.push()
-
-    return reconciling, Repeated("git", SYNC_EVERY, sync)
 
 
 def _config(app: Callable[..., Any]) -> uvicorn.Config:

@@ -17,8 +17,7 @@ import click
 from headgate.terminal.console import console
 
 if TYPE_CHECKING:
-    from headgate.core.identity.api_keys import Keys
-    from headgate.filters.store.model import ApiKey
+    from headgate.core.identity.api_keys import ApiKey, Keys
 
 ROLES = ("viewer", "author", "approver", "deployer", "operator", "auditor", "admin", "producer")
 
@@ -180,11 +179,11 @@ def remove_identity(identity: str) -> None:
 def opened() -> Generator[Keys]:
     """The keys of the ops store that the settings name."""
     from headgate.config.settings import load_settings
-    from headgate.core.identity.api_keys import Keys
+    from headgate.core.identity.api_keys import Keys, KeyStore
     from headgate.core.ledger.ops_store import OpsStore
 
     with OpsStore.open(load_settings().ops_store_url) as store:
-        yield Keys(store.keys)
+        yield Keys(store.part(KeyStore))
 
 
 def _local() -> str:

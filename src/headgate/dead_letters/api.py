@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import Field, JsonValue
 
+from headgate.core.identity.audit import AuditLog
 from headgate.core.identity.roles import OPERATORS, Identity
 from headgate.dead_letters.masking import ListedLetter, ShownLetter, hidden_names, listed, shown
 from headgate.dead_letters.redrive import Journal, need_journal
@@ -312,7 +313,7 @@ def _refuse_revealing(by: Identity) -> None:
 
 
 def _audited(here: Served, by: Identity, action: str, subject: str, **detail: Any) -> None:
-    with here.store.control.change() as change:
+    with here.store.part(AuditLog).change() as change:
         change.audit(by.name, action, subject, **detail)
 
 

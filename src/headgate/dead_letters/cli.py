@@ -271,11 +271,13 @@ def _resumed(redriving: Redriving, per_second: int, dry_run: bool, yes: bool) ->
 
 def _audited(redriving: Redriving, journal: Journal, *, resume: bool) -> None:
     """As over the API: who sent what where stands in the log."""
+    from headgate.core.identity.audit import AuditLog
     from headgate.core.ledger.ops_store import OpsStore
 
     topics = sorted({item.topic for item in journal.items})
     detail = {"letters": len(journal.items), "resume": resume, "topics": topics}
-    with OpsStore.open(redriving.settings.ops_store_url) as store, store.control.change() as change:
+    url = redriving.settings.ops_store_url
+    with OpsStore.open(url) as store, store.part(AuditLog).change() as change:
         change.audit(f"local:{getpass.getuser()}", "redrive", journal.name, **detail)
 
 

@@ -19,14 +19,13 @@ from pydantic import StrictStr, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from headgate.declarations import yaml
-from headgate.declarations.errors import Refusal, line_of, suggestion
+from headgate.declarations.errors import HALF, Refusal, line_of, suggestion
 from headgate.errors import DeclarationError, Fault
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 Steps: TypeAlias = tuple[str | int, ...]
 
 WHOLE_FILE = "(whole file)"
-_HALF = re.compile(r"[\ud800-\udfff]")
 _VARIABLE = re.compile(r"\$(\$)?\{([^{}]*)\}")
 
 
@@ -117,11 +116,11 @@ def _scalar(document: Document, node: yaml.Scalar, pointer: str) -> Plain:
 
 def _whole(document: Document, text: str, pointer: str, line: int) -> str:
     """The text without halves of characters, which no file and no validator can hold."""
-    if _HALF.search(text) is None:
+    if HALF.search(text) is None:
         return text
     what = "the text has half of a character in it"
-    document.add(_HALF.sub("?", pointer), what, "Write the character itself.", line=line)
-    return _HALF.sub("?", text)
+    document.add(HALF.sub("?", pointer), what, "Write the character itself.", line=line)
+    return HALF.sub("?", text)
 
 
 def _number(text: str) -> Plain:

@@ -15,6 +15,11 @@ from typing import Generic, TypeVar
 
 from headgate.errors import Fault
 
+# Faults are listed up to this number; a reader corrects those first.
+MOST_FAULTS = 100
+# Half of a character, which JSON can name and no file, database or validator can hold.
+HALF = re.compile(r"[\ud800-\udfff]")
+
 
 class Refusal(ValueError):
     """A value that is not accepted: what is wrong with it, why, and what to write instead.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from headgate.config.settings import Settings
-from headgate.filters.spec import SOURCE
-
+# The topic that filters read unless their document or the settings name another.
+SOURCE = "raw-event-headers"
 NOT_NAMES = (".", "..")
 # Connect's three topics of its own, by the names that workers and distributions give them.
 _CONNECT = re.compile(r"(?:^|.*[._-])connect(?:[._-].*)?[._-](?:configs?|offsets?|status(?:es)?)")
@@ -38,6 +38,19 @@ def reason_against_events(topic: str, named: Mapping[str, str] | None = None) ->
     return (named or {}).get(topic, "")
 
 
+class TopicSettings(Protocol):
+    """The settings that name topics."""
+
+    @property
+    def topic(self) -> str | None: ...
+    @property
+    def dlq_topic(self) -> str | None: ...
+    @property
+    def metrics_topic(self) -> str: ...
+    @property
+    def filter_source_topic(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class ReservedTopics:
     """What the settings say: topics that are not for events, and topics that jobs read."""
@@ -46,7 +59,7 @@ class ReservedTopics:
     sources: frozenset[str] = frozenset({SOURCE})
 
     @classmethod
-    def of(cls, settings: Settings) -> ReservedTopics:
+    def of(cls, settings: TopicSettings) -> ReservedTopics:
         inner = {settings.metrics_topic: "closed windows are sent to it"}
         if settings.dlq_topic:
             inner[settings.dlq_topic] = "it is a topic of dead letters"

@@ -1,7 +1,7 @@
 """Accounts of filters: every offset judged once by the live revision, sent = arrived, dead letters add up; metrics.
 
 Inputs are the ledger, the status history of each filter, replay ranges, output topics and the broker.
-`ranges_of` checks one filter, `account` one source topic (for the certificate), `families` are the metrics.
+`ranges_of` checks one filter, `account` one source topic (for the certificate); `FilterMetrics` are the metrics.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from headgate.core.metrics import names
 from headgate.core.metrics.names import Family
 from headgate.core.sql.fragments import job_name
 from headgate.filters.store.model import Owed, Owing, Routed, RoutedRange, Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -89,17 +90,17 @@ def ranges_of(store: OpsStore, filter: str) -> FilterRanges:
 
 def ranges_of_all(store: OpsStore, source: str | None = None) -> tuple[FilterRanges, ...]:
     """The same for every filter that the router has ever seen."""
-    return tuple(ranges_of(store, one.filter) for one in store.routing.seen(source))
+    return tuple(ranges_of(store, one.filter) for one in store.part(RoutingStore).seen(source))
 
 
 def gather_ranges(store: OpsStore, filter: str) -> RangeEvidence:
     """The ledger first: what is settled meanwhile must not look as if nobody had been live for it."""
+    routing = store.part(RoutingStore)
     reached: dict[str, Mapping[str, int]] = {}
-    for source in {one.source for one in store.routing.history(filter)}:
-        reached |= store.routing.reached(job_name(ROUTER_JOB, source))
-    routed = store.routing.routed(filter)
-    owed = store.routing.owed(filter)
-    return RangeEvidence(filter, routed, owed, store.routing.history(filter), reached)
+    for source in {one.source for one in routing.history(filter)}:
+        reached |= routing.reached(job_name(ROUTER_JOB, source))
+    routed, owed = routing.routed(filter), routing.owed(filter)
+    return RangeEvidence(filter, routed, owed, routing.history(filter), reached)
 
 
 def proved(evidence: RangeEvidence) -> FilterRanges:
@@ -243,12 +244,12 @@ def arrived(settings: Settings, store: OpsStore, source: str) -> dict[str, Arriv
     """Per filter of this source, what is on all topics that it ever sent to."""
     from headgate.core.kafka.topics import Topics
 
-    topics = Topics(str(settings.need("bootstrap_servers")))
-    states = [topics.describe(name) for name in store.routing.topics(source)]
+    topics, routing = Topics(str(settings.need("bootstrap_servers"))), store.part(RoutingStore)
+    states = [topics.describe(name) for name in routing.topics(source)]
     there = [state for state in states if state is not None]
     if sum(state.span for state in there) > MOST:
         return {}
-    filters = {one.filter for one in store.routing.seen(source)}
+    filters = {one.filter for one in routing.seen(source)}
     found: dict[str, set[Origin]] = {filter: set() for filter in filters}
     for state in there:
         for filter, *origin in _origins(topics.bootstrap, state):
@@ -399,38 +400,47 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, source: str) -> Rout
 HALTED = (Standing.PAUSED, Standing.SUSPENDED, Standing.FAILED)
 
 
-def families(store: OpsStore, sums: Mapping[tuple[str, str], tuple[int, int]]) -> Iterator[Family]:
-    """Every metric of filters; `sums` are those of the ledger, by job and filter."""
-    pairs = sorted(sums.items())
-    yield Family(names.FILTER_ROUTED, tuple((key, n) for key, (n, _) in pairs))
-    yield Family(names.FILTER_REFUSED, tuple((key, refused) for key, (_, refused) in pairs))
-    seen = [one for one in store.routing.seen() if one.standing is not Standing.OFF]
-    live = (
-        ((one.source, one.filter, one.standing.value), float(one.standing is Standing.LIVE))
-        for one in seen
-    )
-    yield Family(names.FILTER_LIVE, tuple(live))
-    yield Family(names.FILTER_BEHIND, tuple(_behind(store, seen)))
+class FilterMetrics:
+    """Metrics of filters: records routed and refused by filter, its status, and offsets still owed."""
 
+    def __init__(self, store: OpsStore) -> None:
+        self._store, self._routing = store, store.part(RoutingStore)
+        self._sums: dict[tuple[str, str], tuple[int, int]] = {}
 
-def _behind(store: OpsStore, seen: list[Seen]) -> Iterator[tuple[tuple[str, str], float]]:
-    owed: dict[str, list[Owed]] = {}
-    for one in store.routing.owed(states=(Owing.WAITING, Owing.FAILED)):
-        owed.setdefault(one.filter, []).append(one)
-    reached = {
-        source: store.settled_range(f"router-{source}") for source in {one.source for one in seen}
-    }
-    for one in seen:
-        left = _owed(store, one.filter, owed.get(one.filter, []))
-        far = reached[one.source]
-        if one.standing in HALTED and one.cutover and far and far.source_id == one.source_id:
-            left += size(between(one.cutover, far.end))
-        yield (one.source, one.filter), left
+    def add(self, after: int, until: int) -> None:
+        """Count the batches of these ledger rows, `after` exclusive, by job and filter."""
+        for key, (n, refused) in self._routing.routed_between(after, until).items():
+            before = self._sums.get(key, (0, 0))
+            self._sums[key] = (before[0] + n, before[1] + refused)
 
+    def families(self) -> Iterator[Family]:
+        """Every metric of filters, as it is now."""
+        pairs = sorted(self._sums.items())
+        yield Family(names.FILTER_ROUTED, tuple((key, n) for key, (n, _) in pairs))
+        yield Family(names.FILTER_REFUSED, tuple((key, refused) for key, (_, refused) in pairs))
+        seen = [one for one in self._routing.seen() if one.standing is not Standing.OFF]
+        live = (
+            ((one.source, one.filter, one.standing.value), float(one.standing is Standing.LIVE))
+            for one in seen
+        )
+        yield Family(names.FILTER_LIVE, tuple(live))
+        yield Family(names.FILTER_BEHIND, tuple(self._behind(seen)))
 
-def _owed(store: OpsStore, filter: str, owed: list[Owed]) -> int:
-    if not owed:
-        return 0
-    ranges = store.routing.routed(filter).ranges
-    judged = merged((one.partition, one.start, one.end) for one in ranges)
-    return size(minus(union(*(between(one.start, one.end) for one in owed)), judged))
+    def _behind(self, seen: Sequence[Seen]) -> Iterator[tuple[tuple[str, str], float]]:
+        owed: dict[str, list[Owed]] = {}
+        for one in self._routing.owed(states=(Owing.WAITING, Owing.FAILED)):
+            owed.setdefault(one.filter, []).append(one)
+        sources = {one.source for one in seen}
+        reached = {source: self._store.settled_range(f"router-{source}") for source in sources}
+        for one in seen:
+            left = self._owed(one.filter, owed.get(one.filter, []))
+            far = reached[one.source]
+            if one.standing in HALTED and one.cutover and far and far.source_id == one.source_id:
+                left += size(between(one.cutover, far.end))
+            yield (one.source, one.filter), left
+
+    def _owed(self, filter: str, owed: Sequence[Owed]) -> int:
+        if not owed:
+            return 0
+        judged = _judged(self._routing.routed(filter).ranges)
+        return size(minus(_spans_of(owed), judged))

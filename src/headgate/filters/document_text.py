@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NoReturn, cast
 
+from headgate.declarations.errors import MOST_FAULTS
+
 # Judged before anything else is done with a document: what follows costs time for each value.
 MOST_BYTES = 1024 * 1024
 MOST_DEPTH = 32
 MOST_ITEMS = 100_000
-# Faults are listed up to this number; a reader mends those first.
-MOST_FAULTS = 100
 # Numbers are compared as DOUBLE: from here on not every whole number is one.
 MOST_WHOLE = 1 << 53
 

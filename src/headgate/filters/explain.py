@@ -22,6 +22,7 @@ from headgate.filters.compile.spark_sql import (
 )
 from headgate.filters.spec import AllOf, AnyCondition, AnyOf, Condition, Filter, NotOf
 from headgate.filters.store.model import RevisionCount
+from headgate.filters.store.routing import RoutingStore
 
 SHORT = 12
 _OPS = {"c": "create", "u": "update", "d": "delete", "r": "snapshot read"}
@@ -97,8 +98,9 @@ def explain_filter(
 
 def read_counts(store: OpsStore, filter: str, revision: str) -> tuple[ExplainedRevision, ...]:
     """The counts of every revision that judged or was deployed, and of this one in any case."""
-    seen = store.routing.seen_filter(filter)
-    counted = {one.revision: one for one in store.routing.revision_counts(filter)}
+    routing = store.part(RoutingStore)
+    seen = routing.seen_filter(filter)
+    counted = {one.revision: one for one in routing.revision_counts(filter)}
     for known in (seen.revision if seen else revision, revision):
         counted.setdefault(known, RevisionCount(known, 0, 0, 0))
     return tuple(

@@ -11,17 +11,17 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from headgate.declarations.document import text_of
-from headgate.declarations.errors import suggestion
+from headgate.declarations.errors import MOST_FAULTS, suggestion
+from headgate.declarations.names import SOURCE
 from headgate.errors import DeclarationError, Fault, UsageError
 from headgate.filters.document_text import (
     MOST_BYTES,
-    MOST_FAULTS,
     JsonText,
     NotJsonError,
     lines_of,
     read_json,
 )
-from headgate.filters.spec import SOURCE, Filter, id_from_name
+from headgate.filters.spec import Filter, id_from_name
 from headgate.filters.validation import Found, faults_of
 
 FOLDER = Path("schemas") / "v1" / "filters"

@@ -8,6 +8,7 @@ counts would tell them.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -16,12 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
-from headgate.core.identity.masking import (
-    asked_fields,
-    masked_columns,
-    masked_fields,
-    masked_header,
-)
+from headgate.core.identity.masking import is_tagged, masked_header, shortened
 from headgate.core.identity.roles import OPERATIONS, Identity, may
 from headgate.core.kafka.reader import Stretch, committed_records
 from headgate.core.kafka.topics import Topics
@@ -30,7 +26,15 @@ from headgate.filters.compile.matcher import Event, Refused, event_of, findings_
 from headgate.filters.compile.spark_sql import CompiledFilter, compile_filter
 from headgate.filters.control.model import Concern, Preview, Remark, Sample
 from headgate.filters.loader import parse_text
-from headgate.filters.spec import JSON_COLUMN, Filter, canonical
+from headgate.filters.spec import (
+    JSON_COLUMN,
+    AllOf,
+    AnyCondition,
+    AnyOf,
+    Filter,
+    NotOf,
+    canonical,
+)
 from headgate.filters.store.model import TopicEnd
 
 SECONDS = 20.0
@@ -295,3 +299,40 @@ def concerns(question: Question, added: int, removed: int) -> tuple[Concern, ...
 def _writers(question: Question, topic: str) -> tuple[str, ...]:
     every = (*question.both, *question.others)
     return tuple(dict.fromkeys(one.id for one in every if one.output_topic == topic))
+
+
+def asked_fields(filters: Iterable[Filter]) -> frozenset[str]:
+    """The paths into header_data that the conditions ask about, without that word."""
+    prefix = f"{JSON_COLUMN}."
+    fields = (field for one in filters for part in one.conditions for field in _fields(part))
+    return frozenset(field.removeprefix(prefix) for field in fields if field.startswith(prefix))
+
+
+def masked_fields(filters: Iterable[Filter]) -> frozenset[str]:
+    """The fields that conditions ask about and no sample shows: tagged ones, and header_data whole."""
+    fields = (field for one in filters for part in one.conditions for field in _fields(part))
+    return frozenset(field for field in fields if field == JSON_COLUMN or _is_masked(field))
+
+
+def _is_masked(field: str) -> bool:
+    # An object or a list has no text of its own, so that what is inside of it is asked for by name.
+    column, *names = re.split(r"[.\[\]]", field)
+    return column == JSON_COLUMN and any(is_tagged(name) for name in names)
+
+
+def _fields(part: AnyCondition) -> Iterable[str]:
+    match part:
+        case AllOf():
+            return [field for item in part.all for field in _fields(item)]
+        case AnyOf():
+            return [field for item in part.any for field in _fields(item)]
+        case NotOf():
+            return _fields(part.not_)
+        case _:
+            return [part.field]
+
+
+def masked_columns(columns: Mapping[str, str | int | None]) -> dict[str, str | int | None]:
+    """The plain columns; header_data is shown apart."""
+    plain = {name: value for name, value in columns.items() if name != JSON_COLUMN}
+    return {name: shortened(value) for name, value in plain.items()}

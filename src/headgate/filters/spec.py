@@ -24,6 +24,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from headgate.declarations.names import SOURCE
+
 Operator: TypeAlias = Literal[
     "equals",
     "in",
@@ -41,7 +43,6 @@ ValueType: TypeAlias = Literal["string", "number", "boolean", "timestamp"]
 Op: TypeAlias = Literal["c", "u", "d", "r"]
 Scalar: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
 
-SOURCE = "raw-event-headers"
 # What an event has, in the order in which it is written; the last is no part of what is sent on.
 COLUMNS = (
     "id",

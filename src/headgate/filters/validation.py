@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, TypeGuard, cast, get_args
 
-from headgate.declarations.errors import json_pointer, suggestion
-from headgate.declarations.names import reason_against_events
+from headgate.declarations.errors import HALF, json_pointer, suggestion
+from headgate.declarations.names import SOURCE, reason_against_events
 from headgate.filters.document_text import MOST_WHOLE, RoundedNumber
 from headgate.filters.spec import (
     COLUMNS,
@@ -29,7 +29,6 @@ from headgate.filters.spec import (
     MOST_VALUES,
     NAME,
     NUMBER_COLUMN,
-    SOURCE,
     STATUS_FIELDS,
     TOPIC,
     Op,
@@ -66,7 +65,6 @@ _OTHER_NAMES = {
 }
 _CONDITION_KEYS = ("field", "operator", "value", "values", "min", "max", "valueType")
 _PATH = re.compile(r"(?:\[\d{1,9}\])*(?:\.[A-Za-z0-9_]+(?:\[\d{1,9}\])*)*")
-HALF = re.compile("[\ud800-\udfff]")
 
 
 def is_object(value: object) -> TypeGuard[Plain]:

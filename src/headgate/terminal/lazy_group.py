@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
 import click
+
+from headgate.app import load
 
 
 class LazyCommands(click.Group):
@@ -25,8 +26,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._lazy:
             return None
-        module, _, attribute = self._lazy[cmd_name][1].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return load(self._lazy[cmd_name][1])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

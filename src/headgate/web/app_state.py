@@ -9,18 +9,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
 from sqlalchemy.exc import SQLAlchemyError
 
 from headgate.config.settings import Settings
 from headgate.core.identity.authentication import Authenticator
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.metrics.names import Family, Metric
 from headgate.errors import HeadgateError
-from headgate.filters.control.service import FilterService
+from headgate.web.limits import Places, WrongKeys
 
 _LOG = logging.getLogger("headgate.api")
 
@@ -99,19 +103,60 @@ class StoreProbe:
         return True
 
 
+REQUESTS = Metric(
+    "headgate_api_requests_total",
+    "counter",
+    "requests",
+    ("operation", "status"),
+    "Requests that were answered.",
+)
+SECONDS = Metric(
+    "headgate_api_seconds_total",
+    "counter",
+    "seconds",
+    ("operation",),
+    "Time that they took together.",
+)
+
+
+class Counts:
+    """Counted by operation, never by path or caller: those are as many as people like."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, str]] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def add(self, operation: str, status: int, seconds: float) -> None:
+        with self._lock:
+            self._requests[operation, str(status)] += 1
+            self._seconds[operation] += seconds
+
+    def families(self) -> tuple[Family, ...]:
+        with self._lock:
+            requests = tuple(sorted(self._requests.items()))
+            seconds = tuple(((name,), spent) for name, spent in sorted(self._seconds.items()))
+        return Family(REQUESTS, requests), Family(SECONDS, seconds)
+
+
 @dataclass(frozen=True)
 class Served:
     """One per app; a route asks for it with `ServedHere`."""
 
     settings: Settings
     store: OpsStore
-    service: FilterService
     authenticator: Authenticator
     store_probe: StoreProbe
+    routes: tuple[APIRoute, ...]
+    counts: Counts = field(default_factory=Counts)
+    places: Places = field(default_factory=Places)
+    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     # Set when the server is asked to stop: streams end then, and nothing new is begun.
     stopping: threading.Event = field(default_factory=threading.Event)
     # What runs beside the answers, each with what troubles it now.
     troubles: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
+    # Lets go of what capabilities hold for this app.
+    closing: ExitStack = field(default_factory=ExitStack)
 
 
 def served(request: Request) -> Served:

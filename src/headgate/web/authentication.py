@@ -23,7 +23,7 @@ from headgate.declarations.errors import suggestion
 from headgate.errors import DeclarationError, Fault, UnauthenticatedError
 from headgate.web.app_state import served
 from headgate.web.idempotency import claim
-from headgate.web.limits import KINDS, Places, WrongKeys
+from headgate.web.limits import KINDS
 from headgate.web.problems import QUERY
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -54,10 +54,10 @@ class Guard:
 def allowed(operation: str) -> Guard:
     """The dependency of a route: `by: Annotated[Identity, Depends(allowed("…"))]`.
 
-    The operation must be a row of `policy.OPERATIONS`, and the route's `operation_id` the same name.
+    The operation must be a row of `roles.OPERATIONS`, and the route's `operation_id` the same name.
     """
     if operation not in policy.OPERATIONS:
-        raise LookupError(f"{operation} has no rule in control/identity/policy.py")
+        raise LookupError(f"{operation} has no rule in core/identity/roles.py")
     return Guard(operation)
 
 
@@ -68,7 +68,7 @@ def _place(request: Request, operation: str, caller: str) -> Generator[None]:
     if kind is None:
         yield
         return
-    places: Places = request.app.state.places
+    places = served(request).places
     places.take(kind, caller)
     try:
         yield
@@ -89,8 +89,7 @@ def _identity(request: Request, operation: str) -> Identity:
     try:
         identity = authenticator.identify(credentials(request))
     except UnauthenticatedError:
-        wrong_keys: WrongKeys = request.app.state.wrong_keys
-        wrong_keys.note(_peer(request))
+        served(request).wrong_keys.note(_peer(request))
         raise
     if identity is not None:
         identity = replace(identity, peer=_peer(request))

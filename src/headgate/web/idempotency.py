@@ -1,6 +1,6 @@
 """Carries out a POST with an Idempotency-Key once and repeats its answer; strong ETags for conditional requests.
 
-A change of a filter claims its key, changes and keeps its answer in one transaction: whenever the server is
+A route that takes `once` claims its key, changes and keeps its answer in one transaction: whenever the server is
 killed, the repeated request is either carried out or answered at once. A request that touches more than the
 ops store claims its key first and keeps its answer when it is done.
 """
@@ -11,14 +11,15 @@ import hashlib
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from headgate.core.identity.audit import AuditedChange
 from headgate.core.identity.roles import READS, Identity
-from headgate.core.ledger.answers import AnswerStore, add_answer, find_answer
+from headgate.core.ledger.answers import Answer, AnswerStore, add_answer, find_answer
 from headgate.errors import (
     ConflictError,
     DeclarationError,
@@ -27,9 +28,6 @@ from headgate.errors import (
     PreconditionMissingError,
     StaleError,
 )
-from headgate.filters.api.models import DeploymentOut, FilterOut
-from headgate.filters.store.control import Change
-from headgate.filters.store.model import Answer, FilterRecord, Operation
 from headgate.web.app_state import served
 from headgate.web.problems import HEADER
 
@@ -75,7 +73,7 @@ READING_POSTS = READS | {"planRedrive"}
 _FORM = re.compile(rf"[\x21-\x7e]{{1,{LONGEST}}}")
 
 
-# They take `once` and hand its `keep` to the service.
+# They take `once` and keep their answer by it.
 IN_ONE_TRANSACTION = frozenset(
     {
         "createFilter",
@@ -87,7 +85,6 @@ IN_ONE_TRANSACTION = frozenset(
         "resumeFilter",
     }
 )
-Made = TypeVar("Made", FilterRecord, Operation)
 
 
 @dataclass
@@ -104,9 +101,9 @@ class Once:
 
     def __init__(self, pending: _Pending | None, status: int) -> None:
         self._pending = pending
-        self._status = status
+        self.status = status
 
-    def keep(self, change: Change, made: Made, /) -> Made:
+    def keep(self, change: AuditedChange, answer: Callable[[], Answer]) -> None:
         """Keep the answer with the change; when another request was first, undo this one for its answer."""
         pending = self._pending
         if pending is not None and pending.actor is not None:
@@ -114,9 +111,7 @@ class Once:
             if kept is not None:
                 refuse_other_request(kept, pending)
                 raise _Known(kept)
-            answer = _answer_of(change, made, self._status)
-            add_answer(change.db, replace(answer, **vars(pending), at=change.now))
-        return made
+            add_answer(change.db, replace(answer(), **vars(pending), at=change.now))
 
 
 def once(request: Request) -> Once:
@@ -126,21 +121,6 @@ def once(request: Request) -> Once:
 
 
 OnceHere = Annotated[Once, Depends(once)]
-
-
-def _answer_of(change: Change, made: FilterRecord | Operation, status: int) -> Answer:
-    """What the route is about to answer; it replaces this with its own bytes once it has."""
-    headers = {"content-type": "application/json"}
-    if isinstance(made, FilterRecord):
-        headers |= {"etag": quoted(made.etag)}
-        headers |= {"location": f"/api/v1/filters/{made.id}"} if status == 201 else {}
-        body = FilterOut.of(made).model_dump_json(by_alias=True)
-    else:
-        record = change.filter(made.filter_id)
-        assert record is not None, "an operation is always of a filter"
-        headers |= {"location": f"/api/v1/operations/{made.id}"}
-        body = DeploymentOut.of(made, record).model_dump_json(by_alias=True)
-    return Answer("", "", "", change.now, status, body, headers)
 
 
 class _Known(Exception):
@@ -231,7 +211,7 @@ def _again(kept: Answer) -> Response:
 
 
 def _answers(request: Request) -> AnswerStore:
-    return served(request).store.answers
+    return served(request).store.part(AnswerStore)
 
 
 def _key(request: Request) -> str:

@@ -112,4 +112,4 @@ class _Exchange:
         line = "%s %s %s %d %.1f ms %s %s"
         _ACCESS.info(line, self._id, method, path, self._status, took * 1000, peer, caller)
         operation = getattr(self._scope.get("route"), "operation_id", None)
-        self._scope["app"].state.counts.add(operation or "none", self._status, took)
+        self._scope["app"].state.served.counts.add(operation or "none", self._status, took)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.alias_generators import to_camel
 
-from headgate.filters.validation import HALF
+from headgate.declarations.errors import HALF
 
 
 class Answered(BaseModel):

@@ -13,14 +13,13 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
 from headgate.config.reference import alternatives
-from headgate.declarations.errors import json_pointer, suggestion
+from headgate.declarations.errors import MOST_FAULTS, json_pointer, suggestion
 from headgate.errors import (
     ConflictError,
     DeclarationError,
@@ -39,7 +38,7 @@ from headgate.errors import (
     UnsupportedError,
     UsageError,
 )
-from headgate.filters.document_text import MOST_FAULTS
+from headgate.web.app_state import served
 from headgate.web.models import Problem, ProblemFault
 
 MEDIA_TYPE = "application/problem+json"
@@ -135,7 +134,7 @@ async def _on_headgate_error(request: Request, error: Exception) -> Response:
 
 def _without_folders(words: str, request: Request) -> str:
     """Without the places of this server's folders: they are for the log, not for callers."""
-    settings = request.app.state.served.settings
+    settings = served(request).settings
     for folder in (str(settings.home), str(settings.root)):
         words = words.replace(folder, "…") if len(folder) > 1 else words
     return words
@@ -169,8 +168,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 def methods_of(request: Request) -> list[str]:
     """What may be done at this path: by all its routes, of which the router names only the first."""
-    routes: tuple[APIRoute, ...] = request.app.state.routes
-    here = [route for route in routes if route.path_regex.match(request.scope["path"])]
+    here = [
+        route for route in served(request).routes if route.path_regex.match(request.scope["path"])
+    ]
     return sorted({method for route in here for method in route.methods or ()})
 
 

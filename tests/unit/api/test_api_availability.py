@@ -22,11 +22,12 @@ from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.config.settings import Settings
 from headgate.core.ledger import answers as kept
+from headgate.core.ledger.answers import AnswerStore
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.tables import answers, api_keys
 from headgate.errors import OperationError, TooManyError, UnavailableError
 from headgate.filters.api import events
 from headgate.filters.events.database import Place
-from headgate.filters.store.tables import answers, api_keys
 from headgate.web import app_state as served
 from headgate.web import middleware as manners
 from headgate.web.limits import GIT, MOST, MOST_OF_A_CALLER, MOST_WRONG_KEYS, STREAMS, WrongKeys
@@ -112,7 +113,7 @@ def test_more_requests_than_can_be_carried_out_are_503_but_for_the_probe(
 
 
 def test_one_caller_cannot_hold_all_streams(api: ApiClient) -> None:
-    places = api.app.state.places
+    places = api.app.state.served.places
     for _ in range(MOST_OF_A_CALLER[STREAMS]):
         places.take(STREAMS, "vera")
     refused = api("GET", f"{EVENTS}/stream?for=0.1", "vera")
@@ -122,7 +123,7 @@ def test_one_caller_cannot_hold_all_streams(api: ApiClient) -> None:
 
 def test_comparisons_with_git_have_few_places(api: ApiClient) -> None:
     for _ in range(MOST[GIT]):
-        api.app.state.places.take(GIT, "vera")
+        api.app.state.served.places.take(GIT, "vera")
     assert api("GET", "/api/v1/drift", "adam").status_code == 429
 
 
@@ -191,17 +192,17 @@ def test_kept_answers_have_a_size_limit_and_a_quota(
     with OpsStore.open(f"sqlite:///{tmp_path}/ops.db", lambda: now) as store:
         for number in range(50):
             now += timedelta(seconds=1)
-            assert store.answers.claim("ann", f"k{number}", "r") is None
-            store.answers.keep("ann", f"k{number}", 200, {}, "x" * 9_000)
-        assert store.answers.claim("bob", "k0", "r") is None
-        store.answers.keep("bob", "k0", 200, {}, "x" * 10_001)
-        assert store.answers.claim("bob", "k0", "r") is None
+            assert store.part(AnswerStore).claim("ann", f"k{number}", "r") is None
+            store.part(AnswerStore).keep("ann", f"k{number}", 200, {}, "x" * 9_000)
+        assert store.part(AnswerStore).claim("bob", "k0", "r") is None
+        store.part(AnswerStore).keep("bob", "k0", 200, {}, "x" * 10_001)
+        assert store.part(AnswerStore).claim("bob", "k0", "r") is None
         with store._engine.connect() as db:
             size = db.scalar(
                 select(func.sum(func.length(answers.c.body))).where(answers.c.actor == "ann")
             )
         assert 9_000 <= (size or 0) <= 100_000
-        newest = store.answers.claim("ann", "k49", "r")
+        newest = store.part(AnswerStore).claim("ann", "k49", "r")
         assert newest is not None
         assert newest.status == 200
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
+from headgate.core.identity.api_keys import KeyStore
 from headgate.core.ledger.answers import KEPT_FOR, UNDER_WAY_FOR, AnswerStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.control.reconciler import Reconciler
+from headgate.filters.store.control import ControlStore
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def test_the_same_request_again_gets_the_same_answer(api: ApiClient) -> None:
         assert first.headers[name] == second.headers[name]
     assert second.headers["Idempotent-Replayed"] == "true"
     assert "Idempotent-Replayed" not in first.headers
-    assert len([e for e in api.store.control.audit() if e.action == "create"]) == 1
+    assert len([e for e in api.store.part(ControlStore).audit() if e.action == "create"]) == 1
 
 
 def test_another_body_under_the_same_key_is_a_conflict(api: ApiClient) -> None:
@@ -113,8 +115,8 @@ def test_what_failed_may_be_tried_again_under_the_same_key(api: ApiClient) -> No
 def test_a_revoked_key_gets_no_kept_answer(api: ApiClient) -> None:
     headers = {"Idempotency-Key": "k1"}
     assert api("POST", FILTERS, "ann", json=FILTER, headers=headers).status_code == 201
-    (key,) = (one for one in api.store.keys.every() if one.name == "ann")
-    api.store.keys.revoke(key.id, by="test")
+    (key,) = (one for one in api.store.part(KeyStore).every() if one.name == "ann")
+    api.store.part(KeyStore).revoke(key.id, by="test")
     assert api("POST", FILTERS, "ann", json=FILTER, headers=headers).status_code == 401
 
 
@@ -131,13 +133,13 @@ def test_a_deployment_that_is_asked_for_twice_is_one(api: ApiClient, etag: str) 
     answers = [api("POST", f"{ONE}/deploy", "dan", headers=headers) for _ in range(3)]
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.headers["Location"] for answer in answers}) == 1
-    assert len(api.store.control.operations()) == 1
+    assert len(api.store.part(ControlStore).operations()) == 1
 
 
 def test_answers_are_kept_for_a_day_and_what_was_cut_off_for_minutes(tmp_path: Path) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with OpsStore.open(f"sqlite:///{tmp_path}/ops.db", lambda: now) as store:
-        answers: AnswerStore = store.answers
+        answers: AnswerStore = store.part(AnswerStore)
         assert answers.claim("ann", "k", "r") is None
         under_way = answers.claim("ann", "k", "r")
         assert under_way is not None
@@ -182,13 +184,13 @@ def test_a_kill_at_any_moment_leaves_the_key_as_good_as_the_change(
     with pytest.raises(Killed):
         api("POST", path, who, json=body, headers=headers)
     monkeypatch.setattr(service, action, plain)
-    before = len(api.store.control.audit())
+    before = len(api.store.part(ControlStore).audit())
     again = api("POST", path, who, json=body, headers=headers)
     assert again.status_code in (200, 201, 202), again.json()
     assert again.json()
     replayed = again.headers.get("Idempotent-Replayed") == "true"
     assert replayed == (when == "after the change")
-    assert (len(api.store.control.audit()) == before) == replayed
+    assert (len(api.store.part(ControlStore).audit()) == before) == replayed
     once_more = api("POST", path, who, json=body, headers=headers)
     assert once_more.headers["Idempotent-Replayed"] == "true"
 

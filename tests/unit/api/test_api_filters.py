@@ -9,6 +9,7 @@ from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.filters.control.reconciler import Reconciler
 from headgate.filters.store.model import Standing
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import open_targets
 
 
@@ -171,10 +172,10 @@ def test_a_filter_that_runs_is_deleted_by_two(api: ApiClient) -> None:
     settings = api.app.state.served.settings
     reconciler = Reconciler(api.store, None, open_targets(settings, api.store))
     reconciler.step()
-    assert not api.store.routing.wanted()
+    assert not api.store.part(RoutingStore).wanted()
     assert api("GET", ONE, "vera").json()["status"] == "pending_deletion"
-    (seen,) = api.store.routing.seen()
-    api.store.routing.see([replace(seen, standing=Standing.OFF)])
+    (seen,) = api.store.part(RoutingStore).seen()
+    api.store.part(RoutingStore).see([replace(seen, standing=Standing.OFF)])
     reconciler.step()
     reconciler.close()
     assert api("GET", f"{FILTERS}?status=deleted", "vera").json()["total"] == 1

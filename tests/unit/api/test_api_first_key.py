@@ -9,6 +9,7 @@ from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
 from headgate.api.server import refuse_strangers
 from headgate.config.settings import Settings
+from headgate.core.identity.api_keys import KeyStore
 from headgate.core.identity.roles import OPERATIONS, READS
 from headgate.errors import ForbiddenError
 
@@ -83,8 +84,8 @@ def test_a_store_whose_keys_are_all_revoked_does_not_open_again(
     api_without_keys: ApiClient,
 ) -> None:
     api_without_keys.create_key("ann", "author")
-    (key,) = api_without_keys.store.keys.every()
-    api_without_keys.store.keys.revoke(key.id, by="test")
+    (key,) = api_without_keys.store.part(KeyStore).every()
+    api_without_keys.store.part(KeyStore).revoke(key.id, by="test")
     assert api_without_keys("GET", FILTERS).status_code == 401
 
 

@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from tests.support.api_client import FILTER, FILTERS, ONE, ApiClient
 
+from headgate.core.identity.api_keys import KeyStore
+from headgate.filters.store.control import ControlStore
 from headgate.web.limits import DRY_RUNS
 from headgate.web.middleware import MOST_BYTES
 
@@ -172,9 +174,9 @@ def test_a_refused_try_leaves_who_and_from_where(
 ) -> None:
     """A key that does not hold is named by its id, which is no secret; a role too few by its name."""
     caplog.set_level("INFO", logger="headgate.api.access")
-    id = api.store.keys.every()[0].id
+    id = api.store.part(KeyStore).every()[0].id
     wrong = f"hg_{id}_{'x' * 43}"
-    before = api.store.control.audit_head()
+    before = api.store.part(ControlStore).audit_head()
     for headers in ({"X-API-Key": wrong}, {"X-API-Key": "s3cret"}, {}):
         assert api("GET", FILTERS, headers=headers).status_code == 401
     assert api("POST", FILTERS, "vera", json=FILTER).status_code == 403
@@ -183,7 +185,7 @@ def test_a_refused_try_leaves_who_and_from_where(
     assert "x" * 43 not in caplog.text
     assert "s3cret" not in caplog.text
     # Nobody without a key writes into the audit log, however often they try.
-    assert api.store.control.audit_head() == before
+    assert api.store.part(ControlStore).audit_head() == before
 
 
 def test_a_try_to_approve_ones_own_work_is_audited_once(api: ApiClient) -> None:
@@ -192,7 +194,9 @@ def test_a_try_to_approve_ones_own_work_is_audited_once(api: ApiClient) -> None:
     for _ in range(3):
         answer = api("POST", f"{ONE}/approve", "ann2", json={"revision": revision})
         assert answer.status_code == 403
-    refused = [one for one in api.store.control.audit() if one.action == "approve_refused"]
+    refused = [
+        one for one in api.store.part(ControlStore).audit() if one.action == "approve_refused"
+    ]
     assert [(one.actor, one.subject, one.detail["peer"]) for one in refused] == [
         ("ann2", FILTER["id"], "127.0.0.1")
     ]
@@ -272,7 +276,7 @@ def test_the_counts_name_operations_and_never_paths_or_people(api: ApiClient) ->
 
 
 def test_dear_operations_have_few_places_and_give_them_back(api: ApiClient) -> None:
-    places = api.app.state.places
+    places = api.app.state.served.places
     path = f"{FILTERS}:dry-run"
     for _ in range(3):
         assert api("POST", path, "vera", json=FILTER).status_code == 200

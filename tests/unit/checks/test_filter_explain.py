@@ -21,6 +21,7 @@ from headgate.filters.explain import (
 from headgate.filters.loader import parse_filter
 from headgate.filters.spec import Filter
 from headgate.filters.store.model import Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 
 NUMBER = {"field": "header_data.n", "valueType": "number"}
 TIME = {"field": "saved_date", "valueType": "timestamp"}
@@ -180,10 +181,10 @@ def test_counts_are_listed_by_revision() -> None:
 
 def test_what_was_deployed_is_listed_before_it_judged_anything(store: OpsStore) -> None:
     assert read_counts(store, "f", "a") == (ExplainedRevision("a", "", 0, 0, 0),)
-    store.routing.see([Seen("f", "events", "b", "d", Standing.AHEAD, "")])
+    store.part(RoutingStore).see([Seen("f", "events", "b", "d", Standing.AHEAD, "")])
     assert read_counts(store, "f", "a") == (
         ExplainedRevision("b", "ahead", 0, 0, 0),
         ExplainedRevision("a", "", 0, 0, 0),
     )
-    store.routing.see([Seen("f", "events", "a", "d", Standing.LIVE, "")])
+    store.part(RoutingStore).see([Seen("f", "events", "a", "d", Standing.LIVE, "")])
     assert read_counts(store, "f", "a") == (ExplainedRevision("a", "live", 0, 0, 0),)

@@ -17,6 +17,7 @@ from headgate.errors import DeclarationError, UsageError
 from headgate.filters.cli.local import load_compiled
 from headgate.filters.loader import filter_files
 from headgate.filters.store.model import Member, RoutedBatch, RoutedCount, Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 
 ROOT = Path(__file__).parents[3]
 FILTER = "service-by-dealer-001"
@@ -38,12 +39,12 @@ def explain(*arguments: str, form: str = "text") -> str:
 def judge(revision: str, start: int, end: int, sent: int) -> None:
     """A settled batch that this revision of the filter judged, which is live from then on."""
     with OpsStore.open(load_settings().ops_store_url) as store:
-        set_id = store.routing.keep_set("events", [Member(FILTER, revision, "out")])
+        set_id = store.part(RoutingStore).keep_set("events", [Member(FILTER, revision, "out")])
         announced = store.begin(intent(topic_range({"0": start}, {"0": end}), (set_id,)))
         counts = (RoutedCount(FILTER, revision, sent),)
         row = ledger_row(announced, routed=end - start)
         store.settle(announced, row, None, RoutedBatch(set_id, counts))
-        store.routing.see([Seen(FILTER, "events", revision, "d", Standing.LIVE, set_id)])
+        store.part(RoutingStore).see([Seen(FILTER, "events", revision, "d", Standing.LIVE, set_id)])
 
 
 def test_an_id_and_its_file_are_explained_alike() -> None:

@@ -16,24 +16,20 @@ from tests.support.control_plane import ANN, BOB, ControlPlaneHarness, filter_do
 from tests.support.ops_store import create_database
 
 from headgate.cli.main import cli
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.identity.audit import (
+    AuditEntry,
     entry_hash,
     exported,
     read_export,
     read_head_text,
     verified,
 )
+from headgate.core.ledger.tables import api_keys, git_identities
 from headgate.errors import UsageError
 from headgate.filters.git.repository import HEADGATE, Commit, GitIdentity
-from headgate.filters.store.model import AuditEntry
-from headgate.filters.store.tables import (
-    api_keys,
-    approvals,
-    filter_versions,
-    filters,
-    git_identities,
-)
+from headgate.filters.store.control import ControlStore
+from headgate.filters.store.tables import approvals, filter_versions, filters
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +58,13 @@ def found_of(written: Path, folder: Path, chains: int) -> int:
             TAMPERINGS[seed % len(TAMPERINGS)](db, dice)
         engine.dispose()
         harness = ControlPlaneHarness(copy)
-        found += not verified(*harness.store.control.audit_chain()).is_sound
+        found += not verified(*harness.store.part(ControlStore).audit_chain()).is_sound
         harness.store.close()
     return found
 
 
 def test_an_untouched_log_is_sound(written: Path) -> None:
-    verdict = verified(*ControlPlaneHarness(written).store.control.audit_chain())
+    verdict = verified(*ControlPlaneHarness(written).store.part(ControlStore).audit_chain())
     assert (verdict.entries, verdict.breaks) == (24, ())
 
 
@@ -84,7 +80,7 @@ def test_tampering_is_found_in_1000_of_1000_logs(written: Path, tmp_path: Path) 
 def test_a_log_that_was_written_anew_is_found_by_a_head_that_was_written_down(
     written: Path,
 ) -> None:
-    entries, head = ControlPlaneHarness(written).store.control.audit_chain()
+    entries, head = ControlPlaneHarness(written).store.part(ControlStore).audit_chain()
     forged: list[AuditEntry] = []
     for entry in entries[:10]:
         previous = forged[-1].hash if forged else entry.previous
@@ -96,7 +92,7 @@ def test_a_log_that_was_written_anew_is_found_by_a_head_that_was_written_down(
 
 
 def test_an_exported_log_is_checked_without_the_store(written: Path) -> None:
-    entries, head = ControlPlaneHarness(written).store.control.audit_chain()
+    entries, head = ControlPlaneHarness(written).store.part(ControlStore).audit_chain()
     lines = list(exported(entries, head))
     assert verified(*read_export(lines)).is_sound
     assert not verified(*read_export(lines[:-1])).is_sound
@@ -227,20 +223,20 @@ def test_rows_that_are_not_what_the_log_says_are_found(
     monkeypatch.setenv("HEADGATE_HOME", str(tmp_path))
     monkeypatch.setenv("OPS_STORE_URL", f"sqlite:///{tmp_path / 'ops.db'}")
     harness = ControlPlaneHarness(tmp_path / "ops.db")
-    keys = Keys(harness.store.keys)
+    keys = Keys(harness.store.part(KeyStore))
     made = keys.create("ann", ["author"], 1, "test")
     keys.revoke(made.key.id, "test")
     keys.identify(keys.create("bob", ["author"], None, "test").secret)
     keys.add_git_identity("ann", "ann@corp.example", "test")
     keys.add_git_identity("ann", "gone@corp.example", "test")
     keys.remove_git_identity("gone@corp.example", "test")
-    assert harness.store.control.audit_state()[2] == ()
+    assert harness.store.part(ControlStore).audit_state()[2] == ()
     assert CliRunner().invoke(cli, ["audit", "verify"]).exit_code == 0
     engine = create_engine(f"sqlite:///{tmp_path / 'ops.db'}")
     with engine.begin() as db:
         tamper(db)
     engine.dispose()
-    entries, head, differences = harness.store.control.audit_state()
+    entries, head, differences = harness.store.part(ControlStore).audit_state()
     assert verified(entries, head).is_sound
     assert differences
     found = CliRunner().invoke(cli, ["audit", "verify"])
@@ -257,11 +253,11 @@ def test_rows_from_before_there_were_seals_are_held_against_older_entries(
             older = {name: value for name, value in entry.detail.items() if name != "sealed"}
             replace_entry(db, replace(entry, detail=older))
     harness = ControlPlaneHarness(tmp_path / "ops.db")
-    assert harness.store.control.audit_state()[2] == ()
+    assert harness.store.part(ControlStore).audit_state()[2] == ()
     with engine.begin() as db:
         rename_an_approver(db)
     engine.dispose()
-    assert harness.store.control.audit_state()[2]
+    assert harness.store.part(ControlStore).audit_state()[2]
 
 
 def test_every_change_has_its_entry_in_the_same_transaction(tmp_path: Path) -> None:
@@ -269,7 +265,7 @@ def test_every_change_has_its_entry_in_the_same_transaction(tmp_path: Path) -> N
     record = harness.service.create(ANN, filter_document())
     with (
         pytest.raises(RuntimeError, match="no audit entry"),
-        harness.store.control.change() as change,
+        harness.store.part(ControlStore).change() as change,
     ):
         change.save(replace(record, author="mallory"))
     assert harness.service.get("one").author == "ann"

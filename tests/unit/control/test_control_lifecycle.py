@@ -16,6 +16,7 @@ from headgate.errors import (
 )
 from headgate.filters.control.lifecycle import LEGAL, allowed
 from headgate.filters.store.model import OperationState, Status
+from headgate.filters.store.routing import RoutingStore
 
 
 def test_a_new_filter_waits_for_approval(harness: ControlPlaneHarness) -> None:
@@ -268,8 +269,8 @@ def test_something_that_was_slipped_to_the_engine_is_taken_away(
     record = harness.create_deployed()
     wanted = harness.wanted_filter()
     assert wanted is not None
-    harness.store.routing.want(type(wanted)(**{**vars(wanted), "filter": "slipped"}))
-    harness.store.routing.want(
+    harness.store.part(RoutingStore).want(type(wanted)(**{**vars(wanted), "filter": "slipped"}))
+    harness.store.part(RoutingStore).want(
         type(wanted)(**{**vars(wanted), "revision": "other", "deployment": "x"})
     )
     harness.settle()

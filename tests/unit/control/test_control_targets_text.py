@@ -27,6 +27,7 @@ from headgate.filters.control import revisions
 from headgate.filters.control.service import FilterService
 from headgate.filters.loader import parse_filter
 from headgate.filters.store.model import Status
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import EngineTarget
 
 PATH, COLUMN = "header_data.a", "event_name"
@@ -36,7 +37,7 @@ PATH, COLUMN = "header_data.a", "event_name"
 def harness(tmp_path: Path) -> Iterator[ControlPlaneHarness]:
     """A control plane with two targets."""
     made = ControlPlaneHarness(create_database(tmp_path / "ops.db"))
-    targets = {ENGINE: EngineTarget(made.store.routing), TOPIC_TARGET: TopicTarget()}
+    targets = {ENGINE: EngineTarget(made.store.part(RoutingStore)), TOPIC_TARGET: TopicTarget()}
     made.service = FilterService(made.store, None, targets)
     yield made
     made.store.close()

@@ -11,6 +11,7 @@ from headgate.config.settings import Settings
 from headgate.declarations.names import ReservedTopics, reason_against_events
 from headgate.errors import ConflictError, DeclarationError
 from headgate.filters.loader import parse_filter
+from headgate.filters.store.control import ControlStore
 
 NOT_FOR_EVENTS = [
     "connect-configs",
@@ -90,7 +91,7 @@ def test_a_loop_that_arose_since_the_approval_is_found_when_it_is_deployed(
     record = harness.service.create(ANN, filter_document("one", source="x", outputTopic="y"))
     harness.service.approve(BOB, "one", record.revision)
     other = harness.service.create(ANN, filter_document("two", source="a", outputTopic="x"))
-    with harness.store.control.change() as change:
+    with harness.store.part(ControlStore).change() as change:
         change.audit("test", "test", "two")
         change.save(type(other)(**{**vars(other), "document": {**other.document, "source": "y"}}))
     with pytest.raises(ConflictError, match="cannot have these topics"):

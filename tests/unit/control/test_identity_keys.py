@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.support.ops_store import create_database
 
 from headgate.cli.main import cli
-from headgate.core.identity.api_keys import Keys, state
+from headgate.core.identity.api_keys import Keys, KeyStore, state
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import NotFoundError, UnauthenticatedError, UsageError
+from headgate.filters.store.control import ControlStore
 
 
 class Clock:
@@ -40,7 +41,7 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[OpsStore]:
 
 @pytest.fixture
 def keys(store: OpsStore) -> Keys:
-    return Keys(store.keys)
+    return Keys(store.part(KeyStore))
 
 
 def test_a_key_gives_the_identity_it_was_made_for(keys: Keys) -> None:
@@ -117,7 +118,7 @@ def test_making_and_revoking_are_in_the_audit_log_without_the_hash(
 ) -> None:
     made = keys.create("ann", ["author"], None, by="local:root")
     keys.revoke(made.key.id, by="local:root")
-    entries = store.control.audit()
+    entries = store.part(ControlStore).audit()
     assert [(e.action, e.actor, e.subject) for e in entries] == [
         ("create_key", "local:root", f"key:{made.key.id}"),
         ("revoke_key", "local:root", f"key:{made.key.id}"),
@@ -188,8 +189,8 @@ def test_an_identity_of_git_is_declared_listed_and_taken_back(
     again = run(cli, ["keys", "git", "remove", "alice.smith@corp.example"])
     assert isinstance(again.exception, NotFoundError)
     with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
-        actions = [one.action for one in store.control.audit()]
-        assert store.keys.git_identities() == ()
+        actions = [one.action for one in store.part(ControlStore).audit()]
+        assert store.part(KeyStore).git_identities() == ()
     assert actions == ["add_git_identity", "add_git_identity", "remove_git_identity"]
 
 

@@ -11,6 +11,7 @@ from tests.support.ops_store import create_database
 
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.store.model import Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 from headgate.filters.targets.deployment import Deployment, EngineTarget, Held, State
 
 WANTED = Deployment("f", "raw", "r1", "{}", "filtered-f", "d1")
@@ -25,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[OpsStore]:
 
 @pytest.fixture
 def target(store: OpsStore) -> EngineTarget:
-    return EngineTarget(store.routing)
+    return EngineTarget(store.part(RoutingStore))
 
 
 def see(store: OpsStore, standing: Standing, wanted: Deployment = WANTED, reason: str = "") -> None:
@@ -34,7 +35,7 @@ def see(store: OpsStore, standing: Standing, wanted: Deployment = WANTED, reason
         {"0": 7},
         reason,
     )
-    store.routing.see([seen])
+    store.part(RoutingStore).see([seen])
 
 
 def test_what_was_never_told_is_absent(target: EngineTarget):

@@ -33,6 +33,7 @@ from headgate.filters.store.model import (
     TopicEnd,
     Wanted,
 )
+from headgate.filters.store.routing import RoutingStore
 
 SOURCE, JOB = "events", "router-events"
 FILTERS = st.sampled_from(["one", "two", "three"])
@@ -116,17 +117,17 @@ class RouterModel(RuleBasedStateMachine):
     )
     def deploy(self, filter: str, revision: int, backfill: str) -> None:
         self.deployments += 1
-        before = self.store.routing.wanted_filter(filter)
+        before = self.store.part(RoutingStore).wanted_filter(filter)
         if before is None or before.since is None or before.since.topic_id != self.topic_id:
             since = TopicEnd(SOURCE, self.topic_id, dict(self.end))
-            seen = self.store.routing.seen_filter(filter)
+            seen = self.store.part(RoutingStore).seen_filter(filter)
             if seen is None or seen.standing is Standing.OFF:
                 self.begins[filter] = since
         else:
             since = before.since
         if backfill == "earliest":
             self.begins.pop(filter, None)
-        self.store.routing.want(
+        self.store.part(RoutingStore).want(
             Wanted(
                 filter,
                 SOURCE,
@@ -141,13 +142,13 @@ class RouterModel(RuleBasedStateMachine):
 
     @rule(filter=FILTERS, paused=st.booleans())
     def pause(self, filter: str, paused: bool) -> None:
-        wanted = self.store.routing.wanted_filter(filter)
+        wanted = self.store.part(RoutingStore).wanted_filter(filter)
         if wanted is not None:
-            self.store.routing.want(replace(wanted, paused=paused))
+            self.store.part(RoutingStore).want(replace(wanted, paused=paused))
 
     @rule(filter=FILTERS)
     def unwant(self, filter: str) -> None:
-        self.store.routing.unwant(filter)
+        self.store.part(RoutingStore).unwant(filter)
         self.begins.pop(filter, None)
 
     @rule(filter=FILTERS, refused=st.booleans())
@@ -165,7 +166,7 @@ class RouterModel(RuleBasedStateMachine):
         return {**dict.fromkeys(self.end, 0), **self.settled()}
 
     def take_over(self) -> None:
-        routing = self.store.routing
+        routing = self.store.part(RoutingStore)
         plan = planned(
             World(
                 source=SOURCE,
@@ -188,7 +189,7 @@ class RouterModel(RuleBasedStateMachine):
         read = sum(end - range_.start.get(p, 0) for p, end in range_.end.items())
         row = LedgerRow(
             None, intent.job, 1, range_, intent.revisions, intent.batch_time, 0, read, read, 0,
-            {"unrouted": read}, {}, self.store.routing._clock(),
+            {"unrouted": read}, {}, self.store.part(RoutingStore)._clock(),
         )  # fmt: skip
         self.store.settle(intent, row, None, RoutedBatch(intent.revisions[0]))
 
@@ -200,7 +201,7 @@ class RouterModel(RuleBasedStateMachine):
                 self.store.withdraw(intent)
 
     def announced(self, range_: Range, job: str, set_id: str) -> Intent:
-        at = self.store.routing._clock()
+        at = self.store.part(RoutingStore)._clock()
         return self.store.begin(Intent(None, job, 1, range_, (set_id,), at, 0))
 
     @rule()
@@ -223,14 +224,14 @@ class RouterModel(RuleBasedStateMachine):
         intent = self.announced(
             Range(f"kafka:{SOURCE}", self.topic_id, start, end), JOB, self.set_id
         )
-        members = self.store.routing.members(intent.revisions[0])
+        members = self.store.part(RoutingStore).members(intent.revisions[0])
         if suspended in {one.filter for one in members}:
             intent = self.suspend(intent, members, str(suspended))
         if not killed:
             self.settle(intent)
 
     def suspend(self, intent: Intent, members: tuple[Member, ...], filter: str) -> Intent:
-        (seen,) = (s for s in self.store.routing.seen(SOURCE) if s.filter == filter)
+        (seen,) = (s for s in self.store.part(RoutingStore).seen(SOURCE) if s.filter == filter)
         bad: Seen = replace(
             seen,
             standing=Standing.SUSPENDED,
@@ -239,11 +240,11 @@ class RouterModel(RuleBasedStateMachine):
             at=None,
         )
         left = [one for one in members if one.filter != filter]
-        return self.store.routing.suspend(intent, left, [bad])
+        return self.store.part(RoutingStore).suspend(intent, left, [bad])
 
     @rule(filter=FILTERS, killed=st.booleans(), most=st.integers(1, 8))
     def replay(self, filter: str, killed: bool, most: int) -> None:
-        job, routing = f"replay-{filter}", self.store.routing
+        job, routing = f"replay-{filter}", self.store.part(RoutingStore)
         self.finish_open(job)
         for owed in routing.owed(filter, (Owing.WAITING,))[:1]:
             seen = routing.seen_filter(filter)
@@ -266,8 +267,8 @@ class RouterModel(RuleBasedStateMachine):
 
     @rule(filter=FILTERS)
     def replay_fails(self, filter: str) -> None:
-        for owed in self.store.routing.owed(filter, (Owing.WAITING,)):
-            self.store.routing.settle_owed(owed, Owing.FAILED, "it raised")
+        for owed in self.store.part(RoutingStore).owed(filter, (Owing.WAITING,)):
+            self.store.part(RoutingStore).settle_owed(owed, Owing.FAILED, "it raised")
 
     # What must hold
 
@@ -279,21 +280,21 @@ class RouterModel(RuleBasedStateMachine):
     @invariant()
     def without_a_backfill_nothing_from_before_the_deployment_is_judged(self) -> None:
         for filter, since in self.begins.items():
-            history = self.store.routing.history(filter)
+            history = self.store.part(RoutingStore).history(filter)
             off = [at for at, one in enumerate(history) if one.standing is Standing.OFF]
             spell = history[off[-1] + 1 :] if off else history
             for one in spell:
                 if one.source_id == since.topic_id and one.cutover:
                     assert all(one.cutover.get(p, 0) >= end for p, end in since.offsets.items())
-            for owed in self.store.routing.owed(filter, (Owing.WAITING,)):
+            for owed in self.store.part(RoutingStore).owed(filter, (Owing.WAITING,)):
                 if owed.source_id == since.topic_id:
                     assert all(start >= since.offsets.get(p, 0) for p, start in owed.start.items())
 
     @invariant()
     def a_live_filter_has_judged_all_since_its_cutover(self) -> None:
-        reached = self.store.routing.reached(JOB).get(self.topic_id, {})
+        reached = self.store.part(RoutingStore).reached(JOB).get(self.topic_id, {})
         for one in ranges_of_all(self.store):
-            seen = self.store.routing.seen_filter(one.filter)
+            seen = self.store.part(RoutingStore).seen_filter(one.filter)
             if seen is None or seen.standing is not Standing.LIVE:
                 continue
             judged = merged(

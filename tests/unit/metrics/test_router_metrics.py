@@ -13,12 +13,13 @@ from headgate.filters.store.model import (
     Seen,
     Standing,
 )
+from headgate.filters.store.routing import RoutingStore
 
 LIVE = Seen("one", "events", "r1", "d1", Standing.LIVE, "", {"0": 0}, source_id="t1")
 
 
 def settle(store: OpsStore, start: int, end: int, n: int, refused: int) -> None:
-    set_id = store.routing.keep_set("events", [Member("one", "r1", "out")])
+    set_id = store.part(RoutingStore).keep_set("events", [Member("one", "r1", "out")])
     range_ = Range("kafka:events", "t1", {"0": start}, {"0": end})
     intent = store.begin(Intent(None, "router-events", 1, range_, (set_id,), utc_now(), 0))
     read = end - start
@@ -46,11 +47,11 @@ def test_what_filters_sent_on_is_summed_over_the_ledger(store: OpsStore) -> None
 
 def test_a_filter_is_behind_by_what_it_owes_or_missed(store: OpsStore) -> None:
     settle(store, 0, 20, 3, 1)
-    store.routing.see([LIVE])
+    store.part(RoutingStore).see([LIVE])
     assert values(Readings(store), "headgate_filter_behind") == {("events", "one"): 0}
-    store.routing.see([replace(LIVE, standing=Standing.SUSPENDED, cutover={"0": 12})])
+    store.part(RoutingStore).see([replace(LIVE, standing=Standing.SUSPENDED, cutover={"0": 12})])
     assert values(Readings(store), "headgate_filter_behind") == {("events", "one"): 8}
     assert values(Readings(store), "headgate_filter_live") == {("events", "one", "suspended"): 0}
     owed = Owed(None, "one", "events", "t1", {"0": 12}, {"0": 25})
-    store.routing.take_over("events", [], [replace(LIVE, cutover={"0": 25})], [owed])
+    store.part(RoutingStore).take_over("events", [], [replace(LIVE, cutover={"0": 25})], [owed])
     assert values(Readings(store), "headgate_filter_behind") == {("events", "one"): 5}

@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 from tests.support.filter_documents import DEALER, EVERYTHING
 from tools.filter_schema import FILTER_SCHEMA_FILE, filter_schema
 
+from headgate.declarations.errors import MOST_FAULTS
 from headgate.errors import DeclarationError, Fault
 from headgate.filters.compile.spark_sql import compile_filter
-from headgate.filters.document_text import MOST_FAULTS
 from headgate.filters.loader import filter_files, load_filter, parse_filter, parse_text
 from headgate.filters.spec import (
     STATUS_FIELDS,

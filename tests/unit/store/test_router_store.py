@@ -22,6 +22,7 @@ from headgate.filters.store.model import (
     Standing,
     Wanted,
 )
+from headgate.filters.store.routing import RoutingStore
 
 SOURCE = "raw-event-headers"
 ONE = Wanted("dealer-001", SOURCE, "a" * 64, '{"id":"dealer-001"}', "out-001", "d1")
@@ -43,7 +44,7 @@ def settled(
 
 
 def test_what_is_wanted_is_read_back_by_source(store: OpsStore) -> None:
-    routing = store.routing
+    routing = store.part(RoutingStore)
     routing.want(TWO)
     routing.want(ONE)
     routing.want(replace(ONE, filter="other", source="elsewhere"))
@@ -53,7 +54,7 @@ def test_what_is_wanted_is_read_back_by_source(store: OpsStore) -> None:
 
 
 def test_each_change_of_what_is_wanted_and_nothing_else_is_noticed(store: OpsStore) -> None:
-    routing = store.routing
+    routing = store.part(RoutingStore)
     routing.want(ONE)
     first = routing.generation(SOURCE)
     routing.want(ONE)
@@ -66,15 +67,15 @@ def test_each_change_of_what_is_wanted_and_nothing_else_is_noticed(store: OpsSto
 
 
 def test_a_filter_that_moves_to_another_source_is_a_change_of_both(store: OpsStore) -> None:
-    store.routing.want(ONE)
-    store.routing.want(replace(ONE, source="elsewhere"))
-    assert store.routing.generation(SOURCE) == 2
-    assert store.routing.generation("elsewhere") == 1
+    store.part(RoutingStore).want(ONE)
+    store.part(RoutingStore).want(replace(ONE, source="elsewhere"))
+    assert store.part(RoutingStore).generation(SOURCE) == 2
+    assert store.part(RoutingStore).generation("elsewhere") == 1
 
 
 def test_the_content_of_a_wanted_revision_outlives_the_wish(store: OpsStore) -> None:
-    store.routing.want(ONE)
-    store.routing.unwant(ONE.filter)
+    store.part(RoutingStore).want(ONE)
+    store.part(RoutingStore).unwant(ONE.filter)
     kept = store.revision(ONE.revision)
     assert kept is not None
     assert (kept.kind, kept.name, kept.content) == ("filter", "dealer-001", ONE.content)
@@ -83,30 +84,36 @@ def test_the_content_of_a_wanted_revision_outlives_the_wish(store: OpsStore) -> 
 def test_the_newest_standing_counts_and_the_old_ones_stay_on_record(
     store: OpsStore, clock: ManualClock
 ) -> None:
-    store.routing.see([LIVE])
+    store.part(RoutingStore).see([LIVE])
     clock.advance(1)
-    store.routing.see([replace(LIVE, standing=Standing.OFF, cutover={"0": 9})])
-    (now,) = store.routing.seen(SOURCE)
+    store.part(RoutingStore).see([replace(LIVE, standing=Standing.OFF, cutover={"0": 9})])
+    (now,) = store.part(RoutingStore).seen(SOURCE)
     assert (now.standing, now.cutover, now.at) == (Standing.OFF, {"0": 9}, clock.now)
-    assert [one.standing for one in store.routing.history("dealer-001")] == ["live", "off"]
-    assert store.routing.seen("elsewhere") == ()
+    assert [one.standing for one in store.part(RoutingStore).history("dealer-001")] == [
+        "live",
+        "off",
+    ]
+    assert store.part(RoutingStore).seen("elsewhere") == ()
 
 
 def test_a_filter_that_is_moved_stands_on_each_source_as_its_router_says(store: OpsStore) -> None:
     there = replace(LIVE, source="elsewhere", revision="b" * 64)
-    store.routing.see([LIVE])
-    store.routing.see([there])
-    assert [one.source for one in store.routing.seen()] == ["elsewhere"]
-    assert [one.standing for one in store.routing.seen(SOURCE)] == [Standing.LIVE]
-    store.routing.see([replace(LIVE, standing=Standing.OFF)])
-    assert [one.standing for one in store.routing.seen("elsewhere")] == [Standing.LIVE]
-    assert store.routing.seen_filter(LIVE.filter) == store.routing.seen("elsewhere")[0]
+    store.part(RoutingStore).see([LIVE])
+    store.part(RoutingStore).see([there])
+    assert [one.source for one in store.part(RoutingStore).seen()] == ["elsewhere"]
+    assert [one.standing for one in store.part(RoutingStore).seen(SOURCE)] == [Standing.LIVE]
+    store.part(RoutingStore).see([replace(LIVE, standing=Standing.OFF)])
+    assert [one.standing for one in store.part(RoutingStore).seen("elsewhere")] == [Standing.LIVE]
+    assert (
+        store.part(RoutingStore).seen_filter(LIVE.filter)
+        == store.part(RoutingStore).seen("elsewhere")[0]
+    )
 
 
 def test_a_set_is_known_by_its_filters_in_any_order(store: OpsStore) -> None:
-    one = store.routing.keep_set(SOURCE, members(ONE, TWO))
-    assert store.routing.keep_set(SOURCE, members(TWO, ONE)) == one
-    assert store.routing.members(one) == members(ONE, TWO)
+    one = store.part(RoutingStore).keep_set(SOURCE, members(ONE, TWO))
+    assert store.part(RoutingStore).keep_set(SOURCE, members(TWO, ONE)) == one
+    assert store.part(RoutingStore).members(one) == members(ONE, TWO)
     kept = store.revision(one)
     assert kept is not None
     assert (kept.kind, kept.name) == ("filter-set", SOURCE)
@@ -114,32 +121,32 @@ def test_a_set_is_known_by_its_filters_in_any_order(store: OpsStore) -> None:
 
 def test_a_set_takes_over_with_all_that_goes_with_it(store: OpsStore) -> None:
     owed = Owed(None, "dealer-001", SOURCE, "t1", {"0": 0}, {"0": 5})
-    set_id = store.routing.take_over(SOURCE, members(ONE), [LIVE], [owed])
-    (seen,) = store.routing.seen()
-    (found,) = store.routing.owed("dealer-001")
+    set_id = store.part(RoutingStore).take_over(SOURCE, members(ONE), [LIVE], [owed])
+    (seen,) = store.part(RoutingStore).seen()
+    (found,) = store.part(RoutingStore).owed("dealer-001")
     assert seen.set_id == set_id
     assert (found.start, found.end, found.state) == ({"0": 0}, {"0": 5}, Owing.WAITING)
-    store.routing.settle_owed(found, Owing.DONE)
-    assert store.routing.owed(states=[Owing.WAITING]) == ()
+    store.part(RoutingStore).settle_owed(found, Owing.DONE)
+    assert store.part(RoutingStore).owed(states=[Owing.WAITING]) == ()
 
 
 def test_a_filter_that_makes_its_batch_fail_leaves_the_intent_and_is_suspended_at_once(
     store: OpsStore,
 ) -> None:
-    both = store.routing.keep_set(SOURCE, members(ONE, TWO))
+    both = store.part(RoutingStore).keep_set(SOURCE, members(ONE, TWO))
     announced = store.begin(intent(topic_range({"0": 5}, {"0": 9}), (both,)))
     bad = replace(LIVE, standing=Standing.SUSPENDED, reason="it raised")
-    amended = store.routing.suspend(announced, members(TWO), [bad])
+    amended = store.part(RoutingStore).suspend(announced, members(TWO), [bad])
     assert amended.amends == announced.id
     assert store.open_intents(announced.job) == (amended,)
-    assert store.routing.members(amended.revisions[0]) == members(TWO)
-    assert store.routing.seen()[0].reason == "it raised"
+    assert store.part(RoutingStore).members(amended.revisions[0]) == members(TWO)
+    assert store.part(RoutingStore).seen()[0].reason == "it raised"
     with pytest.raises(BatchRefusedError):
-        store.routing.suspend(announced, (), [bad])
+        store.part(RoutingStore).suspend(announced, (), [bad])
 
 
 def test_the_ranges_of_a_filter_are_those_of_the_sets_it_was_in(store: OpsStore) -> None:
-    routing = store.routing
+    routing = store.part(RoutingStore)
     one, both = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(ONE, TWO))
     newer = replace(ONE, revision="c" * 64)
     settled(store, one, 0, 10, (RoutedCount("dealer-001", ONE.revision, 3),))
@@ -159,7 +166,7 @@ def test_the_ranges_of_a_filter_are_those_of_the_sets_it_was_in(store: OpsStore)
 
 
 def test_each_revision_of_a_filter_counts_what_it_judged_and_sent(store: OpsStore) -> None:
-    routing = store.routing
+    routing = store.part(RoutingStore)
     one, both = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(ONE, TWO))
     newer = replace(ONE, revision="0" * 64)
     settled(store, one, 0, 10, (RoutedCount("dealer-001", ONE.revision, 3),))
@@ -175,30 +182,30 @@ def test_each_revision_of_a_filter_counts_what_it_judged_and_sent(store: OpsStor
 
 
 def test_a_batch_that_is_refused_leaves_no_count(store: OpsStore) -> None:
-    set_id = store.routing.keep_set(SOURCE, members(ONE))
+    set_id = store.part(RoutingStore).keep_set(SOURCE, members(ONE))
     announced = store.begin(intent(topic_range({"0": 0}, {"0": 9}), (set_id,)))
     counts = (RoutedCount("dealer-001", ONE.revision, 3),)
     row = replace(ledger_row(announced, routed=9), read=8)
     with pytest.raises(BatchRefusedError):
         store.settle(announced, row, None, RoutedBatch(set_id, counts))
-    assert store.routing.routed_sums() == {}
-    assert store.routing.routed("dealer-001").ranges == ()
+    assert store.part(RoutingStore).routed_sums() == {}
+    assert store.part(RoutingStore).routed("dealer-001").ranges == ()
 
 
 def test_the_counts_of_batches_stand_by_their_rows(store: OpsStore) -> None:
-    set_id = store.routing.keep_set(SOURCE, members(ONE, TWO))
+    set_id = store.part(RoutingStore).keep_set(SOURCE, members(ONE, TWO))
     count = RoutedCount("dealer-001", ONE.revision, 3)
     settled(store, set_id, 0, 10, (count, RoutedCount("dealer-002", TWO.revision, 0)))
     settled(store, set_id, 10, 20)
     first, second = store.ledger("bronze-orders")
-    assert store.routing.routed_batches("bronze-orders") == {
+    assert store.part(RoutingStore).routed_batches("bronze-orders") == {
         first.id: RoutedBatch(set_id, (count,)),
         second.id: RoutedBatch(set_id),
     }
 
 
 def test_only_the_engine_between_the_two_batches_says_how_filters_stand(store: OpsStore) -> None:
-    routing = store.routing
+    routing = store.part(RoutingStore)
     set_id = routing.keep_set(SOURCE, members(ONE))
     here = Boundary("bronze-orders", "t1", {})
     routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
@@ -213,7 +220,7 @@ def test_only_the_engine_between_the_two_batches_says_how_filters_stand(store: O
 
 
 def test_what_a_filter_judged_is_found_within_the_offsets_asked_for(store: OpsStore) -> None:
-    routing = store.routing
+    routing = store.part(RoutingStore)
     one, two = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(TWO))
     for start, set_id in ((0, one), (10, two), (20, one)):
         range_ = replace(topic_range({"0": start}, {"0": start + 10}), source=f"kafka:{SOURCE}")

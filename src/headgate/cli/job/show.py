@@ -132,7 +132,10 @@ def show(job: str) -> None:
 
 
 def _filters(store: OpsStore, source: str) -> tuple[FilterShown, ...]:
-    sums = store.routing.routed_sums()
+    from headgate.filters.store.routing import RoutingStore
+
+    routing = store.part(RoutingStore)
+    sums = routing.routed_sums()
     return tuple(
         FilterShown(
             one.filter,
@@ -141,7 +144,7 @@ def _filters(store: OpsStore, source: str) -> tuple[FilterShown, ...]:
             *sums.get(one.filter, (0, 0)),
             one.reason,
         )
-        for one in store.routing.seen(source)
+        for one in routing.seen(source)
     )
 
 

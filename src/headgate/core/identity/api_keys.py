@@ -10,25 +10,61 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, Row, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Row, delete, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
+from headgate.core.identity.audit import GIT_IDENTITY, AuditEntry, AuditLog, SealedRow
 from headgate.core.identity.roles import ROLES, Identity, is_reserved, person
 from headgate.core.ledger.database import writing
+from headgate.core.ledger.tables import api_keys, git_identities
 from headgate.declarations.errors import suggestion
 from headgate.errors import NotFoundError, UnauthenticatedError, UsageError
-from headgate.filters.store.control import ControlStore
-from headgate.filters.store.model import ApiKey, OwnedGitIdentity
-from headgate.filters.store.tables import api_keys, git_identities
 
 # A key in constant use writes to the store once in this time, not with every request.
 USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """A key to the API. Only the hash of its secret is kept."""
+
+    id: str
+    name: str
+    hash: str
+    roles: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+    @property
+    def seal_key(self) -> str:
+        return f"key:{self.id}"
+
+    def is_mentioned_in(self, entries: Iterable[AuditEntry]) -> bool:
+        about = (entry for entry in entries if entry.subject == self.seal_key)
+        return any(entry.detail.get("name") == self.name for entry in about)
+
+
+@dataclass(frozen=True)
+class OwnedGitIdentity:
+    """A mail address or a name that somebody commits under, in one spelling, and who that is."""
+
+    identity: str
+    name: str
+
+    @property
+    def seal_key(self) -> str:
+        return f"{GIT_IDENTITY}{self.identity}"
+
+    def is_mentioned_in(self, entries: Iterable[AuditEntry]) -> bool:
+        return False
 
 
 class KeyStore:
@@ -36,13 +72,13 @@ class KeyStore:
 
     def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
         self._engine, self._clock = engine, clock
-        self._control = ControlStore(engine, clock)
+        self._log = AuditLog(engine, clock)
 
     def now(self) -> datetime:
         return self._clock()
 
     def add(self, key: ApiKey, by: str) -> None:
-        with self._control.change() as change:
+        with self._log.change() as change:
             change.db.execute(insert(api_keys).values(**vars(key)))
             change.seal(key)
             change.audit(by, "create_key", f"key:{key.id}", name=key.name, roles=list(key.roles))
@@ -66,7 +102,7 @@ class KeyStore:
     def revoke(self, id: str, by: str) -> None:
         """It no longer holds; one that was revoked before keeps its time."""
         standing = (api_keys.c.id == id, api_keys.c.revoked_at.is_(None))
-        with self._control.change() as change:
+        with self._log.change() as change:
             row = change.db.execute(select(api_keys).where(*standing)).one_or_none()
             if row is not None:
                 revoked = update(api_keys).where(*standing).values(revoked_at=change.now)
@@ -82,7 +118,7 @@ class KeyStore:
 
     def add_git_identity(self, owned: OwnedGitIdentity, by: str) -> None:
         """Declare whose an identity of git is; one that was somebody else's changes hands."""
-        with self._control.change() as change:
+        with self._log.change() as change:
             mine = git_identities.c.identity == owned.identity
             change.db.execute(delete(git_identities).where(mine))
             change.db.execute(insert(git_identities).values(**vars(owned)))
@@ -91,7 +127,7 @@ class KeyStore:
 
     def remove_git_identity(self, identity: str, by: str) -> bool:
         """Let an identity of git be nobody's again; whether it was somebody's."""
-        with self._control.change() as change:
+        with self._log.change() as change:
             mine = git_identities.c.identity == identity
             removed = change.db.execute(delete(git_identities).where(mine)).rowcount > 0
             if removed:
@@ -109,6 +145,12 @@ class KeyStore:
             with suppress(DBAPIError), writing(self._engine, lock_seconds=0) as db:
                 used = update(api_keys).where(api_keys.c.id == key.id)
                 db.execute(used.values(last_used_at=now))
+
+
+def sealed_rows(db: Connection) -> Iterator[SealedRow]:
+    """Every row whose hash the audit log must have: keys, and whose each identity of git is."""
+    yield from (_key(row) for row in db.execute(select(api_keys)))
+    yield from (OwnedGitIdentity(*row) for row in db.execute(select(git_identities)))
 
 
 def _key(row: Row[Any]) -> ApiKey:

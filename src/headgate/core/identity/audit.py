@@ -2,6 +2,7 @@
 
 An entry holds the hash of the one before; the head is kept apart, so that entries cut off at the end are missed.
 Under `sealed` it holds the hashes of the rows that its change wrote: the last seal of a row is what it must be now.
+`AuditLog.change` is one write transaction that refuses to end with something written and no entry.
 An export is one line of JSON an entry and a last line with the head.
 """
 
@@ -9,32 +10,47 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Engine, insert, select, update
 
+from headgate.core.ledger.database import writing
 from headgate.core.ledger.model import canonical, fingerprint, parse
+from headgate.core.ledger.tables import audit, audit_head
 from headgate.errors import UsageError
-from headgate.filters.git.repository import AUDIT_HEAD
-from headgate.filters.store import rows as control_rows
-from headgate.filters.store.model import (
-    ApiKey,
-    Approval,
-    AuditEntry,
-    AuditHead,
-    Decision,
-    FilterVersion,
-    OwnedGitIdentity,
-)
-from headgate.filters.store.tables import api_keys, audit, audit_head, git_identities
 
 FIRST = "0" * 64
 _HEAD_ROW = 1
+# The trailer of a commit that says where the audit log ended when the commit was made.
+AUDIT_HEAD = "Audit-Head"
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One thing that was done. `hash` covers all the rest, and `previous` the whole past."""
+
+    seq: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    detail: Mapping[str, Any]
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class AuditHead:
+    """The end of the chain, kept apart from it: what is cut off at the end is missed too."""
+
+    seq: int
+    hash: str
 
 
 def append(
@@ -105,27 +121,31 @@ def _move_head(db: Connection, head: AuditHead, entry: AuditEntry) -> None:
 
 
 FIELD = "sealed"
-Sealed = FilterVersion | Approval | ApiKey | OwnedGitIdentity
 # A key's use is noted without an entry.
 UNSEALED = ("last_used_at",)
+# The one kind of row that is ever deleted; the log seals it without its name then.
+GIT_IDENTITY = "git:"
 
 
-def key_of(row: Sealed) -> str:
-    """What a row is called among the seals."""
-    match row:
-        case FilterVersion():
-            return f"version:{row.filter_id}:{row.version}"
-        case Approval():
-            return f"approval:{row.id}"
-        case ApiKey():
-            return f"key:{row.id}"
-        case OwnedGitIdentity():
-            return f"git:{row.identity}"
+class SealedRow(Protocol):
+    """A row whose hash an audit entry holds."""
+
+    @property
+    def seal_key(self) -> str:
+        """What the row is called among the seals."""
+        ...
+
+    def is_mentioned_in(self, entries: Iterable[AuditEntry]) -> bool:
+        """Whether one of these entries, all from before there were seals, speaks of the row."""
+        ...
 
 
-def seal_of(row: Sealed) -> str:
+def seal_of(row: SealedRow) -> str:
     """The hash of all that a row says."""
-    values = {name: value for name, value in vars(row).items() if name not in UNSEALED}
+    return _seal({name: value for name, value in vars(row).items() if name not in UNSEALED})
+
+
+def _seal(values: Mapping[str, object]) -> str:
     # The standard library's JSON: a document's whole numbers may be of any size.
     return fingerprint(json.dumps(values, sort_keys=True, default=_plain))
 
@@ -138,73 +158,96 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is no value of a row")
 
 
-def differences(db: Connection, entries: Sequence[AuditEntry]) -> tuple[str, ...]:
+def differences(rows: Iterable[SealedRow], entries: Sequence[AuditEntry]) -> Iterator[str]:
     """Where the rows are not what the entries say, in words; nothing when they agree."""
-    return (*_rows_differ(db, entries), *_filters_differ(db))
-
-
-def _rows_differ(db: Connection, entries: Sequence[AuditEntry]) -> Iterator[str]:
     sealed: dict[str, str] = {}
     for entry in entries:
         sealed |= entry.detail.get(FIELD, {})
     before_seals = list(takewhile(lambda entry: FIELD not in entry.detail, entries))
-    rows = {key_of(row): row for row in _rows(db)}
-    for key, row in rows.items():
+    by_key = {row.seal_key: row for row in rows}
+    for key, row in by_key.items():
         if key in sealed and sealed[key] != seal_of(row):
             yield f"{key} is not what the log says that it is"
-        elif key not in sealed and not _is_mentioned(row, before_seals):
+        elif key not in sealed and not row.is_mentioned_in(before_seals):
             yield f"{key} is there, and no entry of the log speaks of it"
-    for key in sealed.keys() - rows.keys():
-        identity = OwnedGitIdentity(key.removeprefix("git:"), "")
-        if not key.startswith("git:") or sealed[key] != seal_of(identity):
+    for key in sealed.keys() - by_key.keys():
+        removed = _seal({"identity": key.removeprefix(GIT_IDENTITY), "name": ""})
+        if not key.startswith(GIT_IDENTITY) or sealed[key] != removed:
             yield f"{key} is gone, and the log says that it was made"
 
 
-def _rows(db: Connection) -> Iterator[Sealed]:
-    yield from control_rows.every_version(db)
-    yield from control_rows.every_approval(db)
-    for row in db.execute(select(api_keys)).mappings():
-        values: dict[str, Any] = {str(name): value for name, value in row.items()}
-        yield ApiKey(**values)
-    yield from (OwnedGitIdentity(*row) for row in db.execute(select(git_identities)))
+class AuditedChange:
+    """One write transaction; nobody else writes meanwhile.
+
+    It cannot end with something sealed, or counted as written, and no audit entry.
+    """
+
+    def __init__(self, db: Connection, now: datetime) -> None:
+        self.db = db
+        self.now = now
+        self._written = 0
+        self._audited = 0
+        self._seals: dict[str, str] = {}
+
+    def seal(self, row: SealedRow) -> None:
+        """Let the next audit entry hold the hash of this row, which `audit verify` compares it with."""
+        self._seals[row.seal_key] = seal_of(row)
+
+    def audit(self, actor: str, action: str, subject: str, **detail: Any) -> AuditEntry:
+        self._audited += 1
+        sealed = {FIELD: self._seals} if self._seals else {}
+        self._seals = {}
+        return append(self.db, self.now, actor, action, subject, {**detail, **sealed})
+
+    def was_audited(
+        self, actor: str, action: str, subject: str, detail: Mapping[str, object]
+    ) -> bool:
+        """Whether the log has this entry already: for what anybody could repeat without end."""
+        return any(
+            (one.actor, one.action, dict(one.detail)) == (actor, action, dict(detail))
+            for one in of_subject(self.db, subject)
+        )
+
+    def refuse_unless_audited(self) -> None:
+        if (self._written and not self._audited) or self._seals:
+            raise RuntimeError("a change of the control plane has no audit entry")
 
 
-def _is_mentioned(row: Sealed, entries: Sequence[AuditEntry]) -> bool:
-    """Whether an entry from before there were seals speaks of a row."""
-    match row:
-        case FilterVersion():
-            return any(_is_about(one, row.filter_id, row.version) for one in entries)
-        case Approval():
-            decisions = (one for one in entries if one.action.startswith(("approve", "reject")))
-            mine = (one for one in decisions if one.actor == row.by)
-            return any(_is_about(one, row.filter_id, row.version) for one in mine)
-        case ApiKey():
-            made = (one for one in entries if one.subject == key_of(row))
-            return any(one.detail.get("name") == row.name for one in made)
-        case OwnedGitIdentity():
-            return False
+class AuditLog:
+    """Reads the audit log, and writes to it with every change: both are one transaction."""
 
+    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
+        self._engine = engine
+        self._clock = clock
 
-def _is_about(entry: AuditEntry, filter_id: str, version: int) -> bool:
-    return entry.subject == filter_id and entry.detail.get("version") == version
+    def now(self) -> datetime:
+        return self._clock()
 
+    @contextmanager
+    def change(self) -> Generator[AuditedChange]:
+        """Look, decide and write in one transaction; all of it is undone when anything raises."""
+        with writing(self._engine) as db:
+            change = AuditedChange(db, self._clock())
+            yield change
+            change.refuse_unless_audited()
 
-def _filters_differ(db: Connection) -> Iterator[str]:
-    """A filter's own row repeats its newest version and who approved it: they must agree."""
-    versions = {(one.filter_id, one.version): one for one in control_rows.every_version(db)}
-    approvers = {
-        (one.filter_id, one.by)
-        for one in control_rows.every_approval(db)
-        if one.decision is Decision.APPROVED
-    }
-    for record in control_rows.every_filter(db):
-        version = versions.get((record.id, record.version))
-        if version is None:
-            yield f"filter {record.id}: its version {record.version} is not there"
-        elif (record.document, record.revision) != (version.document, version.revision):
-            yield f"filter {record.id} has another document than its version {record.version}"
-        if record.approved_by and (record.id, record.approved_by) not in approvers:
-            yield f"filter {record.id}: {record.approved_by} never approved it"
+    def audit(self, after: int = 0, limit: int | None = None) -> tuple[AuditEntry, ...]:
+        """Entries after this one, in their order."""
+        with self._engine.connect() as db:
+            return entries(db, after, limit)
+
+    def audit_of(self, subject: str) -> tuple[AuditEntry, ...]:
+        with self._engine.connect() as db:
+            return of_subject(db, subject)
+
+    def audit_head(self) -> AuditHead:
+        with self._engine.connect() as db:
+            return read_head(db)
+
+    def audit_chain(self) -> tuple[tuple[AuditEntry, ...], AuditHead]:
+        """All entries and the head, as they stood at one moment."""
+        with writing(self._engine) as db:
+            return entries(db), read_head(db)
 
 
 HEAD = "head"

@@ -119,7 +119,7 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
     "schemaFields": READERS,
     # Filters: change
     "createFilter": AUTHORS,
-    # Authors write; to turn off what runs is the right of those who may pause (control/service.py).
+    # Authors write; to turn off what runs is the right of those who may pause (filters/control/service.py).
     "updateFilter": AUTHORS | DEPLOYERS | OPERATORS,
     "deleteFilter": AUTHORS,
     "approveFilter": APPROVERS,
@@ -136,11 +136,11 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
     "listDrift": READERS,
     "mendDrift": OPERATORS,
     "metrics": READERS,
-    # Events of the source (api/events.py)
+    # Events of the source (filters/api/events.py)
     "postEvent": PRODUCERS,
     "postEvents": PRODUCERS,
     "eventsHealth": READERS | PRODUCERS,
-    # Dead letters (api/dlq.py)
+    # Dead letters (dead_letters/api.py)
     "listDeadLetters": READERS,
     "groupDeadLetters": READERS,
     "getDeadLetter": OPERATORS | AUDITORS,

@@ -6,5 +6,5 @@ up), `counts` (what rules matched and which fields drifted in the batch), `windo
 and how far each sink has sent them). `model` are the values, `tables` the tables of the core, `database` opens
 and migrates.
 Entry point: `ops_store.OpsStore.open(url)`; every method of it is one transaction. Capabilities that keep rows
-of their own write them through the same engine, clock and transaction.
+of their own have a store over the same engine and clock: `store.part(RoutingStore)`.
 """

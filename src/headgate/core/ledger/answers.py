@@ -6,13 +6,13 @@ The first request under a key claims it; one that did not end within two minutes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
 
 from headgate.core.ledger.database import writing
-from headgate.filters.store.model import Answer
-from headgate.filters.store.tables import answers
+from headgate.core.ledger.tables import answers
 
 KEPT_FOR = timedelta(hours=24)
 # A larger answer is not kept: its request, sent again, is judged by the state that it made.
@@ -23,6 +23,19 @@ MOST_OF_A_CALLER = 8 * 1024 * 1024
 ROW_CHARACTERS = 512
 # A request that did not end in this time was cut off with its process.
 UNDER_WAY_FOR = timedelta(minutes=2)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was answered to a request with an Idempotency-Key; `status` 0: not answered yet."""
+
+    actor: str
+    key: str
+    request: str
+    at: datetime
+    status: int = 0
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class AnswerStore:

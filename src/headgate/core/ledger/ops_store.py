@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Self, TypeVar
 
 from sqlalchemy import Engine, delete, insert, select
 
-from headgate.core.identity.api_keys import KeyStore
 from headgate.core.ledger import batches, counts, runs, windows
-from headgate.core.ledger.answers import AnswerStore
 from headgate.core.ledger.database import connect, writing
 from headgate.core.ledger.model import (
     Closing,
@@ -39,9 +37,9 @@ from headgate.core.ledger.model import (
 )
 from headgate.core.ledger.tables import revisions as revision_table
 from headgate.errors import DriverLostError
-from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import RoutedBatch
-from headgate.filters.store.routing import RoutingStore
+
+Part = TypeVar("Part")
 
 
 def utc_now() -> datetime:
@@ -54,15 +52,15 @@ class OpsStore:
     def __init__(self, engine: Engine, clock: Callable[[], datetime] = utc_now) -> None:
         self._engine = engine
         self._clock = clock
-        self.routing = RoutingStore(engine, clock)
-        self.control = ControlStore(engine, clock)
-        self.keys = KeyStore(engine, clock)
-        self.answers = AnswerStore(engine, clock)
 
     @classmethod
     def open(cls, url: str, clock: Callable[[], datetime] = utc_now) -> Self:
         """Open the store at this URL, creating or migrating it when needed."""
         return cls(connect(url), clock)
+
+    def part(self, kind: Callable[[Engine, Callable[[], datetime]], Part]) -> Part:
+        """Tables of one concern over the same database and clock: `store.part(KeyStore)`."""
+        return kind(self._engine, self._clock)
 
     def close(self) -> None:
         self._engine.dispose()

@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from headgate import __version__
+from headgate.app import COLLECTORS, load
 from headgate.core.ledger.model import LedgerRow, RuleCount, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics import names
 from headgate.core.metrics.names import KEPT_GAUGES, LABELLED_GAUGES, Family, Metric
 from headgate.core.metrics.windows import Dimensions, all_dimensions, dimensions_of, told_by
-from headgate.filters import accounting as filters
 
 AT_ONCE = 5_000
 REMEMBERED = 3
@@ -51,15 +52,26 @@ class JobSums:
         self.last_read, self.last_at = row.read, row.committed_at
 
 
-class Sums:
-    """Per job the sums of its batches, per rule what it found, and per filter what it sent on."""
+class Collector(Protocol):
+    """Metrics of a capability, named in `app.COLLECTORS` and made with the store."""
 
-    def __init__(self, store: OpsStore) -> None:
-        self._store = store
+    def add(self, after: int, until: int) -> None:
+        """Count the batches of these ledger rows, `after` exclusive."""
+        ...
+
+    def families(self) -> Iterable[Family]:
+        """Every metric of the capability, as it is now."""
+        ...
+
+
+class Sums:
+    """Per job the sums of its batches, and per rule what it found."""
+
+    def __init__(self, store: OpsStore, collectors: Sequence[Collector]) -> None:
+        self._store, self._collectors = store, collectors
         self._until = 0
         self.jobs: dict[str, JobSums] = {}
         self.rules: dict[tuple[str, str, str, str], tuple[int, int]] = {}
-        self.filters: dict[tuple[str, str], tuple[int, int]] = {}
 
     def refresh(self) -> None:
         """Add the rows that were settled since; rows are settled one after the other."""
@@ -68,9 +80,8 @@ class Sums:
             assert last is not None
             for job, count in self._store.rule_counts_between(self._until, last):
                 self._add(job, count)
-            for key, found in self._store.routing.routed_between(self._until, last).items():
-                n, refused = self.filters.get(key, (0, 0))
-                self.filters[key] = (n + found[0], refused + found[1])
+            for collector in self._collectors:
+                collector.add(self._until, last)
             for row in rows:
                 self.jobs.setdefault(row.job, JobSums()).add(row)
             self._until = last
@@ -151,14 +162,17 @@ class Readings:
         lags: Callable[[], Sequence[JobLag]] = lambda: (),
     ) -> None:
         self._store, self._engine, self._lags = store, engine, lags
-        self._sums = Sums(store)
+        kinds: Iterable[Callable[[OpsStore], Collector]] = map(load, COLLECTORS)
+        self._collectors = tuple(kind(store) for kind in kinds)
+        self._sums = Sums(store, self._collectors)
 
     def families(self) -> tuple[Family, ...]:
         """Every metric that has a value, in the order of the table, then those of rules."""
         begun = time.perf_counter()
         self._sums.refresh()
         found = [*self._jobs(), *self._runs(), *self._windows(), *self._sinks(), *self._here()]
-        found += filters.families(self._store, self._sums.filters)
+        for collector in self._collectors:
+            found += collector.families()
         rules = [*self._rules()]
         took = [Family(names.SCRAPE_SECONDS, (((), time.perf_counter() - begun),))]
         order = {metric.name: at for at, metric in enumerate(names.METRICS)}

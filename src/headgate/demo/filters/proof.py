@@ -17,7 +17,9 @@ from headgate.core.kafka.topics import Topics
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
 from headgate.filters.consumers.config import load_config
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import Routed, RoutedRange, Standing
+from headgate.filters.store.routing import RoutingStore
 
 
 @dataclass(frozen=True)
@@ -227,8 +229,9 @@ def prove(
     """
     state = Topics(bootstrap).found(source)
     ends = {str(partition): end for partition, end in state.end.items()}
-    versions = {v.revision: f"v{v.version}" for v in reversed(store.control.versions(place.filter))}
-    routed = store.routing.routed(place.filter)
+    control = store.part(ControlStore)
+    versions = {v.revision: f"v{v.version}" for v in reversed(control.versions(place.filter))}
+    routed = store.part(RoutingStore).routed(place.filter)
     arrived, seen = records(bootstrap, place.topic), handled(place.state)
     wanted = Counter(expected)
     strays = {event_id(record) for record in arrived} - set(wanted)
@@ -252,7 +255,7 @@ BEGUN = (Standing.LIVE, Standing.AHEAD)
 
 def _first_cutover(store: OpsStore, filter_id: str) -> Mapping[str, int]:
     """Where its first revision began to judge."""
-    standings = store.routing.history(filter_id)
+    standings = store.part(RoutingStore).history(filter_id)
     live = [one.cutover for one in standings if one.standing in BEGUN]
     return live[0] if live else {}
 

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 
 import httpx
 
-from headgate.core.identity.api_keys import Keys
+from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.demo.filters.events import Drawn, Sent, ToApi, send
 from headgate.demo.filters.proof import FilterProof, Place, handled, places, prove, routed_records
@@ -130,7 +130,7 @@ class Stage:
 
     def serve(self) -> None:
         """The API, and somebody of each role who uses it."""
-        keys = Keys(self.store.keys)
+        keys = Keys(self.store.part(KeyStore))
         secrets = {who: keys.create(who, r, 1, "demo").secret for who, r in PEOPLE.items()}
         self._stack.callback(self._stop_api)
         self.start_api()

@@ -16,7 +16,15 @@ from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from headgate.core.identity.roles import Identity
-from headgate.filters.api.filters import ETAG, PATH, FilterId, tagged
+from headgate.filters.api.filters import (
+    ETAG,
+    PATH,
+    FilterId,
+    FiltersHere,
+    FilterState,
+    kept,
+    tagged,
+)
 from headgate.filters.api.models import (
     TARGET,
     ApproveIn,
@@ -35,8 +43,8 @@ from headgate.filters.api.models import (
     ValidationOut,
 )
 from headgate.filters.store.model import Operation
+from headgate.filters.store.routing import RoutingStore
 from headgate.web import problems
-from headgate.web.app_state import Served, ServedHere
 from headgate.web.authentication import allowed
 from headgate.web.idempotency import IdempotentRoute, OnceHere
 
@@ -51,7 +59,7 @@ def wanted_seconds(request: Request) -> int:
     return min(int(found[1]), MOST_SECONDS) if found else 0
 
 
-async def answered(request: Request, here: Served, begun: Callable[[], Operation]) -> Response:
+async def answered(request: Request, here: FilterState, begun: Callable[[], Operation]) -> Response:
     """200 once what begins here has ended, else 202; with the place where it can be followed."""
     operation, seconds = await run_in_threadpool(begun), wanted_seconds(request)
     until = time.monotonic() + seconds
@@ -86,7 +94,7 @@ ASKED: dict[int | str, dict[str, Any]] = problems.responses(404, 409, 412, 503) 
 @router.post("/generate", operation_id="generateFilter", responses=READ)
 def generate(
     by: Annotated[Identity, Depends(allowed("generateFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     target: Annotated[str | None, Query(pattern=TARGET)] = None,
 ) -> GeneratedOut:
@@ -97,7 +105,7 @@ def generate(
 @router.post("/validate", operation_id="validateFilter", responses=READ)
 def validate(
     by: Annotated[Identity, Depends(allowed("validateFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     body: Annotated[ValidateIn | None, Body()] = None,
 ) -> ValidationOut:
@@ -109,27 +117,27 @@ def validate(
 @router.post("/approve", operation_id="approveFilter", responses=CHANGED)
 def approve(
     by: Annotated[Identity, Depends(allowed("approveFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     body: ApproveIn,
     response: Response,
     once: OnceHere,
 ) -> FilterOut:
     """Yes to exactly this revision. Nobody approves what they wrote."""
-    return tagged(here.service.approve(by, id, body.revision, body.comment, once.keep), response)
+    return tagged(here.service.approve(by, id, body.revision, body.comment, kept(once)), response)
 
 
 @router.post("/reject", operation_id="rejectFilter", responses=CHANGED)
 def reject(
     by: Annotated[Identity, Depends(allowed("rejectFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     body: RejectIn,
     response: Response,
     once: OnceHere,
 ) -> FilterOut:
     """No, and why."""
-    return tagged(here.service.reject(by, id, body.reason, once.keep), response)
+    return tagged(here.service.reject(by, id, body.reason, kept(once)), response)
 
 
 def asking(action: str) -> Callable[[_Route], _Route]:
@@ -146,7 +154,7 @@ def asking(action: str) -> Callable[[_Route], _Route]:
 @asking("deploy")
 async def deploy(
     by: Annotated[Identity, Depends(allowed("deployFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     request: Request,
     once: OnceHere,
@@ -154,13 +162,13 @@ async def deploy(
 ) -> Response:
     """Let the approved version run. `Prefer: wait=30` waits for it."""
     target = (body or DeployIn()).target
-    return await answered(request, here, lambda: here.service.deploy(by, id, target, once.keep))
+    return await answered(request, here, lambda: here.service.deploy(by, id, target, kept(once)))
 
 
 @asking("rollback")
 async def rollback(
     by: Annotated[Identity, Depends(allowed("rollbackFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     request: Request,
     once: OnceHere,
@@ -171,37 +179,37 @@ async def rollback(
     return await answered(
         request,
         here,
-        lambda: here.service.rollback(by, id, asked.to_version, asked.running_version, once.keep),
+        lambda: here.service.rollback(by, id, asked.to_version, asked.running_version, kept(once)),
     )
 
 
 @asking("pause")
 async def pause(
     by: Annotated[Identity, Depends(allowed("pauseFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     request: Request,
     once: OnceHere,
 ) -> Response:
     """Send nothing from the next batch on."""
-    return await answered(request, here, lambda: here.service.pause(by, id, once.keep))
+    return await answered(request, here, lambda: here.service.pause(by, id, kept(once)))
 
 
 @asking("resume")
 async def resume(
     by: Annotated[Identity, Depends(allowed("resumeFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     request: Request,
     once: OnceHere,
 ) -> Response:
     """Go on where it stopped, once somebody else has approved that."""
-    return await answered(request, here, lambda: here.service.resume(by, id, once.keep))
+    return await answered(request, here, lambda: here.service.resume(by, id, kept(once)))
 
 
 @router.get("/status", operation_id="filterStatus", responses=READ)
 def status(
-    by: Annotated[Identity, Depends(allowed("filterStatus"))], here: ServedHere, id: FilterId
+    by: Annotated[Identity, Depends(allowed("filterStatus"))], here: FiltersHere, id: FilterId
 ) -> StatusOut:
     """What is desired, what is observed, and since which offsets."""
     return StatusOut.of(here.service.status(id))
@@ -209,7 +217,7 @@ def status(
 
 @router.get("/revisions", operation_id="filterRevisions", responses=READ)
 def revisions(
-    by: Annotated[Identity, Depends(allowed("filterRevisions"))], here: ServedHere, id: FilterId
+    by: Annotated[Identity, Depends(allowed("filterRevisions"))], here: FiltersHere, id: FilterId
 ) -> RevisionList:
     """Every version and who decided on it, the oldest first; also of a filter that was deleted."""
     versions, approvals = here.service.revisions(id), here.service.approvals(id)
@@ -219,7 +227,7 @@ def revisions(
 @router.get("/diff", operation_id="filterDiff", responses=READ)
 def diff(
     by: Annotated[Identity, Depends(allowed("filterDiff"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     before: Version,
     after: Version,
@@ -230,9 +238,9 @@ def diff(
 
 @router.get("/ledger", operation_id="filterLedger", responses=READ)
 def ledger(
-    by: Annotated[Identity, Depends(allowed("filterLedger"))], here: ServedHere, id: FilterId
+    by: Annotated[Identity, Depends(allowed("filterLedger"))], here: FiltersHere, id: FilterId
 ) -> LedgerOut:
     """Which revision judged which offsets: the proof that there is no gap and no overlap."""
     # A deleted filter keeps its history.
     here.service.revisions(id)
-    return LedgerOut.of(here.store.routing.routed(id))
+    return LedgerOut.of(here.store.part(RoutingStore).routed(id))

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, cast
 
@@ -15,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from headgate.config.settings import Settings
 from headgate.core.identity.roles import Identity
+from headgate.declarations.errors import MOST_FAULTS
 from headgate.errors import (
     DeclarationError,
     DuplicateError,
@@ -24,7 +26,6 @@ from headgate.errors import (
     UsageError,
 )
 from headgate.filters.api.filters import JsonBody
-from headgate.filters.document_text import MOST_FAULTS
 from headgate.filters.events.database import EventWriter, place_of
 from headgate.filters.events.exact_json import Json, NotJsonError, parsed
 from headgate.filters.events.model import Event, Read, read_event, schema_of
@@ -139,6 +140,14 @@ def writer(request: Request) -> Generator[EventWriter]:
     except UnavailableError:
         holder.forget(found)
         raise
+
+
+def open_writers(
+    app: FastAPI, settings: Settings, reload: Callable[[], Settings]
+) -> Callable[[], None]:
+    """Keep an event writer for this app; the function that is returned closes it."""
+    app.state.event_writers = EventWriterHolder(settings, reload)
+    return partial(close, app)
 
 
 def close(app: FastAPI) -> None:

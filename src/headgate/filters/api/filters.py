@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from headgate.core.identity.roles import Identity
+from headgate.core.ledger.answers import Answer
 from headgate.errors import DeclarationError, UnsupportedError, UsageError
-from headgate.filters.api.models import DocumentValidationOut, FilterList, FilterOut
+from headgate.filters.api.models import DeploymentOut, DocumentValidationOut, FilterList, FilterOut
 from headgate.filters.api.preview_models import PreviewOut
 from headgate.filters.compile.spark_sql import compile_filter
+from headgate.filters.control.service import FilterService, Keep, Made
 from headgate.filters.document_text import NotJsonError, read_json
 from headgate.filters.loader import filter_of
 from headgate.filters.spec import MOST_NAME, NAME, Filter
-from headgate.filters.store.model import FilterRecord, Status
+from headgate.filters.store.control import Change
+from headgate.filters.store.model import FilterRecord, Operation, Status
 from headgate.web import problems
-from headgate.web.app_state import ServedHere
+from headgate.web.app_state import Served, served
 from headgate.web.authentication import allowed
 from headgate.web.idempotency import (
     IdempotentRoute,
+    Once,
     OnceHere,
     if_match,
     not_modified,
@@ -28,6 +33,42 @@ from headgate.web.idempotency import (
     unchanged,
 )
 from headgate.web.models import ProblemFault
+
+
+@dataclass(frozen=True)
+class FilterState(Served):
+    """What routes of filters depend on."""
+
+    service: FilterService = field(kw_only=True)
+
+
+FiltersHere = Annotated[FilterState, Depends(served)]
+
+
+def kept(once: Once) -> Keep:
+    """Keeps what a route is about to answer in the transaction of its change."""
+
+    def keep(change: Change, made: Made, /) -> Made:
+        once.keep(change, lambda: _answer_of(change, made, once.status))
+        return made
+
+    return keep
+
+
+def _answer_of(change: Change, made: FilterRecord | Operation, status: int) -> Answer:
+    """What the route is about to answer; it replaces this with its own bytes once it has."""
+    headers = {"content-type": "application/json"}
+    if isinstance(made, FilterRecord):
+        headers |= {"etag": quoted(made.etag)}
+        headers |= {"location": f"/api/v1/filters/{made.id}"} if status == 201 else {}
+        body = FilterOut.of(made).model_dump_json(by_alias=True)
+    else:
+        record = change.filter(made.filter_id)
+        assert record is not None, "an operation is always of a filter"
+        headers |= {"location": f"/api/v1/operations/{made.id}"}
+        body = DeploymentOut.of(made, record).model_dump_json(by_alias=True)
+    return Answer("", "", "", change.now, status, body, headers)
+
 
 JSON = "application/json"
 
@@ -86,13 +127,13 @@ CHANGED = problems.responses(404, 409, 412, 428)
 )
 def create(
     by: Annotated[Identity, Depends(allowed("createFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     response: Response,
     body: Document,
     once: OnceHere,
 ) -> FilterOut:
     """A new filter. It waits for the approval of somebody else."""
-    record = here.service.create(by, body, keep=once.keep)
+    record = here.service.create(by, body, keep=kept(once))
     response.headers["Location"] = f"{PATH}/{record.id}"
     return tagged(record, response)
 
@@ -100,7 +141,7 @@ def create(
 @router.get("", operation_id="listFilters", responses=problems.responses())
 def list_filters(
     by: Annotated[Identity, Depends(allowed("listFilters"))],
-    here: ServedHere,
+    here: FiltersHere,
     request: Request,
     response: Response,
     status: Annotated[Status | None, Query()] = None,
@@ -127,7 +168,7 @@ def list_filters(
 )
 def get(
     by: Annotated[Identity, Depends(allowed("getFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     request: Request,
     response: Response,
@@ -142,7 +183,7 @@ def get(
 @router.put("/{id}", operation_id="updateFilter", responses=CHANGED | {200: {"headers": ETAG}})
 def update(
     by: Annotated[Identity, Depends(allowed("updateFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     match: IfMatch,
     response: Response,
@@ -165,7 +206,7 @@ def update(
 )
 def delete(
     by: Annotated[Identity, Depends(allowed("deleteFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     match: IfMatch,
 ) -> Response:
@@ -192,7 +233,7 @@ documents_router = APIRouter(tags=["filters"])
 )
 def validate(
     by: Annotated[Identity, Depends(allowed("validateDocument"))],
-    here: ServedHere,
+    here: FiltersHere,
     body: Annotated[Filter | DeclarationError, Depends(judged)],
 ) -> DocumentValidationOut:
     """Every fault of a document at once, or its revision and SQL. Nothing is kept."""
@@ -226,7 +267,7 @@ Samples = Annotated[int, Query(ge=0, le=MOST_SAMPLES, description="How many are 
 )
 def dry_run_filter(
     by: Annotated[Identity, Depends(allowed("dryRunFilter"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: FilterId,
     last: Last = 10_000,
     samples: Samples = 10,
@@ -240,7 +281,7 @@ def dry_run_filter(
 )
 def dry_run_document(
     by: Annotated[Identity, Depends(allowed("dryRunDocument"))],
-    here: ServedHere,
+    here: FiltersHere,
     body: Document,
     last: Last = 10_000,
     samples: Samples = 10,

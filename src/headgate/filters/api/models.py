@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
+from headgate.core.identity.audit import AuditEntry
 from headgate.filters.control.lifecycle import allowed
 from headgate.filters.control.model import DeploymentStatus, Difference, Generated
 from headgate.filters.git.repository import Drift
@@ -15,7 +16,6 @@ from headgate.filters.git.sync import Mended, Side
 from headgate.filters.spec import MOST_NAME, NAME
 from headgate.filters.store.model import (
     Approval,
-    AuditEntry,
     Decision,
     FilterRecord,
     FilterVersion,

@@ -15,8 +15,10 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from headgate.core.identity.audit import AuditEntry
 from headgate.core.identity.roles import Identity, may
 from headgate.errors import HeadgateError
+from headgate.filters.api.filters import FiltersHere, FilterState
 from headgate.filters.api.models import (
     AuditList,
     AuditOut,
@@ -33,13 +35,12 @@ from headgate.filters.api.models import (
 from headgate.filters.control.revisions import document_text
 from headgate.filters.git.sync import drift_of, mend
 from headgate.filters.spec import COLUMNS, JSON_COLUMN, NUMBER_COLUMN
-from headgate.filters.store.model import AuditEntry
+from headgate.filters.store.control import ControlStore
 from headgate.filters.validation import OPERATORS, VALUE_TYPES
 from headgate.web import problems
-from headgate.web.app_state import Served, ServedHere
 from headgate.web.authentication import allowed, credentials
 from headgate.web.idempotency import IdempotentRoute
-from headgate.web.limits import STREAMS, Places
+from headgate.web.limits import STREAMS
 from headgate.web.problems import responses
 
 MOST_SEQ = 2**63 - 1
@@ -54,7 +55,7 @@ router = APIRouter(prefix="/api/v1")
 )
 def operations(
     by: Annotated[Identity, Depends(allowed("listOperations"))],
-    here: ServedHere,
+    here: FiltersHere,
     filter: Annotated[str | None, Query(max_length=100)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> OperationList:
@@ -71,7 +72,7 @@ def operations(
 )
 def operation(
     by: Annotated[Identity, Depends(allowed("getOperation"))],
-    here: ServedHere,
+    here: FiltersHere,
     id: Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")],
     response: Response,
 ) -> OperationOut:
@@ -85,7 +86,7 @@ def operation(
 @router.get("/audit", operation_id="listAudit", tags=["audit"], responses=problems.responses())
 def audit(
     by: Annotated[Identity, Depends(allowed("listAudit"))],
-    here: ServedHere,
+    here: FiltersHere,
     after: Annotated[int, Query(ge=0, le=MOST_SEQ)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AuditList:
@@ -96,10 +97,13 @@ def audit(
 
 
 @router.get("/drift", operation_id="listDrift", tags=["audit"], responses=problems.responses(503))
-def drift(by: Annotated[Identity, Depends(allowed("listDrift"))], here: ServedHere) -> DriftList:
+def drift(by: Annotated[Identity, Depends(allowed("listDrift"))], here: FiltersHere) -> DriftList:
     """Filters on which git and the ops store disagree."""
     git = here.service.git
-    accepted = {one.filter_id: document_text(one.content) for one in here.store.control.accepted()}
+    accepted = {
+        one.filter_id: document_text(one.content)
+        for one in here.store.part(ControlStore).accepted()
+    }
     found = drift_of(git, accepted) if git else ()
     return DriftList(drift=[DriftOut.of(one) for one in found])
 
@@ -126,7 +130,7 @@ drift_router = APIRouter(prefix="/api/v1", tags=["audit"], route_class=Idempoten
 
 @drift_router.post("/drift:mend", operation_id="mendDrift", responses=responses(404, 409, 503))
 def mend_drift(
-    here: ServedHere, by: Annotated[Identity, Depends(allowed("mendDrift"))], body: MendIn
+    here: FiltersHere, by: Annotated[Identity, Depends(allowed("mendDrift"))], body: MendIn
 ) -> MendOut:
     """Mend drift on one side. What is submitted waits for a second person, as anything does."""
     return MendOut.of(mend(here.service, by, body.side, body.filters))
@@ -164,14 +168,14 @@ STREAM = {"description": "Events.", "content": {MEDIA_TYPE: {"schema": EVENT}}}
 )
 async def stream(
     by: Annotated[Identity, Depends(allowed("streamEvents"))],
-    here: ServedHere,
+    here: FiltersHere,
     request: Request,
     after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
     last_event_id: Annotated[str | None, Header(pattern=r"^\d{1,18}$")] = None,
     most_seconds: Annotated[float, Query(alias="for", gt=0, le=86_400)] = 86_400,
 ) -> StreamingResponse:
     """From now on, or after the event that `Last-Event-ID` names."""
-    places: Places = request.app.state.places
+    places = here.places
     places.take(STREAMS, by.name)
     begin = int(last_event_id) if last_event_id is not None else after
     shown = credentials(request)
@@ -182,7 +186,7 @@ async def stream(
 
 
 async def _events(
-    here: Served, after: int | None, until: float, shown: str | None
+    here: FilterState, after: int | None, until: float, shown: str | None
 ) -> AsyncIterator[str]:
     seq = await run_in_threadpool(_newest, here) if after is None else after
     yield "retry: 2000\n: open\n\n"
@@ -199,7 +203,7 @@ async def _events(
         await anyio.sleep(LOOK_EVERY)
 
 
-def _still_holds(here: Served, shown: str | None) -> bool:
+def _still_holds(here: FilterState, shown: str | None) -> bool:
     """A key that is revoked meanwhile ends the stream; so does the first key for nobody's."""
     try:
         identity = here.authenticator.identify(shown)
@@ -208,8 +212,8 @@ def _still_holds(here: Served, shown: str | None) -> bool:
     return may(identity, "streamEvents") if identity else here.authenticator.is_new
 
 
-def _newest(here: Served) -> int:
-    return here.store.control.audit_head().seq
+def _newest(here: FilterState) -> int:
+    return here.store.part(ControlStore).audit_head().seq
 
 
 def _written(entry: AuditEntry) -> str:

@@ -10,9 +10,8 @@ import click
 from headgate.terminal.console import console
 
 if TYPE_CHECKING:
-    from headgate.core.identity.audit import Verdict
+    from headgate.core.identity.audit import AuditEntry, Verdict
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.filters.store.model import AuditEntry
 
 
 @click.group()
@@ -33,13 +32,12 @@ def list_(subject: str | None, limit: int) -> None:
       headgate audit list
       headgate -o json audit list --filter service-by-dealer-001 --limit 5
     """
+    from headgate.core.identity.audit import AuditLog
+
     with _store() as store:
-        last = store.control.audit_head().seq
-        found = (
-            store.control.audit_of(subject)[-limit:]
-            if subject
-            else store.control.audit(max(last - limit, 0))
-        )
+        log = store.part(AuditLog)
+        last = log.audit_head().seq
+        found = log.audit_of(subject)[-limit:] if subject else log.audit(max(last - limit, 0))
     console.data([_shown(entry) for entry in found])
 
 
@@ -62,6 +60,7 @@ def verify(file: Path | None, head: str | None) -> None:
     from headgate.config.settings import load_settings
     from headgate.core.identity.audit import read_export, read_head_text, verified
     from headgate.filters.git.store import open_git
+    from headgate.filters.store.control import ControlStore
 
     expected = read_head_text(head) if head else None
     if file is not None:
@@ -71,7 +70,7 @@ def verify(file: Path | None, head: str | None) -> None:
         # Git first: a commit that is made meanwhile has a head that is already in the log.
         in_git = open_git(load_settings()).audit_heads()
         with _store() as store:
-            entries, last, differences = store.control.audit_state()
+            entries, last, differences = store.part(ControlStore).audit_state()
         verdict = verified(entries, last, expected, in_git)
         verdict = replace(verdict, breaks=(*verdict.breaks, *differences))
     _refuse_unless_sound(verdict)
@@ -93,10 +92,10 @@ def export(out: Path | None) -> None:
     Example:
       headgate audit export --out audit.jsonl
     """
-    from headgate.core.identity.audit import exported
+    from headgate.core.identity.audit import AuditLog, exported
 
     with _store() as store:
-        entries, head = store.control.audit_chain()
+        entries, head = store.part(AuditLog).audit_chain()
     if out is None:
         for line in exported(entries, head):
             click.echo(line, nl=False)

@@ -62,7 +62,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Sample:
-    """An event that a change concerns, masked: `control/masking.py` says what is shown of it."""
+    """An event that a change concerns, masked: `filters/preview.py` says what is shown of it."""
 
     partition: int
     offset: int

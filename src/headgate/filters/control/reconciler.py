@@ -22,6 +22,7 @@ from headgate.filters.control import commands as outcomes
 from headgate.filters.control.operations import REMOVALS, ControlFaults, Point
 from headgate.filters.git.store import GitStore
 from headgate.filters.git.sync import Commits
+from headgate.filters.store.control import ControlStore
 from headgate.filters.store.model import (
     FilterRecord,
     Operation,
@@ -61,10 +62,10 @@ class Reconciler:
         self._patience = patience
         self._pool = ThreadPoolExecutor(max(1, len(targets)), "reconciler")
         self._beside: dict[str, Future[None]] = {}
-        self._store, self._control = store, store.control
+        self._store, self._control = store, store.part(ControlStore)
         self._targets = targets
         self._faults = faults or ControlFaults.from_environment()
-        self._commits = Commits(git, store.control, self._faults) if git else None
+        self._commits = Commits(git, self._control, self._faults) if git else None
         self._holder = f"{os.getpid()}-{uuid4().hex[:8]}"
         self._lease: Lease | None = None
         self._agreed_at: dict[str, datetime] = {}

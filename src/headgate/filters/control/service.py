@@ -11,9 +11,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
+from headgate.core.identity.audit import AuditEntry
 from headgate.core.identity.roles import Identity, require
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.declarations.names import NO_TOPICS, ReservedTopics
+from headgate.declarations.names import NO_TOPICS, SOURCE, ReservedTopics
 from headgate.errors import ConflictError, DeclarationError, Fault, ForbiddenError, NotFoundError
 from headgate.filters.control import approvals
 from headgate.filters.control import commands as ordering
@@ -39,11 +40,10 @@ from headgate.filters.preview import (
     refuse_masked_conditions,
     refuse_unknown_source,
 )
-from headgate.filters.spec import SOURCE, Filter
-from headgate.filters.store.control import Change
+from headgate.filters.spec import Filter
+from headgate.filters.store.control import Change, ControlStore
 from headgate.filters.store.model import (
     Approval,
-    AuditEntry,
     FilterRecord,
     FilterVersion,
     Operation,
@@ -109,8 +109,8 @@ class FilterService:
         self._recent, self._source = recent, source
         self._reserved = reserved
         self.store, self.git, self.targets = store, git, targets
-        self._control = store.control
-        self._clock = clock or store.control.now
+        self._control = store.part(ControlStore)
+        self._clock = clock or self._control.now
         self._valid, self._deadline = approval_valid, deadline
         self._faults = faults or ControlFaults.from_environment()
 

@@ -31,9 +31,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from headgate.declarations.errors import json_pointer, suggestion
+from headgate.declarations.errors import MOST_FAULTS, json_pointer, suggestion
 from headgate.errors import DeclarationError, Fault
-from headgate.filters.document_text import MOST_FAULTS
 from headgate.filters.events.exact_json import REPEATED, Json, Steps, text_of, unkept
 from headgate.filters.validation import is_object
 

@@ -18,13 +18,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from headgate.config.reference import without_secrets
+from headgate.core.identity.audit import AUDIT_HEAD
 from headgate.errors import UnavailableError, UsageError
 
 FOLDER = "schemas/v1/filters"
 LONGEST_ID = 200
 _ID = re.compile(r"[a-z0-9-]+")
-# The trailer that says where the audit log ended when a commit was made.
-AUDIT_HEAD = "Audit-Head"
 MAIL = "headgate.invalid"
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from headgate.core.identity.api_keys import KeyStore
 from headgate.core.identity.audit import head_trailer
 from headgate.core.identity.roles import UNKNOWN_WRITER, Identity, person, require
 from headgate.core.ledger.ops_store import OpsStore
@@ -41,8 +42,9 @@ class KnownPeople:
     @classmethod
     def of(cls, store: OpsStore) -> KnownPeople:
         """From keys, from who submitted here before, and from `headgate keys git add`."""
-        declared = {one.identity: person(one.name) for one in store.keys.git_identities()}
-        names = {key.name for key in store.keys.every()} | store.control.submitters()
+        keys, control = store.part(KeyStore), store.part(ControlStore)
+        declared = {one.identity: person(one.name) for one in keys.git_identities()}
+        names = {key.name for key in keys.every()} | control.submitters()
         return cls(frozenset(map(person, names)) | {*declared.values()}, declared)
 
     def authors(self, writers: Iterable[GitIdentity]) -> frozenset[str]:
@@ -283,7 +285,7 @@ class _Work:
 
 def found(service: FilterService) -> tuple[Drift, ...]:
     """Where git and the ops store disagree now."""
-    accepted = service.store.control.accepted()
+    accepted = service.store.part(ControlStore).accepted()
     return drift_of(_git(service), {one.filter_id: document_text(one.content) for one in accepted})
 
 
@@ -297,7 +299,7 @@ def mend(service: FilterService, by: Identity, side: Side, only: Collection[str]
     else:
         _mend_store(service, by, drifts, work)
     if work.filters:
-        with service.store.control.change() as change:
+        with service.store.part(ControlStore).change() as change:
             change.audit(by.name, "mend_drift", side.value, filters=work.filters)
     refused, commits = tuple(work.refused), tuple(work.commits)
     return Mended(tuple(work.filters), commits, refused, found(service))
@@ -306,7 +308,7 @@ def mend(service: FilterService, by: Identity, side: Side, only: Collection[str]
 def _mend_git(service: FilterService, by: Identity, drifts: Sequence[Drift], work: _Work) -> None:
     """What was accepted, again; the remote gets it now, or when it answers."""
     git = _git(service)
-    trailer = head_trailer(service.store.control.audit_head())
+    trailer = head_trailer(service.store.part(ControlStore).audit_head())
     for drift in drifts:
         with work.mending(drift.filter):
             work.commits.extend(restored(git, [drift], by.name, trailer))
@@ -328,7 +330,7 @@ def _mend_store(service: FilterService, by: Identity, drifts: Sequence[Drift], w
 
 def _submit(service: FilterService, by: Identity, drift: Drift, also: frozenset[str]) -> None:
     declared = parse_text(drift.git or "")
-    record = service.store.control.filter(drift.filter)
+    record = service.store.part(ControlStore).filter(drift.filter)
     if record is None or record.status is Status.DELETED:
         service.create(by, declared, also=also)
     else:

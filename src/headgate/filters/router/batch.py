@@ -29,6 +29,7 @@ from headgate.errors import HeadgateError, OperationError
 from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews, Sums, counters, letters
 from headgate.filters.store.model import Member, RoutedBatch, RoutedCount
+from headgate.filters.store.routing import RoutingStore
 
 ROUTED, UNROUTED, REFUSED, TOMBSTONE = "routed", "unrouted", "refused", "tombstone"
 # A record that the router has refused; the replay of a filter comes across it a second time.
@@ -54,7 +55,8 @@ class RouterTarget(TopicTarget):
             return None
         marker = commit.marker
         set_id = marker.revisions[0]
-        revisions = {one.filter: one.revision for one in self.store.routing.members(set_id)}
+        members = self.store.part(RoutingStore).members(set_id)
+        revisions = {one.filter: one.revision for one in members}
         counts: dict[str, dict[str, int]] = {}
         for name, n in (marker.counters or {}).items():
             filter, what = json.loads(name)

@@ -43,6 +43,7 @@ from headgate.filters.router.plan import ReplayRequests, World, is_new, judged_o
 from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews
 from headgate.filters.store.model import Boundary, RoutedBatch, Seen, Standing, Wanted
+from headgate.filters.store.routing import RoutingStore
 
 
 class RouterGap:
@@ -111,7 +112,7 @@ class RouterRun(TopicRun):
 
     def __init__(self, context: RunContext, target: RouterTarget, pace: Pace) -> None:
         super().__init__(context, target, pace)
-        self._router, self._routing = target, context.store.routing
+        self._router, self._routing = target, context.store.part(RoutingStore)
         self._topics = Topics(target.bootstrap)
         self._outputs = OutputTopics(self._topics)
         self._sets = FilterSets(context.store)

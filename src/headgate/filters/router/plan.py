@@ -239,15 +239,12 @@ class ReplayRequests:
         return tuple(self._asked(free[: max(0, AT_ONCE - len(active))]))
 
     def _waiting(self) -> list[str]:
-        owed = self._store.routing.owed(states=(Owing.WAITING,))
+        routing = self._store.part(RoutingStore)
+        owed = routing.owed(states=(Owing.WAITING,))
         filters = list(dict.fromkeys(one.filter for one in owed if one.source == self._source))
         if not filters:
             return []
-        live = {
-            one.filter
-            for one in self._store.routing.seen(self._source)
-            if one.standing is Standing.LIVE
-        }
+        live = {one.filter for one in routing.seen(self._source) if one.standing is Standing.LIVE}
         return [filter for filter in filters if filter in live]
 
     def _asked(self, filters: Iterable[str]) -> Iterable[str]:

@@ -23,6 +23,7 @@ from headgate.filters.router.plan import left_of
 from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews
 from headgate.filters.store.model import Member, Owed, Owing, Seen, Standing
+from headgate.filters.store.routing import RoutingStore
 
 MADE_AGAIN = "the topic was deleted and made again since"
 
@@ -43,15 +44,17 @@ def _note_failure(context: RunContext, error: Exception) -> None:
     again = type(failure) is OperationError and context.failures + 1 < TRIES
     if failure.retryable or again or isinstance(failure, LeaseLostError):
         return
-    for owed in context.store.routing.owed(context.run.subject, (Owing.WAITING,)):
-        context.store.routing.settle_owed(owed, Owing.FAILED, failure.one_line)
+    routing = context.store.part(RoutingStore)
+    for owed in routing.owed(context.run.subject, (Owing.WAITING,)):
+        routing.settle_owed(owed, Owing.FAILED, failure.one_line)
 
 
 class _Replay:
     """One filter's way through what it is owed."""
 
     def __init__(self, context: RunContext, filter: str) -> None:
-        self._context, self._filter, self._routing = context, filter, context.store.routing
+        self._context, self._filter = context, filter
+        self._routing = context.store.part(RoutingStore)
         seen = self._routing.seen_filter(filter)
         if seen is None:
             raise UsageError(

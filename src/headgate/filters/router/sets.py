@@ -19,6 +19,7 @@ from headgate.filters.compile.routing import RouterScript, router_script
 from headgate.filters.compile.spark_sql import CompiledFilter, compile_filter
 from headgate.filters.loader import parse_filter
 from headgate.filters.store.model import Member, Wanted
+from headgate.filters.store.routing import RoutingStore
 
 PARTITIONS, RETENTION_DAYS = 3, 7
 # A limit that is changed is noticed within this time.
@@ -134,7 +135,7 @@ class FilterSets:
     def of(self, set_id: str) -> FilterSet:
         """The set of this id, as it was put on record."""
         if self._last is None or self._last[0] != set_id:
-            self._last = set_id, self.made(self._store.routing.members(set_id))
+            self._last = set_id, self.made(self._store.part(RoutingStore).members(set_id))
         return self._last[1]
 
     def made(self, members: Sequence[Member]) -> FilterSet:

@@ -1,28 +1,26 @@
-"""The control plane's store. A change and its audit entry are one transaction.
-
-`Change` is one write transaction: look, decide, write; it refuses to end with something written and no entry.
-"""
+"""The control plane's store: reads, and `Change`, one audited transaction that looks, decides and writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, Engine
-
-from headgate.core.identity import audit
-from headgate.core.identity import audit as seals
-from headgate.core.identity.audit import Sealed
+from headgate.core.identity.api_keys import sealed_rows
+from headgate.core.identity.audit import (
+    AuditedChange,
+    AuditEntry,
+    AuditHead,
+    AuditLog,
+    differences,
+    entries,
+    read_head,
+)
 from headgate.core.ledger.database import writing
 from headgate.filters.store import rows as control_rows
 from headgate.filters.store.model import (
     Accepted,
     Approval,
-    AuditEntry,
-    AuditHead,
     FilterRecord,
     FilterVersion,
     GitErrand,
@@ -34,68 +32,53 @@ from headgate.filters.store.model import (
 )
 
 
-class Change:
-    """One write transaction of the control plane; nobody else writes meanwhile.
-
-    It cannot end with something written and no audit entry.
-    """
-
-    def __init__(self, db: Connection, now: datetime) -> None:
-        self._db = db
-        self.now = now
-        self._written = 0
-        self._audited = 0
-        self._seals: dict[str, str] = {}
-
-    @property
-    def db(self) -> Connection:
-        """For stores beside this one whose rows are to change in the same transaction."""
-        return self._db
+class Change(AuditedChange):
+    """One write transaction of the control plane."""
 
     # Read: what is true until this transaction ends.
 
     def filter(self, id: str) -> FilterRecord | None:
-        return control_rows.find_filter(self._db, id)
+        return control_rows.find_filter(self.db, id)
 
     def version(self, filter_id: str, number: int) -> FilterVersion | None:
-        return control_rows.find_version(self._db, filter_id, number)
+        return control_rows.find_version(self.db, filter_id, number)
 
     def versions(self, filter_id: str) -> tuple[FilterVersion, ...]:
-        return control_rows.versions(self._db, filter_id)
+        return control_rows.versions(self.db, filter_id)
 
     def approvals(self, filter_id: str) -> tuple[Approval, ...]:
-        return control_rows.approvals_of(self._db, filter_id)
+        return control_rows.approvals_of(self.db, filter_id)
 
     def live_versions(self, filter_id: str) -> tuple[LiveVersion, ...]:
-        return control_rows.live_of(self._db, filter_id)
+        return control_rows.live_of(self.db, filter_id)
 
     def filters(self) -> tuple[FilterRecord, ...]:
-        return control_rows.every_filter(self._db)
+        return control_rows.every_filter(self.db)
 
     def operation(self, id: str) -> Operation | None:
-        return control_rows.find_operation(self._db, id)
+        return control_rows.find_operation(self.db, id)
 
     def operations(
         self, filter_id: str, states: Collection[OperationState] = ()
     ) -> tuple[Operation, ...]:
-        return control_rows.find_operations(self._db, filter_id, states)
+        return control_rows.find_operations(self.db, filter_id, states)
 
     # Write
 
     def save(self, record: FilterRecord) -> FilterRecord:
         self._written += 1
-        control_rows.save_filter(self._db, record)
+        control_rows.save_filter(self.db, record)
         return record
 
     def add_version(self, version: FilterVersion) -> FilterVersion:
         self._written += 1
-        control_rows.add_version(self._db, version)
+        control_rows.add_version(self.db, version)
         self.seal(version)
         return version
 
     def add_approval(self, approval: Approval) -> Approval:
         self._written += 1
-        control_rows.add_approval(self._db, approval)
+        control_rows.add_approval(self.db, approval)
         self.seal(approval)
         return approval
 
@@ -104,62 +87,32 @@ class Change:
         for approval in self.approvals(filter_id):
             if not approval.void:
                 self.seal(replace(approval, void=why))
-        return control_rows.void_approvals(self._db, filter_id, why)
+        return control_rows.void_approvals(self.db, filter_id, why)
 
     def add_live(self, live: LiveVersion) -> None:
         self._written += 1
-        control_rows.add_live(self._db, live)
+        control_rows.add_live(self.db, live)
 
     def withdraw_live(self, filter_id: str, numbers: Collection[int], by: str) -> None:
         """These versions are no way back any more."""
         self._written += 1
-        control_rows.withdraw_live(self._db, filter_id, numbers, by)
+        control_rows.withdraw_live(self.db, filter_id, numbers, by)
 
     def save_operation(self, operation: Operation) -> Operation:
         self._written += 1
-        control_rows.save_operation(self._db, operation)
+        control_rows.save_operation(self.db, operation)
         return operation
 
     def add_errand(self, filter_id: str, text: str | None, author: str, message: str) -> None:
         self._written += 1
-        control_rows.add_errand(self._db, filter_id, text, author, message, self.now)
-
-    def seal(self, row: Sealed) -> None:
-        """Let the next audit entry hold the hash of this row, which `audit verify` compares it with."""
-        self._seals[seals.key_of(row)] = seals.seal_of(row)
-
-    def audit(self, actor: str, action: str, subject: str, **detail: Any) -> AuditEntry:
-        self._audited += 1
-        sealed = {seals.FIELD: self._seals} if self._seals else {}
-        self._seals = {}
-        return audit.append(self._db, self.now, actor, action, subject, {**detail, **sealed})
-
-    def was_audited(
-        self, actor: str, action: str, subject: str, detail: Mapping[str, object]
-    ) -> bool:
-        """Whether the log has this entry already: for what anybody could repeat without end."""
-        return any(
-            (one.actor, one.action, dict(one.detail)) == (actor, action, dict(detail))
-            for one in audit.of_subject(self._db, subject)
-        )
-
-    def refuse_unless_audited(self) -> None:
-        if (self._written and not self._audited) or self._seals:
-            raise RuntimeError("a change of the control plane has no audit entry")
+        control_rows.add_errand(self.db, filter_id, text, author, message, self.now)
 
 
-class ControlStore:
-    """Filters, approvals, operations, the audit log, API keys and kept answers."""
-
-    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
-        self._engine = engine
-        self._clock = clock
-
-    def now(self) -> datetime:
-        return self._clock()
+class ControlStore(AuditLog):
+    """Filters, approvals, operations and git errands, with the audit log of their changes."""
 
     @contextmanager
-    def change(self) -> Generator[Change, None, None]:
+    def change(self) -> Generator[Change]:
         """Look, decide and write in one transaction; all of it is undone when anything raises."""
         with writing(self._engine) as db:
             change = Change(db, self._clock())
@@ -246,26 +199,10 @@ class ControlStore:
 
     # Audit
 
-    def audit(self, after: int = 0, limit: int | None = None) -> tuple[AuditEntry, ...]:
-        """Entries after this one, in their order."""
-        with self._engine.connect() as db:
-            return audit.entries(db, after, limit)
-
-    def audit_of(self, subject: str) -> tuple[AuditEntry, ...]:
-        with self._engine.connect() as db:
-            return audit.of_subject(db, subject)
-
-    def audit_head(self) -> AuditHead:
-        with self._engine.connect() as db:
-            return audit.read_head(db)
-
-    def audit_chain(self) -> tuple[tuple[AuditEntry, ...], AuditHead]:
-        """All entries and the head, as they stood at one moment."""
-        with writing(self._engine) as db:
-            return audit.entries(db), audit.read_head(db)
-
     def audit_state(self) -> tuple[tuple[AuditEntry, ...], AuditHead, tuple[str, ...]]:
         """The chain, and where keys, versions and approvals are not what its entries say."""
         with writing(self._engine) as db:
-            entries = audit.entries(db)
-            return entries, audit.read_head(db), seals.differences(db, entries)
+            chain, head = entries(db), read_head(db)
+            rows = [*control_rows.every_version(db), *control_rows.every_approval(db)]
+            differing = differences([*rows, *sealed_rows(db)], chain)
+            return chain, head, (*differing, *control_rows.filters_differ(db))

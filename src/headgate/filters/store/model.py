@@ -1,14 +1,17 @@
-"""Values about filters in the ops store: desired and observed routing, records, versions, approvals, operations, audit."""
+"""Values about filters in the ops store: desired and observed routing, records, versions, approvals, operations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headgate.core.ledger.model import canonical, fingerprint
+
+if TYPE_CHECKING:
+    from headgate.core.identity.audit import AuditEntry
 
 
 class Standing(StrEnum):
@@ -279,6 +282,13 @@ class FilterVersion:
     restores: int | None = None
 
     @property
+    def seal_key(self) -> str:
+        return f"version:{self.filter_id}:{self.version}"
+
+    def is_mentioned_in(self, entries: Iterable[AuditEntry]) -> bool:
+        return any(_is_about(entry, self) for entry in entries)
+
+    @property
     def written(self) -> int:
         """The version in which people wrote and approved this content."""
         return self.restores or self.version
@@ -318,6 +328,14 @@ class Approval:
     expires_at: datetime
     void: str = ""
 
+    @property
+    def seal_key(self) -> str:
+        return f"approval:{self.id}"
+
+    def is_mentioned_in(self, entries: Iterable[AuditEntry]) -> bool:
+        decisions = (one for one in entries if one.action.startswith(("approve", "reject")))
+        return any(one.actor == self.by and _is_about(one, self) for one in decisions)
+
     def covers(self, bounds: Mapping[str, str]) -> bool:
         """Whether it was given for one of these texts at least, by target."""
         approved = self.decision is Decision.APPROVED
@@ -326,6 +344,10 @@ class Approval:
     def holds(self, now: datetime) -> bool:
         """Whether nothing has ended it yet."""
         return not self.void and now < self.expires_at
+
+
+def _is_about(entry: AuditEntry, row: FilterVersion | Approval) -> bool:
+    return entry.subject == row.filter_id and entry.detail.get("version") == row.version
 
 
 class OperationKind(StrEnum):
@@ -370,28 +392,6 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class AuditEntry:
-    """One thing that was done. `hash` covers all the rest, and `previous` the whole past."""
-
-    seq: int
-    at: datetime
-    actor: str
-    action: str
-    subject: str
-    detail: Mapping[str, Any]
-    previous: str
-    hash: str
-
-
-@dataclass(frozen=True)
-class AuditHead:
-    """The end of the chain, kept apart from it: what is cut off at the end is missed too."""
-
-    seq: int
-    hash: str
-
-
-@dataclass(frozen=True)
 class Accepted:
     """The content of a filter that must stand in git."""
 
@@ -414,41 +414,6 @@ class GitErrand:
     at: datetime
     commit: str | None = None
     trouble: str = ""
-
-
-@dataclass(frozen=True)
-class ApiKey:
-    """A key to the API. Only the hash of its secret is kept."""
-
-    id: str
-    name: str
-    hash: str
-    roles: tuple[str, ...]
-    created_at: datetime
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
-    last_used_at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class OwnedGitIdentity:
-    """A mail address or a name that somebody commits under, in one spelling, and who that is."""
-
-    identity: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What was answered to a request with an Idempotency-Key; `status` 0: not answered yet."""
-
-    actor: str
-    key: str
-    request: str
-    at: datetime
-    status: int = 0
-    body: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -282,6 +282,25 @@ def errands(db: Connection, filter_id: str) -> tuple[GitErrand, ...]:
 def note_errand(db: Connection, id: int, commit: str | None, trouble: str = "") -> None:
     mine = update(git_errands).where(git_errands.c.id == id)
     db.execute(mine.values(commit=commit, trouble=trouble))
+
+
+# Audit
+
+
+def filters_differ(db: Connection) -> Iterator[str]:
+    """A filter's own row repeats its newest version and who approved it: they must agree."""
+    versions = {(one.filter_id, one.version): one for one in every_version(db)}
+    approvers = {
+        (one.filter_id, one.by) for one in every_approval(db) if one.decision is Decision.APPROVED
+    }
+    for record in every_filter(db):
+        version = versions.get((record.id, record.version))
+        if version is None:
+            yield f"filter {record.id}: its version {record.version} is not there"
+        elif (record.document, record.revision) != (version.document, version.revision):
+            yield f"filter {record.id} has another document than its version {record.version}"
+        if record.approved_by and (record.id, record.approved_by) not in approvers:
+            yield f"filter {record.id}: {record.approved_by} never approved it"
 
 
 def _plain(value: object) -> dict[str, Any]:

@@ -138,28 +138,6 @@ Index(
     postgresql_where=_RUNNING,
 )
 
-audit = Table(
-    "audit",
-    metadata,
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("at", Utc, nullable=False),
-    Column("actor", String(200), nullable=False),
-    Column("action", String(50), nullable=False),
-    Column("subject", String(200), nullable=False, index=True),
-    Column("detail", Json, nullable=False),
-    Column("previous", String(64), nullable=False),
-    Column("hash", String(64), nullable=False),
-)
-
-# One row: where the chain ends. Entries cut off at its end are missed by nothing else.
-audit_head = Table(
-    "audit_head",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("hash", String(64), nullable=False),
-)
-
 git_errands = Table(
     "git_errands",
     metadata,
@@ -172,40 +150,6 @@ git_errands = Table(
     Column("commit", String(64), index=True),
     Column("trouble", Text, nullable=False),
 )
-
-api_keys = Table(
-    "api_keys",
-    metadata,
-    Column("id", String(64), primary_key=True),
-    Column("name", String(200), nullable=False),
-    Column("hash", String(200), nullable=False),
-    Column("roles", Json, nullable=False),
-    Column("created_at", Utc, nullable=False),
-    Column("expires_at", Utc),
-    Column("revoked_at", Utc),
-    Column("last_used_at", Utc),
-)
-
-# Whose an identity of git is: a mail address or a name, in one spelling.
-git_identities = Table(
-    "git_identities",
-    metadata,
-    Column("identity", String(200), primary_key=True),
-    Column("name", String(200), nullable=False),
-)
-
-answers = Table(
-    "answers",
-    metadata,
-    Column("actor", String(200), primary_key=True),
-    Column("key", String(200), primary_key=True),
-    Column("request", String(64), nullable=False),
-    Column("at", Utc, nullable=False, index=True),
-    Column("status", Integer, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("headers", Json, nullable=False),
-)
-
 
 wanted_filters = Table(
     "wanted_filters",

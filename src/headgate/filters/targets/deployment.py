@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from headgate.config.settings import Settings
 from headgate.core.ledger.ops_store import OpsStore
@@ -25,9 +25,7 @@ from headgate.filters.store.model import (
     TopicEnd,
     Wanted,
 )
-
-if TYPE_CHECKING:
-    from headgate.filters.store.routing import RoutingStore
+from headgate.filters.store.routing import RoutingStore
 
 
 class State(StrEnum):
@@ -254,11 +252,11 @@ def _answers(seen: Seen, wanted: Wanted) -> bool:
 
 def open_targets(settings: Settings, store: OpsStore) -> Mapping[str, DeploymentTarget]:
     """Our engine always; Confluent's Flink once its endpoint is given."""
-    targets: dict[str, DeploymentTarget] = {"engine": EngineTarget(store.routing)}
+    targets: dict[str, DeploymentTarget] = {"engine": EngineTarget(store.part(RoutingStore))}
     if settings.confluent_flink_api_endpoint:
         from headgate.filters.targets.confluent import ConfluentTarget, StoredOwnership
         from headgate.filters.targets.confluent_api import Statements, place_of
 
-        owned = StoredOwnership(store.control, ConfluentTarget.name)
+        owned = StoredOwnership(store.part(ControlStore), ConfluentTarget.name)
         targets[ConfluentTarget.name] = ConfluentTarget(Statements(place_of(settings)), owned)
     return targets
