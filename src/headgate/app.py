@@ -48,3 +48,42 @@ NOUNS: dict[str, tuple[str, str]] = {
     "topics": ("create and show topics", "headgate.cli.topics:group"),
     "validate": ("run the four-stage validation", "headgate.certify.cli:validate_command"),
 }
+
+# The verbs of `feed` and of `demo`, which come from several parts; words that end in `...` are as
+# click shortens the first sentence of a command's own help.
+FEED: dict[str, tuple[str, str]] = {
+    "events": (
+        "Send made-up events to the API, or straight into PostgreSQL.",
+        "headgate.demo.filters.feed:feed_events",
+    ),
+    "generate": (
+        "Send the rows of the Parquet file as JSON to the dataset's...",
+        "headgate.pipeline.cli.feed:generate",
+    ),
+    "pairs": (
+        "Plant keys on both sides of a reconciliation: rows, messages,...",
+        "headgate.demo.reconcile.feed:feed_pairs",
+    ),
+    "rules": (
+        "Send rows of a rule table to its topics, with a known number...",
+        "headgate.demo.quality.feed:feed_rules",
+    ),
+    "sample": (
+        "Write a Parquet file of made-up rows, and beside it what was...",
+        "headgate.pipeline.cli.feed:sample",
+    ),
+}
+DEMOS: dict[str, tuple[str, str]] = {
+    "filters": (
+        "Route service events to three dealers, change a filter while...",
+        "headgate.demo.filters.cli:demo_filters",
+    ),
+    "quality": (
+        "Plant defects, judge the rows, and find every single one again.",
+        "headgate.demo.quality.cli:demo_quality",
+    ),
+    "reconcile": (
+        "Plant defects on both sides of a reconciliation, and find...",
+        "headgate.demo.reconcile.cli:demo_reconcile",
+    ),
+}
