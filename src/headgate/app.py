@@ -6,6 +6,9 @@ a blink and no layer imports the one above it.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 # The nouns of the command line: what each is for, and the command that it loads.
 NOUNS: dict[str, tuple[str, str]] = {
     "audit": ("read, check and export who did what to filters", "headgate.filters.cli.audit:group"),
@@ -87,3 +90,16 @@ DEMOS: dict[str, tuple[str, str]] = {
         "headgate.demo.reconcile.cli:demo_reconcile",
     ),
 }
+
+# What a certificate holds beside datasets, in this order: each a `core.accounting.evidence.AccountKind`.
+ACCOUNTS: tuple[str, ...] = (
+    "headgate.quality.accounting:ACCOUNT_KIND",
+    "headgate.reconcile.accounting:ACCOUNT_KIND",
+    "headgate.filters.accounting:ACCOUNT_KIND",
+)
+
+
+def load(entry: str) -> Any:
+    """The attribute that an entry `module:attribute` names; its module is imported on first use."""
+    module, _, attribute = entry.partition(":")
+    return getattr(importlib.import_module(module), attribute)

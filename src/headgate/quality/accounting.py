@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from headgate.core.accounting.evidence import (
+    AccountKind,
     Line,
     RuleAccount,
     TableEvidence,
@@ -88,6 +89,14 @@ def account(evidence: RuleEvidence) -> RuleAccount:
         ),
     )
     return RuleAccount(evidence.table, lines, tables)
+
+
+def account_table(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleAccount:
+    """The account of a rule table as it is now."""
+    return account(gather(settings, store, lake, table))
+
+
+ACCOUNT_KIND = AccountKind(QUALITY, "rules of {}", account_table)
 
 
 def _records(evidence: RuleEvidence) -> Line:

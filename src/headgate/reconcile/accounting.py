@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.core.accounting.evidence import (
+    AccountKind,
     Line,
     RuleAccount,
     TableEvidence,
@@ -91,6 +92,14 @@ def account(evidence: PairEvidence) -> RuleAccount:
         ),
     )
     return RuleAccount(evidence.table, lines, evidence.tables)
+
+
+def account_pair(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleAccount:
+    """The account of a pair as it is now."""
+    return account(gather(settings, store, lake, table))
+
+
+ACCOUNT_KIND = AccountKind(RECONCILE, "rules of {}", account_pair)
 
 
 def _records(evidence: PairEvidence) -> Line:
