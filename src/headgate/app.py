@@ -98,6 +98,13 @@ ACCOUNTS: tuple[str, ...] = (
     "headgate.filters.accounting:ACCOUNT_KIND",
 )
 
+# What certificate and validation ask of others: the manifest of a dataset, what its generator sent and
+# refused, whether services answer, and whether the tests of its marts pass.
+DECLARED_DATASET = "headgate.pipeline.accounting:declared_dataset"
+GENERATOR_COUNTS = "headgate.pipeline.accounting:generator_counts"
+SERVICE_PROBE = "headgate.local.health:probe_services"
+TEST_MARTS = "headgate.pipeline.dbt.run:test"
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""
