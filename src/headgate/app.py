@@ -105,6 +105,14 @@ GENERATOR_COUNTS = "headgate.pipeline.accounting:generator_counts"
 SERVICE_PROBE = "headgate.local.health:probe_services"
 TEST_MARTS = "headgate.pipeline.dbt.run:test"
 
+# Tables that maintenance looks after, `(store, run)` to uses of tables, in the order of its plan: the tables of
+# a pair stand together, so reconciliation names them before quality names some of them again.
+MAINTAINED: tuple[str, ...] = (
+    "headgate.pipeline.accounting:table_uses",
+    "headgate.reconcile.accounting:table_uses",
+    "headgate.quality.accounting:table_uses",
+)
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""

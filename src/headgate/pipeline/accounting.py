@@ -1,4 +1,4 @@
-"""What accounts and validation ask of a dataset: its manifest, and what its generator sent and refused."""
+"""What accounts, validation and maintenance ask of a dataset: manifest, tables, what its generator sent and refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter, ValidationError
 
 from headgate.config.settings import Settings
+from headgate.core.lake.table_use import DEAD_LETTERS_ROLE, TableUse
+from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
 from headgate.declarations.project import find_dataset
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.pipeline.loader import load_dataset
@@ -15,6 +17,8 @@ from headgate.pipeline.spec import Dataset
 
 if TYPE_CHECKING:
     from headgate.core.kafka.topics import TopicState
+    from headgate.core.ledger.model import Run
+    from headgate.core.ledger.ops_store import OpsStore
 
 OUR_HEADER = "headgate.job"
 
@@ -22,6 +26,25 @@ OUR_HEADER = "headgate.job"
 def declared_dataset(settings: Settings, name: str) -> Dataset:
     """The dataset as its manifest declares it, with the topics of these settings."""
     return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
+
+
+def table_uses(store: OpsStore, run: Run) -> tuple[TableUse, ...]:
+    """The tables of the dataset whose revision the run names, for its maintenance."""
+    from headgate.pipeline.revision import fetch
+
+    revision = fetch(store, run.revision)
+    kinds = ("bronze", "silver", "backfill")
+    bronze, silver, backfill = (frozenset({job_name(kind, revision.name)}) for kind in kinds)
+    return (
+        TableUse(
+            "bronze",
+            table_name(revision.bronze_table),
+            resuming=bronze,
+            readers=dict.fromkeys(silver, "silver"),
+        ),
+        TableUse("silver", table_name(revision.silver_table), resuming=silver, writing=backfill),
+        TableUse(DEAD_LETTERS_ROLE, DEAD_LETTERS, writing=bronze),
+    )
 
 
 @dataclass(frozen=True)
