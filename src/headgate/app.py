@@ -113,6 +113,9 @@ MAINTAINED: tuple[str, ...] = (
     "headgate.quality.accounting:table_uses",
 )
 
+# What dead letters mask beside the fields of hash contracts: `settings` to the names that declarations tag.
+SENSITIVE: tuple[str, ...] = ("headgate.quality.spec.loader:sensitive_names",)
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""
