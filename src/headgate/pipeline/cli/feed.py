@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from headgate.app import FEED
-from headgate.core.kafka.topics import bootstrap_of
 from headgate.terminal.console import Progress, console
 from headgate.terminal.lazy_group import LazyCommands
 from headgate.terminal.project import active_dataset
@@ -140,6 +139,7 @@ def plan_from(
     max_events: int,
 ) -> Plan:
     """What `feed generate` will do under these settings."""
+    from headgate.core.kafka.topics import bootstrap_of
     from headgate.declarations.project import find_dataset
     from headgate.pipeline.generator.send import Plan
     from headgate.pipeline.loader import load_dataset
