@@ -3,5 +3,5 @@
 `lazy_group` loads a noun or verb when it is called, so that `headgate --help` imports nothing heavy;
 `console` renders results (text, JSON, YAML, Markdown), progress and questions: data on stdout, everything else on stderr;
 `steps` runs and shows the steps of a long command, with one log file a step;
-`runs` renders one run of a job and waits until it has ended, in an engine or in this process.
+`runs` renders one run of a job and watches that an engine carries it out.
 """
