@@ -296,9 +296,9 @@ def filter_faults(small: bool, only: str) -> None:
     """
     from bench.faults.filters import FAULTS, SMALL, run_filter_faults
     from headgate.config.settings import load_settings
-    from headgate.demo.cli import SHORT_LIVED
     from headgate.demo.filters import proof as filter_proof
     from headgate.demo.filters.stage import SOURCE
+    from headgate.demo.own_home import SHORT_LIVED
 
     chosen = choose(only, FAULTS, "kill")
     settings = load_settings()

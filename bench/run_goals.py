@@ -26,17 +26,18 @@ from bench.goals import (
     render_rows,
     render_value,
 )
-from headgate.demo.cli import SHORT_LIVED
 from headgate.demo.own_home import (
+    SHORT_LIVED,
     alone,
     embedded_environment,
     emptied,
     replaced,
     stopped_on_failure,
 )
+from headgate.demo.steps import command
 from headgate.errors import OperationError, UsageError
 from headgate.terminal.console import as_table, console
-from headgate.terminal.steps import Steps, command
+from headgate.terminal.steps import Steps
 
 RESULTS = Path("build") / "bench"
 PAGE = Path("docs") / "benchmarks.md"

@@ -73,6 +73,70 @@ ROUTERS: tuple[str, ...] = (
 # return a function that closes it.
 API_RESOURCES: tuple[str, ...] = ("headgate.filters.api.events:open_writers",)
 
+# The verbs of `feed` and of `demo`, which come from several parts; words that end in `...` are as
+# click shortens the first sentence of a command's own help.
+FEED: dict[str, tuple[str, str]] = {
+    "events": (
+        "Send made-up events to the API, or straight into PostgreSQL.",
+        "headgate.demo.filters.feed:feed_events",
+    ),
+    "generate": (
+        "Send the rows of the Parquet file as JSON to the dataset's...",
+        "headgate.pipeline.cli.feed:generate",
+    ),
+    "pairs": (
+        "Plant keys on both sides of a reconciliation: rows, messages,...",
+        "headgate.demo.reconcile.feed:feed_pairs",
+    ),
+    "rules": (
+        "Send rows of a rule table to its topics, with a known number...",
+        "headgate.demo.quality.feed:feed_rules",
+    ),
+    "sample": (
+        "Write a Parquet file of made-up rows, and beside it what was...",
+        "headgate.pipeline.cli.feed:sample",
+    ),
+}
+DEMOS: dict[str, tuple[str, str]] = {
+    "filters": (
+        "Route service events to three dealers, change a filter while...",
+        "headgate.demo.filters.cli:demo_filters",
+    ),
+    "quality": (
+        "Plant defects, judge the rows, and find every single one again.",
+        "headgate.demo.quality.cli:demo_quality",
+    ),
+    "reconcile": (
+        "Plant defects on both sides of a reconciliation, and find...",
+        "headgate.demo.reconcile.cli:demo_reconcile",
+    ),
+}
+
+# What a certificate holds beside datasets, in this order: each a `core.accounting.evidence.AccountKind`.
+ACCOUNTS: tuple[str, ...] = (
+    "headgate.quality.accounting:ACCOUNT_KIND",
+    "headgate.reconcile.accounting:ACCOUNT_KIND",
+    "headgate.filters.accounting:ACCOUNT_KIND",
+)
+
+# What certificate and validation ask of others: the manifest of a dataset, what its generator sent and
+# refused, whether services answer, and whether the tests of its marts pass.
+DECLARED_DATASET = "headgate.pipeline.accounting:declared_dataset"
+GENERATOR_COUNTS = "headgate.pipeline.accounting:generator_counts"
+SERVICE_PROBE = "headgate.local.health:probe_services"
+TEST_MARTS = "headgate.pipeline.dbt.run:test"
+
+# Tables that maintenance looks after, `(store, run)` to uses of tables, in the order of its plan: the tables of
+# a pair stand together, so reconciliation names them before quality names some of them again.
+MAINTAINED: tuple[str, ...] = (
+    "headgate.pipeline.accounting:table_uses",
+    "headgate.reconcile.accounting:table_uses",
+    "headgate.quality.accounting:table_uses",
+)
+
+# What dead letters mask beside the fields of hash contracts: `settings` to the names that declarations tag.
+SENSITIVE: tuple[str, ...] = ("headgate.quality.spec.loader:sensitive_names",)
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""

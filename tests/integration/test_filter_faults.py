@@ -9,7 +9,7 @@ import pytest
 from bench.faults.filters import FAULTS, SMALL, run_filter_faults
 
 from headgate.config.settings import load_settings
-from headgate.demo.cli import SHORT_LIVED
+from headgate.demo.own_home import SHORT_LIVED
 
 ROOT = Path(__file__).parents[2]
 

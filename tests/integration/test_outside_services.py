@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from headgate.config.settings import Settings
-from headgate.core.accounting.probes import probe_storage
+from headgate.local.health import probe_storage
 from headgate.local.process import any_port
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>"

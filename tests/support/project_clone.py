@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.config.schema import NAMES
-from headgate.demo.cli import SHORT_LIVED
+from headgate.demo.own_home import SHORT_LIVED
 from headgate.local import stack as services
 
 ROOT = Path(__file__).resolve().parents[2]

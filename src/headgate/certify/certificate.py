@@ -12,9 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headgate.app import ACCOUNTS, load
 from headgate.certify.account import Evidence, Sums, account, sums
 from headgate.certify.evidence import note_certified
 from headgate.core.accounting.evidence import (
+    AccountKind,
     CertifiedTable,
     Line,
     RuleAccount,
@@ -24,9 +26,6 @@ from headgate.core.accounting.evidence import (
 from headgate.core.ledger.model import LedgerRow, canonical, fingerprint
 from headgate.core.sql.fragments import job_name
 from headgate.errors import DifferenceError
-from headgate.filters import accounting as router_accounts
-from headgate.quality import accounting as rule_accounts
-from headgate.reconcile import accounting as reconcile_accounts
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -164,6 +163,11 @@ def _previous(table: CertifiedTable) -> dict[str, object]:
     }
 
 
+def account_kinds() -> tuple[AccountKind, ...]:
+    """The kinds of accounts beside those of datasets, in the order of a certificate."""
+    return tuple(load(entry) for entry in ACCOUNTS)
+
+
 def run_certification(
     settings: Settings, names: Sequence[str] = (), *, however_many: bool = False
 ) -> Certificate:
@@ -175,22 +179,16 @@ def run_certification(
 
     with OpsStore.open(settings.ops_store_url) as store, Lake.open(settings) as lake:
         wanted = tuple(names) or subjects_in(store, BRONZE)
-        tables = () if names else subjects_in(store, rule_accounts.QUALITY)
-        pairs = () if names else subjects_in(store, reconcile_accounts.RECONCILE)
-        sources = () if names else subjects_in(store, router_accounts.ROUTER)
-        if not wanted and not tables and not pairs and not sources:
+        kinds = () if names else account_kinds()
+        subjects = [(kind, name) for kind in kinds for name in subjects_in(store, kind.job_kind)]
+        if not wanted and not subjects:
             raise DifferenceError(
                 "there is nothing to certify",
                 why="the ledger is empty",
                 fix="headgate job run bronze, then headgate job run silver",
             )
         found = [gather(settings, store, lake, n, however_many=however_many) for n in wanted]
-        judged = (rule_accounts.gather(settings, store, lake, table) for table in tables)
-        rules = tuple(rule_accounts.account(evidence) for evidence in judged)
-        sides = (reconcile_accounts.gather(settings, store, lake, pair) for pair in pairs)
-        rules += tuple(reconcile_accounts.account(evidence) for evidence in sides)
-        routed = (router_accounts.gather(settings, store, lake, source) for source in sources)
-        rules += tuple(router_accounts.account(evidence) for evidence in routed)
+        rules = tuple(kind.account(settings, store, lake, name) for kind, name in subjects)
         certificate = certify(found, utc_now(), __version__)
         for account in certificate.accounts:
             if account.holds:
@@ -210,12 +208,7 @@ def _with_other_jobs(
 def left_out(certificate: Certificate) -> tuple[str, ...]:
     """What else the ledger has, and the certificate no account of."""
     told = {account.dataset for account in certificate.accounts}
-    titles = {
-        "bronze": "dataset {}",
-        rule_accounts.QUALITY: "rules of {}",
-        reconcile_accounts.RECONCILE: "rules of {}",
-        router_accounts.ROUTER: "filters on {}",
-    }
+    titles = {"bronze": "dataset {}", **{kind.job_kind: kind.title for kind in account_kinds()}}
     jobs = {row.job.partition("-")[::2] for row in certificate.ledger}
     return tuple(
         titles[kind].format(subject)

@@ -9,10 +9,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import cast
+from typing import Protocol, cast
 
 from pydantic import TypeAdapter
 
+from headgate.app import DECLARED_DATASET, load
 from headgate.certify.account import Evidence
 from headgate.config.settings import Settings
 from headgate.core.accounting.broker import ask_broker, recount
@@ -22,9 +23,7 @@ from headgate.core.lake.duckdb_reader import Lake, quoted
 from headgate.core.ledger.model import ACTIVE, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import DEAD_LETTERS, DEAD_LETTERS_TABLE, job_name
-from headgate.declarations.project import available_datasets, find_dataset
-from headgate.pipeline.loader import load_dataset
-from headgate.pipeline.spec import Dataset
+from headgate.declarations.project import available_datasets
 
 _NOTES = TypeAdapter(dict[str, CertifiedTable])
 
@@ -133,8 +132,24 @@ class Subject:
     is_declared: bool = True
 
 
-def declared(settings: Settings, name: str) -> Dataset:
-    return load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
+class DeclaredDataset(Protocol):
+    """What is taken of a dataset's manifest."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def dlq_topic(self) -> str: ...
+    @property
+    def bronze_table(self) -> str: ...
+    @property
+    def silver_table(self) -> str: ...
+
+
+def declared(settings: Settings, name: str) -> DeclaredDataset:
+    """The dataset as its manifest declares it."""
+    return load(DECLARED_DATASET)(settings, name)
 
 
 def subject_of(settings: Settings, store: OpsStore, name: str) -> Subject:

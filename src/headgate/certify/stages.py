@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headgate.certify.account import Evidence, account, produced, sums
 from headgate.core.accounting.evidence import Line, TableEvidence, Verdict
 from headgate.core.ledger.model import Run, RunState
-
-if TYPE_CHECKING:
-    from headgate.pipeline.dbt.models import DbtReport
 
 # What a dataset is processed by, and the forms of a run that process all there is.
 BATCH_JOBS = ("bronze", "silver")
@@ -39,13 +36,13 @@ class Answer:
     limit: str = "answers"
 
 
-@dataclass(frozen=True)
-class GeneratorMetrics:
-    """What the generator wrote of its last run."""
+class GeneratorCount(Protocol):
+    """How many events the generator's last run sent, and to which topic."""
 
-    events: int
-    invalid: int
-    topic: str
+    @property
+    def events(self) -> int: ...
+    @property
+    def topic(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Pipeline:
     """What stage 3 judges."""
 
     evidence: Evidence
-    generator: GeneratorMetrics | None
+    generator: GeneratorCount | None
     generator_refused: int
     completeness: float
     dlq_max: int
@@ -211,7 +208,29 @@ def _snapshot(name: str, table: TableEvidence | None) -> Finding:
     return finding(name, True, words, "committed")
 
 
-def marts(report: DbtReport) -> list[Finding]:
+class MartTest(Protocol):
+    """One test of the marts."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+class MartReport(Protocol):
+    """What the tests of the marts came to; `empty` are models without a row."""
+
+    @property
+    def tests(self) -> Sequence[MartTest]: ...
+    @property
+    def passed(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def empty(self) -> Sequence[str]: ...
+
+
+def marts(report: MartReport) -> list[Finding]:
     """Stage 4: dbt's tests pass, and none of them passed over nothing."""
     bad = {t.name: t.status for t in report.tests if t.status not in ("pass", "warn")}
     tests = f"{report.passed} of {len(report.tests)} passed, {report.failed} failed"

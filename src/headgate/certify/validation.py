@@ -12,9 +12,13 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from headgate.app import GENERATOR_COUNTS, SERVICE_PROBE, TEST_MARTS, load
 from headgate.certify.stages import (
     BATCH_JOBS,
+    Answer,
     Finding,
+    GeneratorCount,
+    MartReport,
     Pipeline,
     jobs,
     marts,
@@ -28,10 +32,10 @@ from headgate.core.sql.fragments import job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
 
 if TYPE_CHECKING:
+    from headgate.certify.evidence import DeclaredDataset
     from headgate.config.settings import Settings
     from headgate.core.lake.duckdb_reader import Lake
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.pipeline.spec import Dataset
 
 # A stream that fails for good does so again within this time.
 YOUNG = timedelta(seconds=60)
@@ -124,7 +128,7 @@ def run_validation(
 class _Stages:
     """Gathers what each stage judges."""
 
-    def __init__(self, settings: Settings, dataset: Dataset, store: OpsStore) -> None:
+    def __init__(self, settings: Settings, dataset: DeclaredDataset, store: OpsStore) -> None:
         self._settings, self._dataset, self._store = settings, dataset, store
         up = store.read_mark("up")
         self._since = up.at if up else None
@@ -134,9 +138,8 @@ class _Stages:
         return (self._services, self._jobs, self._data, self._marts)[stage - 1]
 
     def _services(self) -> Sequence[Finding]:
-        from headgate.core.accounting.probes import probe_services
-
-        return services(probe_services(self._settings, self._store))
+        probe: Callable[[Settings, OpsStore], Sequence[Answer]] = load(SERVICE_PROBE)
+        return services(probe(self._settings, self._store))
 
     def _jobs(self) -> Sequence[Finding]:
         after, mode = self._own_runs(), self._settings.mode
@@ -156,18 +159,17 @@ class _Stages:
 
     def _data(self) -> Sequence[Finding]:
         from headgate.certify.evidence import gather
-        from headgate.core.accounting.probes import generator_metrics, generator_refusals
 
         with _lake(self._settings) as lake:
             evidence = gather(self._settings, self._store, lake, self._dataset.name)
-        found = generator_metrics(self._settings)
-        metrics = found if found and found.topic == self._dataset.topic else None
-        refused = generator_refusals(self._settings, self._dataset.dlq_topic, metrics)
-        settings = self._settings
+        settings, dataset = self._settings, self._dataset
+        count: Callable[[Settings, str, str], tuple[GeneratorCount | None, int]]
+        count = load(GENERATOR_COUNTS)
+        sent, refused = count(settings, dataset.topic, dataset.dlq_topic)
         return pipeline(
             Pipeline(
                 evidence,
-                metrics,
+                sent,
                 refused,
                 settings.bronze_completeness_ratio,
                 settings.dlq_max,
@@ -176,9 +178,8 @@ class _Stages:
         )
 
     def _marts(self) -> Sequence[Finding]:
-        from headgate.pipeline.dbt import run as dbt
-
-        return marts(dbt.test(self._settings, self._dataset.name))
+        test: Callable[[Settings, str], MartReport] = load(TEST_MARTS)
+        return marts(test(self._settings, self._dataset.name))
 
 
 def just_restarted(store: OpsStore, runs: Sequence[Run]) -> frozenset[str]:

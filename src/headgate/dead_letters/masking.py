@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Protocol, cast
 
+from headgate.app import SENSITIVE, load
 from headgate.config.reference import MASK
 from headgate.config.settings import Settings
 from headgate.core.identity.masking import is_tagged
@@ -17,7 +18,6 @@ from headgate.dead_letters.service import attempts
 from headgate.dead_letters.table import Facts, Letter
 from headgate.errors import HeadgateError
 from headgate.hashing.contract import contract_files, load_contract
-from headgate.quality.spec.loader import load_rules, rule_files
 
 # Whether a field of this name is masked.
 Hides = Callable[[str], bool]
@@ -53,6 +53,15 @@ class ListedLetter:
     reason: str
 
 
+class SensitiveNames(Protocol):
+    """Names of columns that a capability's declarations tag, and topics with such a column as key."""
+
+    @property
+    def columns(self) -> frozenset[str]: ...
+    @property
+    def keyed_topics(self) -> frozenset[str]: ...
+
+
 @dataclass(frozen=True)
 class Hidden:
     """Names that nobody may see: tagged in a rule set or a hash contract. Keys may be tagged too.
@@ -69,18 +78,14 @@ def hidden_names(settings: Settings) -> Hidden:
     """Every tagged column of this project."""
     try:
         contracts = [load_contract(file).value for file in contract_files(settings.root)]
-        sets = [load_rules(f, settings.topics_of(f.stem)).value for f in rule_files(settings.root)]
+        tagged: list[SensitiveNames] = [load(entry)(settings) for entry in SENSITIVE]
     except HeadgateError:
         return Hidden(frozenset(), everything=True)
-    tables = [table for rules in sets for table in rules.tables]
-    names = {one.name for contract in contracts for one in contract.fields if one.sensitive}
-    keys: set[str] = set()
-    for table in tables:
-        tagged = frozenset[str]().union(*(side.sensitive for side in table.sources.values()))
-        names |= tagged
-        if table.pk in tagged:
-            keys |= {side.topic for side in table.sources.values() if side.topic}
-    return Hidden(frozenset(names), frozenset(keys))
+    hashed = frozenset(f.name for contract in contracts for f in contract.fields if f.sensitive)
+    return Hidden(
+        hashed.union(*(names.columns for names in tagged)),
+        frozenset[str]().union(*(names.keyed_topics for names in tagged)),
+    )
 
 
 def listed(facts: Facts, *, redriven: bool) -> ListedLetter:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.demo.filters.cli import demo_filters
+from headgate.app import DEMOS
 from headgate.demo.own_home import (
+    SHORT_LIVED,
     alone,
     embedded_environment,
     emptied,
     replaced,
     stopped_on_failure,
 )
-from headgate.demo.quality.cli import demo_quality
-from headgate.demo.reconcile.cli import demo_reconcile
 from headgate.terminal.console import console
+from headgate.terminal.lazy_group import LazyCommands
 
 if TYPE_CHECKING:
     from headgate.demo.steps import Certificate, Marts, Model, Sample
@@ -93,9 +93,6 @@ def _corner(index: int, flow: Flow) -> str:
 
 ROWS = 50_000
 DATA_FILE = "events.parquet"
-# An engine that lives for a minute earns nothing by compiling its code a second time.
-# The quick compiler's code needs more room than the JVM gives it then.
-SHORT_LIVED = {"SPARK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"}
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ class DemoReport:
     flow: Flow
 
 
-@click.group("demo", invoke_without_command=True)
+@click.group("demo", cls=LazyCommands, lazy=DEMOS, invoke_without_command=True)
 @click.option("--rows", type=click.IntRange(min=100), default=ROWS, show_default=True)
 @click.option("--dataset", metavar="NAME", envvar="DATASET", help="A dataset with a sample.yml.")
 @click.option("--keep-running", is_flag=True, help="Leave broker and engine running at the end.")
@@ -144,11 +141,6 @@ def group(context: click.Context, rows: int, dataset: str | None, keep_running: 
     with alone(home), replaced(demo_environment(root, home, os.environ, dataset)):
         report = run(root, home, rows, keep_running)
     console.data(report, text=render_summary(report, root))
-
-
-group.add_command(demo_filters)
-group.add_command(demo_quality)
-group.add_command(demo_reconcile)
 
 
 def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:
@@ -194,7 +186,6 @@ def run(root: Path, home: Path, rows: int, keep_running: bool) -> DemoReport:
 
 
 def flow_of(sample: Sample, certificate: Certificate, marts: Marts) -> Flow:
-
     account, planted = certificate.datasets[0], sample.planted
     models = [model for model in marts.models if model.kind == "model"]
     return Flow(

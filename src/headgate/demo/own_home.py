@@ -14,6 +14,9 @@ from headgate.config.env_files import PRIVATE_FOLDER
 from headgate.errors import ConflictError, HeadgateError
 from headgate.terminal.console import console
 
+# An engine that lives for a minute earns nothing by compiling its code a second time.
+# The quick compiler's code needs more room than the JVM gives it then.
+SHORT_LIVED = {"SPARK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"}
 # What says how much of this machine the command may use; everything else is its own.
 KNOBS = frozenset({"SPARK_MASTER", "SPARK_DRIVER_MEMORY", "SPARK_JAVA_OPTIONS"})
 PORTS = frozenset(

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from headgate.core.accounting.evidence import (
+    AccountKind,
     Line,
     RuleAccount,
     TableEvidence,
@@ -301,6 +302,14 @@ def account(evidence: RouterEvidence) -> RuleAccount:
     )
     named = f"filters on {evidence.source}"
     return RuleAccount(job_name(ROUTER, evidence.source), lines, dict[str, TableEvidence](), named)
+
+
+def account_source(settings: Settings, store: OpsStore, lake: Lake, source: str) -> RuleAccount:
+    """The account of the filters on a source topic as it is now."""
+    return account(gather(settings, store, lake, source))
+
+
+ACCOUNT_KIND = AccountKind(ROUTER, "filters on {}", account_source)
 
 
 def _records(evidence: RouterEvidence) -> Line:

@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from headgate.certify.stages import Answer
 from headgate.config.env_files import DEFAULT_PROFILE, RUNNING_SERVICES
 from headgate.config.settings import Settings
 from headgate.errors import HeadgateError, UnavailableError
@@ -32,6 +33,9 @@ from headgate.local.state import (
     EngineFile,
     LocalFiles,
 )
+
+if TYPE_CHECKING:
+    from headgate.core.ledger.ops_store import OpsStore
 
 DISK_FULL = 1_000_000
 NOT_RUNNING = "not running: headgate local up"
@@ -68,6 +72,38 @@ def health(settings: Settings) -> tuple[Health, ...]:
     if settings.catalog == "rest":
         answers.append(ask_catalog(settings))
     return tuple(answers)
+
+
+def probe_services(settings: Settings, store: OpsStore) -> tuple[Answer, ...]:
+    """The broker, the engine and the storage, as validation asks them."""
+    answers = {found.service: found for found in health(settings)}
+    broker, engine = answers.get(BROKER), answers.get(ENGINE)
+    return (
+        Answer(BROKER, broker is not None and broker.healthy, broker.words if broker else "none"),
+        Answer(ENGINE, True, engine.words)
+        if engine is not None and engine.healthy
+        else _engine_elsewhere(settings, store, engine.words if engine else "not running"),
+        probe_storage(settings),
+    )
+
+
+def _engine_elsewhere(settings: Settings, store: OpsStore, words: str) -> Answer:
+    """An engine that was not started here shows by its lease, and by its port where that is known."""
+    from headgate.core.engine.lease import active_engine
+
+    holder = active_engine(store)
+    if holder is None:
+        return Answer(ENGINE, False, words)
+    port = (settings.connect_url or "").rstrip("/").rpartition(":")[2]
+    if port.isdigit() and not port_answers(int(port)):
+        return Answer(ENGINE, False, f"{holder} holds the lease, but port {port} does not answer")
+    return Answer(ENGINE, True, f"{holder} holds the lease")
+
+
+def probe_storage(settings: Settings) -> Answer:
+    storage = ask_storage(settings)
+    place = f"{storage.address}: " if settings.storage == "local" else ""
+    return Answer(STORAGE, storage.healthy, place + storage.words)
 
 
 def need_outside_services(settings: Settings, services: Sequence[str]) -> None:

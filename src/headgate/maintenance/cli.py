@@ -54,9 +54,9 @@ def plan_and_do(dataset: str | None, wanted: Wanted, *, asking: bool) -> None:
 
 def carry_out(dataset: str | None, wanted: Wanted) -> tuple[Plan, Report | None]:
     """The plan of one run, and what it did."""
-    from headgate.cli.job.run import carried_out
     from headgate.maintenance.job import maintained
     from headgate.terminal.project import open_store
+    from headgate.terminal.runs import carried_out
 
     settings, store = open_store()
     with store:

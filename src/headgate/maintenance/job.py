@@ -16,7 +16,7 @@ from headgate.core.ledger.ops_store import OpsStore, utc_now
 from headgate.core.sql.fragments import job_name
 from headgate.errors import ConflictError
 from headgate.maintenance.plan import Plan, Report, TablePlan, TableReport, Wanted
-from headgate.maintenance.planner import Planner, size_of, subject_of
+from headgate.maintenance.planner import Planner, maintained_tables, size_of
 from headgate.maintenance.selection import Part, chunks, plan_compaction
 from headgate.maintenance.table import Orphan
 
@@ -128,8 +128,8 @@ def run_maintain(context: RunContext) -> None:
     """Plan, then do what the plan says and nothing that was not shown; a dry run only plans."""
     wanted = Wanted.of(context.run.options)
     session = context.session.newSession()
-    subject = subject_of(context, session)
-    planner = Planner(session, context.store, subject, wanted, utc_now)
+    tables = maintained_tables(context, session)
+    planner = Planner(session, context.store, tables, wanted, utc_now)
     context.report(Progress(words="planning"))
     plan = _shown(context, wanted, planner)
     context.store.mark(mark_name(plan.job, PLAN), plan.model_dump_json())

@@ -7,16 +7,18 @@ and everything since the oldest open batch began.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from headgate.app import MAINTAINED, load
 from headgate.core.engine.run import RunContext
 from headgate.core.lake.commits import Marker, is_fence
 from headgate.core.lake.table import ManagedTable
+from headgate.core.lake.table_use import TableUse
 from headgate.core.ledger.model import SNAPSHOT, Intent, Range
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
 from headgate.maintenance.plan import (
     ACTIONS,
     COMPACT,
@@ -30,19 +32,14 @@ from headgate.maintenance.plan import (
     Wanted,
 )
 from headgate.maintenance.selection import (
-    DQ,
     Limits,
     Needs,
     Part,
-    family,
     newest_markers,
     plan_compaction,
     plan_expiry,
 )
 from headgate.maintenance.table import MaintainedTable
-from headgate.pipeline import revision as declaration
-from headgate.quality.compile.tables import NAMESPACE, QUALITY, RECONCILE
-from headgate.reconcile.job.sweep import KIND as SWEEP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,66 +120,27 @@ def _open_since(writers: Collection[str], books: Books) -> datetime | None:
 
 # Appends and merges join manifests by themselves only at a hundred.
 MANY_MANIFESTS = 30
-# What grows with every batch; keys that were seen are let go of by their own job.
-GROWING = ("states", "results", "partials")
-JUDGING = (QUALITY, RECONCILE, SWEEP)
 
 
-@dataclass(frozen=True)
-class Subject:
-    """The tables of one dataset that are there, by role, and the jobs that write to them."""
-
-    tables: Mapping[str, str]
-    bronze_job: str
-    silver_job: str
-    backfill_job: str
-
-    @property
-    def resuming(self) -> Mapping[str, tuple[str, ...]]:
-        """Jobs that go on from their newest marker in a table."""
-        own = {"bronze": (self.bronze_job,), "silver": (self.silver_job,)}
-        return {**own, **self._judging}
-
-    @property
-    def writing(self) -> Mapping[str, tuple[str, ...]]:
-        """Jobs that may have a batch under way in a table."""
-        bronze = (self.bronze_job,)
-        silver = (self.silver_job, self.backfill_job)
-        judging = tuple(job for jobs in self._judging.values() for job in jobs)
-        letters = (*bronze, *sorted({*judging}))
-        return {"bronze": bronze, "silver": silver, "dead-letters": letters, **self._judging}
-
-    @property
-    def _judging(self) -> Mapping[str, tuple[str, ...]]:
-        """The jobs of rule sets and pairs, by the roles of their tables."""
-        return {role: judging_jobs(role) for role in self.tables if family(role) == DQ}
+def maintained_tables(context: RunContext, session: SparkSession) -> dict[str, TableUse]:
+    """The tables that are there, by role, with all jobs of all capabilities that use one."""
+    listed = (load(entry)(context.store, context.run) for entry in MAINTAINED)
+    uses = merge_uses(chain.from_iterable(listed))
+    return {role: use for role, use in uses.items() if ManagedTable(session, use.name).exists()}
 
 
-def subject_of(context: RunContext, session: SparkSession) -> Subject:
-    revision = declaration.fetch(context.store, context.run.revision)
-    names = {
-        "bronze": table_name(revision.bronze_table),
-        "silver": table_name(revision.silver_table),
-        "dead-letters": DEAD_LETTERS,
-    }
-    there = {role: name for role, name in names.items() if ManagedTable(session, name).exists()}
-    there |= judged_tables(session, context.store)
-    jobs = (job_name(kind, revision.name) for kind in ("bronze", "silver", "backfill"))
-    return Subject(there, *jobs)
-
-
-def judged_tables(session: SparkSession, store: OpsStore) -> dict[str, str]:
-    """The tables that only grow of each rule set and pair whose job ever ran, by role."""
-    subjects = sorted({run.subject for run in store.runs() if run.kind in (QUALITY, RECONCILE)})
-    names = [f"{kind}_{subject}" for subject in subjects for kind in GROWING]
-    found = {f"{DQ}.{name}": table_name(f"{NAMESPACE}.{name}") for name in names}
-    return {role: name for role, name in found.items() if ManagedTable(session, name).exists()}
-
-
-def judging_jobs(role: str) -> tuple[str, ...]:
-    """The jobs that write to a table of a rule set or pair."""
-    subject = role.partition(".")[2].partition("_")[2]
-    return tuple(job_name(kind, subject) for kind in JUDGING)
+def merge_uses(uses: Iterable[TableUse]) -> dict[str, TableUse]:
+    """One use a role with the jobs of all, in the order in which roles are first named."""
+    merged: dict[str, TableUse] = {}
+    for use in uses:
+        known = merged.setdefault(use.role, use)
+        merged[use.role] = replace(
+            known,
+            resuming=known.resuming | use.resuming,
+            writing=known.writing | use.writing,
+            readers={**known.readers, **use.readers},
+        )
+    return merged
 
 
 class Planner:
@@ -192,17 +150,17 @@ class Planner:
         self,
         session: SparkSession,
         store: OpsStore,
-        subject: Subject,
+        tables: Mapping[str, TableUse],
         wanted: Wanted,
         clock: Callable[[], datetime],
     ) -> None:
         self._session, self._store = session, store
-        self.subject, self.wanted, self.now = subject, wanted, clock
+        self.tables, self.wanted, self.now = tables, wanted, clock
 
     def plan(self) -> tuple[TablePlan, ...]:
         roles = [
             role
-            for role in self.subject.tables
+            for role in self.tables
             if any(self.wanted.does(action, role) for action in ACTIONS)
         ]
         return tuple(self.table_plan(role) for role in roles)
@@ -225,7 +183,7 @@ class Planner:
         )
 
     def look(self, role: str) -> MaintainedTable:
-        return MaintainedTable(self._session, self.subject.tables[role])
+        return MaintainedTable(self._session, self.tables[role].name)
 
     def parts_to_compact(self, parts: tuple[Part, ...]) -> tuple[PartPlan, ...]:
         chosen = plan_compaction(parts, self.now().date(), self.wanted.min_files)
@@ -249,21 +207,25 @@ class Planner:
         )
 
     def _needs(self, role: str, table: MaintainedTable) -> Needs:
-        subject = self.subject
-        newest = _markers(table)
-        jobs = {*newest, subject.bronze_job, subject.silver_job}
-        readers: Mapping[str, Marker] = {}
-        if role == "bronze" and "silver" in subject.tables:
-            found = _markers(self.look("silver")).get(subject.silver_job)
-            readers = {subject.silver_job: found} if found else {}
+        use, newest = self.tables[role], _markers(table)
+        jobs = {*newest, *use.resuming, *use.writing, *use.readers}
         return needs_of(
             f"table:{table.name}",
             newest,
-            subject.resuming.get(role, ()),
-            readers,
+            use.resuming,
+            self._readers(use),
             Books.read(self._store, jobs),
-            subject.writing.get(role, ()),
+            use.writing,
         )
+
+    def _readers(self, use: TableUse) -> dict[str, Marker]:
+        """The newest marker of each job that reads this table, in the table that the job writes."""
+        found = {
+            job: _markers(self.look(role)).get(job)
+            for job, role in use.readers.items()
+            if role in self.tables
+        }
+        return {job: marker for job, marker in found.items() if marker is not None}
 
     def _orphans(self, table: MaintainedTable) -> tuple[OrphanPlan, ...]:
         found = table.orphans(self.wanted.orphans_older_than)

@@ -1,17 +1,19 @@
 """Checks the accounts of a quality job: its ledger against its tables and the broker, for `headgate certify`.
 
 `scripts/recheck_certificate.py` checks the accounts of datasets only, not yet these.
+`table_uses` names the tables for maintenance.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from headgate.core.accounting.evidence import (
+    AccountKind,
     Line,
     RuleAccount,
     TableEvidence,
@@ -22,16 +24,18 @@ from headgate.core.accounting.evidence import (
 )
 from headgate.core.accounting.table_evidence import letters_by_batch, named_snapshots
 from headgate.core.accounting.table_history import history_line
-from headgate.core.ledger.model import ACTIVE, Intent, LedgerRow
+from headgate.core.lake.table_use import DEAD_LETTERS_ROLE, TableUse
+from headgate.core.ledger.model import ACTIVE, Intent, LedgerRow, Run
 from headgate.core.ledger.offset_ranges import gaps, last_offsets, overlaps, since_rebuild
-from headgate.core.sql.fragments import job_name
+from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
+from headgate.quality.compile.tables import NAMESPACE, QUALITY, RECONCILE
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
     from headgate.core.lake.duckdb_reader import Lake
     from headgate.core.ledger.ops_store import OpsStore
 
-QUALITY = "quality"
+TABLES = ("results", "partials")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -88,6 +92,14 @@ def account(evidence: RuleEvidence) -> RuleAccount:
         ),
     )
     return RuleAccount(evidence.table, lines, tables)
+
+
+def account_table(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleAccount:
+    """The account of a rule table as it is now."""
+    return account(gather(settings, store, lake, table))
+
+
+ACCOUNT_KIND = AccountKind(QUALITY, "rules of {}", account_table)
 
 
 def _records(evidence: RuleEvidence) -> Line:
@@ -213,3 +225,21 @@ def _sums(lake: Lake, table: str) -> Mapping[str, int]:
         query = f"SELECT kind, sum(n) FROM {lake.scan_sql(partials)} GROUP BY kind"
         found.update({str(kind): int(str(n or 0)) for kind, n in lake.query(query)})
     return found
+
+
+def table_uses(store: OpsStore, run: Run) -> tuple[TableUse, ...]:
+    """The tables of rule sets that grow with every batch; keys that were seen are dropped by their own job."""
+    return rule_table_uses(store, TABLES, (QUALITY,))
+
+
+def rule_table_uses(
+    store: OpsStore, tables: Iterable[str], kinds: Iterable[str]
+) -> tuple[TableUse, ...]:
+    """These tables of each rule set and pair whose job ever ran, with its jobs of these kinds."""
+    uses: list[TableUse] = []
+    for subject in sorted({r.subject for r in store.runs() if r.kind in (QUALITY, RECONCILE)}):
+        jobs = frozenset(job_name(kind, subject) for kind in kinds)
+        names = [f"{NAMESPACE}.{table}_{subject}" for table in tables]
+        uses += (TableUse(name, table_name(name), resuming=jobs) for name in names)
+        uses.append(TableUse(DEAD_LETTERS_ROLE, DEAD_LETTERS, writing=jobs))
+    return tuple(uses)

@@ -1,4 +1,7 @@
-"""The account of a reconciled pair: its ledger against its tables and both topics, line by line."""
+"""The account of a reconciled pair: its ledger against its tables and both topics, line by line.
+
+`table_uses` names its tables for maintenance.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.core.accounting.evidence import (
+    AccountKind,
     Line,
     RuleAccount,
     TableEvidence,
@@ -18,17 +22,19 @@ from headgate.core.accounting.evidence import (
 )
 from headgate.core.accounting.table_evidence import dead_letters_of, named_snapshots
 from headgate.core.accounting.table_history import history_line
-from headgate.core.ledger.model import ACTIVE, Intent, LedgerRow
+from headgate.core.ledger.model import ACTIVE, Intent, LedgerRow, Run
 from headgate.core.ledger.offset_ranges import gaps, overlaps
 from headgate.core.sql.fragments import job_name
-from headgate.quality.accounting import windows_of
+from headgate.quality.accounting import rule_table_uses, windows_of
+from headgate.quality.compile.tables import RECONCILE
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
     from headgate.core.lake.duckdb_reader import Lake
+    from headgate.core.lake.table_use import TableUse
     from headgate.core.ledger.ops_store import OpsStore
 
-RECONCILE, SWEEP = "reconcile", "sweep"
+SWEEP = "sweep"
 TABLES = ("states", "results", "partials")
 
 
@@ -91,6 +97,14 @@ def account(evidence: PairEvidence) -> RuleAccount:
         ),
     )
     return RuleAccount(evidence.table, lines, evidence.tables)
+
+
+def account_pair(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleAccount:
+    """The account of a pair as it is now."""
+    return account(gather(settings, store, lake, table))
+
+
+ACCOUNT_KIND = AccountKind(RECONCILE, "rules of {}", account_pair)
 
 
 def _records(evidence: PairEvidence) -> Line:
@@ -183,3 +197,8 @@ def _topics(settings: Settings, store: OpsStore, job: str) -> tuple[OnTopic, ...
         same = evidence is None or evidence.topic_id == own.source_id
         found.append(OnTopic(name, own.end if same else {}, evidence, why))
     return tuple(found)
+
+
+def table_uses(store: OpsStore, run: Run) -> tuple[TableUse, ...]:
+    """The tables of pairs that grow with every batch; a sweep writes to them beside the job."""
+    return rule_table_uses(store, TABLES, (RECONCILE, SWEEP))

@@ -1,4 +1,4 @@
-"""Renders one run of a job, and watches while a command waits for it that an engine carries it out."""
+"""Renders one run of a job, and waits for it: the active engine carries it out, else this process does."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.errors import UnavailableError
+from headgate.errors import InterruptedByUserError, UnavailableError
+from headgate.terminal.console import Progress, console
 
 if TYPE_CHECKING:
+    from headgate.config.settings import Settings
     from headgate.core.ledger.model import Run
     from headgate.core.ledger.ops_store import OpsStore
 
@@ -120,3 +122,47 @@ def _loss(run: Run | None) -> str:
 
 def _reason(run: Run | None) -> str:
     return f" ({_loss(run)})" if _loss(run) else ""
+
+
+def carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:
+    """The run once it has ended: done by the active engine, else by this process."""
+    from headgate.core.engine.lease import active_engine
+    from headgate.core.engine.submit import wait_for
+
+    elsewhere = active_engine(store) is not None
+    try:
+        with console.progress(f"{run.job} run {run.number}") as bar:
+            watch = _watcher(bar)
+            if elsewhere:
+                return wait_for(store, run, watch, EngineWatch(store, console.say))
+            from headgate.core.engine.host import run_here
+
+            return run_here(settings, store, run, watch)
+    except KeyboardInterrupt:
+        raise interrupted(run, elsewhere=elsewhere) from None
+
+
+def interrupted(run: Run, *, elsewhere: bool) -> InterruptedByUserError:
+    """What becomes of a run whose command was interrupted while it waited."""
+    if elsewhere:
+        return InterruptedByUserError(
+            f"interrupted: {run.job} run {run.number} goes on in the engine",
+            fix=f"headgate job stop {run.job} stops it; the same command again waits for it",
+        )
+    return InterruptedByUserError(
+        f"interrupted: {run.job} run {run.number} was stopped between two batches",
+        fix="the same command again goes on with it, and so does the next engine;"
+        f" headgate job stop {run.job} gives it up",
+    )
+
+
+def _watcher(bar: Progress) -> Callable[[Run], None]:
+    from headgate.core.ledger.model import ACTIVE
+
+    def watch(run: Run) -> None:
+        bar.total = run.progress.total
+        away = run.error_text if run.state in ACTIVE else None
+        waits = f", waits: {away.split(' | ')[0]}" if away else ""
+        bar.update(run.progress.records, f"{run.job} run {run.number} {run.state}{waits}")
+
+    return watch

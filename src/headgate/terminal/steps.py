@@ -15,10 +15,9 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO
 
 import click
-from pydantic import BaseModel
 
 from headgate.errors import OperationError
 from headgate.terminal.console import console
@@ -29,7 +28,6 @@ TAIL_LINES = 15
 LAST_BYTES = 1_000
 # A first batch compiles a lot; windows close 30 s after the last record.
 PATIENCE, POLL_SECONDS = 240.0, 1.0
-Report = TypeVar("Report", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -182,25 +180,3 @@ class Steps:
 def _said_to(log: StepLog) -> Generator[None]:
     with contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
         yield
-
-
-def command(*words: str) -> str:
-    """Run one of our own commands in this process; its data as JSON text.
-
-    A child process would spend most of its time importing what this one has imported already.
-    """
-    from headgate.cli.main import cli
-
-    before = console.format
-    try:
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            cli.main(["-o", "json", *words], prog_name="headgate", standalone_mode=False)
-    finally:
-        console.format = before
-    sys.stdout.write(out.getvalue())
-    return out.getvalue()
-
-
-def reported(model: type[Report], *words: str) -> Report:
-    """The data of one of our own commands, read as the model says."""
-    return model.model_validate_json(command(*words))

@@ -11,7 +11,6 @@ from headgate.certify.account import Evidence
 from headgate.certify.stages import (
     Answer,
     Finding,
-    GeneratorMetrics,
     Pipeline,
     jobs,
     marts,
@@ -32,6 +31,7 @@ from headgate.core.ledger.model import JobSpec, LedgerRow, Range, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.script import PLACEHOLDERS
 from headgate.errors import DifferenceError, UnavailableError
+from headgate.pipeline.accounting import GeneratorMetrics
 from headgate.pipeline.dbt.models import DataTest, DbtReport
 from headgate.pipeline.loader import load_dataset
 

@@ -14,7 +14,7 @@ from tests.support.clock import ManualClock
 from headgate.cli.job import group as job_mend
 from headgate.cli.job import run as job_stream
 from headgate.cli.job import show as job_show
-from headgate.cli.job.run import carried_out, interrupted, restart, run_job
+from headgate.cli.job.run import restart, run_job
 from headgate.cli.main import cli
 from headgate.config.settings import Settings
 from headgate.core.engine.lag import Lag, PartitionLag
@@ -26,7 +26,7 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import InterruptedByUserError, UnavailableError, UsageError
 from headgate.terminal import runs as job_report
 from headgate.terminal.console import console
-from headgate.terminal.runs import EngineWatch, RunReport, report
+from headgate.terminal.runs import EngineWatch, RunReport, carried_out, interrupted, report
 
 ROOT = Path(__file__).parents[3]
 TIME = datetime(2024, 1, 1, tzinfo=UTC)

@@ -7,8 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from headgate.app import MAINTAINED, load
 from headgate.core.lake.commits import Marker
-from headgate.core.ledger.model import Intent, Range
+from headgate.core.ledger.model import Intent, JobSpec, Range
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError, UsageError
 from headgate.maintenance.job import PLAN, kept_plan, mark_name
@@ -30,8 +31,9 @@ from headgate.maintenance.plan import (
     report_text,
     span_of,
 )
-from headgate.maintenance.planner import Books, needs_of
+from headgate.maintenance.planner import Books, merge_uses, needs_of
 from headgate.maintenance.selection import COMPACTED, Part, chunks, plan_compaction
+from headgate.pipeline.revision import DatasetRevision, keep
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = NOW.date()
@@ -248,6 +250,35 @@ def test_manifests_that_were_rewritten_are_told() -> None:
     report = Report(job="maintain-x", run=3, tables=(done,))
     assert report.sentence == "31 manifests rewritten"
     assert "rewrote 31 manifests" in report_text(report)
+
+
+def test_tables_stand_in_the_order_of_a_plan_with_the_jobs_of_every_capability(
+    store: OpsStore,
+) -> None:
+    dataset = DatasetRevision(
+        name="x",
+        topic="t",
+        dlq_topic="t.dlq",
+        bronze_table="bronze.x",
+        silver_table="silver.x",
+        templates={},
+    )
+    run = store.submit(JobSpec("maintain-x", "maintain", "x", "batch", keep(store, dataset)))
+    store.submit(JobSpec("quality-b", "quality", "b", "batch", "r"))
+    store.submit(JobSpec("reconcile-a", "reconcile", "a", "batch", "r"))
+    listed = [use for entry in MAINTAINED for use in load(entry)(store, run)]
+    uses = merge_uses(listed)
+    rules = [f"dq.{kind}_{name}" for name in "ab" for kind in ("states", "results", "partials")]
+    assert list(uses) == ["bronze", "silver", "dead-letters", *rules]
+    assert (uses["bronze"].resuming, uses["bronze"].readers) == (
+        {"bronze-x"},
+        {"silver-x": "silver"},
+    )
+    assert (uses["silver"].resuming, uses["silver"].writing) == ({"silver-x"}, {"backfill-x"})
+    assert uses["dq.results_a"].resuming == {"quality-a", "reconcile-a", "sweep-a"}
+    judging = {f"{kind}-{name}" for name in "ab" for kind in ("quality", "reconcile", "sweep")}
+    assert uses["dead-letters"].writing == {"bronze-x", *judging}
+    assert {use.name for use in listed if use.role == "dq.states_b"} == {"lake.dq.states_b"}
 
 
 def test_a_run_that_another_engine_left_goes_on_within_its_own_plan(store: OpsStore) -> None:

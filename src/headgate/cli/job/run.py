@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from headgate.errors import InterruptedByUserError
 from headgate.quality.cli.report import FAIL_ON, LEVELS
-from headgate.terminal.console import Progress, console
+from headgate.terminal.console import console
 from headgate.terminal.project import open_store
-from headgate.terminal.runs import EngineWatch, report, sentence
+from headgate.terminal.runs import EngineWatch, carried_out, report, sentence
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -103,50 +101,6 @@ def report_quality(settings: Settings, store: OpsStore, run: Run, fail_on: str |
     page = report_of(settings, store, run, required=fail_on is not None)
     if page is not None and fail_on is not None:
         refuse_broken_rules(page, fail_on)
-
-
-def carried_out(settings: Settings, store: OpsStore, run: Run) -> Run:
-    """The run once it has ended: done by the active engine, else by this process."""
-    from headgate.core.engine.lease import active_engine
-    from headgate.core.engine.submit import wait_for
-
-    elsewhere = active_engine(store) is not None
-    try:
-        with console.progress(f"{run.job} run {run.number}") as bar:
-            watch = _watcher(bar)
-            if elsewhere:
-                return wait_for(store, run, watch, EngineWatch(store, console.say))
-            from headgate.core.engine.host import run_here
-
-            return run_here(settings, store, run, watch)
-    except KeyboardInterrupt:
-        raise interrupted(run, elsewhere=elsewhere) from None
-
-
-def interrupted(run: Run, *, elsewhere: bool) -> InterruptedByUserError:
-    """What becomes of a run whose command was interrupted while it waited."""
-    if elsewhere:
-        return InterruptedByUserError(
-            f"interrupted: {run.job} run {run.number} goes on in the engine",
-            fix=f"headgate job stop {run.job} stops it; the same command again waits for it",
-        )
-    return InterruptedByUserError(
-        f"interrupted: {run.job} run {run.number} was stopped between two batches",
-        fix="the same command again goes on with it, and so does the next engine;"
-        f" headgate job stop {run.job} gives it up",
-    )
-
-
-def _watcher(bar: Progress) -> Callable[[Run], None]:
-    from headgate.core.ledger.model import ACTIVE
-
-    def watch(run: Run) -> None:
-        bar.total = run.progress.total
-        away = run.error_text if run.state in ACTIVE else None
-        waits = f", waits: {away.split(' | ')[0]}" if away else ""
-        bar.update(run.progress.records, f"{run.job} run {run.number} {run.state}{waits}")
-
-    return watch
 
 
 @click.command("start")

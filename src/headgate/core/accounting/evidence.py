@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from headgate.core.lake.commits import PREFIX
 from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.offset_ranges import Piece, first_offsets, last_offsets, pieces
+
+if TYPE_CHECKING:
+    from headgate.config.settings import Settings
+    from headgate.core.lake.duckdb_reader import Lake
+    from headgate.core.ledger.ops_store import OpsStore
 
 
 @dataclass(frozen=True)
@@ -262,3 +268,15 @@ class RuleAccount:
     @property
     def holds(self) -> bool:
         return all(line.verdict is not Verdict.FAIL for line in self.lines)
+
+
+@dataclass(frozen=True)
+class AccountKind:
+    """How the jobs of one kind are accounted for: `account` gathers the evidence of a subject and judges it.
+
+    `title` names a subject, in place of its `{}`, of which a certificate has no account.
+    """
+
+    job_kind: str
+    title: str
+    account: Callable[[Settings, OpsStore, Lake, str], RuleAccount]

@@ -215,7 +215,7 @@ def report(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronz
 def dead_letters(settings: Settings, dataset: str) -> int:
     """As validation counts them: bronze's in the table, the generator's on their topic."""
     from headgate.certify.evidence import declared
-    from headgate.core.accounting.probes import generator_metrics, generator_refusals
+    from headgate.pipeline.accounting import generator_metrics, generator_refusals
 
     found = own_letters(settings, job_name("bronze", dataset))
     manifest, sent = declared(settings, dataset), generator_metrics(settings)

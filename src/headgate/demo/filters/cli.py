@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.demo.own_home import (
+    SHORT_LIVED,
     alone,
     embedded_environment,
     emptied,
     replaced,
     stopped_on_failure,
 )
-from headgate.demo.steps import Walk
+from headgate.demo.steps import Walk, command
 from headgate.errors import DifferenceError, OperationError
 from headgate.terminal.console import console
-from headgate.terminal.steps import Step, Steps, command
+from headgate.terminal.steps import Step, Steps
 
 if TYPE_CHECKING:
     from headgate.core.ledger.ops_store import OpsStore
@@ -270,7 +271,6 @@ def demo_filters(events: int, seed: int, keep_running: bool) -> None:
       headgate -o json demo filters
     """
     from headgate.config.env_files import find_root
-    from headgate.demo.cli import SHORT_LIVED
 
     root = find_root(Path.cwd())
     home = root / HOME

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.demo.own_home import (
+    SHORT_LIVED,
     alone,
     embedded_environment,
     emptied,
     replaced,
     stopped_on_failure,
 )
-from headgate.demo.steps import Data, JobRun, Walk
+from headgate.demo.steps import Data, JobRun, Proof, Walk, command, reported
 from headgate.errors import DifferenceError, UsageError
 from headgate.terminal.console import console
-from headgate.terminal.steps import Steps, command, reported, wait_for
+from headgate.terminal.steps import Steps, wait_for
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -45,14 +46,6 @@ NAME_WIDTH = 18
 
 class Report(Data):
     html: str
-
-
-class RuleProof(Data):
-    checks: tuple[dict[str, object], ...]
-
-
-class Proof(Data):
-    rules: tuple[RuleProof, ...]
 
 
 class QualityWalk(Walk):
@@ -250,7 +243,6 @@ def demo_quality(rows: int, seed: int, keep_running: bool) -> None:
       headgate -o json demo quality
     """
     from headgate.config.env_files import find_root
-    from headgate.demo.cli import SHORT_LIVED
 
     root = find_root(Path.cwd())
     home = root / ".headgate" / "demo-quality"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.demo.own_home import (
+    SHORT_LIVED,
     alone,
     embedded_environment,
     emptied,
@@ -79,7 +80,6 @@ def demo_reconcile(
       headgate -o json demo reconcile
     """
     from headgate.config.env_files import find_root
-    from headgate.demo.cli import SHORT_LIVED
 
     root = find_root(Path.cwd())
     home = root / HOME

@@ -13,10 +13,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.demo.quality.cli import Proof
-from headgate.demo.steps import Data, Walk
+from headgate.demo.steps import Data, Proof, Walk, command, reported
 from headgate.errors import OperationError, count_of
-from headgate.terminal.steps import POLL_SECONDS, Steps, command, reported, wait_for
+from headgate.terminal.steps import POLL_SECONDS, Steps, wait_for
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings

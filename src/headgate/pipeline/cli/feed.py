@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from headgate.core.kafka.topics import bootstrap_of
-from headgate.demo.filters.feed import feed_events
-from headgate.demo.quality.feed import feed_rules
-from headgate.demo.reconcile.feed import feed_pairs
+from headgate.app import FEED
 from headgate.terminal.console import Progress, console
+from headgate.terminal.lazy_group import LazyCommands
 from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ MODES = ("burst", "realtime", "batch")
 METRICS_FILE = "generator.json"
 
 
-@click.group()
+@click.group(cls=LazyCommands, lazy=FEED)
 def group() -> None:
     """Make sample data and send it to the topic.
 
@@ -40,12 +38,7 @@ def group() -> None:
     """
 
 
-group.add_command(feed_rules)
-group.add_command(feed_pairs)
-group.add_command(feed_events)
-
-
-@group.command()
+@click.command("sample")
 @click.option("--rows", type=click.IntRange(min=1), default=DEFAULT_ROWS, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=42, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Default: the file of DATA_PATH.")
@@ -92,7 +85,7 @@ def sample_words(written: SampleFile) -> str:
     return "\n".join(lines)
 
 
-@group.command()
+@click.command("generate")
 @click.option("--max-events", type=click.IntRange(min=0), help="0 sends all. Default: MAX_EVENTS.")
 @click.option("--mode", type=click.Choice(MODES), help="Default: GENERATOR_MODE.")
 @click.option("--rate", type=click.IntRange(min=1), help="Events/s. Default: GENERATOR_RATE.")
@@ -146,6 +139,7 @@ def plan_from(
     max_events: int,
 ) -> Plan:
     """What `feed generate` will do under these settings."""
+    from headgate.core.kafka.topics import bootstrap_of
     from headgate.declarations.project import find_dataset
     from headgate.pipeline.generator.send import Plan
     from headgate.pipeline.loader import load_dataset

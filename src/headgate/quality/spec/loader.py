@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -28,6 +29,9 @@ from headgate.quality.spec.legacy_formats import converted
 from headgate.quality.spec.reconcile_checks import contract_faults, with_default_times
 from headgate.quality.spec.rule_checks import faults_of
 from headgate.quality.spec.rule_set import VERSION, RuleSet
+
+if TYPE_CHECKING:
+    from headgate.config.settings import Settings
 
 _PART = re.compile(r"(?:tables\[\d+\]\.)?(?:rules|aggregates)\[\d+\]|tables\[\d+\]")
 _STEP = re.compile(r"[a-z]+|\d+")
@@ -247,6 +251,28 @@ def find_table(root: Path, name: str) -> Path:
         why=f"neither {ROOT_FILE} nor {FOLDER}/*.yml declares it",
         fix=guess if names in guess else f"{guess} There are: {names}.",
     )
+
+
+@dataclass(frozen=True)
+class SensitiveNames:
+    """Columns that rule sets tag as sensitive, and the topics whose records have such a column as key."""
+
+    columns: frozenset[str]
+    keyed_topics: frozenset[str]
+
+
+def sensitive_names(settings: Settings) -> SensitiveNames:
+    """The tagged columns of every rule set; raises DeclarationError when one cannot be read."""
+    root = settings.root
+    sets = [load_rules(file, settings.topics_of(file.stem)).value for file in rule_files(root)]
+    columns: set[str] = set()
+    topics: set[str] = set()
+    for table in (table for rules in sets for table in rules.tables):
+        tagged = frozenset[str]().union(*(side.sensitive for side in table.sources.values()))
+        columns |= tagged
+        if table.pk in tagged:
+            topics |= {side.topic for side in table.sources.values() if side.topic}
+    return SensitiveNames(frozenset(columns), frozenset(topics))
 
 
 def _checked(document: Document, notes: tuple[str, ...], root: Path) -> Reading:
