@@ -181,7 +181,7 @@ def test_the_certificate_holds_with_backfills_and_names_a_removed_row(
     told = what_tables_tell(
         pipeline.session, declaration.declared_revision(pipeline.settings, pipeline.name)
     )
-    known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in told.rows}
+    known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row, _ in told.rows}
     ledger = (*pipeline.ledger("silver"), *pipeline.ledger("backfill"))
     assert {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in ledger} <= known
     pipeline.process("silver", form="full")  # from here on the backfill no longer counts

@@ -17,6 +17,7 @@ from headgate.errors import DeclarationError, UsageError
 from headgate.filters.cli.local import load_compiled
 from headgate.filters.loader import filter_files
 from headgate.filters.store.model import Member, RoutedBatch, RoutedCount, Seen, Standing
+from headgate.filters.store.routed import RoutedRows
 
 ROOT = Path(__file__).parents[3]
 FILTER = "service-by-dealer-001"
@@ -42,7 +43,7 @@ def judge(revision: str, start: int, end: int, sent: int) -> None:
         announced = store.begin(intent(topic_range({"0": start}, {"0": end}), (set_id,)))
         counts = (RoutedCount(FILTER, revision, sent),)
         row = ledger_row(announced, routed=end - start)
-        store.settle(announced, row, None, RoutedBatch(set_id, counts))
+        store.settle(announced, row, (RoutedRows(RoutedBatch(set_id, counts)),))
         store.routing.see([Seen(FILTER, "events", revision, "d", Standing.LIVE, set_id)])
 
 

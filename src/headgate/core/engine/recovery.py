@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,7 +29,7 @@ from headgate.core.kafka.offsets import Followed
 from headgate.core.lake.commits import fence_properties, intent_of, properties
 from headgate.core.lake.spark import sql
 from headgate.core.lake.table import SUMMARY, Committed, ManagedTable, topic_reached
-from headgate.core.ledger.model import Intent, Judged, LedgerRow
+from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
 from headgate.errors import ConflictError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 REPAIR = "repair"
 Account = Callable[[Intent], Result | None]
 GiveUp = Callable[[Intent], None]
+FoundRow = tuple[LedgerRow, Sequence[LedgerExtra]]
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _close(
         give_up(intent)
         store.withdraw(intent)
     else:
-        store.settle(intent, ledger_row(intent, result), result.judged)
+        store.settle(intent, ledger_row(intent, result), result.extras)
 
 
 def take_back(session: SparkSession, target: TopicTarget, intent: Intent) -> None:
@@ -141,7 +142,7 @@ def _as_fence(session: SparkSession, intent: Intent) -> Generator[None]:
 class Found:
     """What the tables still tell: ledger rows, and in words what their history no longer has."""
 
-    rows: tuple[LedgerRow, ...]
+    rows: tuple[FoundRow, ...]
     unknown: tuple[str, ...]
 
 
@@ -175,9 +176,8 @@ def rebuild_on(session: SparkSession, settings: Settings, store: OpsStore) -> Re
         what_tables_tell(session, declaration.declared_revision(settings, name))
         for name in available_datasets(settings.root)
     ]
-    judged = rules_tell(session, settings, store)
-    found.append(judged.found)
-    added = store.rebuild((row for each in found for row in each.rows), judged.of)
+    found.append(rules_tell(session, settings, store))
+    added = store.rebuild(row for each in found for row in each.rows)
     return Rebuilt(added, tuple(words for each in found for words in each.unknown))
 
 
@@ -190,7 +190,7 @@ def what_tables_tell(session: SparkSession, dataset: declaration.DatasetRevision
     raw = ManagedTable(session, table_name(dataset.bronze_table))
     clean = ManagedTable(session, table_name(dataset.silver_table))
     refused = ManagedTable(session, DEAD_LETTERS)
-    rows: list[LedgerRow] = []
+    rows: list[FoundRow] = []
     unknown = [*_expired(raw), *_expired(clean)]
     for commit in _oldest_first(raw, job_name("bronze", dataset.name)):
         intent = intent_of(commit.marker)
@@ -208,24 +208,13 @@ def what_tables_tell(session: SparkSession, dataset: declaration.DatasetRevision
     return Found(tuple(rows), tuple(unknown))
 
 
-@dataclass(frozen=True)
-class JudgedRows:
-    """The ledger rows of quality jobs, and what their rules found in each."""
-
-    found: Found
-    judged: Mapping[tuple[str, datetime], Judged]
-
-    def of(self, row: LedgerRow) -> Judged | None:
-        return self.judged.get((row.job, row.batch_time))
-
-
-def rules_tell(session: SparkSession, settings: Settings, store: OpsStore) -> JudgedRows:
+def rules_tell(session: SparkSession, settings: Settings, store: OpsStore) -> Found:
     """The ledger rows of every declared rule table that has results."""
     from headgate.quality.job.batch import table_target
     from headgate.quality.spec.loader import rule_files, tables_in
     from headgate.reconcile.job.target import pair_target
 
-    rows, unknown, judged = list[LedgerRow](), list[str](), dict[tuple[str, datetime], Judged]()
+    rows, unknown = list[FoundRow](), list[str]()
     for name in (name for file in rule_files(settings.root) for name in tables_in(file)):
         target = pair_target(session, settings, store, name) or table_target(
             session, settings, store, name
@@ -234,11 +223,8 @@ def rules_tell(session: SparkSession, settings: Settings, store: OpsStore) -> Ju
         unknown += _expired(results) if results.exists() else ()
         for commit in _oldest_first(results, target.job):
             intent = intent_of(commit.marker)
-            result = target.account(session, intent)
-            rows += _row(commit, intent, result)
-            if result is not None and result.judged is not None:
-                judged[intent.job, intent.batch_time] = result.judged
-    return JudgedRows(Found(tuple(rows), tuple(unknown)), judged)
+            rows += _row(commit, intent, target.account(session, intent))
+    return Found(tuple(rows), tuple(unknown))
 
 
 def _expired(table: ManagedTable) -> Iterator[str]:
@@ -276,6 +262,6 @@ def _oldest_first(table: ManagedTable, job: str) -> list[Committed]:
     return list(table.commits(job))[::-1] if table.exists() else []
 
 
-def _row(commit: Committed, intent: Intent, result: Result | None) -> Iterator[LedgerRow]:
+def _row(commit: Committed, intent: Intent, result: Result | None) -> Iterator[FoundRow]:
     if result is not None:
-        yield replace(ledger_row(intent, result), committed_at=commit.snapshot.at)
+        yield replace(ledger_row(intent, result), committed_at=commit.snapshot.at), result.extras

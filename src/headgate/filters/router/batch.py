@@ -29,6 +29,7 @@ from headgate.errors import HeadgateError, OperationError
 from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews, Sums, counters, letters
 from headgate.filters.store.model import Member, RoutedBatch, RoutedCount
+from headgate.filters.store.routed import RoutedRows
 
 ROUTED, UNROUTED, REFUSED, TOMBSTONE = "routed", "unrouted", "refused", "tombstone"
 # A record that the router has refused; the replay of a filter comes across it a second time.
@@ -68,7 +69,7 @@ class RouterTarget(TopicTarget):
             outcomes,
             {DEAD_LETTERS: commit.snapshot.id},
             marker.revisions,
-            routed=RoutedBatch(set_id, tuple(found)),
+            extras=(RoutedRows(RoutedBatch(set_id, tuple(found))),),
         )
 
 
@@ -181,7 +182,7 @@ class RouterBatch:
             snapshots,
             done.revisions,
             amended=None if done is intent else done,
-            routed=RoutedBatch(done.revisions[0], _counts(judged)),
+            extras=(RoutedRows(RoutedBatch(done.revisions[0], _counts(judged))),),
         )
 
     def _judged(self, intent: Intent) -> Judged:

@@ -28,6 +28,7 @@ from headgate.core.lake.spark import Snapshot, sql
 from headgate.core.lake.table import Committed, ManagedTable, Reached, topic_reached
 from headgate.core.ledger.model import Intent, Judged, canonical
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.windows import earlier, later
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name
 from headgate.core.sql.script import Script
@@ -78,9 +79,9 @@ class QualityTarget(TopicTarget):
                 fix="compare the two commits: headgate ledger show",
             )
         snapshots = self._snapshots(session, intent, results)
-        judged = self._judged(session, intent) if partials else None
+        extras = (JudgedRows(self._judged(session, intent)),) if partials else ()
         return Result(
-            sum(outcomes.values()), outcomes, snapshots, results.marker.revisions, judged=judged
+            sum(outcomes.values()), outcomes, snapshots, results.marker.revisions, extras=extras
         )
 
     def _judged(self, session: SparkSession, intent: Intent) -> Judged:

@@ -16,8 +16,9 @@ from headgate.config.settings import Settings
 from headgate.core.engine.batch import Result, span
 from headgate.core.lake.spark import sql
 from headgate.core.lake.table import Committed, ManagedTable
-from headgate.core.ledger.model import Intent, Judged, Range, RuleCount
+from headgate.core.ledger.model import Intent, Judged, LedgerExtra, Range, RuleCount
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.names import COUNTED, COUNTED_METRICS, LATE_ARRIVAL, LATE_VERDICTS
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name
 from headgate.core.sql.script import Script
@@ -183,20 +184,26 @@ class ReconcileTarget(QualityTarget):
     def before(self) -> tuple[str, ...]:
         return (DEAD_LETTERS, self.states, self.partials)
 
-    def account(self, session: SparkSession, intent: Intent) -> Result | None:
-        """The partials' commit says what became of the records; a gap has results alone."""
+    def account(self, session: SparkSession, intent: Intent, windows_of: str = "") -> Result | None:
+        """The partials' commit says what became of the records; a gap has results alone.
+
+        `windows_of` is the job whose metrics windows the counts belong to, where it is another one.
+        """
         results = ManagedTable(session, self.table).commit_of(intent)
         if results is None:
             return None
         partials = ManagedTable(session, self.partials).commit_of(intent)
         outcomes = (partials.marker.outcomes if partials else None) or {ACCEPTED: 0}
-        judged = self._told(session, intent, partials) if partials else None
+        extras: tuple[LedgerExtra, ...] = ()
+        if partials:
+            judged = self._told(session, intent, partials)
+            extras = (JudgedRows(replace(judged, windows_of=windows_of)),)
         return Result(
             sum(outcomes.values()),
             outcomes,
             self._snapshots(session, intent, results),
             results.marker.revisions,
-            judged=judged,
+            extras=extras,
         )
 
     def _told(self, session: SparkSession, intent: Intent, partials: Committed) -> Judged:
