@@ -6,6 +6,9 @@ a blink and no layer imports the one above it.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 # The nouns of the command line: what each is for, and the command that it loads.
 NOUNS: dict[str, tuple[str, str]] = {
     "audit": ("read, check and export who did what to filters", "headgate.filters.cli.audit:group"),
@@ -48,3 +51,21 @@ NOUNS: dict[str, tuple[str, str]] = {
     "topics": ("create and show topics", "headgate.cli.topics:group"),
     "validate": ("run the four-stage validation", "headgate.certify.cli:validate_command"),
 }
+
+# The kinds of jobs, in the order in which messages list them: each a `core.engine.job_kind.JobKind`.
+JOB_KINDS: dict[str, str] = {
+    "bronze": "headgate.pipeline.job_kinds:BRONZE",
+    "silver": "headgate.pipeline.job_kinds:SILVER",
+    "backfill": "headgate.pipeline.job_kinds:BACKFILL",
+    "maintain": "headgate.maintenance.job_kind:MAINTAIN",
+    "quality": "headgate.quality.job_kind:QUALITY_KIND",
+    "reconcile": "headgate.reconcile.job_kind:RECONCILE_KIND",
+    "router": "headgate.filters.router.job_kinds:ROUTER_KIND",
+    "replay": "headgate.filters.router.job_kinds:REPLAY_KIND",
+}
+
+
+def load(entry: str) -> Any:
+    """The attribute that an entry `module:attribute` names; its module is imported on first use."""
+    module, _, attribute = entry.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -7,13 +7,14 @@ the records are read again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.conditions.literals import spark_literal
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import Result, span
+from headgate.core.engine.recovery import RecoveredRows, recover_target
 from headgate.core.lake.spark import sql
 from headgate.core.lake.table import Committed, ManagedTable
 from headgate.core.ledger.model import Intent, Judged, LedgerExtra, Range, RuleCount
@@ -26,6 +27,7 @@ from headgate.quality.compile.results import PREFIX
 from headgate.quality.compile.tables import RECONCILE, Names
 from headgate.quality.job.batch import ACCEPTED, REFUSED, TOMBSTONE, QualityTarget
 from headgate.quality.revision import Revisions, dq_table
+from headgate.quality.spec.loader import table_names
 from headgate.reconcile.compile.states import SIDES
 from headgate.reconcile.decision_table import statuses
 from headgate.reconcile.job.states import inside
@@ -223,6 +225,16 @@ def pair_target(
         return None
     job, table = job_name(RECONCILE, name), dq_table("results", name)
     return ReconcileTarget(job, table, "", "", name, Revisions(store, settings))
+
+
+def recover_pairs(
+    session: SparkSession, settings: Settings, store: OpsStore
+) -> Iterator[RecoveredRows]:
+    """The ledger rows of each declared pair that has a table of states."""
+    for name in table_names(settings.root):
+        target = pair_target(session, settings, store, name)
+        if target is not None:
+            yield recover_target(session, target)
 
 
 def _count(name: str, n: int) -> RuleCount:
