@@ -137,6 +137,18 @@ MAINTAINED: tuple[str, ...] = (
 # What dead letters mask beside the fields of hash contracts: `settings` to the names that declarations tag.
 SENSITIVE: tuple[str, ...] = ("headgate.quality.spec.loader:sensitive_names",)
 
+# The kinds of jobs, in the order in which messages list them: each a `core.engine.job_kind.JobKind`.
+JOB_KINDS: dict[str, str] = {
+    "bronze": "headgate.pipeline.job_kinds:BRONZE",
+    "silver": "headgate.pipeline.job_kinds:SILVER",
+    "backfill": "headgate.pipeline.job_kinds:BACKFILL",
+    "maintain": "headgate.maintenance.job_kind:MAINTAIN",
+    "quality": "headgate.quality.job_kind:QUALITY_KIND",
+    "reconcile": "headgate.reconcile.job_kind:RECONCILE_KIND",
+    "router": "headgate.filters.router.job_kinds:ROUTER_KIND",
+    "replay": "headgate.filters.router.job_kinds:REPLAY_KIND",
+}
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""

@@ -13,10 +13,10 @@ from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, Prod
 
 from headgate.certify.certificate import Certificate, broken
 from headgate.core.engine.batch import Faults, Point
-from headgate.core.engine.recovery import what_tables_tell
 from headgate.core.ledger.model import Run
 from headgate.errors import BatchRefusedError, UsageError
 from headgate.pipeline import revision as declaration
+from headgate.pipeline.rebuild import recover_dataset
 
 LATER = MORNING + 60 * SECOND
 
@@ -178,10 +178,10 @@ def test_the_certificate_holds_with_backfills_and_names_a_removed_row(
     pipeline.process("silver")
     assert pipeline.outcomes("silver")["backfilled"] > 0
     check_certificate(pipeline)
-    told = what_tables_tell(
+    told = recover_dataset(
         pipeline.session, declaration.declared_revision(pipeline.settings, pipeline.name)
     )
-    known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in told.rows}
+    known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row, _ in told.rows}
     ledger = (*pipeline.ledger("silver"), *pipeline.ledger("backfill"))
     assert {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in ledger} <= known
     pipeline.process("silver", form="full")  # from here on the backfill no longer counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -19,9 +20,8 @@ from tests.support.streams import Stream
 from headgate.certify.certificate import broken
 from headgate.core.engine.batch import Point
 from headgate.core.kafka.topics import Topics
-from headgate.core.ledger.model import Intent, Judged, LedgerRow, RunState
+from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow, RunState
 from headgate.core.ledger.ops_store import OpsStore, utc_now
-from headgate.filters.store.model import RoutedBatch
 from headgate.local.process import wait_until
 from headgate.quality.job.topic import StoppedByRuleError
 from headgate.quality.job.windows import LeftOpen
@@ -125,10 +125,9 @@ def test_a_stop_is_not_lost_by_a_kill_behind_the_settled_batch(
         self: OpsStore,
         intent: Intent,
         row: LedgerRow,
-        judged: Judged | None = None,
-        routed: RoutedBatch | None = None,
+        extras: Sequence[LedgerExtra] = (),
     ) -> LedgerRow:
-        settle(self, intent, row, judged, routed)
+        settle(self, intent, row, extras)
         raise InjectedFaultError
 
     run = pipeline.ask_for("quality")

@@ -13,9 +13,9 @@ import pytest
 from tests.support.pipeline import Pipeline, ProducerRecord, create_topic, produce
 from tests.support.quality_job import QualityJob
 
-from headgate.cli.job.run import report_quality
 from headgate.core.ledger.ops_store import utc_now
 from headgate.errors import DifferenceError, UsageError
+from headgate.quality.cli.report import report_after_run
 from headgate.quality.compile.resolve import JudgedTable
 from headgate.quality.diff.changes import row_changes, rule_changes
 from headgate.quality.diff.revisions import Finder
@@ -164,12 +164,12 @@ def _a_run_can_be_a_gate(pipeline: Pipeline, second: list[ProducerRecord]) -> No
     run = pipeline.store.run(QualityJob(pipeline).job, 2)
     for level, matched in (("error", ["no_mail"]), ("warn", ["no_mail", "negative"])):
         with pytest.raises(DifferenceError) as refused:
-            report_quality(pipeline.settings, pipeline.store, run, level)
+            report_after_run(pipeline.settings, pipeline.store, run, level)
         assert refused.value.exit_code == 5
         lines = refused.value.why.splitlines()
         assert {line.split()[1].rstrip(":") for line in lines} == {*matched}
         assert f"ERROR no_mail: {held(second)['no_mail']} rows" in lines
-    report_quality(pipeline.settings, pipeline.store, run, None)
+    report_after_run(pipeline.settings, pipeline.store, run, None)
 
 
 def _first_run_stays_readable(pipeline: Pipeline) -> None:

@@ -23,6 +23,7 @@ from tests.support.streams import delete_records_before, group_offsets, stream_j
 from headgate.certify.certificate import broken
 from headgate.core.engine import lag
 from headgate.core.engine.batch import Point
+from headgate.core.engine.job_kind import KINDS
 from headgate.core.engine.lag import measure, refuse_too_many_letters, report
 from headgate.core.engine.recovery import rebuild_on
 from headgate.core.kafka.offsets import ExpiredError
@@ -170,7 +171,7 @@ def test_lag_is_told_in_records_and_in_seconds_without_spark(
             ProducerRecord(b"no", None),
         ]
     )
-    before = measure(pipeline.settings, pipeline.store, pipeline.name)
+    before = measure(pipeline.settings, pipeline.store, KINDS["bronze"], pipeline.name)
     assert before.records == 31
     pipeline.process("bronze")
     now = int(time.time() * 1000)
@@ -179,7 +180,7 @@ def test_lag_is_told_in_records_and_in_seconds_without_spark(
     pipeline.produce(
         [*more, *(ProducerRecord(v, partition=0, timestamp=young) for v in events(3, 7, 40))]
     )
-    found = report(pipeline.settings, pipeline.store, pipeline.name)
+    found = report(pipeline.settings, pipeline.store, KINDS["bronze"], pipeline.name)
     passed = time.time() - now / 1000
     first, second = found.lag.partitions
     assert (first.lag, second.lag, found.lag.records) == (7, 5, 12)
@@ -191,4 +192,4 @@ def test_lag_is_told_in_records_and_in_seconds_without_spark(
     with pytest.raises(DifferenceError, match="1 dead letters, and DLQ_MAX is 0"):
         refuse_too_many_letters(found)
     pipeline.process("bronze")
-    assert measure(pipeline.settings, pipeline.store, pipeline.name).records == 0
+    assert measure(pipeline.settings, pipeline.store, KINDS["bronze"], pipeline.name).records == 0

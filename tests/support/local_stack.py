@@ -27,7 +27,6 @@ from tests.support.pipeline import JVM, ROOT, TYPES, Pipeline, create_topic, env
 
 from headgate.certify.certificate import broken
 from headgate.config.settings import Settings
-from headgate.core.engine.lag import rows_behind
 from headgate.core.engine.lease import SECONDS
 from headgate.core.kafka.topics import Topics
 from headgate.core.ledger.model import RunState
@@ -35,6 +34,7 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.local import stack as services
 from headgate.local.process import die_with_parent, wait_until
 from headgate.local.state import LocalFiles, Phase, ServiceState
+from headgate.pipeline.job_kinds import rows_behind
 
 STREAMS = ("bronze", "silver")
 RECOVERY_SECONDS = 60.0

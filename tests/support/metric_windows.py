@@ -14,6 +14,7 @@ from headgate.core.ledger.model import (
     TouchedWindow,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.windows import AggregateVerdict, WindowRecord, WindowShape
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -73,4 +74,4 @@ def settle_batch(
         None, JOB, 1, range_, ("r1",), NOW, start, read, read, 0, became, {}, committed_at=NOW
     )
     touched = tuple(TouchedWindow(event_time(s), newest) for s, newest in windows.items())
-    return store.settle(intent, row, Judged(counts, touched, anew, rows))
+    return store.settle(intent, row, (JudgedRows(Judged(counts, touched, anew, rows)),))

@@ -25,15 +25,14 @@ from headgate.certify.stages import (
     pipeline,
     services,
 )
+from headgate.config.settings import Settings, streams_of
 from headgate.core.accounting.evidence import Verdict
-from headgate.core.engine.submit import streams_of
 from headgate.core.ledger.model import ACTIVE, Run
 from headgate.core.sql.fragments import job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
 
 if TYPE_CHECKING:
     from headgate.certify.evidence import DeclaredDataset
-    from headgate.config.settings import Settings
     from headgate.core.lake.duckdb_reader import Lake
     from headgate.core.ledger.ops_store import OpsStore
 

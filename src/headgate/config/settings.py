@@ -40,6 +40,8 @@ from headgate.errors import SettingsError, UsageError
 
 RUNNING_FILE = "endpoints.env"
 EMBEDDED_BROKER = "kafka"
+# The streams of a dataset, which MODE names.
+STREAMS = ("bronze", "silver")
 # The embedded brokers whose addresses this process has read: their folders by address.
 _embedded_brokers: dict[str, Path] = {}
 
@@ -208,6 +210,11 @@ def load_settings(
     if settings.bootstrap_servers and settings.origin("bootstrap_servers") == RUNNING_SERVICES:
         _embedded_brokers[settings.bootstrap_servers] = settings.home / EMBEDDED_BROKER
     return settings
+
+
+def streams_of(mode: str) -> tuple[str, ...]:
+    """The kinds of job that run as streams in this MODE; asked for in batch mode, bronze does."""
+    return STREAMS if mode == "streaming_silver" else STREAMS[:1]
 
 
 def embedded_broker(bootstrap: str) -> Path | None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from headgate.core.engine.job_kind import KINDS
 from headgate.core.engine.job_status import JobView, JudgedBatchView, view
 from headgate.core.ledger.model import (
     ACCEPTED_GAP,
@@ -40,7 +41,7 @@ def batch(number: int, ago: float, took: float, **outcomes: int) -> LedgerRow:
 
 
 def seen(*rows: LedgerRow, run: Run = RUN, restart: Mark | None = None) -> JobView:
-    return view(run, rows, restart, trigger_seconds=10, now=NOW)
+    return view(KINDS[run.kind], run, rows, restart, trigger_seconds=10, now=NOW)
 
 
 def test_rows_a_second_are_those_of_the_last_minute() -> None:

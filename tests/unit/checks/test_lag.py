@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headgate.core.engine.lag import Lag, LagReport, measured, refuse_too_many_letters, rows_behind
+from headgate.core.engine.lag import Lag, LagReport, measured, refuse_too_many_letters
 from headgate.core.kafka.topics import TopicState
 from headgate.core.ledger.model import LedgerRow, Range
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import DifferenceError
+from headgate.pipeline.job_kinds import rows_behind
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 TOPIC = TopicState("orders", "id1", begin={0: 0, 1: 5, 2: 0}, end={0: 100, 1: 50, 2: 0})

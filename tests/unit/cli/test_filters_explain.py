@@ -17,6 +17,7 @@ from headgate.errors import DeclarationError, UsageError
 from headgate.filters.cli.local import load_compiled
 from headgate.filters.loader import filter_files
 from headgate.filters.store.model import Member, RoutedBatch, RoutedCount, Seen, Standing
+from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +44,7 @@ def judge(revision: str, start: int, end: int, sent: int) -> None:
         announced = store.begin(intent(topic_range({"0": start}, {"0": end}), (set_id,)))
         counts = (RoutedCount(FILTER, revision, sent),)
         row = ledger_row(announced, routed=end - start)
-        store.settle(announced, row, None, RoutedBatch(set_id, counts))
+        store.settle(announced, row, (RoutedRows(RoutedBatch(set_id, counts)),))
         store.part(RoutingStore).see([Seen(FILTER, "events", revision, "d", Standing.LIVE, set_id)])
 
 

@@ -16,6 +16,7 @@ from headgate.cli.main import cli
 from headgate.config.settings import load_settings
 from headgate.core.ledger.model import Intent, JobSpec, Judged, RuleCount
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.errors import UsageError
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +66,8 @@ def count(rule: str, n: int, matched: int, number: int) -> None:
         intent = store.begin(
             Intent(None, row.job, 1, row.range, row.revisions, row.batch_time, row.batch_id)
         )
-        store.settle(intent, row, Judged((RuleCount(rule, "odd", "ERROR", n, matched),)))
+        judged = Judged((RuleCount(rule, "odd", "ERROR", n, matched),))
+        store.settle(intent, row, (JudgedRows(judged),))
 
 
 def test_every_rule_is_told_in_words_with_its_sql_and_what_it_emits() -> None:

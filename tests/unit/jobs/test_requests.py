@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.settings import Settings
+from headgate.config.settings import Settings, streams_of
 from headgate.core.engine.run import Reading, trigger_of
-from headgate.core.engine.submit import ask_for, full_name, need_engine, streams_of
+from headgate.core.engine.submit import ask_for, full_name, need_engine
 from headgate.core.ledger.model import JobSpec, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError, UnavailableError, UsageError

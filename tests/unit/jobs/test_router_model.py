@@ -33,6 +33,7 @@ from headgate.filters.store.model import (
     TopicEnd,
     Wanted,
 )
+from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
 
 SOURCE, JOB = "events", "router-events"
@@ -191,7 +192,7 @@ class RouterModel(RuleBasedStateMachine):
             None, intent.job, 1, range_, intent.revisions, intent.batch_time, 0, read, read, 0,
             {"unrouted": read}, {}, self.store.part(RoutingStore)._clock(),
         )  # fmt: skip
-        self.store.settle(intent, row, None, RoutedBatch(intent.revisions[0]))
+        self.store.settle(intent, row, (RoutedRows(RoutedBatch(intent.revisions[0])),))
 
     def finish_open(self, job: str) -> None:
         for intent in self.store.open_intents(job):

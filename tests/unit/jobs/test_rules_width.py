@@ -18,6 +18,7 @@ from headgate.core.ledger.model import (
     TouchedWindow,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.errors import ConflictError
 from headgate.quality.deploy import plan_deployment
 
@@ -46,7 +47,7 @@ def count_a_window(store: OpsStore) -> None:
     range_ = Range("kafka:some.source", "t1", {"0": 0}, {"0": 1})
     intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOON, 0))
     row = LedgerRow(None, JOB, 1, range_, ("r1",), NOON, 0, 1, 1, 0, {"accepted": 1}, {}, NOON)
-    store.settle(intent, row, Judged((), (TouchedWindow(NOON, NOON),)))
+    store.settle(intent, row, (JudgedRows(Judged((), (TouchedWindow(NOON, NOON),))),))
 
 
 def run_once(settings: Settings, store: OpsStore) -> None:

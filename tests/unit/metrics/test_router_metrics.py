@@ -13,6 +13,7 @@ from headgate.filters.store.model import (
     Seen,
     Standing,
 )
+from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
 
 LIVE = Seen("one", "events", "r1", "d1", Standing.LIVE, "", {"0": 0}, source_id="t1")
@@ -28,7 +29,7 @@ def settle(store: OpsStore, start: int, end: int, n: int, refused: int) -> None:
         {"routed": read}, {}, utc_now(),
     )  # fmt: skip
     batch = RoutedBatch(set_id, (RoutedCount("one", "r1", n, refused),))
-    store.settle(intent, row, None, batch)
+    store.settle(intent, row, (RoutedRows(batch),))
 
 
 def values(readings: Readings, name: str) -> dict[tuple[str, ...], float]:

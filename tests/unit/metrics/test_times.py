@@ -12,6 +12,7 @@ from tests.support.metric_windows import JOB, NOON, NOW, SHAPE
 
 from headgate.core.ledger.model import Intent, Judged, LedgerRow, Range, TouchedWindow
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.windows import (
     END,
     EPOCH,
@@ -60,7 +61,7 @@ def test_windows_at_both_ends_of_time_close_and_are_said(
     range_ = Range("kafka:orders.events", "t1", {"0": 0}, {"0": 1})
     intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOW, 0))
     row = LedgerRow(None, JOB, 1, range_, ("r1",), NOW, 0, 1, 1, 0, {"accepted": 1}, {}, NOW)
-    store.settle(intent, row, Judged((), touched))
+    store.settle(intent, row, (JudgedRows(Judged((), touched)),))
 
     def sums(asked: Sequence[datetime]) -> Mapping[datetime, WindowSums]:
         return {start: WindowSums(1, {}, {}, (), "r1") for start in asked}

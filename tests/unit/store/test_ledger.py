@@ -113,7 +113,7 @@ def test_rebuilding_adds_only_what_is_missing(store: OpsStore) -> None:
     known = store.settle(begun, ledger_row(begun, accepted=10))
     left_open = store.begin(intent(topic_range({"0": 10}, {"0": 20})))
     missing = ledger_row(left_open, accepted=10)
-    assert store.rebuild([known, missing]) == 1
-    assert store.rebuild([known, missing]) == 0
+    assert store.rebuild([(known, ()), (missing, ())]) == 1
+    assert store.rebuild([(known, ()), (missing, ())]) == 0
     assert [row.rebuilt for row in store.ledger()] == [False, True]
     assert store.open_intents("bronze-orders") == ()

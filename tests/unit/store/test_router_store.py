@@ -22,6 +22,7 @@ from headgate.filters.store.model import (
     Standing,
     Wanted,
 )
+from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
 
 SOURCE = "raw-event-headers"
@@ -38,9 +39,8 @@ def settled(
     store: OpsStore, set_id: str, start: int, end: int, counts: tuple[RoutedCount, ...] = ()
 ) -> None:
     announced = store.begin(intent(topic_range({"0": start}, {"0": end}), (set_id,)))
-    store.settle(
-        announced, ledger_row(announced, routed=end - start), None, RoutedBatch(set_id, counts)
-    )
+    extras = (RoutedRows(RoutedBatch(set_id, counts)),)
+    store.settle(announced, ledger_row(announced, routed=end - start), extras)
 
 
 def test_what_is_wanted_is_read_back_by_source(store: OpsStore) -> None:
@@ -187,7 +187,7 @@ def test_a_batch_that_is_refused_leaves_no_count(store: OpsStore) -> None:
     counts = (RoutedCount("dealer-001", ONE.revision, 3),)
     row = replace(ledger_row(announced, routed=9), read=8)
     with pytest.raises(BatchRefusedError):
-        store.settle(announced, row, None, RoutedBatch(set_id, counts))
+        store.settle(announced, row, (RoutedRows(RoutedBatch(set_id, counts)),))
     assert store.part(RoutingStore).routed_sums() == {}
     assert store.part(RoutingStore).routed("dealer-001").ranges == ()
 
@@ -212,7 +212,8 @@ def test_only_the_engine_between_the_two_batches_says_how_filters_stand(store: O
     announced = store.begin(intent(topic_range({"0": 0}, {"0": 9}), (set_id,)))
     with pytest.raises(BatchRefusedError):
         routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
-    store.settle(announced, ledger_row(announced, routed=9), None, RoutedBatch(set_id))
+    extras = (RoutedRows(RoutedBatch(set_id)),)
+    store.settle(announced, ledger_row(announced, routed=9), extras)
     with pytest.raises(BatchRefusedError):
         routing.take_over(SOURCE, members(ONE), [LIVE], [], here)
     routing.take_over(SOURCE, members(ONE), [LIVE], [], replace(here, reached={"0": 9}))
@@ -226,7 +227,8 @@ def test_what_a_filter_judged_is_found_within_the_offsets_asked_for(store: OpsSt
         range_ = replace(topic_range({"0": start}, {"0": start + 10}), source=f"kafka:{SOURCE}")
         mine = replace(intent(range_, (set_id,)), job=f"router-{SOURCE}")
         announced = store.begin(mine)
-        store.settle(announced, ledger_row(announced, routed=10), None, RoutedBatch(set_id))
+        extras = (RoutedRows(RoutedBatch(set_id)),)
+        store.settle(announced, ledger_row(announced, routed=10), extras)
     found = routing.judged_within("dealer-001", SOURCE, "t1", {"0": [(5, 25)], "1": [(0, 9)]})
     assert found == {"0": [(0, 10), (20, 30)]}
     assert routing.judged_within("dealer-001", SOURCE, "t2", {"0": [(5, 25)]}) == {}

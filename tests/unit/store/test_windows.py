@@ -16,6 +16,7 @@ from headgate.core.ledger.model import (
     Window,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 JOB = "bronze-orders"
@@ -32,7 +33,7 @@ def judged(*starts: int, n: int = 1, anew: bool = False) -> Judged:
 
 def batch(store: OpsStore, start: int, found: Judged) -> LedgerRow:
     begun = store.begin(intent(topic_range({"0": start}, {"0": start + 1})))
-    return store.settle(begun, ledger_row(begun, accepted=1), found)
+    return store.settle(begun, ledger_row(begun, accepted=1), (JudgedRows(found),))
 
 
 def close(store: OpsStore, *found: Window, words: str = "a") -> int:
@@ -73,7 +74,7 @@ def test_the_last_closed_window_is_found_among_those_that_begin_by_a_time(store:
 def test_a_batch_that_is_settled_twice_counts_once(store: OpsStore) -> None:
     begun = store.begin(intent(topic_range({}, {"0": 1})))
     for _ in range(2):
-        store.settle(begun, ledger_row(begun, accepted=1), judged(0))
+        store.settle(begun, ledger_row(begun, accepted=1), (JudgedRows(judged(0)),))
     assert store.rule_counts(JOB) == (RuleCount("negative", "negative", "ERROR", 1, 2),)
 
 

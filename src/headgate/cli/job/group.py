@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from headgate.core.ledger.model import Run
 
 
-# The kinds of job that follow a topic.
-FOLLOWING = ("bronze", "quality", "reconcile", "router")
 NEEDS_YES = "this needs --yes here"
 
 
@@ -41,10 +39,10 @@ def repair(job: str, yes: bool) -> None:
 
     settings, store = open_store()
     with store:
-        kind, dataset = split_job(settings, job)
-        if kind not in FOLLOWING:
-            raise UsageError(f"{kind} has no checkpoint", fix="headgate job run silver --full")
-        confirm(f"Set the checkpoint of {kind}-{dataset} aside?", yes=yes, otherwise=NEEDS_YES)
+        kind, subject = split_job(settings, job)
+        if not kind.follows_topics:
+            raise UsageError(f"{kind.name} has no checkpoint", fix="headgate job run silver --full")
+        confirm(f"Set the checkpoint of {kind.name}-{subject} aside?", yes=yes, otherwise=NEEDS_YES)
         finish(settings, store, ask_for(settings, store, job, "batch", {"form": "repair"}))
 
 
@@ -70,10 +68,10 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
 
     settings, store = open_store()
     with store:
-        kind, dataset = split_job(settings, job)
-        if kind not in FOLLOWING:
-            raise UsageError(f"{kind} reads no topic", fix="headgate job accept-gap bronze")
-        lag = measure(settings, store, dataset, kind)
+        kind, subject = split_job(settings, job)
+        if not kind.follows_topics:
+            raise UsageError(f"{kind.name} reads no topic", fix="headgate job accept-gap bronze")
+        lag = measure(settings, store, kind, subject)
         latest = store.latest(lag.job)
         if not lag.expired and not (latest and latest.error_code == ExpiredError.code):
             console.done(f"no record of {lag.topic} expired before {lag.job} read it")

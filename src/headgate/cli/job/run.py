@@ -37,12 +37,13 @@ def run_job(job: str, full: bool, first: str | None, last: str | None, fail_on: 
       headgate job run quality-payments
       headgate job run reconcile-customer --fail-on error
     """
+    from headgate.core.engine.job_kind import KINDS
     from headgate.core.engine.lease import active_engine
-    from headgate.core.engine.submit import OF_A_DATASET, ask_for, job_name, need_broker
+    from headgate.core.engine.submit import ask_for, job_name, need_broker
     from headgate.terminal.project import active_dataset
 
     settings, store = open_store()
-    if job in OF_A_DATASET:
+    if job in KINDS and KINDS[job].subject == "dataset":
         job = job_name(job, active_dataset(settings))
     _check_gate(job, fail_on)
     with store:
@@ -56,11 +57,15 @@ def run_job(job: str, full: bool, first: str | None, last: str | None, fail_on: 
 
 
 def _check_gate(job: str, fail_on: str | None) -> None:
+    from headgate.core.engine.job_kind import KINDS
     from headgate.errors import UsageError
 
-    if fail_on and not job.startswith(("quality-", "reconcile-")):
+    if not fail_on:
+        return
+    judging = [name for name, kind in KINDS.items() if kind.write_report]
+    if not job.startswith(tuple(f"{name}-" for name in judging)):
         raise UsageError(
-            f"--fail-on is for quality and reconcile jobs, and {job} judges by no rules"
+            f"--fail-on is for {' and '.join(judging)} jobs, and {job} judges by no rules"
         )
 
 
@@ -73,34 +78,25 @@ def _backfill(
     from headgate.pipeline.revision import Dates
 
     kind, dataset = split_job(settings, job)
-    if kind not in ("silver", "backfill") or full:
+    if kind.name not in ("silver", "backfill") or full:
         raise UsageError("--from and --to are for silver, and not with --full")
     return job_name("backfill", dataset), Dates.asked({"from": first, "to": last}).options()
 
 
 def finish(settings: Settings, store: OpsStore, asked: Run, *, fail_on: str | None = None) -> Run:
     """Wait for the run and say how it ended; its failure, or what its rules found, is raised."""
+    from headgate.app import load
+    from headgate.core.engine.job_kind import KINDS
     from headgate.core.engine.submit import raise_unless_finished
-    from headgate.reconcile.cli.report import report_after_run
 
     ended = carried_out(settings, store, asked)
     raise_unless_finished(ended)
     console.done(sentence(ended))
     console.data(report(ended), text="")
-    if ended.kind == "quality":
-        report_quality(settings, store, ended, fail_on)
-    if ended.kind == "reconcile":
-        report_after_run(ended.subject, fail_on)
+    entry = KINDS[ended.kind].write_report
+    if entry:
+        load(entry)(settings, store, ended, fail_on)
     return ended
-
-
-def report_quality(settings: Settings, store: OpsStore, run: Run, fail_on: str | None) -> None:
-    """Write the report of a quality run; raise what `fail_on` makes of the rules that matched."""
-    from headgate.quality.cli.report import refuse_broken_rules, report_of
-
-    page = report_of(settings, store, run, required=fail_on is not None)
-    if page is not None and fail_on is not None:
-        refuse_broken_rules(page, fail_on)
 
 
 @click.command("start")
@@ -135,7 +131,7 @@ def started(settings: Settings, store: OpsStore, jobs: tuple[str, ...]) -> list[
 
 
 def _wanted(settings: Settings) -> tuple[str, ...]:
-    from headgate.core.engine.submit import streams_of
+    from headgate.config.settings import streams_of
 
     if settings.mode == "batch":
         console.say("MODE is batch: bronze is started as a stream all the same, for this once")
@@ -144,7 +140,8 @@ def _wanted(settings: Settings) -> tuple[str, ...]:
 
 def _running(settings: Settings, store: OpsStore) -> tuple[str, ...]:
     """The streams of the active dataset that run, or would if there were an engine."""
-    from headgate.core.engine.submit import STREAMS, full_name
+    from headgate.config.settings import STREAMS
+    from headgate.core.engine.submit import full_name
     from headgate.core.ledger.model import ACTIVE
 
     found = (store.latest(full_name(settings, kind)) for kind in STREAMS)

@@ -15,6 +15,7 @@ from headgate.terminal.runs import report
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
+    from headgate.core.engine.job_kind import JobKind
     from headgate.core.engine.job_status import JobView
     from headgate.core.engine.lag import LagReport
     from headgate.core.ledger.model import Run
@@ -36,19 +37,7 @@ class Shown:
     group: str
     revision: str = ""
     keys: int | None = None
-    filters: tuple[FilterShown, ...] = ()
-
-
-@dataclass(frozen=True)
-class FilterShown:
-    """How one filter of a router stands."""
-
-    filter: str
-    standing: str
-    revision: str
-    sent: int
-    refused: int
-    reason: str
+    filters: tuple[object, ...] = ()
 
 
 @click.command("list")
@@ -110,13 +99,14 @@ def show(job: str) -> None:
     """
     from headgate.core.engine.job_status import view
     from headgate.core.engine.run import trigger_of
-    from headgate.core.engine.submit import full_name
+    from headgate.core.engine.submit import job_name, split_job
     from headgate.core.ledger.ops_store import utc_now
     from headgate.errors import UsageError
 
     settings, store = open_store()
     with store:
-        name = full_name(settings, job)
+        kind, subject = split_job(settings, job)
+        name = job_name(kind.name, subject)
         run = store.latest(name)
         if run is None:
             raise UsageError(
@@ -124,28 +114,9 @@ def show(job: str) -> None:
             )
         rows = store.newest_batches(name, BATCHES)
         trigger = trigger_of(run, settings)
-        seen = view(run, rows, store.last_restart(name), trigger, utc_now())
-        shown = _with_lag(settings, store, seen, run.kind, run.subject)
-        if run.kind == "router":
-            shown = replace(shown, filters=_filters(store, run.subject))
+        seen = view(kind, run, rows, store.last_restart(name), trigger, utc_now())
+        shown = _shown(settings, store, seen, kind, run)
         console.data(shown, text=_text(shown, trigger, _engine(store)))
-
-
-def _filters(store: OpsStore, source: str) -> tuple[FilterShown, ...]:
-    from headgate.filters.store.routing import RoutingStore
-
-    routing = store.part(RoutingStore)
-    sums = routing.routed_sums()
-    return tuple(
-        FilterShown(
-            one.filter,
-            one.standing.value,
-            one.revision[:12],
-            *sums.get(one.filter, (0, 0)),
-            one.reason,
-        )
-        for one in routing.seen(source)
-    )
 
 
 def _engine(store: OpsStore) -> bool:
@@ -154,34 +125,25 @@ def _engine(store: OpsStore) -> bool:
     return active_engine(store) is not None
 
 
-def _with_lag(settings: Settings, store: OpsStore, seen: JobView, kind: str, dataset: str) -> Shown:
-    from headgate.core.engine.lag import group_words, measure, rows_behind
+def _shown(settings: Settings, store: OpsStore, seen: JobView, kind: JobKind, run: Run) -> Shown:
+    """The job with its lag, where it can be measured, and what its kind shows besides."""
+    from headgate.core.engine.lag import group_words, measure
     from headgate.errors import HeadgateError
 
-    if kind == "silver":
-        behind = rows_behind(store, dataset)
-        return Shown(seen, behind, None, f"{behind:,} rows of bronze", "")
-    if kind not in ("bronze", "quality", "reconcile", "router"):
-        return Shown(seen, None, None, "", "")
+    own = kind.details(store, run)
+    shown = Shown(
+        seen, own.lag_records, None, own.lag_words, "", own.revision, own.keys, own.filters
+    )
+    if not kind.follows_topics:
+        return shown
     try:
-        lag = measure(settings, store, dataset, kind)
+        lag = measure(settings, store, kind, run.subject)
     except HeadgateError as error:
-        words = f"not known: {error.what}"
-        return Shown(seen, None, None, words, "", *_judging(store, seen, kind))
+        return replace(shown, lag_words=f"not known: {error.what}")
     group = group_words(settings, store, lag)
-    return Shown(seen, lag.records, lag.seconds, lag.words, group, *_judging(store, seen, kind))
-
-
-def _judging(store: OpsStore, seen: JobView, kind: str) -> tuple[str, int | None]:
-    """By which revision a rule table's job judges now, and how many keys its rules have in memory."""
-    from headgate.core.metrics.names import UNIQUE_KEYS
-    from headgate.core.metrics.readings import kept
-    from headgate.quality.revision import running_mark
-
-    if kind not in ("quality", "reconcile"):
-        return "", None
-    running, keys = store.read_mark(running_mark(seen.job)), kept(store)[UNIQUE_KEYS].get(seen.job)
-    return running.value if running else "", None if keys is None else int(keys)
+    return replace(
+        shown, lag_records=lag.records, lag_seconds=lag.seconds, lag_words=lag.words, group=group
+    )
 
 
 def _text(shown: Shown, trigger: float, engine: bool) -> str:
@@ -250,11 +212,13 @@ def lag(job: str) -> None:
     from headgate.errors import UsageError
 
     settings, store = open_store()
-    kind, dataset = split_job(settings, job)
-    if kind not in ("bronze", "quality", "reconcile", "router"):
-        raise UsageError(f"{kind} reads no topic", fix=f"headgate job show {job} tells its lag")
+    kind, subject = split_job(settings, job)
+    if not kind.follows_topics:
+        raise UsageError(
+            f"{kind.name} reads no topic", fix=f"headgate job show {job} tells its lag"
+        )
     with store:
-        found = lag_report(settings, store, dataset, kind)
+        found = lag_report(settings, store, kind, subject)
     console.data(found, text=_render_lag(found))
     refuse_too_many_letters(found)
 

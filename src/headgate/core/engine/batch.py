@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.lake.commits import AlreadyPublishedError
 from headgate.core.lake.table import Reached
-from headgate.core.ledger.model import Intent, Judged, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow, Range
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import DEAD_LETTERS
 from headgate.errors import BatchRefusedError, OperationError
-from headgate.filters.store.model import RoutedBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,8 +114,7 @@ class Result:
 
     `committed_at` is when the table took them, where that must be told apart from now; `net` how
     many rows it has gained, where the outcomes do not tell; `amended` the intent that was carried
-    out, where the work amended the one it was given; `judged` what rules found, `routed` what filters
-    sent on.
+    out, where the work amended the one it was given; `extras` are written with its ledger row.
     """
 
     read: int
@@ -126,8 +124,7 @@ class Result:
     committed_at: datetime | None = None
     net: int = 0
     amended: Intent | None = None
-    judged: Judged | None = None
-    routed: RoutedBatch | None = None
+    extras: tuple[LedgerExtra, ...] = ()
 
 
 class Work(Protocol):
@@ -191,7 +188,7 @@ class BatchProtocol:
         self.faults.at(Point.BEFORE_OUTCOME)
         done = result.amended or self._as_it_stands(intent)
         row = ledger_row(done, result)
-        return self.store.settle(done, row, result.judged, result.routed)
+        return self.store.settle(done, row, result.extras)
 
     def published(self, work: Work, intent: Intent, publish: Callable[[], object]) -> Result:
         """Publish what is staged while the batch is still this run's, and account for it."""

@@ -15,21 +15,23 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from headgate.app import load
 from headgate.config.settings import Settings, load_settings
 from headgate.core.engine.controller import LOOK_SECONDS, Controller, Driver
-from headgate.core.engine.job_kind import JOBS
+from headgate.core.engine.job_kind import JOBS, KINDS
 from headgate.core.engine.lease import EngineLease, active_engine
 from headgate.core.engine.session import ConnectServer, serve_jdbc, start_session, stop_session
 from headgate.core.engine.telemetry import delivering, serving
 from headgate.core.ledger.model import ACTIVE, Run
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError, DriverLostError
-from headgate.quality.job.run import kept_views
-from headgate.quality.job.windows import closing_idle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ENGINE_FILE = "engine.json"
 STANDBY_SECONDS = 1.0
@@ -58,8 +60,7 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
                     serving(settings, store, session) as metrics_port,
                     delivering(settings, store, say),
                     _announced(settings.home, connect, ui_port, metrics_port),
-                    kept_views(session, store, settings),
-                    closing_idle(session, store, settings),
+                    _services(session, store, settings),
                 ):
                     say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
                     say(f"metrics on http://localhost:{metrics_port}/metrics")
@@ -119,6 +120,15 @@ def _ended_with(driver: Driver) -> Generator[None]:
         if driver.has_failed():
             raise driver.loss() from error
         raise
+
+
+@contextmanager
+def _services(session: SparkSession, store: OpsStore, settings: Settings) -> Generator[None]:
+    """What the kinds of jobs keep going as long as the engine is there."""
+    with ExitStack() as stack:
+        for entry in (entry for kind in KINDS.values() for entry in kind.services):
+            stack.enter_context(load(entry)(session, store, settings))
+        yield
 
 
 @contextmanager

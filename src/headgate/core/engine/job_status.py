@@ -1,6 +1,6 @@
 """How a job stands, for people: its newest run, its pace over the last batches, what it waits for.
 
-Pure: a run and its newest ledger rows in, values out.
+Pure: the kind of the job, a run and its newest ledger rows in, values out.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from headgate.core.engine.job_kind import JobKind
 from headgate.core.ledger.model import LedgerRow, Mark, Range, Run, RunState
 
 LAST = 10
 WINDOW = timedelta(minutes=1)
 # The outcomes that became rows of the job's table.
 WRITTEN = ("accepted", "kept", "routed")
-TRIGGERED = ("bronze", "quality", "reconcile", "router")
-JUDGED = ("quality", "reconcile", "router", "replay")
 # Above 1 a stream falls behind its trigger; for three batches on end, that is no accident.
 HIGH, ON_END = 1.0, 3
 # So many partitions are told one by one.
@@ -75,6 +74,7 @@ class JobView:
 
 
 def view(
+    kind: JobKind,
     run: Run,
     rows: Sequence[LedgerRow],
     restart: Mark | None,
@@ -82,6 +82,7 @@ def view(
     now: datetime,
 ) -> JobView:
     """The job as its newest run and its newest ledger rows (oldest first) tell it."""
+    batch = _judged if kind.shows_revisions else _batch
     return JobView(
         job=run.job,
         run=run.number,
@@ -93,17 +94,19 @@ def view(
         restarts=run.restarts,
         last_restart=_restart_words(run, restart),
         trouble=_trouble(run),
-        pace=pace(rows, run, trigger_seconds, now),
-        last=tuple(_judged(row) if run.kind in JUDGED else _batch(row) for row in rows[-LAST:]),
+        pace=pace(kind, run, rows, trigger_seconds, now),
+        last=tuple(batch(row) for row in rows[-LAST:]),
     )
 
 
-def pace(rows: Sequence[LedgerRow], run: Run, trigger_seconds: float, now: datetime) -> Pace:
+def pace(
+    kind: JobKind, run: Run, rows: Sequence[LedgerRow], trigger_seconds: float, now: datetime
+) -> Pace:
     recent = [row for row in rows if row.committed_at > now - WINDOW]
     window = WINDOW.total_seconds()
     taken = [seconds(row) for row in rows[-LAST:] if not row.is_accepted_gap]
     read = sum(row.read for row in rows[-LAST:])
-    triggered = run.mode == "streaming" and run.kind in TRIGGERED
+    triggered = run.mode == "streaming" and kind.follows_topics
     over = [took / trigger_seconds for took in taken] if triggered else []
     return Pace(
         rows_in_per_s=round(sum(row.read for row in recent) / window, 1),

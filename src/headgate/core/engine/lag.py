@@ -12,17 +12,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from headgate.core.engine.run import TOPIC, TOPIC_OF
-from headgate.core.ledger.model import ACTIVE, SNAPSHOT, Range, Run
+from headgate.core.ledger.model import ACTIVE, Range
 from headgate.core.sql.fragments import DEAD_LETTERS_TABLE, job_name
-from headgate.errors import DifferenceError, HeadgateError, UnavailableError, UsageError
+from headgate.errors import DifferenceError, HeadgateError, UnavailableError
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
+    from headgate.core.engine.job_kind import JobKind
     from headgate.core.kafka.topics import TopicState
     from headgate.core.ledger.ops_store import OpsStore
 
 READ_SECONDS = 10.0
-LOOK_BACK = 10_000
 
 
 @dataclass(frozen=True)
@@ -131,12 +131,12 @@ def _partition(
     return PartitionLag(partition, begin, done, end, lag, seconds, max(0, begin - done))
 
 
-def measure(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronze") -> Lag:
-    """How far bronze of this dataset, or the job of this rule table, is behind."""
+def measure(settings: Settings, store: OpsStore, kind: JobKind, subject: str) -> Lag:
+    """How far the job is behind its topics."""
     from headgate.core.kafka.offsets import topic_ranges
     from headgate.core.kafka.topics import Topics
 
-    job, bootstrap = job_name(kind, dataset), settings.bootstrap_servers
+    job, bootstrap = job_name(kind.name, subject), settings.bootstrap_servers
     if not bootstrap:
         raise UnavailableError("no broker is running", fix="make up (or: headgate local up)")
     topics = Topics(bootstrap, timeout=settings.http_timeout)
@@ -145,7 +145,7 @@ def measure(settings: Settings, store: OpsStore, dataset: str, kind: str = "bron
     ranges = topic_ranges(settled) if settled is not None else {}
     found = {
         side: _of_topic(bootstrap, job, topics.found(name), ranges.get(side))
-        for side, name in _topics_of(settings, store, dataset, kind).items()
+        for side, name in _topics_of(settings, store, kind, subject).items()
     }
     return of_sides(job, found)
 
@@ -159,68 +159,33 @@ def _of_topic(bootstrap: str, job: str, topic: TopicState, settled: Range | None
     return measured(job, topic, settled, oldest, utc_now())
 
 
-def _topics_of(settings: Settings, store: OpsStore, subject: str, kind: str) -> dict[str, str]:
-    """The topics that the job reads, by side; the only one has none."""
-    run = store.latest(job_name(kind, subject))
-    if kind != "reconcile":
-        return {"": read_by(run) or _declared_topic(settings, subject, kind)}
-    from headgate.quality.revision import declared_rules
+def _topics_of(
+    settings: Settings, store: OpsStore, kind: JobKind, subject: str
+) -> Mapping[str, str]:
+    """The topics that the job reads, by side; the only one has none.
 
-    rules = declared_rules(settings, subject)
+    Those of a run under way win: another one may be declared here than where it was asked for.
+    """
+    run = store.latest(job_name(kind.name, subject))
     kept = run.options if run and run.state in ACTIVE else dict[str, str]()
-    return {
-        source.side: kept.get(TOPIC_OF.format(side=source.side), rules.topic_of(source, settings))
-        for source in rules.sources
-    }
+    if kept.get(TOPIC):
+        return {"": kept[TOPIC]}
+    declared = kind.topics(settings, subject) if kind.topics else dict[str, str]()
+    return {side: kept.get(TOPIC_OF.format(side=side), topic) for side, topic in declared.items()}
 
 
-def _declared_topic(settings: Settings, subject: str, kind: str) -> str:
-    if kind == "router":
-        return subject
-    if kind == "quality":
-        from headgate.quality.revision import declared_rules
-
-        rules = declared_rules(settings, subject)
-        if not rules.follows_a_topic:
-            raise UsageError(
-                f"{job_name(kind, subject)} judges a snapshot of a table, so it has no lag",
-                fix=f"headgate job run {job_name(kind, subject)} judges the current one",
-            )
-        return rules.topic_of(rules.first, settings)
-    from headgate.certify.evidence import declared
-
-    return declared(settings, subject).topic
-
-
-def read_by(run: Run | None) -> str | None:
-    """The topic of a run under way: another one may be declared here than where it was asked for."""
-    return run.options.get(TOPIC) if run and run.state in ACTIVE else None
-
-
-def report(settings: Settings, store: OpsStore, dataset: str, kind: str = "bronze") -> LagReport:
+def report(settings: Settings, store: OpsStore, kind: JobKind, subject: str) -> LagReport:
     """The lag with the dead letters and the consumer group."""
     from headgate.core.kafka.offsets import group_of
 
-    lag = measure(settings, store, dataset, kind)
-    refused = dead_letters if kind == "bronze" else own_letters
+    lag = measure(settings, store, kind, subject)
     return LagReport(
         lag,
-        refused(settings, lag.job if kind != "bronze" else dataset),
+        own_letters(settings, lag.job) + kind.other_dead_letters(settings, subject),
         settings.dlq_max,
         group_of(lag.job),
         group_words(settings, store, lag),
     )
-
-
-def dead_letters(settings: Settings, dataset: str) -> int:
-    """As validation counts them: bronze's in the table, the generator's on their topic."""
-    from headgate.certify.evidence import declared
-    from headgate.pipeline.accounting import generator_metrics, generator_refusals
-
-    found = own_letters(settings, job_name("bronze", dataset))
-    manifest, sent = declared(settings, dataset), generator_metrics(settings)
-    metrics = sent if sent and sent.topic == manifest.topic else None
-    return found + generator_refusals(settings, manifest.dlq_topic, metrics)
 
 
 def own_letters(settings: Settings, job: str) -> int:
@@ -252,19 +217,6 @@ def group_words(settings: Settings, store: OpsStore, lag: Lag) -> str:
     if any(found.get(str(p.partition)) != p.committed for p in lag.partitions):
         return "behind the ledger: it is written again with the next batch"
     return "in step with the ledger"
-
-
-def rows_behind(store: OpsStore, dataset: str) -> int:
-    """Rows of bronze that silver has not read yet, by the ledger's last batches."""
-    last = store.newest_batches(job_name("silver", dataset), 1)
-    seen = last[0].range.end.get(SNAPSHOT) if last else None
-    behind = 0
-    for row in reversed(store.newest_batches(job_name("bronze", dataset), LOOK_BACK)):
-        # Silver may have seen a snapshot of maintenance, which no batch of bronze names.
-        if seen in row.snapshots.values() or (last and row.committed_at < last[0].batch_time):
-            break
-        behind += row.outcomes.get("accepted", 0)
-    return behind
 
 
 def _age(seconds: float) -> str:

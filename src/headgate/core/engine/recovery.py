@@ -10,37 +10,36 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
+from headgate.app import load
 from headgate.conditions.literals import spark_literal
 from headgate.config.settings import Settings
-from headgate.core.engine.batch import Result, TopicTarget, ledger_row, span
+from headgate.core.engine.batch import Result, TopicTarget, ledger_row
 from headgate.core.engine.checkpoint import Checkpoint, repair_checkpoint
+from headgate.core.engine.job_kind import KINDS
 from headgate.core.engine.lease import EngineLease
 from headgate.core.engine.run import RunContext
-from headgate.core.engine.session import start_session, stop_session
 from headgate.core.kafka.offsets import Followed
 from headgate.core.lake.commits import fence_properties, intent_of, properties
 from headgate.core.lake.spark import sql
 from headgate.core.lake.table import SUMMARY, Committed, ManagedTable, topic_reached
-from headgate.core.ledger.model import Intent, Judged, LedgerRow
+from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
+from headgate.core.sql.fragments import DEAD_LETTERS
 from headgate.errors import ConflictError
 
 if TYPE_CHECKING:
-    from headgate.pipeline import revision as declaration
-
+    from pyspark.sql import SparkSession
 
 REPAIR = "repair"
 Account = Callable[[Intent], Result | None]
 GiveUp = Callable[[Intent], None]
+RecoveredRow = tuple[LedgerRow, Sequence[LedgerExtra]]
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _close(
         give_up(intent)
         store.withdraw(intent)
     else:
-        store.settle(intent, ledger_row(intent, result), result.judged)
+        store.settle(intent, ledger_row(intent, result), result.extras)
 
 
 def take_back(session: SparkSession, target: TopicTarget, intent: Intent) -> None:
@@ -138,10 +137,10 @@ def _as_fence(session: SparkSession, intent: Intent) -> Generator[None]:
 
 
 @dataclass(frozen=True)
-class Found:
+class RecoveredRows:
     """What the tables still tell: ledger rows, and in words what their history no longer has."""
 
-    rows: tuple[LedgerRow, ...]
+    rows: tuple[RecoveredRow, ...]
     unknown: tuple[str, ...]
 
 
@@ -155,6 +154,8 @@ class Rebuilt:
 
 def rebuild_ledger(settings: Settings, store: OpsStore) -> Rebuilt:
     """Add the ledger rows that are missing."""
+    from headgate.core.engine.session import start_session, stop_session
+
     lease = EngineLease.take(store)
     if lease is None:
         raise ConflictError("an engine is active", fix="headgate local down, then rebuild")
@@ -168,87 +169,31 @@ def rebuild_ledger(settings: Settings, store: OpsStore) -> Rebuilt:
 
 def rebuild_on(session: SparkSession, settings: Settings, store: OpsStore) -> Rebuilt:
     """The same on a session that is already there."""
-    from headgate.declarations.project import available_datasets
-    from headgate.pipeline import revision as declaration
-
-    found = [
-        what_tables_tell(session, declaration.declared_revision(settings, name))
-        for name in available_datasets(settings.root)
-    ]
-    judged = rules_tell(session, settings, store)
-    found.append(judged.found)
-    added = store.rebuild((row for each in found for row in each.rows), judged.of)
+    found: list[RecoveredRows] = []
+    for entry in (kind.rebuild for kind in KINDS.values() if kind.rebuild):
+        found += load(entry)(session, settings, store)
+    added = store.rebuild(row for each in found for row in each.rows)
     return Rebuilt(added, tuple(words for each in found for words in each.unknown))
 
 
-def what_tables_tell(session: SparkSession, dataset: declaration.DatasetRevision) -> Found:
-    """The ledger rows of one dataset, from the markers that expiry has left."""
-    from headgate.pipeline.backfill import account_backfill
-    from headgate.pipeline.bronze import account_bronze
-    from headgate.pipeline.silver import account_silver
-
-    raw = ManagedTable(session, table_name(dataset.bronze_table))
-    clean = ManagedTable(session, table_name(dataset.silver_table))
-    refused = ManagedTable(session, DEAD_LETTERS)
-    rows: list[LedgerRow] = []
-    unknown = [*_expired(raw), *_expired(clean)]
-    for commit in _oldest_first(raw, job_name("bronze", dataset.name)):
+def recover_target(session: SparkSession, target: TopicTarget) -> RecoveredRows:
+    """The ledger rows of one job, from the commits of its table."""
+    table = ManagedTable(session, target.table)
+    rows: list[RecoveredRow] = []
+    for commit in commits_oldest_first(table, target.job):
         intent = intent_of(commit.marker)
-        result = account_bronze(raw, refused, intent)
-        if _rest_unknown(refused, intent, result):
-            unknown.append(_lost_refusals(intent))
-        else:
-            rows += _row(commit, intent, result)
-    for commit in _oldest_first(clean, job_name("silver", dataset.name)):
-        intent = intent_of(commit.marker)
-        rows += _row(commit, intent, account_silver(clean, intent))
-    for commit in _oldest_first(clean, job_name("backfill", dataset.name)):
-        intent = intent_of(commit.marker)
-        rows += _row(commit, intent, account_backfill(clean, intent))
-    return Found(tuple(rows), tuple(unknown))
+        rows += recover_row(commit, intent, target.account(session, intent))
+    return RecoveredRows(tuple(rows), tuple(describe_expired_history(table)))
 
 
-@dataclass(frozen=True)
-class JudgedRows:
-    """The ledger rows of quality jobs, and what their rules found in each."""
-
-    found: Found
-    judged: Mapping[tuple[str, datetime], Judged]
-
-    def of(self, row: LedgerRow) -> Judged | None:
-        return self.judged.get((row.job, row.batch_time))
-
-
-def rules_tell(session: SparkSession, settings: Settings, store: OpsStore) -> JudgedRows:
-    """The ledger rows of every declared rule table that has results."""
-    from headgate.quality.job.batch import table_target
-    from headgate.quality.spec.loader import rule_files, tables_in
-    from headgate.reconcile.job.target import pair_target
-
-    rows, unknown, judged = list[LedgerRow](), list[str](), dict[tuple[str, datetime], Judged]()
-    for name in (name for file in rule_files(settings.root) for name in tables_in(file)):
-        target = pair_target(session, settings, store, name) or table_target(
-            session, settings, store, name
-        )
-        results = ManagedTable(session, target.table)
-        unknown += _expired(results) if results.exists() else ()
-        for commit in _oldest_first(results, target.job):
-            intent = intent_of(commit.marker)
-            result = target.account(session, intent)
-            rows += _row(commit, intent, result)
-            if result is not None and result.judged is not None:
-                judged[intent.job, intent.batch_time] = result.judged
-    return JudgedRows(Found(tuple(rows), tuple(unknown)), judged)
-
-
-def _expired(table: ManagedTable) -> Iterator[str]:
+def describe_expired_history(table: ManagedTable) -> Iterator[str]:
     """Words for a table whose oldest snapshots were expired: with them went their markers."""
-    begun = _beginning(table)
+    begun = begin_of_history(table)
     if begun is not None:
         yield f"{table.name}: batches before {begun:%Y-%m-%d %H:%M:%S} UTC are expired"
 
 
-def _beginning(table: ManagedTable) -> datetime | None:
+def begin_of_history(table: ManagedTable) -> datetime | None:
     """When the oldest snapshot that is left was made; None when the whole history is there."""
     oldest = deque(table.look().history(), maxlen=1) if table.exists() else ()
     for snapshot in oldest:
@@ -257,25 +202,11 @@ def _beginning(table: ManagedTable) -> datetime | None:
     return None
 
 
-def _rest_unknown(refused: ManagedTable, intent: Intent, result: Result | None) -> bool:
-    """Whether not all was accepted and the count of the rest may be expired with its dead letters."""
-    if result is None or intent.is_accepted_gap or refused.name in result.snapshots:
-        return False
-    if result.read == span(intent.range):
-        return False
-    begun = _beginning(refused)
-    return begun is not None and begun > intent.batch_time
-
-
-def _lost_refusals(intent: Intent) -> str:
-    start, end = dict(intent.range.start), dict(intent.range.end)
-    return f"{intent.job}: how many of offsets {start} to {end} were refused is expired"
-
-
-def _oldest_first(table: ManagedTable, job: str) -> list[Committed]:
+def commits_oldest_first(table: ManagedTable, job: str) -> list[Committed]:
     return list(table.commits(job))[::-1] if table.exists() else []
 
 
-def _row(commit: Committed, intent: Intent, result: Result | None) -> Iterator[LedgerRow]:
+def recover_row(commit: Committed, intent: Intent, result: Result | None) -> Iterator[RecoveredRow]:
+    """The ledger row of a commit, with its extra rows; none where the tables do not account for it."""
     if result is not None:
-        yield replace(ledger_row(intent, result), committed_at=commit.snapshot.at)
+        yield replace(ledger_row(intent, result), committed_at=commit.snapshot.at), result.extras

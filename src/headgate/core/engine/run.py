@@ -20,8 +20,6 @@ from headgate.core.kafka.offsets import Followed, GroupOffsets, group_of, topic_
 from headgate.core.ledger.model import TOPIC_SOURCE, LedgerRow, Progress, Range, Run
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import HeadgateError
-from headgate.pipeline.revision import DatasetRevision
-from headgate.quality.revision import RulesRevision
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +32,12 @@ KEPT = frozenset({TOPIC, DLQ_TOPIC, TRIGGER, MOST})
 TOPIC_OF = "topic_{side}"
 
 
+class TopicNames(Protocol):
+    """A revision that names a topic and the topic of its dead letters."""
+
+    def topic_names(self, settings: Settings) -> tuple[str, str]: ...
+
+
 @dataclass(frozen=True)
 class Reading:
     """The topics of a run, and how its batches are cut."""
@@ -44,13 +48,13 @@ class Reading:
     max_offsets: int
 
     @classmethod
-    def declared(cls, revision: DatasetRevision, settings: Settings) -> Reading:
+    def declared(cls, revision: TopicNames, settings: Settings) -> Reading:
         """As the settings say here and now."""
         topics = revision.topic_names(settings)
         return cls(*topics, settings.trigger_seconds, settings.max_offsets_per_batch)
 
     @classmethod
-    def of(cls, run: Run, revision: DatasetRevision, settings: Settings) -> Reading:
+    def of(cls, run: Run, revision: TopicNames, settings: Settings) -> Reading:
         """As it was asked for; runs of before that was kept go by the settings."""
         kept = run.options
         if not kept.keys() >= {TOPIC, DLQ_TOPIC, MOST}:
@@ -65,14 +69,11 @@ class Reading:
         return {**topics, **trigger, MOST: str(self.max_offsets)}
 
 
-def pair_options(rules: RulesRevision, settings: Settings, mode: str) -> dict[str, str]:
+def pair_options(topics: Mapping[str, str], settings: Settings, mode: str) -> dict[str, str]:
     """The topics of both sides and the pace, as a run keeps them."""
-    topics = {
-        TOPIC_OF.format(side=source.side): rules.topic_of(source, settings)
-        for source in rules.sources
-    }
+    named = {TOPIC_OF.format(side=side): topic for side, topic in topics.items()}
     trigger = {TRIGGER: f"{settings.trigger_seconds:g}"} if mode == "streaming" else {}
-    return {**topics, **trigger, MOST: str(settings.max_offsets_per_batch)}
+    return {**named, **trigger, MOST: str(settings.max_offsets_per_batch)}
 
 
 def trigger_of(run: Run, settings: Settings) -> float:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.config.settings import Settings
+from headgate.core.engine.job_kind import KINDS
 from headgate.core.kafka.offsets import topic_ranges
 from headgate.core.kafka.topics import Topics, TopicSpec, TopicState
 from headgate.core.ledger.model import TOPIC_SOURCE, Range, Run
@@ -58,9 +59,7 @@ def _kafka(bootstrap: str, topic: str) -> KafkaSink:
 
 
 LAG_SECONDS = 10.0
-# Kinds of jobs that follow topics, and how their runs name those among their options: `topic`, or
-# of a pair `topic_<side>`.
-FOLLOWING = frozenset({"bronze", "quality", "reconcile", "router"})
+# How runs name the topics that they follow among their options: `topic`, or of a pair `topic_<side>`.
 TOPIC, TOPIC_OF = "topic", "topic_"
 
 
@@ -122,7 +121,7 @@ class LagWatch:
             self.lags = ()
 
     def _measured(self) -> Iterator[JobLag]:
-        newest = {run.job: run for run in reversed(self._store.runs()) if run.kind in FOLLOWING}
+        newest = {run.job: run for run in reversed(self._store.runs()) if _follows_topics(run)}
         if not newest or not self._bootstrap:
             return
         topics = self._topics(self._bootstrap, self._timeout)
@@ -139,6 +138,10 @@ class LagWatch:
         found = self._store.settled_range(run.job)
         own = {} if found is None or found.is_table else topic_ranges(found)
         return {range_.source.removeprefix(TOPIC_SOURCE): range_ for range_ in own.values()}
+
+
+def _follows_topics(run: Run) -> bool:
+    return run.kind in KINDS and KINDS[run.kind].follows_topics
 
 
 def named_topics(run: Run) -> tuple[str, ...]:

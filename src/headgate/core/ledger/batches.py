@@ -10,21 +10,17 @@ or whose offsets overlap with another row of the job; settling the same range ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, RowMapping, Select, func, insert, select, update
 
-from headgate.core.ledger import counts as rule_counts
-from headgate.core.ledger import windows
-from headgate.core.ledger.model import Intent, Judged, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow, Range
 from headgate.core.ledger.offset_ranges import pieces as pieces_of
 from headgate.core.ledger.tables import intents, ledger, pieces
 from headgate.errors import BatchRefusedError
-from headgate.filters.store import routed
-from headgate.filters.store.model import RoutedBatch
 
 OPEN, SETTLED, AMENDED, SUPERSEDED = "open", "settled", "amended", "superseded"
 WITHDRAWN = "withdrawn"
@@ -126,13 +122,9 @@ def _first(db: Connection, query: Select[Any]) -> Intent | None:
 
 
 def settle(
-    db: Connection,
-    intent: Intent,
-    row: LedgerRow,
-    judged: Judged | None = None,
-    batch: RoutedBatch | None = None,
+    db: Connection, intent: Intent, row: LedgerRow, extras: Sequence[LedgerExtra] = ()
 ) -> LedgerRow:
-    """Close the intent with its outcome; the same range again changes nothing."""
+    """Close the intent with its outcome and write the extra rows; the same range again changes nothing."""
     known = _of_intent(db, intent)
     if known is not None:
         return known
@@ -143,18 +135,7 @@ def settle(
         return settled
     refuse_unless_sound(intent, row)
     _refuse_overlap(db, row)
-    recorded = _record(db, intent, row)
-    _note(db, recorded, judged)
-    if batch is not None:
-        routed.note(db, recorded, batch)
-    return recorded
-
-
-def _note(db: Connection, row: LedgerRow, judged: Judged | None) -> None:
-    """What the rules found in the batch of this row."""
-    if judged is not None and row.id is not None:
-        rule_counts.note(db, row.job, row.id, judged)
-        windows.touch(db, judged.windows_of or row.job, row.id, judged)
+    return _record(db, intent, row, extras)
 
 
 def refuse_unless_sound(intent: Intent, row: LedgerRow) -> None:
@@ -222,16 +203,12 @@ def settled_range(db: Connection, job: str) -> Range | None:
     return Range(range_.source, range_.source_id, {}, end)
 
 
-def rebuild(
-    db: Connection,
-    rows: Iterable[LedgerRow],
-    judged: Callable[[LedgerRow], Judged | None] = lambda row: None,
-) -> int:
+def rebuild(db: Connection, rows: Iterable[tuple[LedgerRow, Sequence[LedgerExtra]]]) -> int:
     """Add the rows that are missing, with an intent each, and say how many they were."""
-    return sum(_restore(db, row, judged(row)) for row in rows)
+    return sum(_restore(db, row, extras) for row, extras in rows)
 
 
-def _restore(db: Connection, row: LedgerRow, judged: Judged | None) -> int:
+def _restore(db: Connection, row: LedgerRow, extras: Sequence[LedgerExtra]) -> int:
     if _same_range(db, row) is not None:
         return 0
     intent = begin(
@@ -240,11 +217,13 @@ def _restore(db: Connection, row: LedgerRow, judged: Judged | None) -> int:
     )
     refuse_unless_sound(intent, row)
     _refuse_overlap(db, row)
-    _note(db, _record(db, intent, replace(row, rebuilt=True)), judged)
+    _record(db, intent, replace(row, rebuilt=True), extras)
     return 1
 
 
-def _record(db: Connection, intent: Intent, row: LedgerRow) -> LedgerRow:
+def _record(
+    db: Connection, intent: Intent, row: LedgerRow, extras: Sequence[LedgerExtra]
+) -> LedgerRow:
     if row.range.starts_anew:
         supersede(db, row.job)
     close(db, intent, SETTLED)
@@ -260,6 +239,8 @@ def _record(db: Connection, intent: Intent, row: LedgerRow) -> LedgerRow:
     key = db.execute(insert(ledger).values(**values)).inserted_primary_key
     stored = replace(row, id=key[0] if key else None)
     _record_pieces(db, stored)
+    for extra in extras:
+        extra.write(db, stored)
     return stored
 
 

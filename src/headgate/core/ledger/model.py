@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 def canonical(value: object) -> str:
@@ -183,6 +186,14 @@ class LedgerRow:
         return self.batch_id == ACCEPTED_GAP
 
     net: int = 0
+
+
+class LedgerExtra(Protocol):
+    """Rows beside the ledger row of a batch, written in the transaction that settles the batch."""
+
+    def write(self, db: Connection, row: LedgerRow) -> None:
+        """Write the rows; `row` has its id. An exception rolls the whole batch back."""
+        ...
 
 
 class DriftKind(StrEnum):

@@ -19,8 +19,8 @@ from headgate.core.ledger.model import (
     FieldDrift,
     Intent,
     JobSpec,
-    Judged,
     Lease,
+    LedgerExtra,
     LedgerRow,
     Mark,
     Progress,
@@ -37,7 +37,6 @@ from headgate.core.ledger.model import (
 )
 from headgate.core.ledger.tables import revisions as revision_table
 from headgate.errors import DriverLostError
-from headgate.filters.store.model import RoutedBatch
 
 Part = TypeVar("Part")
 
@@ -219,19 +218,14 @@ class OpsStore:
     # Ledger
 
     def settle(
-        self,
-        intent: Intent,
-        row: LedgerRow,
-        judged: Judged | None = None,
-        routed: RoutedBatch | None = None,
+        self, intent: Intent, row: LedgerRow, extras: Sequence[LedgerExtra] = ()
     ) -> LedgerRow:
         """Write the outcome and close the intent; BatchRefusedError when it does not add up.
 
-        What rules found, the windows they were counted into and what filters sent on are kept in the
-        same transaction.
+        The extra rows are written in the same transaction, unless the range was settled before.
         """
         with writing(self._engine) as db:
-            return batches.settle(db, intent, row, judged, routed)
+            return batches.settle(db, intent, row, extras)
 
     def ledger(self, job: str | None = None) -> tuple[LedgerRow, ...]:
         """Ledger rows in the order they were committed."""
@@ -263,14 +257,10 @@ class OpsStore:
         with self._engine.connect() as db:
             return batches.settled_range(db, job)
 
-    def rebuild(
-        self,
-        rows: Iterable[LedgerRow],
-        judged: Callable[[LedgerRow], Judged | None] = lambda row: None,
-    ) -> int:
-        """Add the rows that are missing, with what rules found in them; how many they were."""
+    def rebuild(self, rows: Iterable[tuple[LedgerRow, Sequence[LedgerExtra]]]) -> int:
+        """Add the rows that are missing, with their extra rows; how many they were."""
         with writing(self._engine) as db:
-            return batches.rebuild(db, rows, judged)
+            return batches.rebuild(db, rows)
 
     # Drift
 

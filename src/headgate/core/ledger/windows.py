@@ -8,6 +8,7 @@ only what is above it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import (
@@ -24,7 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from headgate.core.ledger.model import Closing, Judged, SinkState, Unsent, Window
+from headgate.core.ledger import counts as rule_counts
+from headgate.core.ledger.model import Closing, Judged, LedgerRow, SinkState, Unsent, Window
 from headgate.core.ledger.tables import intents, ledger, sinks, window_sinks, windows
 
 KEPT_RECORDS = 10_000
@@ -57,6 +59,18 @@ def touch(db: Connection, job: str, batch: int, judged: Judged) -> None:
     ]
     if rows:
         db.execute(statement, rows)
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """The rule counts of a batch and the windows it touched, as extra rows of its ledger row."""
+
+    judged: Judged
+
+    def write(self, db: Connection, row: LedgerRow) -> None:
+        if row.id is not None:
+            rule_counts.note(db, row.job, row.id, self.judged)
+            touch(db, self.judged.windows_of or row.job, row.id, self.judged)
 
 
 def pending(db: Connection, job: str, before: datetime | None, limit: int) -> tuple[Window, ...]:

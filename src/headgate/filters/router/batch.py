@@ -29,6 +29,7 @@ from headgate.errors import HeadgateError, OperationError
 from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews, Sums, counters, letters
 from headgate.filters.store.model import Member, RoutedBatch, RoutedCount
+from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
 
 ROUTED, UNROUTED, REFUSED, TOMBSTONE = "routed", "unrouted", "refused", "tombstone"
@@ -70,7 +71,7 @@ class RouterTarget(TopicTarget):
             outcomes,
             {DEAD_LETTERS: commit.snapshot.id},
             marker.revisions,
-            routed=RoutedBatch(set_id, tuple(found)),
+            extras=(RoutedRows(RoutedBatch(set_id, tuple(found))),),
         )
 
 
@@ -183,7 +184,7 @@ class RouterBatch:
             snapshots,
             done.revisions,
             amended=None if done is intent else done,
-            routed=RoutedBatch(done.revisions[0], _counts(judged)),
+            extras=(RoutedRows(RoutedBatch(done.revisions[0], _counts(judged))),),
         )
 
     def _judged(self, intent: Intent) -> Judged:

@@ -43,6 +43,7 @@ from headgate.filters.router.plan import ReplayRequests, World, is_new, judged_o
 from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews
 from headgate.filters.store.model import Boundary, RoutedBatch, Seen, Standing, Wanted
+from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
 
 
@@ -59,7 +60,8 @@ class RouterGap:
         return None
 
     def write(self, intent: Intent) -> Result:
-        return Result(0, {}, {}, intent.revisions, routed=RoutedBatch(intent.revisions[0]))
+        rows = RoutedRows(RoutedBatch(intent.revisions[0]))
+        return Result(0, {}, {}, intent.revisions, extras=(rows,))
 
 
 def withdraw_expired(store: OpsStore, job: str, topic: Followed) -> None:
@@ -99,7 +101,7 @@ def repair_router(context: RunContext, target: RouterTarget, topic: Followed) ->
         if result is None:
             store.withdraw(intent)  # its topic is gone, and with it the records
         else:
-            store.settle(intent, ledger_row(intent, result), None, result.routed)
+            store.settle(intent, ledger_row(intent, result), result.extras)
     location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
     checkpoint = Checkpoint(context.session, location, topic.names)
     reached = ledger_reached(store, target.job)

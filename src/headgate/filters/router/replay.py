@@ -93,7 +93,7 @@ class _Replay:
             self._context.store.withdraw(intent)
         else:
             row = ledger_row(intent, result)
-            self._context.store.settle(intent, row, None, result.routed)
+            self._context.store.settle(intent, row, result.extras)
 
     def _judge(self, owed: Owed) -> None:
         """Batch after batch until nothing is left of it, the filter is halted, or the run is stopped."""

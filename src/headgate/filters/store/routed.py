@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, case, func, insert, select
 
@@ -21,13 +21,18 @@ from headgate.filters.store.model import (
 from headgate.filters.store.tables import routed_batches, routed_counts, routing_sets
 
 
-def note(db: Connection, row: LedgerRow, batch: RoutedBatch) -> None:
-    """Keep the set and the counts of a batch that is being settled."""
-    shared = {"ledger": row.id, "job": row.job}
-    db.execute(insert(routed_batches).values(**shared, set_id=batch.set_id))
-    counts = [{**shared, **vars(count)} for count in batch.counts if count.n or count.refused]
-    if counts:
-        db.execute(insert(routed_counts), counts)
+@dataclass(frozen=True)
+class RoutedRows:
+    """The filter set of a batch and its counts by filter, as extra rows of its ledger row."""
+
+    batch: RoutedBatch
+
+    def write(self, db: Connection, row: LedgerRow) -> None:
+        shared = {"ledger": row.id, "job": row.job}
+        db.execute(insert(routed_batches).values(**shared, set_id=self.batch.set_id))
+        counts = [{**shared, **vars(c)} for c in self.batch.counts if c.n or c.refused]
+        if counts:
+            db.execute(insert(routed_counts), counts)
 
 
 def of_filter(db: Connection, filter: str) -> Routed:

@@ -125,6 +125,13 @@ def refuse_broken_rules(report: QualityReport, level: str) -> None:
         )
 
 
+def report_after_run(settings: Settings, store: OpsStore, run: Run, fail_on: str | None) -> None:
+    """Write the report of a quality run; raise what `fail_on` makes of the rules that matched."""
+    page = report_of(settings, store, run, required=fail_on is not None)
+    if page is not None and fail_on is not None:
+        refuse_broken_rules(page, fail_on)
+
+
 def report_of(
     settings: Settings, store: OpsStore, run: Run, *, required: bool = False
 ) -> QualityReport | None:

@@ -7,7 +7,7 @@ commits of its tables.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from headgate.conditions.literals import spark_literal
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import BatchProtocol, Point, Result, TopicTarget, span
+from headgate.core.engine.recovery import RecoveredRows, recover_target
 from headgate.core.engine.staging import (
     RecordCounter,
     bind_once,
@@ -28,6 +29,7 @@ from headgate.core.lake.spark import Snapshot, sql
 from headgate.core.lake.table import Committed, ManagedTable, Reached, topic_reached
 from headgate.core.ledger.model import Intent, Judged, canonical
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.windows import earlier, later
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name
 from headgate.core.sql.script import Script
@@ -35,6 +37,7 @@ from headgate.errors import BatchRefusedError, OperationError
 from headgate.quality.compile.tables import QUALITY, SourceNames
 from headgate.quality.job.windows import Partials
 from headgate.quality.revision import Revisions, RulesRevision, dq_table
+from headgate.quality.spec.loader import table_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,9 +81,9 @@ class QualityTarget(TopicTarget):
                 fix="compare the two commits: headgate ledger show",
             )
         snapshots = self._snapshots(session, intent, results)
-        judged = self._judged(session, intent) if partials else None
+        extras = (JudgedRows(self._judged(session, intent)),) if partials else ()
         return Result(
-            sum(outcomes.values()), outcomes, snapshots, results.marker.revisions, judged=judged
+            sum(outcomes.values()), outcomes, snapshots, results.marker.revisions, extras=extras
         )
 
     def _judged(self, session: SparkSession, intent: Intent) -> Judged:
@@ -110,6 +113,15 @@ def table_target(
     keys = session.catalog.tableExists(dq_table("keys", name))
     job, table = job_name(QUALITY, name), dq_table("results", name)
     return QualityTarget(job, table, "", "", name, Revisions(store, settings), keys)
+
+
+def recover_rule_tables(
+    session: SparkSession, settings: Settings, store: OpsStore
+) -> Iterator[RecoveredRows]:
+    """The ledger rows of each declared rule table whose results are not those of a pair."""
+    for name in table_names(settings.root):
+        if not session.catalog.tableExists(dq_table("states", name)):
+            yield recover_target(session, table_target(session, settings, store, name))
 
 
 DEAD = f"dq_outcome = '{DEAD_LETTER}'"

@@ -227,6 +227,11 @@ def tables_in(path: Path) -> tuple[str, ...]:
     return tuple(name for name, _ in places_of_tables(path))
 
 
+def table_names(root: Path) -> Iterator[str]:
+    """The names of the tables that all rule sets under `root` declare."""
+    return (name for file in rule_files(root) for name in tables_in(file))
+
+
 def places_of_tables(path: Path) -> tuple[tuple[str, int | None], ...]:
     """The names of the tables that a file declares, each with its line."""
     document, _ = converted(read_document(str(path), text_of(path), {}))

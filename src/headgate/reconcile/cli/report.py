@@ -16,6 +16,8 @@ from headgate.terminal.console import console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
+    from headgate.core.ledger.model import Run
+    from headgate.core.ledger.ops_store import OpsStore
     from headgate.quality.compile.resolve import JudgedTable
     from headgate.reconcile.report.gather import Why
     from headgate.reconcile.report.model import ReconcileReport
@@ -101,16 +103,16 @@ def refuse_broken_statuses(report: ReconcileReport, level: str) -> None:
         )
 
 
-def report_after_run(table: str, fail_on: str | None) -> None:
+def report_after_run(_settings: Settings, _store: OpsStore, run: Run, fail_on: str | None) -> None:
     """Write the report after a batch run; without `fail_on` the run is done without it too."""
     from headgate.errors import HeadgateError
 
     try:
-        report, files = made(table, None, REPAIRS)
+        report, files = made(run.subject, None, REPAIRS)
     except HeadgateError as error:
         if fail_on is not None:
             raise
-        console.warn(f"there is no report of {table}: {error.what}")
+        console.warn(f"there is no report of {run.subject}: {error.what}")
         return
     console.say(f"report: {files.html}")
     if fail_on is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -161,10 +160,7 @@ class SweepWork:
 
     def account(self, intent: Intent) -> Result | None:
         """Its windows are those of the pair's own job: there they are closed."""
-        found = self._target.account(self._session, intent)
-        if found is None or found.judged is None:
-            return found
-        return replace(found, judged=replace(found.judged, windows_of=self._target.job))
+        return self._target.account(self._session, intent, windows_of=self._target.job)
 
     def write(self, intent: Intent) -> Result:
         rules = self._target.revisions.of(intent.revisions[0])

@@ -7,17 +7,19 @@ are read again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.conditions.literals import spark_literal
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import Result, span
+from headgate.core.engine.recovery import RecoveredRows, recover_target
 from headgate.core.lake.spark import sql
 from headgate.core.lake.table import Committed, ManagedTable
-from headgate.core.ledger.model import Intent, Judged, Range, RuleCount
+from headgate.core.ledger.model import Intent, Judged, LedgerExtra, Range, RuleCount
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.names import COUNTED, COUNTED_METRICS, LATE_ARRIVAL, LATE_VERDICTS
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name
 from headgate.core.sql.script import Script
@@ -25,6 +27,7 @@ from headgate.quality.compile.results import PREFIX
 from headgate.quality.compile.tables import RECONCILE, Names
 from headgate.quality.job.batch import ACCEPTED, REFUSED, TOMBSTONE, QualityTarget
 from headgate.quality.revision import Revisions, dq_table
+from headgate.quality.spec.loader import table_names
 from headgate.reconcile.compile.states import SIDES
 from headgate.reconcile.decision_table import statuses
 from headgate.reconcile.job.states import inside
@@ -183,20 +186,26 @@ class ReconcileTarget(QualityTarget):
     def before(self) -> tuple[str, ...]:
         return (DEAD_LETTERS, self.states, self.partials)
 
-    def account(self, session: SparkSession, intent: Intent) -> Result | None:
-        """The partials' commit says what became of the records; a gap has results alone."""
+    def account(self, session: SparkSession, intent: Intent, windows_of: str = "") -> Result | None:
+        """The partials' commit says what became of the records; a gap has results alone.
+
+        `windows_of` is the job whose metrics windows the counts belong to, where it is another one.
+        """
         results = ManagedTable(session, self.table).commit_of(intent)
         if results is None:
             return None
         partials = ManagedTable(session, self.partials).commit_of(intent)
         outcomes = (partials.marker.outcomes if partials else None) or {ACCEPTED: 0}
-        judged = self._told(session, intent, partials) if partials else None
+        extras: tuple[LedgerExtra, ...] = ()
+        if partials:
+            judged = self._told(session, intent, partials)
+            extras = (JudgedRows(replace(judged, windows_of=windows_of)),)
         return Result(
             sum(outcomes.values()),
             outcomes,
             self._snapshots(session, intent, results),
             results.marker.revisions,
-            judged=judged,
+            extras=extras,
         )
 
     def _told(self, session: SparkSession, intent: Intent, partials: Committed) -> Judged:
@@ -216,6 +225,16 @@ def pair_target(
         return None
     job, table = job_name(RECONCILE, name), dq_table("results", name)
     return ReconcileTarget(job, table, "", "", name, Revisions(store, settings))
+
+
+def recover_pairs(
+    session: SparkSession, settings: Settings, store: OpsStore
+) -> Iterator[RecoveredRows]:
+    """The ledger rows of each declared pair that has a table of states."""
+    for name in table_names(settings.root):
+        target = pair_target(session, settings, store, name)
+        if target is not None:
+            yield recover_target(session, target)
 
 
 def _count(name: str, n: int) -> RuleCount:

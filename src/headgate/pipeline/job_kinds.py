@@ -1,0 +1,97 @@
+"""The job kinds of a dataset: bronze follows its topic, silver reads bronze, backfill makes days of silver anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headgate.config.settings import Settings
+from headgate.core.engine.job_kind import (
+    DeclaredRun,
+    JobDetails,
+    JobKind,
+    always,
+    need_default_dataset,
+)
+from headgate.core.engine.run import Reading
+from headgate.core.ledger.model import SNAPSHOT, Run
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.sql.fragments import job_name
+from headgate.pipeline import revision as declaration
+from headgate.pipeline.accounting import declared_dataset
+
+LOOK_BACK = 10_000
+
+
+def declare_run(settings: Settings, store: OpsStore, dataset: str, mode: str) -> DeclaredRun:
+    """The dataset as it is declared now."""
+    declared = declaration.declared_revision(settings, dataset)
+    return DeclaredRun(declaration.keep(store, declared), {})
+
+
+def declare_bronze_run(settings: Settings, store: OpsStore, dataset: str, mode: str) -> DeclaredRun:
+    """The dataset as it is declared now, with all that the settings here say of what bronze reads."""
+    declared = declaration.declared_revision(settings, dataset)
+    reads = Reading.declared(declared, settings).options(mode)
+    return DeclaredRun(declaration.keep(store, declared), reads)
+
+
+def declared_topics(settings: Settings, dataset: str) -> Mapping[str, str]:
+    return {"": declared_dataset(settings, dataset).topic}
+
+
+def generator_dead_letters(settings: Settings, dataset: str) -> int:
+    """What the generator refused to send, as validation counts it: by its metrics and its topic."""
+    from headgate.pipeline.accounting import generator_metrics, generator_refusals
+
+    manifest, sent = declared_dataset(settings, dataset), generator_metrics(settings)
+    metrics = sent if sent and sent.topic == manifest.topic else None
+    return generator_refusals(settings, manifest.dlq_topic, metrics)
+
+
+def silver_details(store: OpsStore, run: Run) -> JobDetails:
+    behind = rows_behind(store, run.subject)
+    return JobDetails(lag_records=behind, lag_words=f"{behind:,} rows of bronze")
+
+
+def rows_behind(store: OpsStore, dataset: str) -> int:
+    """Rows of bronze that silver has not read yet, by the ledger's last batches."""
+    last = store.newest_batches(job_name("silver", dataset), 1)
+    seen = last[0].range.end.get(SNAPSHOT) if last else None
+    behind = 0
+    for row in reversed(store.newest_batches(job_name("bronze", dataset), LOOK_BACK)):
+        # Silver may have seen a snapshot of maintenance, which no batch of bronze names.
+        if seen in row.snapshots.values() or (last and row.committed_at < last[0].batch_time):
+            break
+        behind += row.outcomes.get("accepted", 0)
+    return behind
+
+
+BRONZE = JobKind(
+    name="bronze",
+    subject="dataset",
+    run="headgate.pipeline.bronze:run_bronze",
+    declare_run=declare_bronze_run,
+    default_subject=need_default_dataset,
+    can_stream=True,
+    topics=declared_topics,
+    needs_broker=always,
+    other_dead_letters=generator_dead_letters,
+    # Of silver and backfill as well, so that the rows of one dataset follow upon each other.
+    rebuild="headgate.pipeline.rebuild:recover_datasets",
+)
+SILVER = JobKind(
+    name="silver",
+    subject="dataset",
+    run="headgate.pipeline.silver:run_silver",
+    declare_run=declare_run,
+    default_subject=need_default_dataset,
+    can_stream=True,
+    details=silver_details,
+)
+BACKFILL = JobKind(
+    name="backfill",
+    subject="dataset",
+    run="headgate.pipeline.backfill:run_backfill",
+    declare_run=declare_run,
+    default_subject=need_default_dataset,
+)

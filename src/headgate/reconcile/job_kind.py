@@ -1,0 +1,58 @@
+"""The job kind `reconcile`: judges a rule table of two sources key by key; what both kinds do alike is quality's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headgate.config.settings import Settings
+from headgate.core.engine.job_kind import DeclaredRun, JobKind
+from headgate.core.engine.run import pair_options
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.quality import revision as rules_revision
+from headgate.quality.compile.tables import RECONCILE
+from headgate.quality.job_kind import (
+    REVISION_FIX,
+    declared_of_kind,
+    deploy_with_run,
+    deployed_revision,
+    rules_details,
+)
+from headgate.quality.revision import RulesRevision, declared_rules
+
+
+def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> DeclaredRun:
+    """The pair as it is declared now."""
+    declared = declared_of_kind(settings, table, RECONCILE)
+    reads = pair_options(_topics_of(declared, settings), settings, mode)
+    return DeclaredRun(rules_revision.keep(store, declared), reads)
+
+
+def follows_a_topic(settings: Settings, table: str) -> bool:
+    return declared_of_kind(settings, table, RECONCILE).follows_a_topic
+
+
+def declared_topics(settings: Settings, table: str) -> Mapping[str, str]:
+    return _topics_of(declared_rules(settings, table), settings)
+
+
+def _topics_of(rules: RulesRevision, settings: Settings) -> dict[str, str]:
+    return {source.side: rules.topic_of(source, settings) for source in rules.sources}
+
+
+RECONCILE_KIND = JobKind(
+    name=RECONCILE,
+    subject="rule table",
+    run="headgate.reconcile.job.job:run_reconcile",
+    declare_run=declare_run,
+    title="a reconcile job",
+    can_stream=True,
+    topics=declared_topics,
+    needs_broker=follows_a_topic,
+    before_submit=deploy_with_run,
+    revision_in_force=deployed_revision,
+    revision_fix=REVISION_FIX,
+    shows_revisions=True,
+    details=rules_details,
+    write_report="headgate.reconcile.cli.report:report_after_run",
+    rebuild="headgate.reconcile.job.target:recover_pairs",
+)
