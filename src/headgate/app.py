@@ -6,6 +6,9 @@ a blink and no layer imports the one above it.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 # The nouns of the command line: what each is for, and the command that it loads.
 NOUNS: dict[str, tuple[str, str]] = {
     "audit": ("read, check and export who did what to filters", "headgate.filters.cli.audit:group"),
@@ -48,3 +51,12 @@ NOUNS: dict[str, tuple[str, str]] = {
     "topics": ("create and show topics", "headgate.cli.topics:group"),
     "validate": ("run the four-stage validation", "headgate.certify.cli:validate_command"),
 }
+
+# What a rule table with two sources needs of reconciliation: a `headgate.quality.pairs.PairSupport`.
+PAIR_SUPPORT = "headgate.reconcile.rule_tables:PAIRS"
+
+
+def load(entry: str) -> Any:
+    """The attribute that an entry `module:attribute` names; its module is imported on first use."""
+    module, _, attribute = entry.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -22,9 +22,9 @@ from headgate.errors import DeclarationError, Fault
 from headgate.quality.compile.resolve import CLEAN, JudgedRule, JudgedTable
 from headgate.quality.compile.results import OK
 from headgate.quality.compile.typed_rules import EXTRA, MISSING
+from headgate.quality.pairs import pair_support
 from headgate.quality.spec.rule_set import OnFail, RuleSource, Severity
 from headgate.quality.spec.rule_tests import Expected, RuleTest, RuleTests
-from headgate.reconcile.decision_table import pair_verdict_when_due, said_row
 
 _WHOLE = {"INT": 1 << 31, "BIGINT": 1 << 63}
 
@@ -167,7 +167,7 @@ def judge_row(
     only where `seen` remembers the rows before.
     """
     if judged.table.is_pair:
-        row = said_row(judged.table, row)
+        row = pair_support().row_with_action(judged.table, row)
     matching = [rule for rule in judged.rules if _matches(judged, rule, row, batch_time, seen)]
     if matching:
         first = matching[0]
@@ -186,7 +186,7 @@ def _unruled(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime
     """What is said of a row that no rule matches; of a pair, once it is due."""
     if not judged.table.is_pair:
         return RowVerdict(CLEAN, OK)
-    found = pair_verdict_when_due(judged.table, row, batch_time)
+    found = pair_support().verdict_when_due(judged.table, row, batch_time)
     return RowVerdict(found.status, found.reason, (), found.metric, found.severity)
 
 

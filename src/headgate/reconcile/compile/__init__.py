@@ -1,4 +1,3 @@
-"""The SQL of a reconciled pair: `states` goes from the messages of both topics to the merged state of each key, and
-
-`file` from states to verdicts and to all statements in their order, as the compiler of rule sets asks for them.
+"""The SQL of a reconciled pair: `states` goes from the messages of both topics to the merged state of each key, `file`
+from states to verdicts and to all statements in their order, `views` to what stays over the tables of the job.
 """
