@@ -29,6 +29,8 @@ RESERVED_COLUMNS = (
     "kafka_offset",
     RECORD_TIME,
 )
+# What silver's views add: a silver column cannot have these names either.
+SILVER_OWN_NAMES = frozenset({"outcome", "_rank", "_rows"})
 
 
 def _type(value: object) -> object:

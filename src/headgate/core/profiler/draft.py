@@ -40,10 +40,9 @@ from headgate.core.profiler.rows import (
     some_rows,
 )
 from headgate.core.profiler.scan import require_columns, scan, time_pattern, written_time
-from headgate.declarations.columns import RECORD_TIME, RESERVED_COLUMNS
+from headgate.declarations.columns import RECORD_TIME, RESERVED_COLUMNS, SILVER_OWN_NAMES
 from headgate.declarations.errors import suggestion
 from headgate.errors import UsageError
-from headgate.pipeline.compile.silver import OWN_NAMES
 
 _IDENTIFIER = re.compile(r"(^|_)(id|ids|key|uuid|guid|code|no|nr|num|number|ref|sku|isbn|iata)$")
 _MEASURE = re.compile(
@@ -286,7 +285,7 @@ def _not_a_time(given: str, profile: Profile, names: tuple[str, ...]) -> UsageEr
 # pyarrow ships no types, so what comes from it is unknown to the checker.
 
 
-_RESERVED = frozenset(RESERVED_COLUMNS) | OWN_NAMES
+_RESERVED = frozenset(RESERVED_COLUMNS) | SILVER_OWN_NAMES
 
 
 @dataclass(frozen=True)
